@@ -25,11 +25,14 @@ Kind: TypeAlias = Literal[
     "phase_time",
     "spectrum",
     "amp_uvdist",
+    "phase_uvdist",
     "uv",
     "flag_antenna",
     "flag_channel",
     "flag_time",
     "baselines",
+    "antennas",
+    "image",
 ]
 Parameter: TypeAlias = str | int | float | Sequence[str | int | float]
 """A value as docs/plots.md has it: `spw=1`, `corr=["XX", "YY"]`, `baseline="m000-m001"`; two ends of a range,
@@ -87,7 +90,7 @@ def frame(
     """The numbers of a plot of visibilities: of a MeasurementSet, a native file, a live file or a container.
 
     The parameters are the options of `h5bridge plot`: `column`, `spw`, `field`, `scan`, `corr`, `baseline`, `antenna`,
-    `time`, `chan`, `quantity`, `statistic`, `average`, `flagged`, `unit`, `max_read`.
+    `time`, `chan`, `quantity`, `statistic`, `average`, `flagged`, `unit`, `by`, `plane`, `max_read`.
 
     >>> frame("my.ms", "flag_antenna").arrays["y"]
     """
@@ -111,9 +114,11 @@ def plot(
     | `waterfall` | the mean amplitude of each time and frequency; `statistic="max"` shows interference |
     | `amp_time`, `phase_time` | a line for each correlation |
     | `spectrum` | the newest integration, or the mean of `time` |
-    | `amp_uvdist`, `uv` | how many points there are |
+    | `amp_uvdist`, `phase_uvdist`, `uv` | how many points there are |
     | `flag_antenna`, `flag_channel`, `flag_time` | how much is flagged, in % |
     | `baselines` | the mean amplitude of each pair of antennas |
+    | `antennas` | where the antennas are |
+    | `image` | a plane of an image of casacore |
 
     >>> plot("my.ms", "waterfall", column="CORRECTED_DATA", corr="XX")
     """
@@ -191,7 +196,7 @@ def _draw(of: Frame, ax: Axes | None) -> Axes:
             shown.set_major_formatter(ConciseDateFormatter(locator))
     if of.x["scale"] == "category":
         ax.tick_params(axis="x", rotation=90)
-    if of.kind == "uv":
+    if of.kind in ("uv", "antennas"):
         ax.set_aspect("equal")
     ax.set_title(f"{of.title}\n{of.note}", fontsize="small")
     return ax
@@ -221,7 +226,10 @@ def _draw_lines(of: Frame, series: tuple[str, ...], ax: Axes) -> None:
         if "low" in of.arrays:
             low, high = of.arrays["low"][number], of.arrays["high"][number]
             ax.fill_between(x, low, high, alpha=0.2, linewidth=0)
-    if len(series) > 1:
+    if of.kind == "antennas":
+        for name, at, y in zip(series, x, of.arrays["y"].diagonal(), strict=True):
+            ax.annotate(name, (at, y))
+    elif len(series) > 1:
         ax.legend()
 
 

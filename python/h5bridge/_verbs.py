@@ -249,6 +249,7 @@ def to_hdf5(
     hdf5: Literal["1.8", "1.10"] = "1.10",
     appendable: bool = False,
     restorable: bool = False,
+    quicklook: bool = False,
     salvage: bool = False,
     digest: bool | None = None,
     dtype: str | None = None,
@@ -270,8 +271,9 @@ def to_hdf5(
     `average`, `"time=10s,chan=4"`, averages visibilities. `profile` is `default`, or `cloud` for an object store.
     `hdf5` is the oldest HDF5 that reads the file, `1.8` for readers such as pyfive and jsfive.
     `compress` is `auto`, `none`, `shared`, `gzip`, `gzip:1` to `gzip:9`, `zstd`, `lz4` or, for arrays, `keep`; with
-    `shared`, `reflink` is `auto`, `always` or `never`. `restorable` keeps what `to_ms(exact=True)` needs. `salvage`
-    leaves out what is damaged. `digest` None: as the command line decides. `threads` 0: one for each processor.
+    `shared`, `reflink` is `auto`, `always` or `never`. `restorable` keeps what `to_ms(exact=True)` needs. `quicklook`
+    adds small versions of the visibilities. `salvage` leaves out what is damaged. `digest` None: as the command line
+    decides. `threads` 0: one for each processor.
 
     The file appears under its name when it is whole. Raises `ExistsError` if there is one and `overwrite` is not set,
     `NoSpaceError`, `FormatError`, `LockedError`; an exception of `progress`, KeyboardInterrupt included, stops the
@@ -285,7 +287,7 @@ def to_hdf5(
     words = _to_hdf5_words(columns, exclude, rows, where, tables, compress, appendable, restorable, salvage, digest)
     words += _option("--average", average) + _option("--profile", profile) + _option("--hdf5", hdf5)
     words += _option("--dtype", dtype) + _option("--reflink", None if reflink == "auto" else reflink)
-    words += _flag("--overwrite", overwrite) + _option("--sync", sync)
+    words += _flag("--quicklook", quicklook) + _flag("--overwrite", overwrite) + _option("--sync", sync)
     words += _option("--threads", threads) + _option("--max-memory", max_memory)
     words += _flag("--follow-external", follow_external) + _locking(lock, lock_timeout)
     summary = _summary(call("to-hdf5", words, [source, out], progress))
@@ -547,6 +549,7 @@ def finalize(
     *,
     source: Path | None = None,
     restorable: bool = False,
+    quicklook: bool = False,
     compress: str | None = None,
     overwrite: bool = False,
     sync: Sync = "behind",
@@ -557,10 +560,12 @@ def finalize(
 ) -> Summary:
     """Makes a file for the archive from a live file that is no longer written to; without `out` it takes its place.
 
-    `source` is the table that was followed: what the live file could not take comes from there.
+    `source` is the table that was followed: what the live file could not take comes from there. `quicklook` adds small
+    versions of the visibilities.
     """
     words = _option("--source", None if source is None else os.fspath(source)) + _flag("--restorable", restorable)
-    words += _option("--compress", compress) + _flag("--overwrite", overwrite) + _option("--sync", sync)
+    words += _flag("--quicklook", quicklook) + _option("--compress", compress)
+    words += _flag("--overwrite", overwrite) + _option("--sync", sync)
     words += _option("--threads", threads) + _option("--max-memory", max_memory) + _locking(True, lock_timeout)
     return _summary(call("finalize", words, [live] if out is None else [live, out], progress))
 

@@ -180,6 +180,13 @@ impl<'a> ToHdf5<'a> {
         self
     }
 
+    /// Writes small versions of the visibilities beside them, in the group `quicklook`: means, extreme amplitudes and flags by
+    /// time and channel, in levels that halve. Viewers of HDF5 files draw them as heat maps. They are not part of the table.
+    pub fn quicklook(mut self, quicklook: bool) -> Self {
+        self.options.quicklook = quicklook;
+        self
+    }
+
     /// Keeps what [`ToOriginal`] needs, besides the datasets, to give every original file back byte for byte.
     pub fn restorable(mut self, restorable: bool) -> Self {
         self.options.restorable = restorable;

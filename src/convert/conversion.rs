@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::exact;
-use super::to_hdf5::{ColumnPlan, Compress, Plan, Sharing, ToHdf5Options, Writer};
+use super::to_hdf5::{ColumnPlan, Compress, Plan, Sharing, ToHdf5Options, Writer, write_quicklook};
 use crate::clone::trim;
 use crate::damage::Damage;
 use crate::error::Result;
@@ -76,6 +76,10 @@ pub(crate) fn to_hdf5(
     writer.write_structure(progress)?;
     let syncing = output.sync_behind();
     let (digest, sharing) = writer.write_data(output.partial(), progress)?;
+    if options.quicklook {
+        let mut lacking = write_quicklook(source, plan, &writer.root, progress)?;
+        writer.warnings.append(&mut lacking);
+    }
     if let Some(tree) = &plan.tree {
         // what is tried is what is in the file
         file.flush()?;

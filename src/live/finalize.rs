@@ -76,6 +76,12 @@ impl<'a> Finalize<'a> {
         self
     }
 
+    /// Writes small versions of the visibilities, as [`ToHdf5::quicklook`](crate::convert::ToHdf5::quicklook) does.
+    pub fn quicklook(mut self, quicklook: bool) -> Self {
+        self.options.quicklook = quicklook;
+        self
+    }
+
     /// Keeps the original files of that table in the new file, as [`ToHdf5::restorable`](crate::convert::ToHdf5::restorable)
     /// does.
     pub fn restorable(mut self, restorable: bool) -> Self {

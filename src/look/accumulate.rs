@@ -222,7 +222,7 @@ pub(super) enum State {
         sums: Vec<Sum>,
         newest: Option<f64>,
     },
-    /// Lines are amplitudes; columns reach from 0 to `reach`.
+    /// Lines are amplitudes, or phases from -180 to 180 degrees; columns reach from 0 to `reach`.
     UvDistance {
         map: Map,
         reach: f64,
@@ -258,7 +258,7 @@ impl Accumulator {
     pub(super) fn new(sums: Sums, frequencies: &[f64]) -> Self {
         let inverse = |frequency: &f64| frequency / LIGHT / 1e3;
         let inverse_wavelengths = match sums {
-            Sums::UvDistance => frequencies.iter().map(inverse).collect(),
+            Sums::UvDistance | Sums::UvPhase => frequencies.iter().map(inverse).collect(),
             _ => Vec::new(),
         };
         Accumulator { sums, part: None, state: None, inverse_wavelengths, misfits: 0, unshown: 0 }
@@ -297,7 +297,7 @@ impl Accumulator {
                 sums: vec![Sum::default(); places * correlations],
                 newest: newest.then_some(f64::NEG_INFINITY),
             },
-            Sums::UvDistance => State::UvDistance { map: Map::new(), reach: 1. / 1024. },
+            Sums::UvDistance | Sums::UvPhase => State::UvDistance { map: Map::new(), reach: 1. / 1024. },
             Sums::Uv => State::Uv { map: Map::new(), reach: 1. },
             Sums::FlagAntenna => State::List(Vec::new()),
             Sums::FlagChannel => State::List(vec![Flags::default(); places]),
@@ -376,10 +376,16 @@ impl Accumulator {
                     map.halve_columns();
                     *reach *= 2.;
                 }
+                let by_phase = self.sums == Sums::UvPhase;
                 part.good(row, include, |place, _, value| {
                     let amplitude = f64::from(amplitude(value));
                     if amplitude > 0. && amplitude.is_finite() {
-                        let line = (amplitude.log2() * OCTAVE).floor() + UNITY as f64;
+                        let line = match by_phase {
+                            true => {
+                                (f64::from(value.im).atan2(f64::from(value.re)).to_degrees() / 360. + 0.5) * MAP as f64
+                            }
+                            false => (amplitude.log2() * OCTAVE).floor() + UNITY as f64,
+                        };
                         let column = distance(place) / *reach * MAP as f64;
                         map.add(column as usize, line.max(0.) as usize);
                     }

@@ -10,7 +10,7 @@ use crate::table::ColumnInfo;
 use crate::value::{DataType, Values};
 
 /// Columns with visibilities, in the order in which one is chosen.
-const VISIBILITIES: [&str; 8] = [
+const VISIBILITIES: [&str; 10] = [
     "DATA",
     "FLOAT_DATA",
     "CORRECTED_DATA",
@@ -19,6 +19,8 @@ const VISIBILITIES: [&str; 8] = [
     "RESIDUAL_DATA",
     "SUBTRACTED_DATA",
     "LAG_DATA",
+    "CPARAM",
+    "FPARAM",
 ];
 
 /// The parts of a source that plots can select. Serialized, it is the document of `/live/describe`.
@@ -41,6 +43,8 @@ pub struct Description {
     pub columns: Vec<String>,
     /// Unit of each of the columns; empty where none is known.
     pub units: Vec<String>,
+    /// Whether the main table is a calibration table of CASA: each row has the solutions of one antenna.
+    pub is_calibration: bool,
     /// Whether the main table has FLAG or FLAG_ROW.
     pub has_flags: bool,
     /// Number of rows of the main table.
@@ -175,6 +179,8 @@ impl Description {
             Some(unit.or_else(|| keywords.string("UNIT"))?.to_string())
         };
         self.units = self.columns.iter().map(|name| unit(name).unwrap_or_default()).collect();
+        let has = |name| type_of(&columns, name).is_some();
+        self.is_calibration = (has("CPARAM") || has("FPARAM")) && !has("DATA_DESC_ID");
         let is_bool = |name| type_of(&columns, name) == Some(DataType::Bool);
         self.has_flags = is_bool("FLAG") || is_bool("FLAG_ROW");
         self.rows = rows.rows();
@@ -203,7 +209,12 @@ impl Description {
             let (low, high) = self.time_range.map_or((first, last), |range| (range[0].min(first), range[1].max(last)));
             self.time_range = Some([low.min(high), high.max(low)]);
         }
-        self.newest_spw = rows.integers("DATA_DESC_ID", newest..self.rows).ok().and_then(|ids| ids.first().copied());
+        self.newest_spw = rows.integers(self.spw_column(), newest..self.rows).ok().and_then(|ids| ids.first().copied());
+    }
+
+    /// The column with the numbers of the spectral windows.
+    pub(super) fn spw_column(&self) -> &'static str {
+        if self.is_calibration { "SPECTRAL_WINDOW_ID" } else { "DATA_DESC_ID" }
     }
 
     /// # Errors
@@ -257,6 +268,7 @@ fn read_subtables(source: &Source) -> Description {
         spectral_windows: spectral_windows(source),
         columns: Vec::new(),
         units: Vec::new(),
+        is_calibration: false,
         has_flags: false,
         rows: 0,
         time_range: None,

@@ -38,6 +38,8 @@ pub(super) struct Fold {
     pub(super) sums: Accumulator,
     /// Names of the correlations of the spectral window.
     names: Vec<String>,
+    /// The column with the numbers of the spectral windows.
+    spw_column: &'static str,
     pending: VecDeque<Block>,
     /// Rows that were folded or are pending.
     given: u64,
@@ -84,6 +86,7 @@ impl Fold {
         let block = |number: u64| Block { rows: blocks[number as usize].clone(), align: layout.rows };
         Fold {
             sums: Accumulator::new(sums, frequencies),
+            spw_column: known.spw_column(),
             names: window.map_or_else(Vec::new, |window| window.correlations.clone()),
             scans: Scans { missing: selection.scans.clone(), seen: BTreeSet::new() },
             selection,
@@ -261,8 +264,11 @@ impl Read {
         };
         let any = |needed: fn(&Selection) -> bool| folds.iter().any(|fold| needed(&fold.selection));
         let times = rows.doubles("TIME", range.clone())?;
-        let antennas = (integers("ANTENNA1", true)?, integers("ANTENNA2", true)?);
-        let spws = integers("DATA_DESC_ID", any(|selection| selection.spw.is_some()))?;
+        let spw_column = folds.first().map_or("DATA_DESC_ID", |fold| fold.spw_column);
+        // the other antenna of a calibration table is the reference
+        let second = if spw_column == "DATA_DESC_ID" { "ANTENNA2" } else { "ANTENNA1" };
+        let antennas = (integers("ANTENNA1", true)?, integers(second, true)?);
+        let spws = integers(spw_column, any(|selection| selection.spw.is_some()))?;
         let fields = integers("FIELD_ID", any(|selection| !selection.fields.is_empty()))?;
         let scans = integers("SCAN_NUMBER", any(|selection| !selection.scans.is_empty()))?;
         let key = |row: usize| RowKey {

@@ -53,6 +53,16 @@ impl Numbers {
         }
     }
 
+    /// An element as a JSON number; `null` for what is not finite.
+    fn json(&self, index: usize) -> Json {
+        match self {
+            Numbers::F32(numbers) => numbers.get(index).map(|&number| Json::from(number)),
+            Numbers::F64(numbers) => numbers.get(index).map(|&number| Json::from(number)),
+            Numbers::U32(numbers) => numbers.get(index).map(|&number| Json::from(number)),
+        }
+        .unwrap_or(Json::Null)
+    }
+
     /// An element as text, as short as it can be without losing anything; NaN is empty.
     fn text(&self, index: usize) -> String {
         match self {
@@ -296,6 +306,62 @@ impl Frame {
             (None, None) => {}
         }
         out
+    }
+}
+
+impl Frame {
+    /// Puts lines of several frames into one: the lines of each frame get the name of its group before their own. The places of
+    /// all frames are joined; a line has no value where its frame has no place. The title and the selection name `by`, what the
+    /// groups are. `None` without frames, or if they have rasters.
+    pub fn joined(frames: Vec<(String, Frame)>, by: &str) -> Option<Frame> {
+        let mut places: Vec<f64> = Vec::new();
+        for (_, frame) in &frames {
+            let x = frame.array("x")?;
+            places.extend((0..x.numbers.len()).filter_map(|at| x.numbers.get(at)));
+        }
+        places.sort_unstable_by(f64::total_cmp);
+        places.dedup();
+        let (mut names, mut values) = (Vec::new(), Vec::new());
+        for (group, frame) in &frames {
+            let (x, y) = (frame.array("x")?, frame.array("y")?);
+            let series = frame.plot.series.as_ref()?;
+            let n = x.numbers.len();
+            let find = |value: f64| places.binary_search_by(|place| place.total_cmp(&value)).ok();
+            let at: Vec<usize> = (0..n).filter_map(|at| find(x.numbers.get(at)?)).collect();
+            for (number, name) in series.iter().enumerate() {
+                names.push(if series.len() == 1 { group.clone() } else { format!("{group} {name}") });
+                let mut line = vec![f32::NAN; places.len()];
+                for (from, &to) in at.iter().enumerate() {
+                    line[to] = y.numbers.get(number * n + from).map_or(f32::NAN, |value| value as f32);
+                }
+                values.append(&mut line);
+            }
+        }
+        let mut first = frames.into_iter().next()?.1;
+        let shape = [names.len(), places.len()];
+        first.arrays =
+            vec![Array::new("x", [places.len()], Numbers::F64(places)), Array::new("y", shape, Numbers::F32(values))];
+        first.plot.series = Some(names);
+        first.plot.title = format!("{}, by {by}", first.plot.title);
+        first.plot.note =
+            first.plot.selection["average"].as_str().map_or(String::new(), |average| format!("{average} means"));
+        first.plot.selection["by"] = by.into();
+        Some(first)
+    }
+
+    /// The arrays as lists of JSON, nested as their axes are; `null` for NaN.
+    pub fn arrays_json(&self) -> Json {
+        let array = |array: &Array| {
+            let mut list: Vec<Json> = (0..array.numbers.len()).map(|at| array.numbers.json(at)).collect();
+            for &extent in array.shape.iter().skip(1).rev() {
+                list = match extent {
+                    0 => Vec::new(),
+                    _ => list.chunks(extent).map(|line| Json::from(line.to_vec())).collect(),
+                };
+            }
+            (array.name.to_owned(), Json::from(list))
+        };
+        Json::Object(self.arrays.iter().map(array).collect())
     }
 }
 

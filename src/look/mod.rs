@@ -23,11 +23,13 @@
 
 mod accumulate;
 mod alert;
+mod antennas;
 mod bins;
 mod calendar;
 mod describe;
 mod fold;
 mod frame;
+mod image;
 mod integration;
 mod plots;
 mod rates;
@@ -44,6 +46,7 @@ pub use alert::{Alert, Alerts};
 pub use calendar::{utc, utc_of_mjd};
 pub use describe::{Antenna, Description, Field, SpectralWindow, has_plots};
 pub use frame::{Array, Axis, Frame, Numbers, Plot, write_file};
+pub use image::{Image, Plane};
 pub use integration::{AntennaFlags, Integration};
 pub use rates::Rates;
 pub use request::{Kind, PARAMETERS, Request};

@@ -102,7 +102,9 @@ impl<'a> Maker<'a> {
             Kind::AmpTime | Kind::PhaseTime => format!("{quantity} against time"),
             Kind::Spectrum => format!("{quantity} against frequency"),
             Kind::AmpUvdist => "Amplitude against uv distance".to_owned(),
+            Kind::PhaseUvdist => "Phase against uv distance".to_owned(),
             Kind::Uv => "uv coverage".to_owned(),
+            Kind::Antennas => "Antennas".to_owned(),
             Kind::FlagAntenna => "Flagged, by antenna".to_owned(),
             Kind::FlagChannel => "Flagged, by channel".to_owned(),
             Kind::FlagTime => "Flagged, by time".to_owned(),
@@ -114,6 +116,11 @@ impl<'a> Maker<'a> {
         let pairs = match &self.selection.baselines {
             Baselines::Cross => "cross baselines".to_owned(),
             Baselines::Auto => "autocorrelations".to_owned(),
+            Baselines::All if self.known.is_calibration => match &self.selection.antennas[..] {
+                [] => "all antennas".to_owned(),
+                [antenna] => usize::try_from(*antenna).map_or(String::new(), |number| self.known.antenna(number)),
+                antennas => format!("{} antennas", antennas.len()),
+            },
             Baselines::All => "all baselines".to_owned(),
             Baselines::Pairs(pairs) if pairs.len() == 1 => {
                 let name =
@@ -130,7 +137,7 @@ impl<'a> Maker<'a> {
         };
         let correlations = self.correlations().join(", ");
         let mut note = match self.request.kind {
-            Kind::AmpUvdist => format!("points of {pairs}, {correlations}"),
+            Kind::AmpUvdist | Kind::PhaseUvdist => format!("points of {pairs}, {correlations}"),
             Kind::Uv => format!("points of {pairs}, with conjugates"),
             Kind::Spectrum if self.request.time == (None, None) => format!("newest integration, {average}{pairs}"),
             Kind::AmpTime | Kind::PhaseTime | Kind::Spectrum => format!("{average}{pairs}"),
@@ -173,19 +180,28 @@ impl<'a> Maker<'a> {
             (Some(State::Series(times)), _) => self.series(times),
             (Some(State::Spectrum { sums, .. }), _) => self.spectrum(sums, part),
             (Some(State::UvDistance { map, reach }), _) => {
-                let lines: Vec<usize> =
-                    (0..MAP).filter(|&line| map.line(line).iter().any(|&count| count > 0)).collect();
+                let by_phase = self.request.kind == Kind::PhaseUvdist;
+                let is_shown = |&line: &usize| by_phase || map.line(line).iter().any(|&count| count > 0);
+                let lines: Vec<usize> = (0..MAP).filter(is_shown).collect();
                 let lines =
                     lines.first().map_or(UNITY..UNITY, |&first| first..lines.last().map_or(first, |last| last + 1));
                 let columns = (0..MAP).rev().find(|&column| lines.clone().any(|line| map.line(line)[column] > 0));
                 let columns = columns.map_or(0, |column| column + 1);
                 let raster = lines.clone().flat_map(|line| map.line(line)[..columns].to_vec()).collect();
                 let x = (0..=columns).map(|column| reach * column as f64 / MAP as f64).collect();
-                let y = (lines.start..=lines.end).map(|line| (line as f64 - UNITY as f64) / OCTAVE).collect();
+                let edge = |line: usize| match by_phase {
+                    true => (line as f64 / MAP as f64 - 0.5) * 360.,
+                    false => (line as f64 - UNITY as f64) / OCTAVE,
+                };
+                let y = (lines.start..=lines.end).map(edge).collect();
                 let has_frequencies = self.window_frequencies().is_some();
                 let unit = if has_frequencies { "kλ" } else { "m" };
                 let amplitude = format!("log2 amplitude{}", unit_in_words(self.unit()));
-                points(Axis::new("uv distance", unit, "linear"), Axis::new(&amplitude, "", "linear"), raster, x, y)
+                let y_axis = match by_phase {
+                    true => Axis::new("phase", "deg", "linear"),
+                    false => Axis::new(&amplitude, "", "linear"),
+                };
+                points(Axis::new("uv distance", unit, "linear"), y_axis, raster, x, y)
             }
             (Some(State::Uv { map, reach }), _) => {
                 let (scale, unit) = self.uv_scale();
@@ -216,7 +232,7 @@ impl<'a> Maker<'a> {
             (Some(State::PairFlags(list)), _) => {
                 self.pairs(list.len(), |number| list.get(number).map_or(f32::NAN, percent))
             }
-            (None, Kind::Waterfall | Kind::AmpUvdist | Kind::Uv | Kind::Baselines) => Drawing {
+            (None, Kind::Waterfall | Kind::AmpUvdist | Kind::PhaseUvdist | Kind::Uv | Kind::Baselines) => Drawing {
                 x: Axis::new("", "", "linear"),
                 y: Axis::new("", "", "linear"),
                 z: Some(Axis { low: Some(None), high: Some(None), ..self.quantity_axis() }),
@@ -466,7 +482,7 @@ fn points(x_axis: Axis, y_axis: Axis, raster: Vec<u32>, x: Vec<f64>, y: Vec<f64>
 }
 
 /// The axis with the values between which 99 % of all are.
-fn with_ends(axis: Axis, values: &[f32]) -> Axis {
+pub(super) fn with_ends(axis: Axis, values: &[f32]) -> Axis {
     let mut finite: Vec<f32> = values.iter().copied().filter(|value| value.is_finite()).collect();
     let mut quantile = |fraction: f64| {
         let at = ((finite.len().checked_sub(1)? as f64) * fraction).round() as usize;

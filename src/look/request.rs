@@ -40,6 +40,8 @@ pub enum Kind {
     Spectrum,
     /// Number of points by uv distance and amplitude.
     AmpUvdist,
+    /// Number of points by uv distance and phase.
+    PhaseUvdist,
     /// Number of points by u and v.
     Uv,
     /// Percentage of flagged cells, by antenna.
@@ -50,21 +52,25 @@ pub enum Kind {
     FlagTime,
     /// Amplitude by the two antennas.
     Baselines,
+    /// Positions of the antennas, east and north of their middle.
+    Antennas,
 }
 
 impl Kind {
     /// Every kind, in the order of a page.
-    pub const ALL: [Kind; 10] = [
+    pub const ALL: [Kind; 12] = [
         Kind::Waterfall,
         Kind::AmpTime,
         Kind::PhaseTime,
         Kind::Spectrum,
         Kind::AmpUvdist,
+        Kind::PhaseUvdist,
         Kind::Uv,
         Kind::FlagAntenna,
         Kind::FlagChannel,
         Kind::FlagTime,
         Kind::Baselines,
+        Kind::Antennas,
     ];
 
     /// Name of the kind: `amp_time`.
@@ -75,11 +81,13 @@ impl Kind {
             Kind::PhaseTime => "phase_time",
             Kind::Spectrum => "spectrum",
             Kind::AmpUvdist => "amp_uvdist",
+            Kind::PhaseUvdist => "phase_uvdist",
             Kind::Uv => "uv",
             Kind::FlagAntenna => "flag_antenna",
             Kind::FlagChannel => "flag_channel",
             Kind::FlagTime => "flag_time",
             Kind::Baselines => "baselines",
+            Kind::Antennas => "antennas",
         }
     }
 
@@ -90,8 +98,8 @@ impl Kind {
             Kind::Waterfall | Kind::Baselines => &[Amp, Phase, Real, Imag, Flagged],
             Kind::Spectrum => &[Amp, Phase, Real, Imag],
             Kind::AmpTime => &[Amp, Real, Imag],
-            Kind::PhaseTime => &[Phase],
-            Kind::AmpUvdist | Kind::Uv => &[Amp],
+            Kind::PhaseTime | Kind::PhaseUvdist => &[Phase],
+            Kind::AmpUvdist | Kind::Uv | Kind::Antennas => &[Amp],
             Kind::FlagAntenna | Kind::FlagChannel | Kind::FlagTime => &[Flagged],
         }
     }

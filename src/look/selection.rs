@@ -50,7 +50,10 @@ pub(super) enum Sums {
     Spectrum {
         newest: bool,
     },
+    /// Points by uv distance and amplitude.
     UvDistance,
+    /// Points by uv distance and phase.
+    UvPhase,
     Uv,
     FlagAntenna,
     FlagChannel,
@@ -111,6 +114,8 @@ impl Selection {
         });
         let antennas: Vec<String> = known.antennas.iter().map(|antenna| antenna.name.clone()).collect();
         let baselines = match &request.baseline {
+            // rows of a calibration table are of one antenna each
+            BaselineWords::Cross if known.is_calibration => Baselines::All,
             BaselineWords::Cross => Baselines::Cross,
             BaselineWords::Auto => Baselines::Auto,
             BaselineWords::All => Baselines::All,
@@ -161,7 +166,7 @@ impl Selection {
     pub(super) fn correlations(&self, sums: Sums, names: &[String], count: usize) -> Vec<usize> {
         match (&self.corr, sums) {
             (Some(wanted), _) => wanted.iter().copied().filter(|&corr| corr < count).collect(),
-            (None, Sums::UvDistance) => parallel_hands(names, count).into_iter().take(1).collect(),
+            (None, Sums::UvDistance | Sums::UvPhase) => parallel_hands(names, count).into_iter().take(1).collect(),
             (None, Sums::Uv | Sums::FlagAntenna | Sums::FlagChannel | Sums::FlagTime) => (0..count).collect(),
             (None, Sums::Raster(Measure::Flags) | Sums::Pairs(Measure::Flags)) => (0..count).collect(),
             (None, _) => parallel_hands(names, count),
@@ -232,7 +237,8 @@ impl Sums {
             Kind::AmpTime | Kind::PhaseTime => Sums::Series,
             Kind::Spectrum => Sums::Spectrum { newest: request.time == (None, None) },
             Kind::AmpUvdist => Sums::UvDistance,
-            Kind::Uv => Sums::Uv,
+            Kind::PhaseUvdist => Sums::UvPhase,
+            Kind::Uv | Kind::Antennas => Sums::Uv,
             Kind::FlagAntenna => Sums::FlagAntenna,
             Kind::FlagChannel => Sums::FlagChannel,
             Kind::FlagTime => Sums::FlagTime,
@@ -255,7 +261,7 @@ impl Sums {
 
     /// Whether UVW is read.
     pub(super) fn needs_uvw(self) -> bool {
-        matches!(self, Sums::Uv | Sums::UvDistance)
+        matches!(self, Sums::Uv | Sums::UvDistance | Sums::UvPhase)
     }
 }
 

@@ -1,15 +1,17 @@
 //! A source that is looked at: its state, and the sums of the plots that are asked for.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use super::antennas;
 use super::describe::Description;
 use super::fold::{BlockLayout, Fold, Read};
 use super::frame::Frame;
 use super::plots::{self, Progress};
-use super::request::Request;
+use super::request::{Kind, Request};
 use super::rows::{Rows, Served};
 use super::sample::{Look, Sample, SampleOptions};
 use super::selection::{Selection, Sums};
@@ -18,12 +20,14 @@ use crate::error::Result;
 
 /// Selections whose sums are kept; those that were used last stay.
 const SELECTIONS: usize = 8;
-/// Bytes of all sums together.
-const SUMS_BYTES: usize = SELECTIONS * (12 << 20);
+/// Bytes of the sums of a selection, on average.
+const SUMS_BYTES: usize = 12 << 20;
 /// Requests during which sums are kept up to date although others are asked for.
 const RECENT: u64 = 32;
 /// Bytes after which reading stops until a request says `more`.
 const READ_LIMIT: u64 = 8 << 30;
+/// Rows whose scans are read at a time.
+const SCAN_ROWS: u64 = 1 << 20;
 /// Time for reading rows in one call of [`Session::frame`].
 const BUDGET: Duration = Duration::from_millis(250);
 /// Time within which rows that are being appended are committed: after a write that no new row has followed for longer,
@@ -74,6 +78,8 @@ pub struct Session {
     budget: Duration,
     limit: u64,
     block_bytes: Option<u64>,
+    /// Selections whose sums are kept at most.
+    selections: usize,
     sample: SampleOptions,
     clock: Clock,
 }
@@ -149,6 +155,7 @@ impl Session {
             budget: BUDGET,
             limit: READ_LIMIT,
             block_bytes: None,
+            selections: SELECTIONS,
             sample: SampleOptions::default(),
             clock: Clock::default(),
         })
@@ -163,6 +170,12 @@ impl Session {
     /// Sets the number of bytes after which reading stops until a request says `more`; 8 GiB if nothing else is said.
     pub fn set_read_limit(&mut self, bytes: u64) {
         self.limit = bytes.max(1);
+    }
+
+    /// Sets for how many selections sums are kept at a time; 8 if nothing else is said. Rows are read once for all of them if
+    /// their frames are asked for in turn.
+    pub fn set_selections(&mut self, count: usize) {
+        self.selections = count.max(SELECTIONS);
     }
 
     /// Sets the number of bytes that are read at a time; 4 MiB by default.
@@ -189,6 +202,22 @@ impl Session {
     /// None today; a source that cannot be described has failed to open.
     pub fn describe(&self) -> Result<Description> {
         Ok(self.known.clone())
+    }
+
+    /// The numbers of the scans in ascending order: the first `most` of them.
+    ///
+    /// # Errors
+    /// Those of reading SCAN_NUMBER.
+    pub fn scans(&self, most: usize) -> Result<Vec<i64>> {
+        let mut found = BTreeSet::new();
+        let rows = self.rows.rows();
+        for start in (0..rows).step_by(SCAN_ROWS as usize) {
+            found.extend(self.rows.integers("SCAN_NUMBER", start..rows.min(start + SCAN_ROWS))?);
+            while found.len() > most {
+                found.pop_last();
+            }
+        }
+        Ok(found.into_iter().collect())
     }
 
     /// Why [`refresh`](Self::refresh) has returned `None`.
@@ -345,6 +374,10 @@ impl Session {
     /// `Usage` if the source lacks what the request names (of scans this is known when all rows are read); `Unsupported` if it has
     /// no plots; those of reading.
     pub fn frame(&mut self, request: &Request) -> Result<Frame> {
+        if request.kind() == Kind::Antennas {
+            let state = (self.session, self.revision, self.rows.rows());
+            return Ok(antennas::frame(&self.known, state));
+        }
         let selection = Selection::new(request, &self.known)?;
         let sums = Sums::of(request);
         let layout = match self.layout.take().filter(|layout| layout.rows > 0) {
@@ -368,8 +401,8 @@ impl Session {
             if stopped {
                 break;
             }
-            let requests = self.requests;
-            let waits = |fold: &Fold| fold.next() == Some(&block) && requests - fold.used <= RECENT;
+            let (requests, recent) = (self.requests, RECENT.max(self.selections as u64));
+            let waits = |fold: &Fold| fold.next() == Some(&block) && requests - fold.used <= recent;
             let waiting: Vec<usize> =
                 (0..self.folds.len()).filter(|&at| at == index || waits(&self.folds[at])).collect();
             let folds = &self.folds;
@@ -408,14 +441,14 @@ impl Session {
                 }
             }
             let bytes: usize = self.folds.iter().map(|fold| fold.sums.bytes()).sum();
-            if selections.len() <= SELECTIONS && bytes <= SUMS_BYTES {
+            if selections.len() <= self.selections && bytes <= self.selections * SUMS_BYTES {
                 break;
             }
             // a selection is as recent as the newest of its sums
             let recent = |selection: &Selection| {
                 self.folds.iter().filter(|fold| fold.selection == *selection).map(|fold| fold.used).max()
             };
-            let oldest = match selections.len() > SELECTIONS {
+            let oldest = match selections.len() > self.selections {
                 true => {
                     selections.iter().min_by_key(|selection| recent(selection)).map(|selection| (*selection).clone())
                 }
@@ -441,7 +474,7 @@ impl Session {
 mod tests {
     use super::*;
     use crate::live::{ColumnSpec, CommitPolicy, Schema, TableSpec, Writer};
-    use crate::look::{Kind, Numbers};
+    use crate::look::Numbers;
     use crate::value::{BString, Complex32, DataType};
 
     /// Rows of an integration: three baselines and an autocorrelation.
@@ -515,7 +548,8 @@ mod tests {
         let mut writer = begin(&path);
         let mut session = Session::open(&path).unwrap();
         assert_eq!(session.describe().unwrap().antennas.len(), 3);
-        for kind in Kind::ALL {
+        // the antennas are known before the first row
+        for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Antennas) {
             let empty = session.frame(&request(kind)).unwrap();
             assert!(empty.is_complete() && empty.plot.note.contains("no row is selected"), "{kind:?}");
         }

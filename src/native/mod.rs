@@ -14,7 +14,7 @@ mod reader;
 mod table;
 mod undescribed;
 
-pub(crate) use attributes::{Attributes, DIMENSION_LIST, Edited, LONG_NAME, taql_of};
+pub(crate) use attributes::{Attributes, DIMENSION_LIST, Edited, LONG_NAME, UNITS, taql_of};
 pub(crate) use axes::{AxisNames, Coordinates, Dimensions, NewAxis, Scales, TreeDimensions, axis_roles};
 pub(crate) use digests::{StoredColumnDigests, StoredDigests};
 pub(crate) use document::{
@@ -29,8 +29,8 @@ pub(crate) use form::{
 };
 pub use names::display_name;
 pub(crate) use names::{
-    COMMITTED_ROWS, CTDS, MAIN_TABLE, Names, RESTORE, defined_flags, is_main, is_position, last_part, missing_link,
-    restore_path, row_name, source_name, split_name, table_path, unique,
+    COMMITTED_ROWS, CTDS, MAIN_TABLE, Names, QUICKLOOK, QUICKLOOK_VERSION, RESTORE, defined_flags, is_main,
+    is_position, last_part, missing_link, restore_path, row_name, source_name, split_name, table_path, unique,
 };
 pub(crate) use raw_strings::{RawStrings, can_hold, text as readable_text, text_attribute};
 pub(crate) use reader::Reader;

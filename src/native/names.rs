@@ -10,6 +10,9 @@ const MAIN: &str = "MAIN";
 pub(crate) const CTDS: &str = "_ctds";
 /// The group in [`CTDS`] of the recipes of original files.
 pub(crate) const RESTORE: &str = "restore";
+/// The group of small versions of visibilities, and the attribute by which it is known whatever its name is.
+pub(crate) const QUICKLOOK: &str = "quicklook";
+pub(crate) const QUICKLOOK_VERSION: &str = "quicklook_version";
 /// The dataset in the group of a live table that counts the rows that are complete.
 pub(crate) const COMMITTED_ROWS: &str = "committed_rows";
 /// The scale of the rows of a table.

@@ -10,7 +10,7 @@ use super::attributes::{
 };
 use super::document::open_dataset;
 use super::form::{FormKind, Members, StoredForm};
-use super::names::{CTDS, defined_flags, flags_of, last_part};
+use super::names::{CTDS, QUICKLOOK_VERSION, defined_flags, flags_of, last_part};
 use crate::error::{Error, Result};
 use crate::h5::{Attribute, Group, LinkKind};
 use crate::schema::{ColumnDesc, ColumnKind, TableInfo};
@@ -65,7 +65,11 @@ fn refer(root: &Group, record: &mut Record, groups: &mut HashMap<BString, String
 pub(super) fn tables_in(group: &Group) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for (name, kind) in group.links()? {
-        if kind == LinkKind::Group && name != CTDS && FormKind::of_group(&group.group(&name)?).is_none() {
+        if kind != LinkKind::Group || name == CTDS {
+            continue;
+        }
+        let inside = group.group(&name)?;
+        if FormKind::of_group(&inside).is_none() && inside.attribute(QUICKLOOK_VERSION)?.is_none() {
             found.push(name);
         }
     }

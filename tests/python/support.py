@@ -33,8 +33,8 @@ DONE, FAILED, USAGE, DAMAGED, UNSUPPORTED, DIFFERENT, WARNINGS, EXISTS, NO_SPACE
     0, 1, 2, 3, 4, 5, 6, 7, 8, 130)
 
 # Kinds of plots, in their order
-PLOTS = ('waterfall', 'amp_time', 'phase_time', 'spectrum', 'amp_uvdist', 'uv', 'flag_antenna', 'flag_channel', 'flag_time',
-         'baselines')
+PLOTS = ('waterfall', 'amp_time', 'phase_time', 'spectrum', 'amp_uvdist', 'phase_uvdist', 'uv', 'flag_antenna', 'flag_channel', 'flag_time',
+         'baselines', 'antennas')
 
 
 def h5bridge(*words, code=DONE, timeout=300):

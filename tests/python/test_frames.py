@@ -66,6 +66,7 @@ class Truth:
             with ct.table('%s/%s' % (path, name), ack=False) as s:
                 return [s.getcell(column, row) for row in range(s.nrows())]
         self.antennas, self.fields = sub('ANTENNA', 'NAME'), sub('FIELD', 'NAME')
+        self.positions = sub('ANTENNA', 'POSITION')
         windows, setups = sub('DATA_DESCRIPTION', 'SPECTRAL_WINDOW_ID'), sub('DATA_DESCRIPTION', 'POLARIZATION_ID')
         frequencies, widths, types = sub('SPECTRAL_WINDOW', 'CHAN_FREQ'), sub('SPECTRAL_WINDOW', 'CHAN_WIDTH'), sub('POLARIZATION', 'CORR_TYPE')
         self.frequencies = [frequencies[window] for window in windows]
@@ -108,7 +109,7 @@ class Truth:
         elif names == ['I']:
             corr = [0]
         else:
-            corr = [at for at, name in enumerate(names) if name in PARALLEL][:1 if kind == 'amp_uvdist' else None]
+            corr = [at for at, name in enumerate(names) if name in PARALLEL][:1 if kind in ('amp_uvdist', 'phase_uvdist') else None]
         start, stop = (p.get('chan', '..')).split('..')
         chan = slice(int(start or 0), int(stop or len(self.frequencies[spw])))
         data = np.array([self.data[row][chan][:, corr] for row in rows]).astype('c8')
@@ -147,6 +148,12 @@ def same(found, wanted, quantity=None):
 def check(truth, source, kind, folder, *words, **p):
     """Compares a plot with the truth; returns its metadata and arrays."""
     meta, arrays = plot(source, kind, folder, *words, **p)
+    if kind == 'antennas':
+        # these are not on the Earth: test_plot.py has some that are
+        assert meta['series'] == truth.antennas and not np.isnan(np.diagonal(arrays['y'])).any()
+        np.testing.assert_allclose(np.diagonal(arrays['y']), [position[1] for position in truth.positions], rtol=1e-6)
+        np.testing.assert_allclose(arrays['x'], [position[0] for position in truth.positions])
+        return meta, arrays
     rows, data, flag, frequency, width, corr = truth.select(kind, p)
     good = np.isfinite(data) & (~flag if p.get('flagged') != 'include' else True)
     time = truth.time[rows]
@@ -217,6 +224,15 @@ def check(truth, source, kind, folder, *words, **p):
         wanted, _, _ = np.histogram2d(np.log2(amplitude[use]), distance[use], [arrays['y'], arrays['x']])
         assert wanted.sum() == arrays['raster'].sum() == use.sum()
         # a value at an edge, rounded in another way, is in the neighbouring place
+        assert np.abs(arrays['raster'] - wanted).sum() <= 2 + use.sum() * 1e-3
+        return meta, arrays
+    elif kind == 'phase_uvdist':
+        distance = np.hypot(*truth.uvw[rows][:, :2].T)[:, None, None] * frequency[None, :, None] / LIGHT / 1e3 * np.ones(data.shape)
+        use = good & (np.abs(data) > 0)
+        np.testing.assert_allclose(arrays['y'], np.linspace(-180, 180, 513))
+        phase = np.degrees(np.arctan2(data.imag.astype('f8'), data.real.astype('f8')))
+        wanted, _, _ = np.histogram2d(phase[use], distance[use], [arrays['y'], arrays['x']])
+        assert wanted.sum() == arrays['raster'].sum() == use.sum()
         assert np.abs(arrays['raster'] - wanted).sum() <= 2 + use.sum() * 1e-3
         return meta, arrays
     elif kind == 'uv':

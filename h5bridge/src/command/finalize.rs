@@ -33,6 +33,9 @@ pub(crate) struct Args {
     /// Store the original files of that table in OUT, so that to-ms --exact restores them
     #[arg(long, requires = "source")]
     restorable: bool,
+    /// Add small versions of the visibilities, which HDFView and H5Web draw as heat maps (group quicklook)
+    #[arg(long)]
+    quicklook: bool,
     #[arg(long, default_value = "auto", value_parser = compress, help = compress_help())]
     compress: Compress,
     /// Replace OUT if it exists
@@ -59,6 +62,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         .open_options(global.open_options())
         .compression(args.compress)
         .restorable(args.restorable)
+        .quicklook(args.quicklook)
         .threads(args.threads)
         .max_memory(args.max_memory)
         .if_exists(if_exists(args.overwrite))

@@ -1,45 +1,67 @@
 //! `plot`: a plot of a MeasurementSet, as a picture or as numbers.
 
+mod choose;
 mod draw;
+mod marks;
+mod palette;
+mod panel;
+mod pixels;
 mod png;
+mod read;
+mod scene;
+mod svg;
+mod terminal;
+mod unicode;
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use anyhow::{Result, bail};
-use ctds_hdf5::Error;
-use ctds_hdf5::ErrorKind;
-use ctds_hdf5::look::{Frame, Kind, Request, Session};
-use serde_json::json;
+use anyhow::{Context, Result};
+use clap::builder::PossibleValuesParser;
+use ctds_hdf5::look::{Description, Frame, Image, Kind, Plane, Request, Session};
+use ctds_hdf5::{Error, ErrorKind};
+use serde_json::{Value as Json, json};
+
+use self::panel::Panel;
+use self::terminal::Show;
 
 use crate::args::{Global, if_exists, size};
 use crate::exit::Status;
 use crate::interrupt::Stop;
 use crate::report::Ending;
 
-/// Time for reading between two looks at signals and two reports of progress.
-const STEP: Duration = Duration::from_millis(300);
-
-/// Time for which a writer in the middle of a flush is waited for, with `--no-lock`.
-const PATIENCE: Duration = Duration::from_secs(60);
-
 /// Arguments of `plot`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge plot my.ms
+  h5bridge plot my.ms --x time --y phase --by baseline --antenna m000 --out phase.svg
   h5bridge plot my.ms waterfall --out rfi.png --statistic max --corr XX
+  h5bridge plot my.cal --show
+  h5bridge plot my.image --plane 0,12 --out channel12.png
   h5bridge plot live.h5 spectrum --spw 1 --out spectrum.csv
   h5bridge plot my.h5 baselines --quantity flagged --out flagged.npy")]
 pub(crate) struct Args {
     /// A table directory, a container, or a native or live HDF5 file
     source: PathBuf,
-    /// Kind of plot [default: waterfall]
+    /// Kind of plot [default: waterfall; of a calibration table amplitude and phase by antenna, of an image a plane]
     #[arg(value_parser = kinds())]
     kind: Option<String>,
-    /// The file to write; its ending selects the format: .png, .npy, .csv or .safetensors [default: KIND.png]
+    /// The axis across, instead of KIND: time, channel, uvdist, u or antenna
+    #[arg(long, value_name = "AXIS", conflicts_with = "kind")]
+    x: Option<String>,
+    /// The axis upwards, instead of KIND: amplitude, phase, real, imag, flagged, time, v or antenna
+    #[arg(long, value_name = "AXIS", conflicts_with = "kind")]
+    y: Option<String>,
+    /// Draw a line for each of these, at most 64
+    #[arg(long, value_parser = PossibleValuesParser::new(choose::BY))]
+    by: Option<String>,
+    /// The file to write; its ending selects the format: .png, .svg, .npy, .csv or .safetensors [default: KIND.png, unless the
+    /// plot is shown in the terminal or printed as JSON]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Show the picture in the terminal; the default without --out
+    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "auto", conflicts_with = "json")]
+    show: Option<Show>,
     /// Replace the file if it exists
     #[arg(long)]
     overwrite: bool,
@@ -85,6 +107,9 @@ pub(crate) struct Args {
     /// Unit of uv: "m" or "klambda", at the middle of the band
     #[arg(long)]
     unit: Option<String>,
+    /// Plane of an image: a number, from 0 on, for each axis after the first two
+    #[arg(long, value_name = "N,...", value_delimiter = ',')]
+    plane: Vec<u64>,
     /// Most bytes to read; of a larger source an even sample is shown
     #[arg(long, value_name = "SIZE", default_value = "8G", value_parser = size)]
     max_read: u64,
@@ -99,8 +124,11 @@ pub(crate) struct Args {
     block_bytes: Option<u64>,
 }
 
-fn kinds() -> clap::builder::PossibleValuesParser {
-    clap::builder::PossibleValuesParser::new(Kind::ALL.iter().map(|kind| kind.name()))
+/// The kind of plot of an image, which has no visibilities.
+const IMAGE: &str = "image";
+
+fn kinds() -> PossibleValuesParser {
+    PossibleValuesParser::new(Kind::ALL.iter().map(|kind| kind.name()).chain([IMAGE]))
 }
 
 /// `960x640`
@@ -117,6 +145,7 @@ fn pixels(text: &str) -> Result<(usize, usize), String> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     Png,
+    Svg,
     Npy,
     Csv,
     Safetensors,
@@ -126,19 +155,25 @@ impl Form {
     fn of(path: &Path) -> Result<Self> {
         Ok(match path.extension().and_then(|ending| ending.to_str()) {
             Some("png") => Form::Png,
+            Some("svg") => Form::Svg,
             Some("npy") => Form::Npy,
             Some("csv") => Form::Csv,
             Some("safetensors") => Form::Safetensors,
             _ => {
-                let message = "the form of --out is not known: its name ends in .png, .npy, .csv or .safetensors";
+                let message = "the form of --out is not known: its name ends in .png, .svg, .npy, .csv or .safetensors";
                 return Err(Error::new(ErrorKind::Usage, message).context(path.display()).into());
             }
         })
     }
+
+    fn is_picture(self) -> bool {
+        matches!(self, Form::Png | Form::Svg)
+    }
 }
 
 impl Args {
-    fn request(&self) -> Result<Request> {
+    /// The parameters that are given, by their names.
+    fn parameters(&self) -> Vec<(String, String)> {
         let parameters = [
             ("column", &self.column),
             ("spw", &self.spw),
@@ -155,80 +190,235 @@ impl Args {
             ("flagged", &self.flagged),
             ("unit", &self.unit),
         ];
-        let given = parameters.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)));
-        Ok(Request::parse(self.kind.as_deref().unwrap_or("waterfall"), &given.collect::<Vec<_>>())?)
+        parameters.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?))).collect()
+    }
+
+    /// Whether the kind of plot is left to the source.
+    fn leaves_kind(&self) -> bool {
+        self.kind.is_none() && self.x.is_none() && self.y.is_none()
+    }
+
+    /// Where the picture is shown; `None` if it is not.
+    fn shown(&self, global: &Global) -> Option<Show> {
+        let is_terminal = std::io::stdout().is_terminal() && global.caller.is_none();
+        let show = match (self.show, &self.out) {
+            (None, None) if is_terminal && !global.json && !global.quiet => Show::Auto,
+            (show, _) => show?,
+        };
+        Some(if show == Show::Auto { Show::of(|name| std::env::var(name).ok()) } else { show })
     }
 }
 
-/// Reads all rows, or as many as are allowed, and writes the plot.
+/// What is drawn: a kind of plot, its parameters, and the lines that it is split into.
+struct Drawing {
+    kind: Kind,
+    parameters: Vec<(String, String)>,
+    by: Option<String>,
+}
+
+impl Drawing {
+    /// The plots of the arguments; without a kind those that suit the source.
+    fn of(args: &Args, known: &Description) -> Result<Vec<Self>> {
+        let parameters = args.parameters();
+        if args.leaves_kind() && known.is_calibration && known.missing.is_none() {
+            let by = Some(args.by.clone().unwrap_or_else(|| "antenna".to_owned()));
+            let is_complex = args.column.as_ref().or(known.columns.first()).is_some_and(|column| column != "FPARAM");
+            let several = known.time_range.is_some_and(|[first, last]| last > first);
+            let drawing = |kind: Kind, quantity: Option<&str>| {
+                let mut parameters = parameters.clone();
+                if let Some(quantity) = quantity.filter(|_| args.quantity.is_none()) {
+                    parameters.push(("quantity".to_owned(), quantity.to_owned()));
+                }
+                Drawing { kind, parameters, by: by.clone() }
+            };
+            return Ok(match (several, is_complex) {
+                (true, true) => vec![drawing(Kind::AmpTime, None), drawing(Kind::PhaseTime, None)],
+                (false, true) => vec![drawing(Kind::Spectrum, None), drawing(Kind::Spectrum, Some("phase"))],
+                (true, false) => vec![drawing(Kind::AmpTime, Some("real"))],
+                (false, false) => vec![drawing(Kind::Spectrum, Some("real"))],
+            });
+        }
+        let by = args.by.clone().filter(|by| by != "correlation");
+        let (kind, quantity) = match (&args.kind, &by) {
+            (Some(name), _) => (Request::parse(name, &[])?.kind(), None),
+            (None, Some(_)) if args.leaves_kind() => (Kind::AmpTime, None),
+            (None, _) if args.leaves_kind() => (Kind::Waterfall, None),
+            (None, _) => choose::kind_of(args.x.as_deref(), args.y.as_deref())?,
+        };
+        let mut drawing = Drawing { kind, parameters, by };
+        match (quantity, &args.quantity) {
+            (Some(quantity), Some(given)) if quantity != given => {
+                return Err(Error::new(
+                    ErrorKind::Usage,
+                    format!("--quantity is {given}, and --y is {quantity}; one of them is enough"),
+                )
+                .into());
+            }
+            (Some(quantity), None) => drawing.parameters.push(("quantity".to_owned(), quantity.to_owned())),
+            _ => {}
+        }
+        Ok(vec![drawing])
+    }
+
+    fn request(&self, parameter: Option<&(String, String)>) -> Result<Request> {
+        let mut parameters = self.parameters.clone();
+        if let Some((name, value)) = parameter {
+            parameters.retain(|(known, _)| known != name);
+            parameters.push((name.clone(), value.clone()));
+        }
+        Ok(Request::parse(self.kind.name(), &parameters)?)
+    }
+
+    /// Reads the frame, one for all lines.
+    fn frame(&self, session: &mut Session, reading: (&Path, &Global, &Stop)) -> Result<Frame> {
+        let Some(by) = &self.by else {
+            return Ok(read::frames(session, &[self.request(None)?], reading)?.remove(0));
+        };
+        let groups = choose::groups(by, self.kind, session, &self.parameters)?;
+        let requests: Vec<Request> =
+            groups.iter().map(|(_, parameter)| self.request(Some(parameter))).collect::<Result<_>>()?;
+        session.set_selections(groups.len());
+        let frames = read::frames(session, &requests, reading)?;
+        let is_empty = |frame: &Frame| frame.array("x").is_none_or(|x| x.shape == [0]);
+        let named = groups.into_iter().map(|(name, _)| name).zip(frames).filter(|(_, frame)| !is_empty(frame));
+        let joined = Frame::joined(named.collect(), by);
+        Ok(joined.ok_or_else(|| {
+            Error::new(
+                ErrorKind::Usage,
+                format!("--by {by}: the source has none of them, or no row of one is selected"),
+            )
+        })?)
+    }
+}
+
+/// Reads the plots that are asked for; with `pictures` also where everything is flagged.
+fn panels(args: &Args, global: &Global, stop: &Stop, pictures: bool) -> Result<Vec<Panel>> {
+    let image = |image: Image| -> Result<Vec<Panel>> { Ok(vec![Panel::new(image.frame(&Plane(args.plane.clone()))?)]) };
+    if args.kind.as_deref() == Some(IMAGE) {
+        let found = Image::open(&args.source)?;
+        let missing =
+            || Error::new(ErrorKind::Unsupported, "the source is not an image: it has no column map with coordinates");
+        return image(found.ok_or_else(|| missing().context(args.source.display()))?);
+    }
+    let mut session = Session::open(&args.source)?;
+    session.set_read_limit(args.max_read);
+    if let Some(bytes) = args.block_bytes {
+        session.set_block_bytes(bytes);
+    }
+    let known = session.describe()?;
+    if args.leaves_kind()
+        && known.missing.is_some()
+        && let Ok(Some(found)) = Image::open(&args.source)
+    {
+        return image(found);
+    }
+    if !args.plane.is_empty() {
+        return Err(Error::new(ErrorKind::Usage, "--plane is for images; the source has none")
+            .context(args.source.display())
+            .into());
+    }
+    let reading = (args.source.as_path(), global, stop);
+    let mut panels = Vec::new();
+    for drawing in Drawing::of(args, &known)? {
+        let mut panel = Panel::new(drawing.frame(&mut session, reading)?);
+        let selection = &panel.frame.plot.selection;
+        let is_hidden = selection["flagged"] == "omit" && selection["quantity"] != "flagged";
+        if pictures && known.has_flags && is_hidden && matches!(drawing.kind, Kind::Waterfall | Kind::Baselines) {
+            let names = selection["corr"].as_array().into_iter().flatten().filter_map(Json::as_str);
+            let corr = ("corr".to_owned(), names.collect::<Vec<_>>().join(","));
+            let flags = ["quantity", "statistic", "average"];
+            let mut parameters = drawing.parameters.clone();
+            parameters.retain(|(name, _)| !flags.contains(&name.as_str()) && name != "corr");
+            parameters.extend([corr, ("quantity".to_owned(), "flagged".to_owned())]);
+            let flagged = Drawing { parameters, ..drawing };
+            panel.flagged = Some(flagged.frame(&mut session, reading)?);
+        }
+        panels.push(panel);
+    }
+    Ok(panels)
+}
+
+/// Reads all rows, or as many as are allowed, and writes or shows the plot.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let stop = Stop::new(global.caller.as_ref())?;
-    let request = args.request()?;
     if args.describe {
         let description = Session::open(&args.source)?.describe()?;
         writeln!(out, "{}", serde_json::to_string_pretty(&description)?)?;
         return Ok(Status::Done);
     }
-    let path = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.png", request.kind().name())));
-    let form = Form::of(&path)?;
-    let mut session = Session::open(&args.source)?;
-    session.set_budget(STEP);
-    session.set_read_limit(args.max_read);
-    if let Some(bytes) = args.block_bytes {
-        session.set_block_bytes(bytes);
+    let shown = args.shown(global);
+    // without --out a file is written only if the picture is shown nowhere else
+    let writes = args.out.is_some() || shown.is_none() && !global.json;
+    let form = args.out.as_deref().map_or(Ok(Form::Png), Form::of)?;
+    let panels = panels(&args, global, &stop, shown.is_some() || writes && form.is_picture())?;
+    let Some(first) = panels.first() else { return Ok(Status::Done) };
+    let plot = &first.frame.plot;
+    let target = writes.then(|| args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.png", plot.kind))));
+    if let Some(path) = &target {
+        write(path, &bytes(&panels, form, args.size), args.overwrite)?;
     }
-    let shows_progress = std::io::stderr().is_terminal() && !global.quiet && !global.json;
-    let of_source = |error: Error| error.context(args.source.display());
-    let mut frame = session.frame(&request).map_err(of_source)?;
-    let (patience, mut waiting) = (global.open_options().lock_timeout.unwrap_or(PATIENCE), Duration::ZERO);
-    while !frame.is_complete() && !frame.is_stopped() {
-        if stop.is_set() {
-            bail!(Error::new(ErrorKind::Interrupted, "interrupted"));
-        }
-        if shows_progress {
-            eprint!("\r{} of {} rows ", frame.plot.rows_used, frame.plot.rows);
-        }
-        let before = frame.plot.rows_used;
-        frame = session.frame(&request).map_err(of_source)?;
-        if frame.plot.rows_used == before {
-            if waiting >= patience {
-                bail!(
-                    Error::new(ErrorKind::Locked, "another program has been writing to the table all the time")
-                        .context(args.source.display())
-                );
-            }
-            // a writer is in the middle of a flush
-            stop.sleep(STEP);
-            waiting += STEP;
-            session.refresh()?;
-        }
+    if let Some(show) = shown {
+        out.write_all(picture(&panels, show, args.size).as_bytes())?;
     }
-    if shows_progress {
-        eprint!("\r\x1b[K");
-    }
-    write(&path, &bytes(&frame, form, args.size), args.overwrite)?;
-    let plot = &frame.plot;
     let mut warnings = Vec::new();
-    if frame.is_stopped() {
+    if first.frame.is_stopped() {
         let (used, rows) = (plot.rows_used, plot.rows);
         warnings.push(format!("an even sample of {used} of {rows} rows is shown; --max-read allows more"));
     }
-    let shape: Vec<usize> = frame.values().map_or(Vec::new(), |values| values.shape.clone());
-    Ending {
-        warnings: &warnings,
-        summary: vec![format!("{}: {} ({}), {} rows", path.display(), plot.title, plot.note, plot.rows_used)],
-        fields: json!({"target": path.display().to_string(), "shape": shape, "plot": plot}),
-        ..Ending::default()
-    }
-    .print(global, out)
+    let drawn = |panel: &Panel| {
+        let shape: Vec<usize> = panel.frame.values().map_or(Vec::new(), |values| values.shape.clone());
+        let mut fields = json!({"shape": shape, "plot": panel.frame.plot});
+        // the Python package reads the arrays from the file
+        if global.caller.is_none() {
+            fields["arrays"] = panel.frame.arrays_json();
+        }
+        fields
+    };
+    let fields = match global.json {
+        true => {
+            let mut fields = drawn(first);
+            fields["target"] = json!(target.as_ref().map(|path| path.display().to_string()));
+            if panels.len() > 1 {
+                fields["more"] = panels[1..].iter().map(drawn).collect();
+            }
+            fields
+        }
+        false => json!({}),
+    };
+    let summary =
+        target.map(|path| format!("{}: {} ({}), {} rows", path.display(), plot.title, plot.note, plot.rows_used));
+    Ending { warnings: &warnings, summary: summary.into_iter().collect(), fields, ..Ending::default() }
+        .print(global, out)
 }
 
-fn bytes(frame: &Frame, form: Form, size: (usize, usize)) -> Vec<u8> {
+fn bytes(panels: &[Panel], form: Form, size: (usize, usize)) -> Vec<u8> {
+    let frame = |write: &dyn Fn(&Frame) -> Vec<u8>| panels.first().map_or(Vec::new(), |panel| write(&panel.frame));
     match form {
-        Form::Png => draw::picture(frame, size),
-        Form::Npy => frame.to_npy(),
-        Form::Csv => frame.to_csv().into_bytes(),
-        Form::Safetensors => frame.to_safetensors(),
+        Form::Png => png_of(&draw::scene(panels, size)),
+        Form::Svg => svg::encode(&draw::scene(panels, size)).into_bytes(),
+        Form::Npy => frame(&Frame::to_npy),
+        Form::Csv => frame(&|frame| frame.to_csv().into_bytes()),
+        Form::Safetensors => frame(&Frame::to_safetensors),
+    }
+}
+
+fn png_of(scene: &scene::Scene) -> Vec<u8> {
+    let pixels = pixels::draw(scene);
+    png::encode(pixels.width, &pixels.bytes)
+}
+
+/// The picture as a terminal takes it.
+fn picture(panels: &[Panel], show: Show, size: (usize, usize)) -> String {
+    match show {
+        Show::Kitty => terminal::kitty(&png_of(&draw::scene(panels, size))),
+        Show::Iterm2 => terminal::iterm2(&png_of(&draw::scene(panels, size))),
+        Show::Sixel => terminal::sixel(&pixels::draw(&draw::scene(panels, size))),
+        Show::Unicode | Show::Auto => {
+            let terminal = console::Term::stdout();
+            let (lines, columns) = terminal.size_checked().unwrap_or((32, 100));
+            let coloured = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+            unicode::text(panels, (columns.into(), lines.into()), coloured)
+        }
     }
 }
 

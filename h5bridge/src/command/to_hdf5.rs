@@ -77,7 +77,7 @@ pub(crate) struct Args {
     hdf5: Hdf5Version,
     /// Make SOURCE, a table directory, a thin table whose tiles are in OUT (docs/thin.md): the data is stored once. Both are
     /// compared with SOURCE before it is replaced, in one step; --compress is shared
-    #[arg(long, conflicts_with_all = ["columns", "exclude", "rows", "predicate", "tables", "appendable", "restorable", "salvage", "dry_run", "dtype", "digest", "no_digest", "max_memory"])]
+    #[arg(long, conflicts_with_all = ["columns", "exclude", "rows", "predicate", "tables", "appendable", "restorable", "quicklook", "salvage", "dry_run", "dtype", "digest", "no_digest", "max_memory"])]
     replace: bool,
     /// With --replace: let programs write to the thin table, and by that into OUT
     #[arg(long, requires = "replace")]
@@ -88,6 +88,9 @@ pub(crate) struct Args {
     /// Also store what is needed to restore the original directory, every file and every byte, with `to-ms --exact`
     #[arg(long)]
     restorable: bool,
+    /// Add small versions of the visibilities by time and channel, which HDFView and H5Web draw as heat maps (group quicklook)
+    #[arg(long)]
+    quicklook: bool,
     /// Store the files of a container as arrays of this element type, by numpy's name: f4, int32. Their bytes are
     /// little-endian
     #[arg(long, value_name = "f4")]
@@ -227,6 +230,7 @@ fn check_no_table_options(args: &Args, what: &str) -> Result<()> {
         (args.hdf5 != Hdf5Version::V110, "--hdf5"),
         (args.appendable, "--appendable"),
         (args.restorable, "--restorable"),
+        (args.quicklook, "--quicklook"),
         (args.reflink != Reflink::Auto, "--reflink"),
         (args.dry_run, "--dry-run"),
         (args.digest, "--digest"),
@@ -357,6 +361,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         .hdf5(args.hdf5)
         .appendable(args.appendable)
         .restorable(args.restorable)
+        .quicklook(args.quicklook)
         .digest(digest)
         .salvage(args.salvage)
         .threads(args.threads)

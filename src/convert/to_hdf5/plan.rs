@@ -58,6 +58,8 @@ pub(crate) struct ToHdf5Options {
     pub(crate) digest: bool,
     /// Try a cell of each column before anything else is done with it.
     pub(crate) tries_cells: bool,
+    /// Write small versions of the visibilities beside them.
+    pub(crate) quicklook: bool,
     /// Keep what the exact original directory takes besides the datasets. The digest is then computed anyway.
     pub(crate) restorable: bool,
 }
@@ -128,6 +130,7 @@ impl Default for ToHdf5Options {
             max_memory: 256 << 20,
             digest: true,
             tries_cells: true,
+            quicklook: false,
             restorable: false,
         }
     }

@@ -1,0 +1,171 @@
+//! The kind of plot that axes name, and the lines that `--by` makes of one.
+
+use ctds_hdf5::look::{Antenna, Description, Kind, Session};
+use ctds_hdf5::{Error, ErrorKind, Result};
+
+/// Lines of `--by` at most.
+pub(super) const MOST_LINES: usize = 64;
+
+/// Axes, the kind of plot that has them, and its quantity where it has several.
+const AXES: [(&str, &str, Kind, Option<&str>); 16] = [
+    ("time", "amplitude", Kind::AmpTime, None),
+    ("time", "phase", Kind::PhaseTime, None),
+    ("time", "real", Kind::AmpTime, Some("real")),
+    ("time", "imag", Kind::AmpTime, Some("imag")),
+    ("time", "flagged", Kind::FlagTime, None),
+    ("channel", "amplitude", Kind::Spectrum, None),
+    ("channel", "phase", Kind::Spectrum, Some("phase")),
+    ("channel", "real", Kind::Spectrum, Some("real")),
+    ("channel", "imag", Kind::Spectrum, Some("imag")),
+    ("channel", "flagged", Kind::FlagChannel, None),
+    ("channel", "time", Kind::Waterfall, None),
+    ("uvdist", "amplitude", Kind::AmpUvdist, None),
+    ("uvdist", "phase", Kind::PhaseUvdist, None),
+    ("u", "v", Kind::Uv, None),
+    ("antenna", "flagged", Kind::FlagAntenna, None),
+    ("antenna", "antenna", Kind::Baselines, None),
+];
+
+/// Other words for the same axis.
+const WORDS: [(&str, &str); 10] = [
+    ("amp", "amplitude"),
+    ("imaginary", "imag"),
+    ("flags", "flagged"),
+    ("chan", "channel"),
+    ("freq", "channel"),
+    ("frequency", "channel"),
+    ("uv-distance", "uvdist"),
+    ("uvdistance", "uvdist"),
+    ("antenna1", "antenna"),
+    ("antenna2", "antenna"),
+];
+
+/// What `--by` can name.
+pub(super) const BY: [&str; 6] = ["correlation", "antenna", "baseline", "field", "scan", "spw"];
+
+/// The kind of plot with these axes, and its quantity where it has several.
+///
+/// # Errors
+/// `Usage` if no plot has them.
+pub(super) fn kind_of(x: Option<&str>, y: Option<&str>) -> Result<(Kind, Option<&'static str>)> {
+    let usual = |word: &str| -> String {
+        let word = word.trim().to_lowercase();
+        WORDS.iter().find(|(other, _)| *other == word).map_or(word, |(_, usual)| (*usual).to_owned())
+    };
+    let (x, y) = (x.map(usual), y.map(usual));
+    let fits = |wanted: &Option<String>, axis: &str| wanted.as_ref().is_none_or(|wanted| wanted == axis);
+    let found = AXES.iter().find(|(of_x, of_y, ..)| fits(&x, of_x) && fits(&y, of_y));
+    found.map(|(_, _, kind, quantity)| (*kind, *quantity)).ok_or_else(|| {
+        let pairs: Vec<String> = AXES.iter().map(|(x, y, ..)| format!("{x} and {y}")).collect();
+        let word = |word: &Option<String>| word.clone().unwrap_or_else(|| "any axis".to_owned());
+        let (x, y) = (word(&x), word(&y));
+        Error::new(ErrorKind::Usage, format!("no plot has {x} across and {y} upwards; plots have {}", pairs.join(", ")))
+    })
+}
+
+/// Names of the lines that `by` makes, and the parameter that selects each of them.
+///
+/// # Errors
+/// `Usage` if the plot has no lines, or would have too many; those of reading scans.
+pub(super) fn groups(
+    by: &str,
+    kind: Kind,
+    session: &Session,
+    given: &[(String, String)],
+) -> Result<Vec<(String, (String, String))>> {
+    if !matches!(kind, Kind::AmpTime | Kind::PhaseTime | Kind::Spectrum | Kind::FlagChannel | Kind::FlagTime) {
+        return Err(Error::new(
+            ErrorKind::Usage,
+            format!("--by {by}: {} has no lines; amplitude or phase against time has", kind.name()),
+        ));
+    }
+    let known = session.describe()?;
+    let selects = |name: &str| given.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
+    let numbered = |parameter: &str, names: Vec<String>| -> Vec<(String, (String, String))> {
+        let wanted = selects(parameter).map(|words| words.split(',').map(str::trim).collect::<Vec<_>>());
+        let is_wanted = |number: usize, name: &str| {
+            wanted.as_ref().is_none_or(|wanted| wanted.contains(&name) || wanted.contains(&number.to_string().as_str()))
+        };
+        let names = names.into_iter().enumerate().filter(|(number, name)| is_wanted(*number, name));
+        names.map(|(number, name)| (name, (parameter.to_owned(), number.to_string()))).collect()
+    };
+    let antennas = |known: &Description| known.antennas.iter().map(|antenna| antenna.name.clone()).collect::<Vec<_>>();
+    let groups = match by {
+        "antenna" => numbered("antenna", antennas(&known)),
+        "field" => numbered("field", known.fields.iter().map(|field| field.name.clone()).collect()),
+        "spw" => {
+            let wanted = selects("spw");
+            let windows = known
+                .spectral_windows
+                .iter()
+                .filter(|window| wanted.is_none_or(|wanted| wanted == window.name || wanted == window.id.to_string()));
+            windows.map(|window| (format!("spw {}", window.id), ("spw".to_owned(), window.id.to_string()))).collect()
+        }
+        "scan" => {
+            let wanted = selects("scan").map(|words| words.split(',').map(str::trim).collect::<Vec<_>>());
+            let scans = session.scans(MOST_LINES + 1)?.into_iter().map(|scan| scan.to_string());
+            scans
+                .filter(|scan| wanted.as_ref().is_none_or(|wanted| wanted.contains(&scan.as_str())))
+                .map(|scan| (format!("scan {scan}"), ("scan".to_owned(), scan)))
+                .collect()
+        }
+        _ => match selects("baseline").filter(|words| !matches!(*words, "cross" | "auto" | "all")) {
+            Some(pairs) => pairs
+                .split(',')
+                .map(|pair| (pair.trim().to_owned(), ("baseline".to_owned(), pair.trim().to_owned())))
+                .collect(),
+            None => pairs(&known, selects("baseline").unwrap_or("cross"), selects("antenna")),
+        },
+    };
+    if groups.len() > MOST_LINES {
+        let message = format!(
+            "--by {by} makes more than {MOST_LINES} lines; select fewer with --antenna, --baseline, --field, --scan or --spw"
+        );
+        return Err(Error::new(ErrorKind::Usage, message));
+    }
+    Ok(groups)
+}
+
+/// The baselines of the antennas, or of those that are selected; one more than can be drawn at most.
+fn pairs(known: &Description, which: &str, antenna: Option<&str>) -> Vec<(String, (String, String))> {
+    let wanted: Option<Vec<&str>> = antenna.map(|words| words.split(',').map(str::trim).collect());
+    let is_wanted = |(number, antenna): (usize, &Antenna)| {
+        wanted.as_ref().is_none_or(|wanted| {
+            wanted.contains(&antenna.name.as_str()) || wanted.contains(&number.to_string().as_str())
+        })
+    };
+    let is_wanted: Vec<bool> = known.antennas.iter().enumerate().map(is_wanted).collect();
+    let count = known.antennas.len();
+    let fits = |&(first, second): &(usize, usize)| {
+        let is_kind = match which {
+            "auto" => first == second,
+            "all" => true,
+            _ => first != second,
+        };
+        is_kind && (is_wanted[first] || is_wanted[second])
+    };
+    let named = |(first, second): (usize, usize)| {
+        let name = format!("{}-{}", known.antennas[first].name, known.antennas[second].name);
+        (name, ("baseline".to_owned(), format!("{first}&{second}")))
+    };
+    let all = (0..count).flat_map(|first| (first..count).map(move |second| (first, second)));
+    all.filter(fits).take(MOST_LINES + 1).map(named).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn axes_name_plots() {
+        let kind = |x, y| kind_of(x, y).map(|(kind, quantity)| (kind.name(), quantity)).ok();
+        assert_eq!(kind(Some("channel"), Some("amplitude")), Some(("spectrum", None)));
+        assert_eq!(kind(Some("freq"), Some("Phase")), Some(("spectrum", Some("phase"))));
+        assert_eq!(kind(Some("uvdist"), None), Some(("amp_uvdist", None)));
+        assert_eq!(kind(None, Some("phase")), Some(("phase_time", None)));
+        assert_eq!(kind(None, Some("v")), Some(("uv", None)));
+        assert_eq!(kind(Some("chan"), Some("time")), Some(("waterfall", None)));
+        assert_eq!(kind(Some("time"), Some("v")), None);
+        assert_eq!(kind(Some("colour"), None), None);
+    }
+}

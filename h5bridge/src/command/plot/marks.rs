@@ -1,0 +1,120 @@
+//! Marks of axes: round values, and their texts.
+
+use ctds_hdf5::look::{Axis, utc_of_mjd};
+
+/// Steps of a time axis in seconds.
+const TIMES: [f64; 18] =
+    [1., 2., 5., 10., 15., 30., 60., 120., 300., 600., 900., 1800., 3600., 7200., 10800., 21600., 43200., 86400.];
+
+/// Steps of angles.
+const DEGREES: [f64; 6] = [5., 10., 30., 45., 90., 180.];
+
+/// Marks at most.
+const MOST: usize = 64;
+
+/// Values at which marks stand, about `count` of them, and their texts.
+pub(super) fn marks(axis: &Axis, low: f64, high: f64, count: usize) -> Vec<(f64, String)> {
+    let span = high - low;
+    if !span.is_finite() || span <= 0. {
+        return Vec::new();
+    }
+    let rough = span / count.max(1) as f64;
+    let size = 10f64.powf(rough.log10().floor());
+    // rather some more marks than too few
+    let step = [1., 2., 5., 10.].into_iter().map(|step| step * size).find(|&step| step >= 0.7 * rough).unwrap_or(rough);
+    let step = match (axis.scale, &axis.names, axis.unit.as_str()) {
+        ("time", ..) if rough > 0.5 => {
+            TIMES.into_iter().find(|&step| step >= rough).unwrap_or((rough / 86400.).ceil() * 86400.)
+        }
+        (_, Some(_), _) => step.max(1.),
+        (_, _, "deg") if span > 40. => {
+            DEGREES.into_iter().find(|&step| step >= 0.7 * rough).unwrap_or((rough / 360.).ceil() * 360.)
+        }
+        _ => step,
+    };
+    let first = (low / step).ceil();
+    let value = |number: usize| (first + number as f64) * step;
+    let text = |value: f64| match (axis.scale, &axis.names) {
+        ("time", _) => time_of(value, step),
+        (_, Some(names)) => names.get(value as usize).map_or(String::new(), |name| shortened(name, 8)),
+        _ => number_text(value, step),
+    };
+    let values = (0..MOST).map(value).take_while(|value| *value <= high + step * 1e-9);
+    values.map(|value| (value, text(value))).collect()
+}
+
+/// A value between marks that are `step` apart.
+fn number_text(value: f64, step: f64) -> String {
+    let digits = (-step.log10().floor()).max(0.) as usize;
+    // not a zero with a sign
+    let value = if value.abs() < step / 2. { 0. } else { value };
+    if value != 0. && (value.abs() >= 1e6 || step < 1e-5) {
+        format!("{value:.2e}")
+    } else {
+        format!("{value:.digits$}")
+    }
+}
+
+/// A value with three or four digits.
+pub(super) fn short(value: f64) -> String {
+    match value.abs() {
+        0. => "0".to_owned(),
+        size if (0.01..1e4).contains(&size) => {
+            format!("{value:.*}", (2. - size.log10().floor()).clamp(0., 4.) as usize)
+        }
+        _ => format!("{value:.1e}"),
+    }
+}
+
+/// The time of a day, or the day if the marks are that far apart.
+pub(super) fn time_of(mjd_seconds: f64, step: f64) -> String {
+    let text = utc_of_mjd(mjd_seconds);
+    match text.split_once('T') {
+        Some((day, _)) if step >= 86400. => day.to_owned(),
+        Some((_, time)) if step < 1. => time.trim_end_matches('Z').to_owned(),
+        Some((_, time)) => time.chars().take(8).collect(),
+        None => text,
+    }
+}
+
+/// The label of an axis with its unit; that of a time axis from `start` on with the day.
+pub(super) fn label(axis: &Axis, start: Option<f64>) -> String {
+    // the font of pictures has no Greek letters
+    let unit = if axis.unit == "kλ" { "kilowavelengths" } else { &axis.unit };
+    let day = start.filter(|_| axis.scale == "time").map(utc_of_mjd);
+    match (day.as_deref().and_then(|time| time.split_once('T')), unit) {
+        (Some((day, _)), unit) => format!("{} ({unit}, {day})", axis.label),
+        (None, "") => axis.label.clone(),
+        (None, unit) => format!("{} ({unit})", axis.label),
+    }
+}
+
+/// The beginning of a text, with three points if it is longer.
+pub(super) fn shortened(text: &str, len: usize) -> String {
+    if text.chars().count() <= len {
+        text.to_owned()
+    } else {
+        text.chars().take(len.saturating_sub(3)).collect::<String>() + "..."
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_are_round() {
+        let texts = |unit, scale, low, high| {
+            let axis = Axis::new("", unit, scale);
+            marks(&axis, low, high, 5).into_iter().map(|(_, text)| text).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(texts("", "linear", 0.03, 1.01), "0.2 0.4 0.6 0.8 1.0");
+        assert_eq!(texts("", "linear", -10., 40.), "-10 0 10 20 30 40");
+        assert_eq!(texts("deg", "linear", -180., 180.), "-180 -90 0 90 180");
+        let noon = 51544.5 * 86400.;
+        assert_eq!(texts("UTC", "time", noon, noon + 100.), "12:00:00 12:00:30 12:01:00 12:01:30");
+        assert_eq!(texts("", "linear", 1., 1.), "");
+        assert_eq!(texts("", "linear", f64::NAN, 1.), "");
+        assert_eq!([0., 0.125, 12.25, 123456.].map(short), ["0", "0.125", "12.2", "1.2e5"]);
+    }
+}

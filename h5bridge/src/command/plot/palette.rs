@@ -1,0 +1,79 @@
+//! Colours of pictures, which colour-blind readers tell apart.
+
+/// Red, green and blue.
+pub(super) type Colour = [u8; 3];
+
+pub(super) const PAPER: Colour = [255, 255, 255];
+pub(super) const INK: Colour = [40, 40, 40];
+/// Colour of grid lines.
+pub(super) const FAINT: Colour = [225, 225, 225];
+/// Colour of a place of a raster without values.
+pub(super) const NOTHING: Colour = [236, 236, 236];
+/// Colour of a place of a raster all of whose cells are flagged.
+pub(super) const FLAGGED: Colour = [0xf0, 0xa0, 0x90];
+
+/// Viridis at even steps (Smith and van der Walt, CC0): lightness grows steadily, also for colour-blind readers.
+const VIRIDIS: [Colour; 9] = [
+    [0x44, 0x01, 0x54],
+    [0x47, 0x2d, 0x7b],
+    [0x3b, 0x52, 0x8b],
+    [0x2c, 0x72, 0x8e],
+    [0x21, 0x91, 0x8c],
+    [0x28, 0xae, 0x80],
+    [0x5e, 0xc9, 0x62],
+    [0xad, 0xdc, 0x30],
+    [0xfd, 0xe7, 0x25],
+];
+
+/// Steps of [`scale`]: with text and lines a picture has at most 256 colours, as many as sixel has.
+const STEPS: f64 = 128.;
+
+/// Colours of lines that colour-blind readers tell apart (Okabe and Ito).
+const LINES: [Colour; 7] = [
+    [0x00, 0x72, 0xb2],
+    [0xd5, 0x5e, 0x00],
+    [0x00, 0x9e, 0x73],
+    [0xcc, 0x79, 0xa7],
+    [0xe6, 0x9f, 0x00],
+    [0x56, 0xb4, 0xe9],
+    [0x00, 0x00, 0x00],
+];
+
+/// The colour of a fraction.
+pub(super) fn scale(fraction: f64) -> Colour {
+    let at = (fraction.clamp(0., 1.) * STEPS).round() / STEPS * (VIRIDIS.len() - 1) as f64;
+    let index = (at as usize).min(VIRIDIS.len() - 2);
+    mix(VIRIDIS[index], VIRIDIS[index + 1], at - index as f64)
+}
+
+/// The colour of line `number` of `count`: one of seven, or steps of the scale for more lines.
+pub(super) fn line(number: usize, count: usize) -> Colour {
+    match LINES.get(number).filter(|_| count <= LINES.len()) {
+        Some(colour) => *colour,
+        // yellow is too light for a line
+        None => scale(number as f64 / count.max(2) as f64 * 0.95),
+    }
+}
+
+/// The colour between two others.
+pub(super) fn mix(from: Colour, to: Colour, part: f64) -> Colour {
+    let byte = |number: usize| {
+        let (from, to) = (f64::from(from[number]), f64::from(to[number]));
+        (from + (to - from) * part).round() as u8
+    };
+    [byte(0), byte(1), byte(2)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_are_those_of_the_scale() {
+        assert_eq!([scale(0.), scale(0.5), scale(1.), scale(7.)], [VIRIDIS[0], VIRIDIS[4], VIRIDIS[8], VIRIDIS[8]]);
+        // lightness grows
+        let light =
+            |fraction: f64| scale(fraction).iter().zip([2., 7., 1.]).map(|(&c, w)| f64::from(c) * w).sum::<f64>();
+        assert!((0..32).all(|step| light(f64::from(step) / 32.) < light(f64::from(step + 1) / 32.)));
+    }
+}

@@ -1,0 +1,257 @@
+//! A frame to be drawn, and its raster in values and colours.
+
+use ctds_hdf5::look::{Axis, Frame, Numbers, Plot};
+
+use super::palette::{self, Colour, FLAGGED, NOTHING, PAPER};
+
+/// A frame, and where all of its cells are flagged.
+pub(super) struct Panel {
+    pub(super) frame: Frame,
+    /// Percentage of flagged cells in each place of the raster; `None` if it is not known.
+    pub(super) flagged: Option<Frame>,
+}
+
+/// A raster whose values become colours.
+pub(super) struct Raster {
+    pub(super) lines: usize,
+    pub(super) columns: usize,
+    /// Edges of the columns and of the lines.
+    pub(super) x: Vec<f64>,
+    pub(super) y: Vec<f64>,
+    /// Scale of the colours.
+    pub(super) z: Axis,
+    /// Lines have one height: times follow one another without their gaps.
+    pub(super) by_line: bool,
+    values: Vec<f64>,
+    flagged: Vec<f64>,
+    low: f64,
+    high: f64,
+    is_log: bool,
+    is_count: bool,
+}
+
+/// Places along each side of a raster in which a single one is too small to be seen.
+const LARGE: usize = 100;
+
+/// All numbers of an array of a frame.
+pub(super) fn numbers(frame: &Frame, name: &str) -> Vec<f64> {
+    let array = frame.array(name);
+    let count = array.map_or(0, |array| array.shape.iter().product());
+    (0..count).filter_map(|index| array.and_then(|array| array.numbers.get(index))).collect()
+}
+
+impl Panel {
+    pub(super) fn new(frame: Frame) -> Self {
+        Panel { frame, flagged: None }
+    }
+
+    /// The words below the title: column, spectral window, and what is averaged.
+    pub(super) fn note(&self) -> String {
+        let plot = &self.frame.plot;
+        let spw = plot.selection["spw"].as_i64().map_or(String::new(), |spw| format!(", spw {spw}"));
+        match plot.selection["column"].as_str() {
+            Some(column) => format!("{column}{spw}: {}", plot.note),
+            None => plot.note.clone(),
+        }
+    }
+
+    /// The raster of the frame; `None` if it has lines.
+    pub(super) fn raster(&self) -> Option<Raster> {
+        let (raster, z) = (self.frame.array("raster")?, self.frame.plot.z.as_ref()?);
+        let (low, high) = (z.low.flatten().unwrap_or(0.), z.high.flatten().unwrap_or(1.));
+        let flagged = self.flagged.as_ref().filter(|flagged| {
+            let same = |name| flagged.array(name) == self.frame.array(name);
+            same("x") && same("y")
+        });
+        let (x, y) = (numbers(&self.frame, "x"), numbers(&self.frame, "y"));
+        let (mut lines, mut columns) = (raster.shape[0], raster.shape[1]);
+        if x.len() != columns + 1 || y.len() != lines + 1 {
+            (lines, columns) = (0, 0);
+        }
+        // places without points are empty
+        let is_count = matches!(raster.numbers, Numbers::U32(_));
+        let values = numbers(&self.frame, "raster");
+        Some(Raster {
+            values: if is_count { enlarged(&values, (lines, columns)) } else { values },
+            lines,
+            columns,
+            x,
+            y,
+            z: z.clone(),
+            by_line: self.frame.plot.y.scale == "time",
+            flagged: flagged.map_or(Vec::new(), |flagged| numbers(flagged, "raster")),
+            low,
+            high,
+            is_log: z.scale == "log" && low > 0.,
+            is_count,
+        })
+    }
+}
+
+/// Numbers of points, of which few are seen better when they are larger: each place has the largest number around it.
+fn enlarged(values: &[f64], (lines, columns): (usize, usize)) -> Vec<f64> {
+    let filled = values.iter().filter(|&&value| value > 0.).count() as f64 / values.len().max(1) as f64;
+    let reach = match filled {
+        _ if lines.min(columns) < LARGE => 0,
+        filled if filled < 0.002 => 2,
+        filled if filled < 0.1 => 1,
+        _ => 0,
+    };
+    let mut found = vec![0f64; values.len()];
+    for (at, &value) in values.iter().enumerate().filter(|(_, value)| **value > 0.) {
+        let (line, column) = (at / columns, at % columns);
+        for line in line.saturating_sub(reach)..(line + reach + 1).min(lines) {
+            for column in column.saturating_sub(reach)..(column + reach + 1).min(columns) {
+                let place = &mut found[line * columns + column];
+                *place = place.max(value);
+            }
+        }
+    }
+    found
+}
+
+impl Raster {
+    fn at(&self, line: usize, column: usize) -> f64 {
+        self.values.get(line * self.columns + column).copied().unwrap_or(f64::NAN)
+    }
+
+    fn is_nothing(&self, value: f64) -> bool {
+        value.is_nan() || self.is_count && value == 0.
+    }
+
+    /// The colour of a place.
+    pub(super) fn colour(&self, line: usize, column: usize) -> Colour {
+        match self.at(line, column) {
+            value if self.is_nothing(value) => match self.flagged.get(line * self.columns + column) {
+                Some(100.) => FLAGGED,
+                _ if self.is_count => PAPER,
+                _ => NOTHING,
+            },
+            value => palette::scale(self.fraction(value)),
+        }
+    }
+
+    /// Where a value is on the scale of colours.
+    fn fraction(&self, value: f64) -> f64 {
+        let scaled = |value: f64| if self.is_log { value.log10() } else { value };
+        match (self.high > self.low, self.is_log && value <= 0.) {
+            (_, true) => 0.,
+            (true, _) => (scaled(value) - scaled(self.low)) / (scaled(self.high) - scaled(self.low)),
+            (false, _) => {
+                if value > self.high {
+                    1.
+                } else {
+                    0.
+                }
+            }
+        }
+    }
+
+    /// The value at a fraction of the scale of colours.
+    pub(super) fn value(&self, fraction: f64) -> f64 {
+        match self.is_log {
+            true => self.low * (self.high / self.low).powf(fraction),
+            false => self.low + (self.high - self.low) * fraction,
+        }
+    }
+
+    fn any(&self, wanted: Colour) -> bool {
+        (0..self.lines).any(|line| (0..self.columns).any(|column| self.colour(line, column) == wanted))
+    }
+
+    pub(super) fn has_flagged(&self) -> bool {
+        !self.flagged.is_empty() && self.any(FLAGGED)
+    }
+
+    pub(super) fn has_nothing(&self) -> bool {
+        !self.is_count && self.any(NOTHING)
+    }
+
+    /// The cells along an axis in the order of an image: each of them once if they have one size, else one for each of
+    /// `pixels` pixels.
+    pub(super) fn places(&self, edges: &[f64], by_number: bool, pixels: f64) -> Vec<usize> {
+        let cells = edges.len().saturating_sub(1);
+        let (first, last) = (edges.first().copied().unwrap_or(0.), edges.last().copied().unwrap_or(0.));
+        let each = (last - first) / cells.max(1) as f64;
+        let is_even = |(number, edge): (usize, &f64)| (edge - first - number as f64 * each).abs() <= 1e-3 * each.abs();
+        if by_number || edges.iter().enumerate().all(is_even) {
+            return (0..cells).collect();
+        }
+        let count = (pixels as usize).max(1);
+        let value = |pixel: usize| first + (last - first) * (pixel as f64 + 0.5) / count as f64;
+        let is_descending = last < first;
+        let place = |value: f64| {
+            edges.partition_point(|&edge| if is_descending { edge >= value } else { edge <= value }).max(1) - 1
+        };
+        (0..count).map(|pixel| place(value(pixel)).min(cells.saturating_sub(1))).collect()
+    }
+}
+
+/// The part of the plane of x and y that a plot of lines shows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct View {
+    pub(super) left: f64,
+    pub(super) right: f64,
+    pub(super) low: f64,
+    pub(super) high: f64,
+    /// The smallest x.
+    pub(super) first: f64,
+}
+
+impl View {
+    /// Where a point is: fractions of the width and of the height, from below.
+    pub(super) fn fractions(&self, x: f64, y: f64) -> (f64, f64) {
+        let up = (y - self.low) / (self.high - self.low);
+        ((x - self.left) / (self.right - self.left), up.clamp(0., 1.))
+    }
+}
+
+/// The smallest and the largest of the finite values.
+fn ends(list: &[f64]) -> Option<(f64, f64)> {
+    let finite = list.iter().copied().filter(|value| value.is_finite());
+    finite.fold(None, |ends: Option<(f64, f64)>, value| {
+        Some(ends.map_or((value, value), |(low, high)| (low.min(value), high.max(value))))
+    })
+}
+
+/// How a plot is drawn, by its axes.
+pub(super) trait Axes {
+    /// Whether one unit is as long on both axes.
+    fn has_equal_axes(&self) -> bool;
+    /// Whether points stand alone.
+    fn is_scatter(&self) -> bool;
+    /// The part of the plane that has all values; `None` without values.
+    fn view(&self, x: &[f64], y: &[f64]) -> Option<View>;
+}
+
+impl Axes for Plot {
+    fn has_equal_axes(&self) -> bool {
+        matches!(self.kind, "uv" | "antennas") || self.kind == "image" && self.x.unit == self.y.unit
+    }
+
+    fn is_scatter(&self) -> bool {
+        self.kind == "antennas"
+    }
+
+    fn view(&self, x: &[f64], y: &[f64]) -> Option<View> {
+        let ((first, last), (low, high)) = (ends(x)?, ends(y)?);
+        let wide = |low: f64, high: f64, part: f64| match high - low {
+            span if span > 0. => (low - part * span, high + part * span),
+            _ => (low - 0.5, high + 0.5),
+        };
+        let ((left, right), (low, high)) = if self.is_scatter() {
+            let half = ((last - first).max(high - low) / 2.).max(0.5) * 1.12;
+            let (x, y) = ((first + last) / 2., (low + high) / 2.);
+            ((x - half, x + half), (y - half, y + half))
+        } else {
+            let across = if self.x.scale == "category" { (first - 0.6, last + 0.6) } else { wide(first, last, 0.01) };
+            let up = match self.y.unit.as_str() {
+                "%" => (0., 100.),
+                "deg" if high - low > 180. => (-190., 190.),
+                _ => wide(low, high, 0.05),
+            };
+            (across, up)
+        };
+        Some(View { left, right, low, high, first })
+    }
+}

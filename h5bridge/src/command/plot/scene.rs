@@ -1,0 +1,116 @@
+//! A picture as shapes, which are written as SVG or turned into pixels.
+
+use super::palette::Colour;
+
+/// A picture: its size in pixels, and the shapes from back to front.
+pub(super) struct Scene {
+    pub(super) width: usize,
+    pub(super) height: usize,
+    pub(super) shapes: Vec<Shape>,
+}
+
+/// A rectangle in pixels; y points downwards.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Area {
+    pub(super) left: f64,
+    pub(super) right: f64,
+    pub(super) top: f64,
+    pub(super) bottom: f64,
+}
+
+/// The point of a text that its position is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+/// Height of the font in pixels, and of the line that it needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Size {
+    Normal,
+    Title,
+}
+
+/// A part of a picture. `class` is its class in SVG.
+pub(super) enum Shape {
+    Rectangle {
+        area: Area,
+        colour: Colour,
+        class: &'static str,
+    },
+    /// A line through points.
+    Line {
+        points: Vec<(f64, f64)>,
+        width: f64,
+        colour: Colour,
+        class: &'static str,
+        /// Words that a viewer of SVG shows under the pointer.
+        title: String,
+    },
+    Dot {
+        at: (f64, f64),
+        radius: f64,
+        colour: Colour,
+        class: &'static str,
+        title: String,
+    },
+    /// A text whose middle line is at `at`; turned, it reads from below upwards.
+    Text {
+        at: (f64, f64),
+        anchor: Anchor,
+        size: Size,
+        turned: bool,
+        text: String,
+        class: &'static str,
+    },
+    /// Pixels stretched over an area, the upper line first, with three bytes each.
+    Image {
+        area: Area,
+        columns: usize,
+        pixels: Vec<u8>,
+    },
+}
+
+impl Area {
+    pub(super) fn new(left: f64, right: f64, top: f64, bottom: f64) -> Self {
+        Area { left, right, top, bottom }
+    }
+
+    pub(super) fn width(&self) -> f64 {
+        self.right - self.left
+    }
+
+    pub(super) fn height(&self) -> f64 {
+        self.bottom - self.top
+    }
+
+    pub(super) fn middle(&self) -> (f64, f64) {
+        ((self.left + self.right) / 2., (self.top + self.bottom) / 2.)
+    }
+
+    /// The position of a fraction of the horizontal axis.
+    pub(super) fn x(&self, fraction: f64) -> f64 {
+        self.left + fraction * self.width()
+    }
+
+    /// The position of a fraction of the vertical axis, which points upwards.
+    pub(super) fn y(&self, fraction: f64) -> f64 {
+        self.bottom - fraction * self.height()
+    }
+}
+
+impl Scene {
+    pub(super) fn rectangle(&mut self, area: Area, colour: Colour, class: &'static str) {
+        self.shapes.push(Shape::Rectangle { area, colour, class });
+    }
+
+    pub(super) fn line(&mut self, from: (f64, f64), to: (f64, f64), colour: Colour, class: &'static str) {
+        self.shapes.push(Shape::Line { points: vec![from, to], width: 1., colour, class, title: String::new() });
+    }
+
+    pub(super) fn text(&mut self, at: (f64, f64), anchor: Anchor, text: &str, class: &'static str) {
+        self.shapes.push(Shape::Text { at, anchor, size: Size::Normal, turned: false, text: text.to_owned(), class });
+    }
+}

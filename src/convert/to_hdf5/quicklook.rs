@@ -1,0 +1,582 @@
+//! Small versions of visibilities beside the data: means, smallest and largest amplitudes and flags by time and channel, in levels
+//! that halve. docs/layout.md, "Quicklook".
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::plan::{Plan, TablePlan};
+use crate::error::{Context, Error, Result, ResultExt, column_context as place};
+use crate::h5::{Attribute, Compression, Dataset, DatasetSpec, Group};
+use crate::native::{LONG_NAME, MAIN_TABLE, QUICKLOOK, QUICKLOOK_VERSION, UNITS};
+use crate::progress::Progress;
+use crate::source::Source;
+use crate::table::Column;
+use crate::value::{Complex32, Complex64, DataType, Region, Shape, Values};
+
+/// Times and channels of the finest level at most.
+const MAX_TIMES: u64 = 1024;
+const MAX_CHANNELS: u64 = 512;
+/// Places of the finest levels of a column at most, of all spectral windows and correlations together.
+const MAX_PLACES: u64 = 1 << 20;
+/// Spectral windows at most.
+const MAX_WINDOWS: usize = 256;
+/// Distinct times at most: they are held in memory.
+const MAX_DISTINCT: usize = 1 << 22;
+/// The coarsest level has at most as many times and channels.
+const COARSEST: usize = 64;
+/// Bytes of cells that are read at a time, about, and rows at most.
+const BLOCK_BYTES: u64 = 4 << 20;
+const BLOCK_ROWS: u64 = 1 << 16;
+
+/// Columns of visibilities that are real numbers.
+const REAL: [&str; 1] = ["FLOAT_DATA"];
+
+/// Sums of the cells in one place.
+#[derive(Debug, Clone, Copy)]
+struct Sum {
+    amplitude: f64,
+    low: f32,
+    high: f32,
+    /// Number of finite cells without flags, of flagged cells, and of all.
+    good: u32,
+    flagged: u32,
+    all: u32,
+}
+
+impl Default for Sum {
+    fn default() -> Self {
+        Sum { amplitude: 0., low: f32::INFINITY, high: f32::NEG_INFINITY, good: 0, flagged: 0, all: 0 }
+    }
+}
+
+impl Sum {
+    fn add(&mut self, amplitude: f64, is_flagged: bool) {
+        self.all = self.all.saturating_add(1);
+        if is_flagged {
+            self.flagged = self.flagged.saturating_add(1);
+        } else if amplitude.is_finite() {
+            self.amplitude += amplitude;
+            self.low = self.low.min(amplitude as f32);
+            self.high = self.high.max(amplitude as f32);
+            self.good = self.good.saturating_add(1);
+        }
+    }
+
+    fn merge(&mut self, other: &Sum) {
+        self.amplitude += other.amplitude;
+        self.low = self.low.min(other.low);
+        self.high = self.high.max(other.high);
+        self.good = self.good.saturating_add(other.good);
+        self.flagged = self.flagged.saturating_add(other.flagged);
+        self.all = self.all.saturating_add(other.all);
+    }
+}
+
+/// Scalars of a row.
+struct Key {
+    time: f64,
+    window: i64,
+    is_cross: bool,
+    is_flagged: bool,
+}
+
+/// The rows of a spectral window.
+#[derive(Debug, Default)]
+struct Window {
+    /// Distinct times of baselines between two antennas and of the others, ascending once they are all known.
+    times: [Vec<f64>; 2],
+    /// A row of the window.
+    row: u64,
+}
+
+impl Window {
+    /// Whether only baselines between two antennas count: any such row is in the window.
+    fn is_cross(&self) -> bool {
+        !self.times[0].is_empty()
+    }
+
+    /// The times of the rows that count.
+    fn counted(&self) -> &[f64] {
+        &self.times[usize::from(!self.is_cross())]
+    }
+}
+
+/// The sums of a column in a spectral window, by correlation, time and channel.
+struct Plane {
+    correlations: usize,
+    channels: usize,
+    /// Channels that share a place.
+    each: usize,
+    times: usize,
+    places: usize,
+    sums: Vec<Sum>,
+    /// Rows whose cells have another shape.
+    misfits: u64,
+}
+
+/// Adds the group `quicklook` to a file: of each column of visibilities in the plan. Returns warnings on what it lacks.
+pub(crate) fn write(source: &Source, plan: &Plan, root: &Group, progress: &dyn Progress) -> Result<Vec<String>> {
+    let Some(main) = plan.tables.iter().find(|table| table.name == MAIN_TABLE) else { return Ok(Vec::new()) };
+    let content = source.tables[main.source].content()?;
+    let is_shown = |name: &str, data_type: DataType| {
+        matches!(data_type, DataType::Complex | DataType::DComplex)
+            || REAL.contains(&name) && matches!(data_type, DataType::Float | DataType::Double)
+    };
+    let is_array = |index: usize| content.columns()[index].desc.kind == crate::schema::ColumnKind::Array;
+    let columns: Vec<_> = main
+        .columns
+        .iter()
+        .filter(|column| is_array(column.index) && is_shown(&column.name, content.columns()[column.index].data_type()))
+        .collect();
+    let mut warnings = Vec::new();
+    if columns.is_empty() || main.rows.is_empty() {
+        warnings.push("the main table has no visibilities: no quicklook is written".to_owned());
+        return Ok(warnings);
+    }
+    let reader = Reader { source, main };
+    let windows = reader.windows(progress)?;
+    if windows.len() > MAX_WINDOWS
+        || windows.values().map(|window| window.counted().len()).sum::<usize>() > MAX_DISTINCT
+    {
+        warnings.push("the main table has too many spectral windows or times: no quicklook is written".to_owned());
+        return Ok(warnings);
+    }
+    let mut name = QUICKLOOK.to_owned();
+    while root.has(&name) {
+        name.push_str("__2");
+    }
+    let group = root.create_group(&name)?;
+    group.set_attribute(QUICKLOOK_VERSION, &Attribute::Scalar(Values::Int(vec![1])))?;
+    for column in columns {
+        let planes =
+            reader.column(&column.name, &windows, progress).with_context(|| place(&main.name, &column.name))?;
+        let of_column = group.create_group(&column.link)?;
+        for id in windows.keys().filter(|id| !planes.contains_key(id)) {
+            warnings.push(format!(
+                "quicklook of {}: the first cell of spectral window {id} has no two axes; it is left out",
+                column.name
+            ));
+        }
+        let misfits: u64 = planes.values().map(|plane| plane.misfits).sum();
+        if misfits > 0 {
+            warnings
+                .push(format!("quicklook of {}: {misfits} rows with cells of another shape are left out", column.name));
+        }
+        for (id, plane) in &planes {
+            let of_window = of_column.create_group(&format!("spw_{id}"))?;
+            let which = if windows[id].is_cross() { "cross" } else { "all" };
+            of_window.set_attribute("baselines", &Attribute::string(which))?;
+            reader.write_levels(&of_window, *id, plane, windows[id].counted())?;
+        }
+    }
+    Ok(warnings)
+}
+
+struct Reader<'a> {
+    source: &'a Source,
+    main: &'a TablePlan,
+}
+
+impl Reader<'_> {
+    fn has(&self, name: &str, data_type: DataType) -> bool {
+        let columns = self.source.tables[self.main.source].columns().unwrap_or_default();
+        columns.iter().any(|info| info.desc.name == name && info.data_type() == data_type)
+    }
+
+    /// Scalars of rows. Without TIME the number of a row is its time; without antennas every row is of a baseline.
+    fn keys(&self, rows: Range<u64>) -> Result<Vec<Key>> {
+        let times: Vec<f64> = match self.has("TIME", DataType::Double) {
+            true => self.source.column("TIME")?.rows::<f64>(rows.clone())?.into_iter().collect(),
+            false => rows.clone().map(|row| row as f64).collect(),
+        };
+        let integers = |name: &str| -> Result<Option<Vec<i32>>> {
+            match self.has(name, DataType::Int) {
+                true => Ok(Some(self.source.column(name)?.rows::<i32>(rows.clone())?.into_iter().collect())),
+                false => Ok(None),
+            }
+        };
+        let (first, second) = (integers("ANTENNA1")?, integers("ANTENNA2")?);
+        let windows = match integers("DATA_DESC_ID")? {
+            Some(ids) => Some(ids),
+            None => integers("SPECTRAL_WINDOW_ID")?,
+        };
+        let flags: Option<Vec<bool>> = match self.has("FLAG_ROW", DataType::Bool) {
+            true => Some(self.source.column("FLAG_ROW")?.rows::<bool>(rows.clone())?.into_iter().collect()),
+            false => None,
+        };
+        let key = |(row, time): (usize, f64)| Key {
+            time,
+            window: windows.as_ref().map_or(0, |ids| ids[row].into()),
+            is_cross: first.as_ref().zip(second.as_ref()).is_none_or(|(first, second)| first[row] != second[row]),
+            is_flagged: flags.as_ref().is_some_and(|flags| flags[row]),
+        };
+        Ok(times.into_iter().enumerate().map(key).collect())
+    }
+
+    /// The spectral windows of the rows, and their times.
+    fn windows(&self, progress: &dyn Progress) -> Result<BTreeMap<i64, Window>> {
+        let mut windows: BTreeMap<i64, Window> = BTreeMap::new();
+        let mut known = 0;
+        for rows in blocks(&self.main.rows, BLOCK_ROWS) {
+            progress.go_on()?;
+            for (row, key) in rows.clone().zip(self.keys(rows)?).filter(|(_, key)| key.time.is_finite()) {
+                let count = windows.len();
+                let window = windows.entry(key.window).or_insert_with(|| Window { row, ..Window::default() });
+                let times = &mut window.times[usize::from(!key.is_cross)];
+                if times.last() != Some(&key.time) {
+                    times.push(key.time);
+                    known += 1;
+                }
+                if count > MAX_WINDOWS {
+                    return Ok(windows);
+                }
+            }
+            // rows of one time need not follow each other
+            if known > MAX_DISTINCT / 4 {
+                windows.values_mut().for_each(Window::sort);
+                known = windows.values().map(|window| window.times.iter().map(Vec::len).sum::<usize>()).sum();
+                if known > MAX_DISTINCT {
+                    return Ok(windows);
+                }
+            }
+        }
+        windows.values_mut().for_each(Window::sort);
+        Ok(windows)
+    }
+
+    /// Sums of a column.
+    fn column(
+        &self,
+        name: &str,
+        windows: &BTreeMap<i64, Window>,
+        progress: &dyn Progress,
+    ) -> Result<BTreeMap<i64, Plane>> {
+        let column = self.source.column(name)?;
+        let flags = match self.has("FLAG", DataType::Bool) {
+            true => Some(self.source.column("FLAG")?),
+            false => None,
+        };
+        let mut planes = BTreeMap::new();
+        let mut largest = 1;
+        for (&id, window) in windows {
+            let Some(shape) = column.cell_shape(window.row)? else { continue };
+            largest = largest.max(shape.elements()?);
+            if let [correlations, channels] = shape[..] {
+                planes.extend(
+                    Plane::new((correlations, channels), window.counted().len(), windows.len())
+                        .map(|plane| (id, plane)),
+                );
+            }
+        }
+        let bytes = largest.saturating_mul(1 + column.info().data_type().size() as u64);
+        for rows in blocks(&self.main.rows, (BLOCK_BYTES / bytes.max(1)).clamp(1, BLOCK_ROWS)) {
+            progress.go_on()?;
+            let keys = self.keys(rows.clone())?;
+            for (id, plane) in &mut planes {
+                let window = &windows[id];
+                let counts =
+                    |key: &Key| key.window == *id && key.time.is_finite() && (key.is_cross || !window.is_cross());
+                let numbers: Vec<usize> = (0..keys.len()).filter(|&number| counts(&keys[number])).collect();
+                plane.add(&column, flags.as_ref(), window.counted(), (rows.start, &keys, numbers))?;
+            }
+        }
+        Ok(planes)
+    }
+
+    /// Writes the levels of a spectral window, the finest first.
+    fn write_levels(&self, group: &Group, id: i64, plane: &Plane, times: &[f64]) -> Result<()> {
+        let frequencies = self.frequencies(id).filter(|list| list.len() == plane.channels);
+        let codes = self.correlations(id).filter(|list| list.len() == plane.correlations);
+        let mut level = Level {
+            sums: plane.sums.clone(),
+            times: (0..plane.times).map(|bin| ends_of(bin, plane.times, times)).collect(),
+            channels: (0..plane.places)
+                .map(|at| at * plane.each..((at + 1) * plane.each).min(plane.channels))
+                .collect(),
+        };
+        let has_time = self.has("TIME", DataType::Double);
+        for number in 0.. {
+            let of_level = group.create_group(&format!("level_{number}"))?;
+            level.write(&of_level, plane.correlations, frequencies.as_deref(), codes.as_deref(), has_time)?;
+            if level.times.len() <= COARSEST && level.channels.len() <= COARSEST {
+                break;
+            }
+            level = level.halved(plane.correlations);
+        }
+        Ok(())
+    }
+
+    /// The number that DATA_DESCRIPTION has for a spectral window in a column; the window itself without that table.
+    fn described(&self, id: i64, column: &str) -> Option<u64> {
+        let row = u64::try_from(id).ok()?;
+        match self.source.column(&format!("DATA_DESCRIPTION/{column}")) {
+            Ok(column) => u64::try_from(column.scalar::<i32>(row).ok()?).ok(),
+            Err(_) => Some(row),
+        }
+    }
+
+    /// Frequencies of the channels of a spectral window in Hz.
+    fn frequencies(&self, id: i64) -> Option<Vec<f64>> {
+        let row = self.described(id, "SPECTRAL_WINDOW_ID")?;
+        Some(self.source.column("SPECTRAL_WINDOW/CHAN_FREQ").ok()?.cell::<f64>(row).ok()?.into_iter().collect())
+    }
+
+    /// Stokes codes of the correlations of a spectral window.
+    fn correlations(&self, id: i64) -> Option<Vec<i32>> {
+        let row = self.described(id, "POLARIZATION_ID")?;
+        Some(self.source.column("POLARIZATION/CORR_TYPE").ok()?.cell::<i32>(row).ok()?.into_iter().collect())
+    }
+}
+
+impl Window {
+    fn sort(&mut self) {
+        for times in &mut self.times {
+            times.sort_unstable_by(f64::total_cmp);
+            times.dedup();
+        }
+    }
+}
+
+/// Rows in blocks of at most `step`.
+fn blocks(rows: &Range<u64>, step: u64) -> impl Iterator<Item = Range<u64>> + use<> {
+    let end = rows.end;
+    rows.clone().step_by(step as usize).map(move |start| start..(start + step).min(end))
+}
+
+/// The first and the last of the times in a bin: the times are shared out evenly by their order.
+fn ends_of(bin: usize, bins: usize, times: &[f64]) -> (f64, f64) {
+    let start = |bin: usize| (bin * times.len()).div_ceil(bins.max(1));
+    let last = start(bin + 1).max(start(bin) + 1) - 1;
+    (times[start(bin)], times[last.min(times.len() - 1)])
+}
+
+impl Plane {
+    /// Places for cells of `(correlations, channels)` at a number of times; `None` for cells or rows that have nothing to show.
+    fn new((correlations, channels): (u64, u64), times: usize, windows: usize) -> Option<Self> {
+        let each = channels.div_ceil(MAX_CHANNELS).max(1);
+        let places = channels.div_ceil(each);
+        let line = correlations.saturating_mul(places);
+        if line == 0 || times == 0 || line > MAX_PLACES {
+            return None;
+        }
+        let most = (MAX_PLACES / windows.max(1) as u64 / line).clamp(1, MAX_TIMES);
+        let times = (times as u64).min(most);
+        Some(Plane {
+            correlations: correlations as usize,
+            channels: channels as usize,
+            each: each as usize,
+            times: times as usize,
+            places: places as usize,
+            sums: vec![Sum::default(); (line * times) as usize],
+            misfits: 0,
+        })
+    }
+
+    /// Adds those of a block of rows whose numbers are given.
+    fn add(
+        &mut self,
+        column: &Column<'_>,
+        flags: Option<&Column<'_>>,
+        times: &[f64],
+        (first, keys, mut numbers): (u64, &[Key], Vec<usize>),
+    ) -> Result<()> {
+        let cell = Shape::from([self.correlations as u64, self.channels as u64]);
+        let fits = |column: &Column<'_>, number: usize| -> Result<bool> {
+            match column.info().shape.as_ref().filter(|_| column.info().is_always_defined()) {
+                Some(shape) => Ok(*shape == cell),
+                None => Ok(column.cell_shape(first + number as u64)?.as_ref() == Some(&cell)),
+            }
+        };
+        let before = numbers.len();
+        let mut fitting = Vec::with_capacity(before);
+        for number in numbers.drain(..) {
+            if fits(column, number)? {
+                fitting.push(number);
+            }
+        }
+        self.misfits += (before - fitting.len()) as u64;
+        if fitting.is_empty() {
+            return Ok(());
+        }
+        let rows: Vec<u64> = fitting.iter().map(|&number| first + number as u64).collect();
+        let amplitudes = amplitudes(column, &rows)?;
+        let flags = match flags {
+            Some(flags) if fitting.iter().all(|&number| fits(flags, number).unwrap_or(false)) => {
+                Some(flags.rows_at::<bool>(&rows)?.into_raw_vec_and_offset().0)
+            }
+            _ => None,
+        };
+        let len = self.correlations * self.channels;
+        for (at, &number) in fitting.iter().enumerate() {
+            let key = &keys[number];
+            let Ok(rank) = times.binary_search_by(|time| time.total_cmp(&key.time)) else { continue };
+            let bin = rank * self.times / times.len();
+            for element in 0..len {
+                let (channel, correlation) = (element / self.correlations, element % self.correlations);
+                let place = (correlation * self.times + bin) * self.places + channel / self.each;
+                let is_flagged = key.is_flagged || flags.as_ref().is_some_and(|flags| flags[at * len + element]);
+                self.sums[place].add(amplitudes[at * len + element], is_flagged);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Amplitudes of the cells of rows.
+fn amplitudes(column: &Column<'_>, rows: &[u64]) -> Result<Vec<f64>> {
+    Ok(match column.info().data_type() {
+        DataType::Complex => {
+            column.rows_at::<Complex32>(rows)?.iter().map(|v| Complex64::new(v.re.into(), v.im.into()).norm()).collect()
+        }
+        DataType::DComplex => column.rows_at::<Complex64>(rows)?.iter().map(|v| v.norm()).collect(),
+        DataType::Float => column.rows_at::<f32>(rows)?.iter().map(|v| f64::from(v.abs())).collect(),
+        DataType::Double => column.rows_at::<f64>(rows)?.iter().map(|v| v.abs()).collect(),
+        other => return Err(Error::unsupported(format!("elements of type {other} have no amplitude"))),
+    })
+}
+
+/// One level of a spectral window.
+struct Level {
+    /// Sums by correlation, time and channel.
+    sums: Vec<Sum>,
+    /// First and last time of each place.
+    times: Vec<(f64, f64)>,
+    /// Channels of each place.
+    channels: Vec<Range<usize>>,
+}
+
+impl Level {
+    /// The level with half of the times and half of the channels, of each axis that is longer than [`COARSEST`].
+    fn halved(&self, correlations: usize) -> Level {
+        let step = |len: usize| if len > COARSEST { 2 } else { 1 };
+        let (lines, columns) = (self.times.len(), self.channels.len());
+        let (down, across) = (step(lines), step(columns));
+        let times: Vec<(f64, f64)> =
+            self.times.chunks(down).map(|times| (times[0].0, times[times.len() - 1].1)).collect();
+        let channels: Vec<Range<usize>> =
+            self.channels.chunks(across).map(|places| places[0].start..places[places.len() - 1].end).collect();
+        let mut sums = vec![Sum::default(); correlations * times.len() * channels.len()];
+        for (at, sum) in self.sums.iter().enumerate() {
+            let (correlation, line, column) = (at / columns / lines, at / columns % lines, at % columns);
+            sums[(correlation * times.len() + line / down) * channels.len() + column / across].merge(sum);
+        }
+        Level { sums, times, channels }
+    }
+
+    fn write(
+        &self,
+        group: &Group,
+        correlations: usize,
+        frequencies: Option<&[f64]>,
+        codes: Option<&[i32]>,
+        has_time: bool,
+    ) -> Result<()> {
+        // first axis fastest
+        let shape = Shape::from([self.channels.len() as u64, self.times.len() as u64, correlations as u64]);
+        let mean = |range: &Range<usize>, list: &[f64]| list[range.clone()].iter().sum::<f64>() / range.len() as f64;
+        let middles = self.times.iter().map(|(first, last)| first + (last - first) / 2.).collect();
+        let time: &[(&str, &str)] = match has_time {
+            true => &[(UNITS, "s"), (LONG_NAME, "middle of the times, MJD")],
+            false => &[(LONG_NAME, "number of the row")],
+        };
+        let channel = match frequencies {
+            Some(list) => Values::Double(self.channels.iter().map(|range| mean(range, list)).collect()),
+            None => {
+                Values::Double(self.channels.iter().map(|range| (range.start + range.end - 1) as f64 / 2.).collect())
+            }
+        };
+        let of_channel: &[(&str, &str)] = match frequencies {
+            Some(_) => &[(UNITS, "Hz"), (LONG_NAME, "mean frequency of the channels")],
+            None => &[(LONG_NAME, "number of the channel")],
+        };
+        let corr = codes.map_or_else(|| (0..correlations as i32).collect(), <[i32]>::to_vec);
+        let of_corr = if codes.is_some() { "Stokes code of the correlation" } else { "number of the correlation" };
+        let scales = [
+            scale(group, if frequencies.is_some() { "frequency" } else { "channel" }, channel, of_channel)?,
+            scale(group, if has_time { "time" } else { "row" }, Values::Double(middles), time)?,
+            scale(group, "corr", Values::Int(corr), &[(LONG_NAME, of_corr)])?,
+        ];
+        let times =
+            |last: bool| Values::Double(self.times.iter().map(|ends| if last { ends.1 } else { ends.0 }).collect());
+        let channels = |ends: fn(&Range<usize>) -> usize| {
+            Values::Int64(self.channels.iter().map(|range| ends(range) as i64).collect())
+        };
+        for (name, values, axis) in [
+            ("time_first", times(false), 1),
+            ("time_last", times(true), 1),
+            ("channel_first", channels(|range| range.start), 0),
+            ("channel_end", channels(|range| range.end), 0),
+        ] {
+            let dataset = create(group, name, &Shape::from([values.len() as u64]), None, &values)?;
+            dataset.attach_scale(0, &scales[axis])?;
+        }
+        let chunk = Shape::from([shape[0], shape[1].min(256), 1]);
+        let filled = |value: &dyn Fn(&Sum) -> f32| Values::Float(self.sums.iter().map(value).collect());
+        let or_nan = |sum: &Sum, value: f32| if sum.good == 0 { f32::NAN } else { value };
+        for (name, values, words) in [
+            ("mean", filled(&|sum| or_nan(sum, (sum.amplitude / f64::from(sum.good)) as f32)), "mean amplitude"),
+            ("min", filled(&|sum| or_nan(sum, sum.low)), "smallest amplitude"),
+            ("max", filled(&|sum| or_nan(sum, sum.high)), "largest amplitude"),
+            (
+                "flagged",
+                filled(&|sum| {
+                    if sum.all == 0 { f32::NAN } else { (f64::from(sum.flagged) / f64::from(sum.all)) as f32 }
+                }),
+                "fraction of flagged cells",
+            ),
+        ] {
+            let dataset = create(group, name, &shape, Some(chunk.clone()), &values)?;
+            dataset.set_attribute(LONG_NAME, &Attribute::string(words))?;
+            scales.iter().enumerate().try_for_each(|(axis, scale)| dataset.attach_scale(axis, scale))?;
+        }
+        Ok(())
+    }
+}
+
+fn create(group: &Group, name: &str, shape: &Shape, chunk: Option<Shape>, values: &Values) -> Result<Dataset> {
+    let compression = if chunk.is_some() { Compression::parse("gzip")? } else { Compression::NONE };
+    let spec = DatasetSpec { element: values.data_type(), shape, chunk, appendable: false, compression };
+    let dataset = group.create_dataset(name, &spec)?;
+    dataset.write_region(&Region::whole(shape), values).with_context(|| Context::Other(name.to_owned()))?;
+    Ok(dataset)
+}
+
+fn scale(group: &Group, name: &str, values: Values, attributes: &[(&str, &str)]) -> Result<Dataset> {
+    let dataset = create(group, name, &Shape::from([values.len() as u64]), None, &values)?;
+    for (attribute, value) in attributes {
+        dataset.set_attribute(attribute, &Attribute::string(*value))?;
+    }
+    dataset.make_scale(name)?;
+    Ok(dataset)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_shared_out_evenly() {
+        let times: Vec<f64> = (0..10).map(f64::from).collect();
+        let found: Vec<(f64, f64)> = (0..4).map(|bin| ends_of(bin, 4, &times)).collect();
+        // rank * 4 / 10
+        assert_eq!(found, [(0., 2.), (3., 4.), (5., 7.), (8., 9.)]);
+        assert_eq!(ends_of(0, 1, &times[..1]), (0., 0.));
+    }
+
+    #[test]
+    fn levels_keep_all_cells() {
+        let sum = |good: u32| Sum { amplitude: f64::from(good), low: 1., high: 1., good, flagged: 1, all: good + 1 };
+        let level = Level {
+            sums: (0..2 * 65 * 3).map(sum).collect(),
+            times: (0..65).map(|time| (f64::from(time), f64::from(time))).collect(),
+            channels: vec![0..4, 4..8, 8..9],
+        };
+        let half = level.halved(2);
+        assert_eq!((half.times.len(), half.times[32], half.channels.len()), (33, (64., 64.), 3));
+        let count = |level: &Level| {
+            level.sums.iter().map(|sum| (sum.good, sum.all)).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1))
+        };
+        assert_eq!(count(&half), count(&level));
+        assert_eq!(half.sums[0].good, 3);
+    }
+}

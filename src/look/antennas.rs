@@ -1,0 +1,76 @@
+//! The plot of where the antennas are.
+
+use serde_json::json;
+
+use super::describe::Description;
+use super::frame::{Array, Axis, Frame, Numbers, Plot};
+
+/// Square of the first eccentricity of the ellipsoid of WGS84.
+const ECCENTRICITY: f64 = 6.694_379_990_14e-3;
+
+/// Metres from the centre of the Earth beyond which positions are taken for those of ITRF.
+const ON_EARTH: f64 = 6e6;
+
+/// Antennas that are shown at most.
+const MAX_ANTENNAS: usize = 1024;
+
+/// A frame with a line for each antenna, which has a value at its own place only: metres east and north of the middle of all.
+/// Positions that are not on the Earth are shown by their own x and y.
+pub(super) fn frame(known: &Description, (session, revision, rows): (u64, u64, u64)) -> Frame {
+    let finite = |position: &[f64; 3]| position.iter().all(|metres| metres.is_finite());
+    let found: Vec<(&str, [f64; 3])> = known
+        .antennas
+        .iter()
+        .filter_map(|antenna| Some((antenna.name.as_str(), antenna.position.filter(finite)?)))
+        .take(MAX_ANTENNAS)
+        .collect();
+    let count = found.len();
+    let mean = |axis: usize| found.iter().map(|(_, position)| position[axis]).sum::<f64>() / count.max(1) as f64;
+    let middle = [mean(0), mean(1), mean(2)];
+    let distance = middle[0].hypot(middle[1]).hypot(middle[2]);
+    let is_on_earth = (ON_EARTH..2. * ON_EARTH).contains(&distance);
+    let places: Vec<(f64, f64)> = found
+        .iter()
+        .map(|(_, [x, y, z])| match is_on_earth {
+            true => east_and_north(middle, [x - middle[0], y - middle[1], z - middle[2]]),
+            false => (*x, *y),
+        })
+        .collect();
+    // each antenna has a column of its own: the places need not ascend
+    let mut values = vec![f32::NAN; count * count];
+    places.iter().enumerate().for_each(|(number, (_, north))| values[number * count + number] = *north as f32);
+    let names = found.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let axis = |on_earth: &str, other: &str| Axis::new(if is_on_earth { on_earth } else { other }, "m", "linear");
+    let plot = Plot {
+        kind: "antennas",
+        title: "Antennas".to_owned(),
+        note: match (known.telescope.as_str(), count) {
+            (_, 0) => "ANTENNA has no positions".to_owned(),
+            ("", count) => format!("{count} antennas"),
+            (telescope, count) => format!("{telescope}, {count} antennas"),
+        },
+        revision,
+        rows,
+        rows_used: rows,
+        complete: true,
+        stopped: false,
+        stale: false,
+        selection: json!({}),
+        x: axis("east", "x"),
+        y: axis("north", "y"),
+        z: None,
+        series: Some(names),
+    };
+    let x = places.into_iter().map(|(east, _)| east).collect();
+    let arrays = vec![Array::new("x", [count], Numbers::F64(x)), Array::new("y", [count, count], Numbers::F32(values))];
+    Frame { plot, arrays, session }
+}
+
+/// Components of a vector of ITRF to the east and north at a place near the surface.
+fn east_and_north(at: [f64; 3], [dx, dy, dz]: [f64; 3]) -> (f64, f64) {
+    let (sin_longitude, cos_longitude) = at[1].atan2(at[0]).sin_cos();
+    let latitude = (at[2] / (1. - ECCENTRICITY)).atan2(at[0].hypot(at[1]));
+    let (sin_latitude, cos_latitude) = latitude.sin_cos();
+    let outward = cos_longitude * dx + sin_longitude * dy;
+    (cos_longitude * dy - sin_longitude * dx, cos_latitude * dz - sin_latitude * outward)
+}
