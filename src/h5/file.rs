@@ -204,7 +204,10 @@ impl File {
             }
             let file = sys::open_source(&name, source.clone(), &access().finish()?)?;
             // no lock has to be given back at the end
-            Ok((File { file: Some(file), writable: false, path: name.into(), reach: Reach::File }, source))
+            Ok((
+                File { file: Some(file), writable: false, path: name.into(), reach: Reach::File, bounds: Bounds::V110 },
+                source,
+            ))
         };
         open().context(Context::path(path))
     }

@@ -221,8 +221,8 @@ pub(crate) fn run<J: Send, D: Send>(
 ) -> Result<()> {
     let shares = share(jobs, lanes);
     let (buffers, filters) = (Buffers::default(), FilterScratches::default());
-    let extra: usize = std::env::var("XP").ok().and_then(|x| x.parse().ok()).unwrap_or(0);
-    let permits = Permits { free: Mutex::new(pool.current_num_threads() + extra), returned: Condvar::new() };
+    // one lane more than threads works: lanes that wait for their filters hold a permit as well
+    let permits = Permits { free: Mutex::new(pool.current_num_threads() + 1), returned: Condvar::new() };
     std::thread::scope(|scope| {
         let mut ends: Vec<LaneEnd<D>> = Vec::new();
         for (total, jobs) in shares {
