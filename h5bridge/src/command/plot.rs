@@ -16,7 +16,7 @@ mod unicode;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::builder::PossibleValuesParser;
 use ctds_hdf5::look::{Description, Frame, Image, Kind, Plane, Request, Session};
 use ctds_hdf5::{Error, ErrorKind};
