@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import queue
 import time
@@ -25,6 +26,10 @@ MOST_ITEMS = 4096
 FIRST_BYTES = 2 << 30
 FIRST_ITEMS = 32
 """Size of a batch before any time was measured."""
+COUNT_SECONDS = 5.0
+"""Seconds between two counts of the threads of the cluster."""
+MOST_FAILURES = 5
+"""Batches that may fail one after the other, other than by the death of their workers."""
 PARTS = 16
 """Number of parts of a batch whose workers died."""
 
@@ -82,42 +87,41 @@ class Window(Generic[T]):
         self._again: list[tuple[float, int, list[T]]] = []  # a heap of batches, by the time at which they may start
         self._number = 0
         self._tries: dict[str, int] = {}
-        self._running: dict[str, tuple[Future[Any], list[T], float]] = {}
+        self._running: dict[str, tuple[Future[Any], list[T]]] = {}
         self._ended: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
         self._costs = Costs(settings.batch_seconds)
         self._threads = 1
+        self._failures = 0
+        self._counted = -COUNT_SECONDS
 
     def run(self) -> Iterator[Document]:
-        """The last document of each item, as they come. Closing it cancels what has not started."""
-        try:
-            while self._fresh or self._again or self._running:
-                self._fill()
-                try:
-                    future = self._ended.get(timeout=0.2)
-                except queue.Empty:
-                    if self._client.status in ("closed", "closing"):
-                        raise ConnectionError(
-                            "the connection to the scheduler is lost; a new run does what the ledger lacks"
-                        ) from None
-                    continue
-                yield from self._finish(future)
-        finally:
-            if self._running:
-                self._client.cancel([future for future, _, _ in self._running.values()])
+        """The last document of each item, as they come."""
+        while self._fresh or self._again or self._running:
+            self._fill()
+            try:
+                future = self._ended.get(timeout=0.2)
+            except queue.Empty:
+                if self._client.status in ("closed", "closing"):
+                    raise ConnectionError(
+                        "the connection to the scheduler is lost; a new run does what the ledger lacks"
+                    ) from None
+                continue
+            yield from self._finish(future)
 
-    def wait(self, seconds: float) -> None:
-        """Waits for the batches that run, at most so long."""
-        futures = [future for future, _, _ in self._running.values()]
-        try:
+    def end(self, seconds: float) -> None:
+        """Waits for the batches in flight, but not longer than this, and cancels the rest."""
+        futures = [future for future, _ in self._running.values()]
+        with contextlib.suppress(Exception):
             wait(futures, timeout=seconds)
-        except TimeoutError:
-            pass
+        with contextlib.suppress(Exception):
+            self._client.cancel(futures)
 
     def _fill(self) -> None:
-        # workers come and go
-        self._threads = max(1, sum(self._client.nthreads().values())) if not self._running else self._threads
-        window = self._settings.window or 4 * self._threads
         now = time.monotonic()
+        if now >= self._counted + COUNT_SECONDS:
+            # workers come and go
+            self._counted, self._threads = now, max(1, sum(self._client.nthreads().values()))
+        window = self._settings.window or 4 * self._threads
         while self._again and self._again[0][0] <= now and len(self._running) < window:
             self._submit(heapq.heappop(self._again)[2])
         while self._fresh and len(self._running) < window:
@@ -141,7 +145,7 @@ class Window(Generic[T]):
     def _submit(self, batch: list[T]) -> None:
         key = f"h5bridge-{uuid.uuid4().hex}"
         future = self._client.submit(self._work, batch, key=key, pure=False, retries=0)
-        self._running[key] = (future, batch, time.monotonic())
+        self._running[key] = (future, batch)
         future.add_done_callback(self._ended.put)
 
     def _repeat(self, batch: list[T], pause: float) -> None:
@@ -149,16 +153,21 @@ class Window(Generic[T]):
         heapq.heappush(self._again, (time.monotonic() + pause, self._number, batch))
 
     def _finish(self, future: Future[Any]) -> Iterator[Document]:
-        _, batch, _ = self._running.pop(future.key)
-        if future.status == "finished":
-            documents: list[Document] = future.result()
+        _, batch = self._running.pop(future.key)
+        documents, error = self._result(future)
+        if documents is not None:
+            self._failures = 0
             seconds = sum(float(document.get("seconds", 0.0)) for document in documents)
             self._costs.add(len(batch), sum(map(self._size, batch)), seconds)
             found = {document["id"]: document for document in documents}
             for item in batch:
                 yield from self._item(item, found.get(self._identity(item), {}))
             return
-        error = future.exception() if future.status == "error" else None
+        killed = type(error).__name__ == "KilledWorker"
+        self._failures += not killed
+        if error is not None and self._failures > MOST_FAILURES:
+            # it is not the items
+            raise error
         if len(batch) > 1:
             # one of them may be to blame
             step = -(-len(batch) // PARTS)
@@ -166,11 +175,17 @@ class Window(Generic[T]):
                 self._repeat(batch[start : start + step], 0.0)
             return
         # its workers died, or the work itself failed
-        killed = type(error).__name__ == "KilledWorker"
-        message = repr(error)[:300] if error is not None else f"the task was {future.status}"
+        message = repr(error)[:300]
         state = "killed" if killed else "retry"
         code = 137 if killed else 1
         yield from self._item(batch[0], {"state": state, "code": code, "error": message, "driver": True})
+
+    def _result(self, future: Future[Any]) -> tuple[list[Document] | None, BaseException | None]:
+        """The documents of a batch, or what it failed with. A result that is lost with its worker is computed again."""
+        try:
+            return future.result(), None
+        except Exception as error:
+            return None, error
 
     def _item(self, item: T, document: Document) -> Iterator[Document]:
         identity = self._identity(item)

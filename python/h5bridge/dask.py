@@ -22,6 +22,7 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from distributed import Client
@@ -145,7 +146,7 @@ def convert_many(
                 os.makedirs(ledger, exist_ok=True)
                 with open(stop, "wb"):
                     pass
-                runner.wait(_END)
+                runner.end(_END)
                 raise
             finally:
                 with contextlib.suppress(OSError):
@@ -237,7 +238,8 @@ def _call(words: list[str]) -> None:
 def _append(ledger: Path, document: Document) -> None:
     """Writes a record of the driver: workers that died could not."""
     host, pid = socket.gethostname(), os.getpid()
-    entry = {"attempt": 1, "seconds": 0.0, "bytes": 0, "host": host, "time": time.time(), "version": "dask", **document}
+    entry = {"attempt": 1, "seconds": 0.0, "bytes": 0, "host": host, "time": time.time()}
+    entry |= {"version": version("h5bridge"), **document}
     os.makedirs(ledger, exist_ok=True)
     with open(os.path.join(ledger, f"{host}-{pid}-driver.ndjson"), "a", encoding="utf-8") as file:
         file.write(json.dumps(entry) + "\n")
@@ -245,6 +247,8 @@ def _append(ledger: Path, document: Document) -> None:
 
 def _run_batch(lines: list[bytes], words: Sequence[str], stop: str) -> list[Document]:
     """Does a batch, on a worker, by a process that ends when the worker does."""
+    if os.path.exists(stop):
+        return []
     line = [*_PROGRAM, "--end-with", str(os.getpid()), "batch", "run", "-", *words]
     text: bytes | None = b"".join(line if line.endswith(b"\n") else line + b"\n" for line in lines)
     pipe = subprocess.PIPE

@@ -1,14 +1,23 @@
 //! A file of which many small parts are read, mostly near each other.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, Weak};
 
 use super::recent::Recent;
 use super::{ReadAt, past_end};
 use crate::error::Result;
+use crate::sync::LockUnpoisoned;
 
 const PAGE_BYTES: u64 = 1 << 16;
 /// All pages kept of a file.
 const CACHE_BYTES: u64 = 1 << 22;
+/// Files of which pages are kept: a source may have thousands open.
+const FILES: usize = 64;
+
+/// The files of which pages are kept, the one longest in the list first.
+static KEPT: Mutex<VecDeque<Weak<Pages>>> = Mutex::new(VecDeque::new());
+
+type Pages = Recent<Vec<u8>>;
 
 /// Reads pages of a file and keeps those used last; larger reads pass it by, and so do the first few of a page.
 #[derive(Debug)]
@@ -16,13 +25,13 @@ pub(crate) struct Paged {
     file: Arc<dyn ReadAt>,
     /// Length of the file when it was opened; bytes that others append later are not seen.
     len: u64,
-    pages: Recent<Vec<u8>>,
+    pages: Arc<Pages>,
 }
 
 impl Paged {
     pub(crate) fn new(file: Arc<dyn ReadAt>) -> Result<Self> {
         let len = file.len()?;
-        Ok(Paged { file, len, pages: Recent::new(CACHE_BYTES, PAGE_BYTES) })
+        Ok(Paged { file, len, pages: Arc::new(Recent::new(CACHE_BYTES, PAGE_BYTES)) })
     }
 
     fn page(&self, number: u64) -> Result<Arc<Vec<u8>>> {
@@ -30,8 +39,24 @@ impl Paged {
             let start = number * PAGE_BYTES;
             let mut page = vec![0; PAGE_BYTES.min(self.len - start) as usize];
             self.file.read_at(start, &mut page)?;
+            keep(&self.pages);
             Ok(page)
         })
+    }
+}
+
+/// Notes that a file has pages; the file that is longest in the list loses its own if there are too many.
+fn keep(pages: &Arc<Pages>) {
+    let forgotten = {
+        let mut kept = KEPT.lock_unpoisoned();
+        if kept.iter().any(|other| std::ptr::eq(other.as_ptr(), Arc::as_ptr(pages))) {
+            return;
+        }
+        kept.push_back(Arc::downgrade(pages));
+        if kept.len() > FILES { kept.pop_front() } else { None }
+    };
+    if let Some(pages) = forgotten.and_then(|pages| pages.upgrade()) {
+        pages.clear();
     }
 }
 
@@ -80,5 +105,22 @@ mod tests {
         }
         assert!(paged.read_at(3 * PAGE_BYTES, &mut [0; 6]).is_err());
         assert!(paged.read_at(u64::MAX, &mut [0; 6]).is_err());
+    }
+
+    #[test]
+    fn pages_of_many_files_are_not_kept() {
+        let open = |_| Paged::new(Arc::new(vec![7; 3 * PAGE_BYTES as usize])).unwrap();
+        let files: Vec<_> = (0..3 * FILES).map(open).collect();
+        let read = |file: &Paged| {
+            let mut out = [0; 8];
+            file.read_at(PAGE_BYTES - 4, &mut out).unwrap();
+            assert_eq!(out, [7; 8]);
+        };
+        files.iter().for_each(read);
+        // other tests have files as well
+        let with_pages = files.iter().filter(|file| file.pages.len() > 0).count();
+        assert!((1..=FILES).contains(&with_pages), "{with_pages}");
+        assert_eq!(files[0].pages.len(), 0);
+        read(&files[0]);
     }
 }

@@ -49,6 +49,19 @@ impl<T> Recent<T> {
         items.push((number, item.clone()));
         Ok(item)
     }
+
+    /// Drops all items; those that are in use live on.
+    pub(crate) fn clear(&self) {
+        // freed without the lock
+        let items = std::mem::take(&mut *self.items.lock_unpoisoned());
+        drop(items);
+    }
+
+    /// How many items are here.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.items.lock_unpoisoned().len()
+    }
 }
 
 #[cfg(test)]

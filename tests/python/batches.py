@@ -4,7 +4,6 @@ import glob
 import json
 import os
 import shutil
-import sys
 
 import casacore.tables as ct
 import numpy as np
@@ -27,7 +26,7 @@ def make_tables(folder, count, rows=64):
     for number, path in enumerate(paths):
         with ct.table(path, readonly=False, ack=False) as table:
             table.putcol('TIME', np.arange(rows) + 1000. * number)
-            table.putcol('DATA', np.full((rows, 8, 4), number, 'c8'))
+            table.putcol('DATA', np.full((rows, 4, 8), number, 'c8'))
     return paths
 
 
@@ -111,9 +110,3 @@ def children_of(pid):
         if int(fields[1]) == pid and fields[0] != 'Z':
             found.append(int(path.split('/')[2]))
     return found
-
-
-def python_environment():
-    """The environment in which Python finds this package, also in processes that Python starts."""
-    folder = os.path.join(support.ROOT, 'python')
-    return {**os.environ, 'PYTHONPATH': os.pathsep.join(filter(None, [folder, os.environ.get('PYTHONPATH')])), 'PYTHON': sys.executable}

@@ -280,7 +280,7 @@ def test_pages_of_commands():
     """The page of each command has every word of its help."""
     commands = load('commands')
     pages = commands.pages(support.H5BRIDGE)
-    assert {'index', 'to-hdf5', 'to-ms', 'info', 'shard', 'shard.plan', 'generate'} <= set(pages)
+    assert {'index', 'to-hdf5', 'to-ms', 'info', 'generate', 'batch', 'batch.run', 'shard.plan'} <= set(pages)
     for name, text in pages.items():
         help_text = commands.help_text(support.H5BRIDGE, *([] if name == 'index' else name.split('.')))
         shown = re.sub(r'\\(.)', r'\1', text)

@@ -19,7 +19,7 @@ import batches
 import support
 
 LONG = bool(os.environ.get('H5BRIDGE_LONG'))
-PACKAGES = ['slurmctld', 'slurmd', 'slurm-client', 'slurm-wlm-basic-plugins']
+PACKAGES = ['slurmctld', 'slurmd', 'slurm-client', 'slurm-wlm-basic-plugins', 'libhwloc15']
 CONFIGURATION = '''ClusterName=test
 SlurmctldHost=localhost
 AuthType=auth/none

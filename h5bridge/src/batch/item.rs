@@ -81,6 +81,9 @@ const VERBS: [Verb; 9] = [
 /// Options that belong to `batch run`, or that would make an item change its source or write nothing.
 const REFUSED: [&str; 3] = ["--dry-run", "--replace", "--json"];
 
+/// Longest name of a target: that of its receipt is longer, and has at most 255 bytes.
+const LONGEST_NAME: usize = 240;
+
 impl Verb {
     /// The verb of a name.
     ///
@@ -136,6 +139,12 @@ impl Item {
         let verb = Verb::find(&self.verb)?;
         if verb.effect == Effect::Writes && self.target.is_none() {
             return Err(Error::new(ErrorKind::Usage, format!("{} needs a target", self.verb)));
+        }
+        let name = self.output().and_then(Path::file_name).filter(|_| verb.effect == Effect::Writes);
+        if name.is_some_and(|name| name.len() > LONGEST_NAME) {
+            let message =
+                format!("the name of the target has more than {LONGEST_NAME} bytes: its receipt could have none");
+            return Err(Error::new(ErrorKind::Usage, message));
         }
         if let Some(option) = self.options.iter().find(|option| REFUSED.contains(&option.as_str())) {
             return Err(Error::new(ErrorKind::Usage, format!("{option} is not possible in a batch")));

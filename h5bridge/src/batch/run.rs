@@ -16,6 +16,7 @@ use super::queue::{Attempt, Queue};
 use super::shard::Shard;
 use super::work::Work;
 use crate::interrupt::Stop;
+use crate::report::{bytes, warning};
 use crate::sync::locked;
 
 /// Pause between two looks at a full disk.
@@ -200,10 +201,8 @@ impl Run<'_> {
         let mut told = false;
         while !self.limits.has_space(directory) && !queue.has_ended() {
             if !told {
-                let (free, place) = (self.limits.min_free, directory.display());
-                tracing::warn!(
-                    "{place}: less than {free} bytes are free (--min-free); items start when space is free again"
-                );
+                let (free, place) = (bytes(self.limits.min_free), directory.display());
+                warning(&format!("{place}: less than {free} is free (--min-free): no item starts until it is"));
                 told = true;
             }
             queue.pause(SPACE_PAUSE);

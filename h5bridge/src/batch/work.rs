@@ -166,8 +166,10 @@ impl Work {
     }
 
     fn write(&self, item: &Item, verb: Verb, target: &Path, stop: &dyn Fn() -> bool) -> Result<Outcome> {
+        let mut is_damaged = false;
         match check::look(item, target) {
             Found::Done if self.agrees(verb, target, stop)? => return Ok(Outcome::of_state(State::Skipped, None)),
+            Found::Done => is_damaged = true,
             Found::Outdated if !item.overwrites() => {
                 let message = "the source has changed since the target was made (plan it with --overwrite)";
                 return Ok(Outcome::of_state(State::Conflict, Some(message.into())));
@@ -190,7 +192,7 @@ impl Work {
         match staged.publish() {
             Ok(()) => {}
             Err(error) if error.kind() == ErrorKind::Exists => {
-                if check::look(item, target) == Found::Done {
+                if !is_damaged && check::look(item, target) == Found::Done {
                     return Ok(Outcome { state: Some(State::Skipped), ..outcome });
                 }
                 // another run that was killed before it wrote the receipt has written the same
