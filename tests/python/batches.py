@@ -75,7 +75,7 @@ def states(manifest, ledger):
 def leftovers(folder):
     """Everything below a folder that is neither a target nor a receipt."""
     return [path for path in glob.glob(os.path.join(str(folder), '**'), recursive=True, include_hidden=True)
-            if '.partial' in path or '.receipt-' in path or path.endswith('.tmp')]
+            if '.partial' in path or path.endswith('.tmp')]
 
 
 def check_targets(manifest, found, sample=None):

@@ -115,6 +115,14 @@ def test_run_and_run_again(tmp_path, tables):
     assert document['states']['skipped'] == len(tables) and document['done_now']['items'] == 0
 
 
+def test_what_is_done_is_not_read_again(tmp_path):
+    manifest = batches.plan(tmp_path, batches.make_tables(tmp_path / 'in', 2))
+    run(manifest, tmp_path / 'l')
+    # a conversion would fail
+    shutil.rmtree(tmp_path / 'in')
+    assert run(manifest, tmp_path / 'other')['states']['skipped'] == 2
+
+
 def test_what_changed_is_noticed(tmp_path):
     tables = batches.make_tables(tmp_path / 'in', 4)
     manifest = batches.plan(tmp_path, tables)
@@ -340,6 +348,8 @@ def test_children_end_with_their_parent(tmp_path, big_ms, number):
     process.send_signal(number)
     assert process.wait(60) == (-9 if number == signal.SIGKILL else 130)
     wait_until(lambda: not os.path.exists('/proc/%d' % child))
+    # it did not go on to its end
+    assert not glob.glob(str(tmp_path / 'out' / '*.partial' / 'big.h5'))
     assert not (tmp_path / 'out' / 'big.h5').exists()
     if number == signal.SIGKILL:
         # the directory of the run that was killed is left, without what the child had written; it is too young to be removed

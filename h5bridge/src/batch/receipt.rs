@@ -16,6 +16,9 @@ use super::item::Id;
 /// The end of the name of a receipt.
 const SUFFIX: &str = ".receipt.json";
 
+/// The end of the name of a receipt that is being written, which is a part of the unfinished target.
+const PART: &str = ".0";
+
 /// Files that casacore changes when it only reads a table.
 const CHANGED_BY_READING: &str = "table.lock";
 
@@ -102,23 +105,22 @@ impl Receipt {
         part.unwrap_or(&self.checksums).keys().copied().collect()
     }
 
-    /// Writes the receipt of a target, in one step.
+    /// Writes the receipt of a target, in one step. `staged` is where the target was written: what a killed process leaves of the
+    /// receipt is removed with the directory around that.
     ///
     /// # Errors
     /// `Io`, `NoSpace`.
-    pub(crate) fn write(&self, target: &Path) -> Result<()> {
+    pub(crate) fn write(&self, target: &Path, staged: &Path) -> Result<()> {
         let path = path_of(target);
-        let directory = target.parent().unwrap_or(Path::new("."));
+        let mut part = OsString::from(staged);
+        part.push(PART);
         let write = || -> std::io::Result<()> {
-            let mut file = tempfile::Builder::new().prefix(".receipt-").suffix(".tmp").tempfile_in(directory)?;
-            serde_json::to_writer_pretty(&mut file, self)?;
-            writeln!(file)?;
-            // as the target, not only for its owner
-            let mode = target.metadata()?.mode() & 0o666;
-            file.as_file().set_permissions(std::os::unix::fs::PermissionsExt::from_mode(mode))?;
-            file.as_file().sync_data()?;
-            file.persist(&path).map_err(|error| error.error)?;
-            Ok(())
+            let mut text = serde_json::to_vec_pretty(self)?;
+            text.push(b'\n');
+            let mut file = fs::File::create(&part)?;
+            file.write_all(&text)?;
+            file.sync_data()?;
+            fs::rename(&part, &path)
         };
         write().map_err(|error| Error::from(error).context(path.as_path()))
     }
@@ -214,7 +216,7 @@ mod tests {
             files: Vec::new(),
             version: "0".into(),
         };
-        receipt.write(&target).unwrap();
+        receipt.write(&target, &folder.path().join("staged")).unwrap();
         assert_eq!(Receipt::of(&target), Some(receipt));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
         fs::write(path_of(&target), b"{").unwrap();

@@ -217,7 +217,7 @@ impl Work {
             files: measured.files,
             version: env!("CARGO_PKG_VERSION").into(),
         };
-        receipt.write(target)?;
+        receipt.write(target, staged.path())?;
         Ok(outcome)
     }
 
