@@ -20,6 +20,8 @@ from ._windows import Document, Settings, Window
 
 _PROGRAM = (sys.executable, "-m", "h5bridge")
 _USAGE = 2
+_END = 20.0
+"""Seconds that workers have to end what they do when the driver is interrupted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +77,17 @@ def convert_sharded(
     runner = Window(client, work, list(sizes), str, sizes.__getitem__, settings)
     failures, done = [], 0
     with following(progress, "shard") as report:
-        for document in runner.run():
-            if document["state"] != "done":
-                failures.append(document)
-                continue
-            done += sizes[document["id"]]
-            if report:
-                report(done, sum(sizes.values()), "", f"{len(items)} items")
+        try:
+            for document in runner.run():
+                if document["state"] != "done":
+                    failures.append(document)
+                    continue
+                done += sizes[document["id"]]
+                if report:
+                    report(done, sum(sizes.values()), "", f"{len(items)} items")
+        except BaseException:
+            runner.end(_END)
+            raise
     if failures:
         first = failures[0]
         said = f"{len(failures)} items are not done; item {first['id']}: {first.get('error') or first['state']}"

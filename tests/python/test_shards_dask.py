@@ -10,7 +10,6 @@ import dask
 import pytest
 from distributed import Client, LocalCluster
 
-import batches
 import sharing
 import support
 from sharing import Tiles
@@ -23,7 +22,7 @@ COLUMNS = [Tiles('DATA', 'c8', (64, 4), [4, 64, 16]), Tiles('FLAG', '?', (64, 4)
 
 @pytest.fixture(scope='module')
 def cluster():
-    os.environ.update(PYTHONPATH=batches.python_environment()['PYTHONPATH'])
+    os.environ['PYTHONPATH'] = os.path.join(support.ROOT, 'python')
     with dask.config.set({'distributed.scheduler.allowed-failures': 3}), \
             LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
         yield cluster
