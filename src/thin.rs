@@ -2,8 +2,8 @@
 //!
 //! A file that casacore ignores says which HDF5 file that is and where its datasets were when the links were made.
 
-use std::fs::{self, Metadata};
-use std::io::{self, ErrorKind as IoErrorKind, Read};
+use std::fs::{self, File, Metadata};
+use std::io::{ErrorKind as IoErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -69,13 +69,7 @@ impl Record {
     /// Reads the record in `directory`; `None` if it does not contain one.
     pub(crate) fn read(directory: &Path) -> Result<Option<Self>> {
         let path = directory.join(RECORD);
-        let bytes = match read_record(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if matches!(error.kind(), IoErrorKind::NotFound | IoErrorKind::NotADirectory) => {
-                return Ok(None);
-            }
-            Err(error) => return Err(Error::from(error).context(Context::path(&path))),
-        };
+        let Some(bytes) = read_record(&path).with_context(|| Context::path(&path))? else { return Ok(None) };
         let record: Self = serde_json::from_slice(&bytes)
             .map_err(|error| Error::format(format!("not a record of links: {error}")).caused_by(error))
             .with_context(|| Context::path(&path))?;
@@ -136,14 +130,19 @@ pub(crate) fn check(directory: &Path) -> Result<Option<Record>> {
     Ok(record)
 }
 
-/// The bytes of a record, at most [`MOST_BYTES`]: what follows makes it invalid.
-fn read_record(path: &Path) -> io::Result<Vec<u8>> {
-    if !path.metadata()?.is_file() {
-        return Err(io::Error::new(IoErrorKind::InvalidData, "the record of links is not a regular file"));
+/// The bytes of a record, at most [`MOST_BYTES`]: what follows makes it invalid. `None` if there is no record.
+fn read_record(path: &Path) -> Result<Option<Vec<u8>>> {
+    let metadata = match path.metadata() {
+        Ok(metadata) => metadata,
+        Err(error) if matches!(error.kind(), IoErrorKind::NotFound | IoErrorKind::NotADirectory) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    if !metadata.is_file() {
+        return Err(Error::format("the record of links is not a regular file"));
     }
     let mut bytes = Vec::new();
-    fs::File::open(path)?.take(MOST_BYTES).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    File::open(path)?.take(MOST_BYTES).read_to_end(&mut bytes)?;
+    Ok(Some(bytes))
 }
 
 fn mtime_ns(metadata: &Metadata) -> i64 {

@@ -52,8 +52,8 @@ fn exit_codes() -> String {
     let line = |status: &Status| format!("  {:3}  {:27} {}\n", status.code(), status.name(), status.meaning());
     let lines: String = Status::ALL.iter().map(line).collect();
     format!(
-        "Exit codes\n\n{lines}\nMessages are on stderr, one line each, and begin with `h5bridge: `. With --json, the document on \
-         stdout\nhas `status` (the words above), `code`, `warnings` and, after a failure, `error`.\n\nMore: docs/messages.md shows \
+        "Exit codes\n\n{lines}\nMessages are on stderr, one line each, and begin with `h5bridge: `. With --json, the document\n\
+         on stdout has `status` (the words above), `code`, `warnings` and, after a failure, `error`.\n\nMore: docs/messages.md shows \
          messages of each\n"
     )
 }

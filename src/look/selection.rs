@@ -329,7 +329,8 @@ mod tests {
         let names = ["m000", "", "2"].map(str::to_owned);
         let found = ["m000", "0", "1", "2"].map(|word| number("antenna", word, &names).unwrap());
         assert_eq!(found, [0, 0, 1, 2]);
-        for word in ["m001", "3", "-1", "1.5"] {
+        assert_eq!(message(number("antenna", "m001", &names)), "the source has no antenna m001; did you mean m000?");
+        for word in ["other", "3", "-1", "1.5"] {
             let expected = format!("the source has no antenna {word}; it has 0 (m000), 1, 2");
             assert_eq!(message(number("antenna", word, &names)), expected);
         }

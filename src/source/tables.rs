@@ -246,6 +246,11 @@ impl Source {
         }
     }
 
+    /// Bytes of the file at an address; `None` for other sources, and if the server does not answer.
+    pub fn remote_bytes(&self) -> Option<u64> {
+        self.remote.as_ref()?.len().ok()
+    }
+
     /// Returns `result`, unless the server of the source has failed: then that failure, which may look like missing or damaged parts of
     /// the file.
     ///

@@ -169,7 +169,7 @@ def test_missing_path(words, tmp_path):
 
 def test_directory_without_table_dat(tmp_path):
     message = h5bridge('info', tmp_path, code=support.DAMAGED).stderr
-    assert message.endswith('not a table: the directory has no table.dat\n') and message.count('table.dat') == 1
+    assert 'not a table: the directory has no table.dat (' in message and message.count('table.dat') == 1
 
 
 def tree(folder):

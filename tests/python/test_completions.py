@@ -26,9 +26,9 @@ def needs_program(name):
     return pytest.mark.skipif(not shutil.which(name), reason=name + ' is missing')
 
 
-def verbs():
-    """The names of all verbs, from the help of the program."""
-    listed = h5bridge('--help').stdout.split('\nCommands:\n')[1].split('\n\nOptions:')[0]
+def verbs(*words):
+    """The names of all verbs, from the help of the program, or of the parts of a verb."""
+    listed = h5bridge(*words, '--help').stdout.split('\nCommands:\n')[1].split('\n\nOptions:')[0]
     return re.findall(r'^ {2}(\S+)', listed, re.MULTILINE)
 
 
@@ -116,7 +116,8 @@ def test_manual(tmp_path):
     """Every page is rendered without a warning; man shows it."""
     h5bridge('generate', 'man', tmp_path)
     pages = sorted(tmp_path.glob('*.1'))
-    assert {page.stem for page in pages} == {'h5bridge'} | {'h5bridge-' + verb for verb in verbs() if verb != 'help'}
+    names = verbs() + ['%s-%s' % (verb, part) for verb in ('batch', 'shard') for part in verbs(verb) if part != 'help']
+    assert {page.stem for page in pages} == {'h5bridge'} | {'h5bridge-' + name for name in names if name != 'help'}
     for page in pages:
         made = subprocess.run(['groff', '-man', '-Tutf8', '-ww', page], capture_output=True, text=True, check=True)
         assert made.stderr == '' and made.stdout, (page.name, made.stderr)

@@ -21,7 +21,7 @@ import support
 
 DEMO = os.path.join(support.TESTDATA, 'demo', 'demo.ms')
 COMMAND = os.path.join(sysconfig.get_path('scripts'), 'h5bridge')
-EXTRAS = {'xarray', 'dask', 'plot'}
+EXTRAS = {'xarray', 'dask', 'distributed', 'plot'}
 LONG = os.environ.get('H5BRIDGE_LONG') or os.environ.get('H5BRIDGE_DIST')
 
 with open(os.path.join(support.ROOT, 'Cargo.toml'), 'rb') as opened:

@@ -91,9 +91,10 @@ def test_one_spectral_window_becomes_one_array(tmp_path):
 
 
 MISTAKES = [
-    ('SCAN_NUMBR == 1', 'no column SCAN_NUMBR'),
+    ('SCAN_NUMBR == 1', 'no scalar column SCAN_NUMBR in MAIN; did you mean SCAN_NUMBER?'),
     ('DATA > 1', 'arrays'),
-    ('FIELD_ID == "3C287"', '3C286, target é'),
+    ('FIELD_ID == "3C287"', 'did you mean 3C286?'),
+    ('FIELD_ID == "Andromeda"', '3C286, target é'),
     ('SCAN_NUMBER = = 1', 'at character 15'),
     ('', 'expected'),
 ]

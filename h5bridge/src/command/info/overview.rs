@@ -97,7 +97,7 @@ fn title(facts: &Facts<'_>, main: &SourceTable, kind: &str) -> Section {
     words.extend(main.columns().ok().map(|columns| count(columns.len() as u64, "column")));
     let subtables = facts.source.tables().len() as u64 - 1;
     words.extend((subtables > 0).then(|| count(subtables, "subtable")));
-    words.extend(disk_bytes(facts.path, 0).map(report::bytes));
+    words.extend(facts.source.remote_bytes().or_else(|| disk_bytes(facts.path, 0)).map(report::bytes));
     Section { title: format!("{name}: {}", words.join(", ")), rows: vec![vec![stored(main)]], ..Section::default() }
 }
 

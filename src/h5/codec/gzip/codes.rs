@@ -295,8 +295,9 @@ mod tests {
         }
         for len in [BLOCK, BLOCK + 1, 2 * BLOCK, noise.len()] {
             let bytes: Vec<u8> = noise[..len].iter().map(|byte| byte & 15).collect();
-            let least = len / 2;
-            assert!((least..least + 64 * len.div_ceil(BLOCK)).contains(&decodes(&bytes)), "{len}");
+            // the end of a block takes half of a code away from one of the sixteen: a bit more for each sixteenth byte
+            let (least, most) = (len / 2, len / 2 + len / 100 + 64 * len.div_ceil(BLOCK));
+            assert!((least..most).contains(&decodes(&bytes)), "{len}");
         }
         assert!(decodes(&noise) < noise.len() + 24);
     }
