@@ -130,7 +130,7 @@ pub(crate) fn check(directory: &Path) -> Result<Option<Record>> {
     Ok(record)
 }
 
-/// The bytes of a record, at most [`MOST_BYTES`]: what follows makes it invalid. `None` if there is no record.
+/// The bytes of a record, at most [`MOST_BYTES`]: what follows makes it invalid. `None` if it is missing.
 fn read_record(path: &Path) -> Result<Option<Vec<u8>>> {
     let metadata = match path.metadata() {
         Ok(metadata) => metadata,

@@ -4,7 +4,7 @@
 #[derive(Debug, Clone)]
 pub(super) struct Nest {
     shape: Vec<u64>,
-    /// The position of the next element on each axis.
+    /// The position of the next element on each axis, slowest axis first.
     at: Vec<u64>,
     /// Elements that are still to come.
     left: u64,

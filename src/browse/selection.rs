@@ -92,7 +92,7 @@ pub(super) struct Blocks {
     axes: Vec<Steps>,
     /// Blocks end on this axis; those after it are whole, on those before it a block has one element.
     axis: usize,
-    /// Elements on that axis.
+    /// Selected elements on the axis on which blocks end.
     extent: u64,
     /// Where the next block starts on each axis up to that one; `None` at the end.
     next: Option<Vec<u64>>,

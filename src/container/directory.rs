@@ -68,7 +68,7 @@ impl Container for Directory {
         ContainerInfo { format: "directory", ..ContainerInfo::default() }
     }
 
-    /// Only the file system holds it together.
+    /// Always true, the container is whole: a directory has no structure of its own that could be damaged.
     fn check(&self) -> Result<bool> {
         Ok(true)
     }

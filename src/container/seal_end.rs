@@ -10,7 +10,7 @@ pub(super) const MAGIC: [u8; 8] = *b"ctdsseal";
 /// Bytes of a region's entry.
 pub(super) const ENTRY_BYTES: usize = 16;
 
-/// Bytes of the fields of fixed length, which are the last ones.
+/// Bytes of the last fields of a seal, those whose length is fixed: a file ends with them.
 pub(super) const END_BYTES: usize = 36;
 
 /// The last bytes of a seal.

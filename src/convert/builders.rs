@@ -464,7 +464,7 @@ pub struct ToOriginal<'a> {
 }
 
 impl<'a> ToOriginal<'a> {
-    /// The original of the native file at `source`.
+    /// Restores the table directory that the HDF5 file at `source` was made from with `restorable`.
     pub fn new(source: impl AsRef<Path>) -> Self {
         ToOriginal { source: source.as_ref().to_owned(), threads: 0, call: Call::default() }
     }

@@ -281,7 +281,7 @@ impl Hypercube<'_> {
         &self.0.grid().shape
     }
 
-    /// Elements of a tile on each axis; tiles at the far edges are stored whole.
+    /// Elements of a tile on each axis, as casacore orders them: fastest first, rows last. Tiles at the far edges are stored whole.
     pub fn tile_shape(&self) -> &Shape {
         &self.0.grid().chunk
     }

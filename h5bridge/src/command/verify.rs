@@ -79,7 +79,8 @@ fn holds_files(source: &Path) -> bool {
     matches!(Contents::of(source), Ok(Contents::Container(_)))
 }
 
-/// Prints the first difference of each array; one side may be any dataset of HDF5.
+/// Prints the first difference of each array. The sides are arrays of BLZ, bcolz or bloscpack or HDF5 files made of them; one may
+/// be any dataset of an HDF5 file.
 fn compare_arrays(left: &Path, right: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
     let names = [left, right];
     let (left, right) = (Arrays::open(left)?, Arrays::open(right)?);

@@ -24,7 +24,7 @@ pub(super) struct ColumnFacts {
     pub(super) is_shared: bool,
     /// Whether no cell that was looked at is defined.
     pub(super) is_empty: bool,
-    /// Storage manager, with the name that the user gave it.
+    /// Type of the storage manager, and in parentheses the name of this one if that differs: `TiledShapeStMan (TiledData)`.
     pub(super) manager: String,
     /// Filters or other compression; empty if there is none.
     pub(super) compression: String,

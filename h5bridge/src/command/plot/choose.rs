@@ -1,4 +1,4 @@
-//! The kind of plot that axes name, and the lines that `--by` makes of one.
+//! Which kind of plot `--x` and `--y` ask for, and the series that `--by` draws in one plot: one for each antenna, field or the like.
 
 use ctds_hdf5::look::{Antenna, Description, Kind, Session};
 use ctds_hdf5::{Error, ErrorKind, Result};
