@@ -172,6 +172,9 @@ impl Memory {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
 
     fn block_on<T>(future: impl Future<Output = T>) -> T {
@@ -189,17 +192,20 @@ mod tests {
                 async move { pool.run(admission, move || drop(gate.lock().unwrap())).await }
             };
             let local = tokio::task::LocalSet::new();
-            let first = local.spawn_local(begin(Admission::New));
+            let is_begun = Arc::new(AtomicBool::new(false));
+            let (busy, held, begins) = (Arc::clone(&pool), Arc::clone(&gate), Arc::clone(&is_begun));
+            let job = move || {
+                begins.store(true, Ordering::Relaxed);
+                drop(held.lock().unwrap());
+            };
+            let first = local.spawn_local(async move { busy.run(Admission::New, job).await });
             local
                 .run_until(async {
-                    while pool.shared.queue().jobs.is_empty() {
+                    while !is_begun.load(Ordering::Relaxed) {
                         tokio::task::yield_now().await
                     }
                 })
                 .await;
-            while !pool.shared.queue().jobs.is_empty() {
-                std::thread::yield_now();
-            }
             let waiting: Vec<_> = (0..MAX_WAITING).map(|_| local.spawn_local(begin(Admission::New))).collect();
             let others = async {
                 while pool.shared.queue().jobs.len() < MAX_WAITING {
@@ -226,24 +232,22 @@ mod tests {
 
     #[test]
     fn work_stops_when_nobody_waits() {
-        let pool = Arc::new(Pool::new(1).unwrap());
+        let pool = Pool::new(1).unwrap();
         let gate = Arc::new(Mutex::new(()));
+        let begun = Arc::new(AtomicBool::new(false));
+        let (held, begins) = (Arc::clone(&gate), Arc::clone(&begun));
         let closed = gate.lock().unwrap();
         block_on(async {
-            let held = Arc::clone(&gate);
-            let first = pool.run(Admission::New, move || drop(held.lock().unwrap()));
-            let second = pool.run(Admission::New, || panic!("begun for a client that has gone"));
             let short = Duration::from_millis(20);
-            assert!(
-                tokio::time::timeout(short, async {
-                    tokio::time::timeout(short, second).await.is_err() && { first.await.is_ok() }
-                })
-                .await
-                .is_err()
-            );
+            let mut first = pin!(pool.run(Admission::New, move || drop(held.lock().unwrap())));
+            assert!(tokio::time::timeout(short, &mut first).await.is_err(), "the gate is closed");
+            let second = pool.run(Admission::New, move || begins.store(true, Ordering::Relaxed));
+            assert!(tokio::time::timeout(short, second).await.is_err(), "the only thread is busy");
+            drop(closed);
+            assert_eq!(first.await, Ok(()));
+            assert_eq!(pool.run(Admission::New, || 1).await, Ok(1));
         });
-        drop(closed);
-        assert_eq!(block_on(pool.run(Admission::New, || 1)), Ok(1));
+        assert!(!begun.load(Ordering::Relaxed), "begun for a client that has gone");
     }
 
     #[test]
