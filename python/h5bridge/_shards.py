@@ -6,7 +6,6 @@ import functools
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,12 +15,9 @@ from distributed import Client
 from ._errors import Error, UsageError
 from ._progress import following
 from ._verbs import Path, Progress
-from ._windows import Document, Settings, Window
+from ._windows import END, PROGRAM, Document, Settings, Window
 
-_PROGRAM = (sys.executable, "-m", "h5bridge")
 _USAGE = 2
-_END = 20.0
-"""Seconds that workers have to end what they do when the driver is interrupted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +82,7 @@ def convert_sharded(
                 if report:
                     report(done, sum(sizes.values()), "", f"{len(items)} items")
         except BaseException:
-            runner.end(_END)
+            runner.end(END)
             raise
     if failures:
         first = failures[0]
@@ -99,7 +95,7 @@ def convert_sharded(
 
 def _run(words: Sequence[str], codes: Sequence[int] = (0,), environment: dict[str, str] | None = None) -> Document:
     """Runs a step; returns its document."""
-    line = [*_PROGRAM, "--end-with", str(os.getpid()), "shard", *words, "--json"]
+    line = [*PROGRAM, "--end-with", str(os.getpid()), "shard", *words, "--json"]
     process = subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment)
     if process.returncode not in codes:
         kind = UsageError if process.returncode == _USAGE else Error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import heapq
 import queue
+import sys
 import time
 import uuid
 from collections import deque
@@ -21,6 +22,10 @@ Document: TypeAlias = dict[str, Any]
 Work: TypeAlias = Callable[[list[T]], list[Document]]
 """Does a batch on a worker, and returns a document for each of its items, in any order."""
 
+PROGRAM = (sys.executable, "-m", "h5bridge")
+"""The words that start the program on a worker."""
+END = 20.0
+"""Seconds that workers have to end what they do when the driver is interrupted."""
 MOST_ITEMS = 4096
 """Items of a batch: more would hold the result of the first one back."""
 FIRST_BYTES = 2 << 30

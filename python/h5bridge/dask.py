@@ -16,7 +16,6 @@ import json
 import os
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 import uuid
@@ -31,7 +30,7 @@ from ._errors import Error, UsageError
 from ._progress import following
 from ._shards import ShardSummary, convert_sharded
 from ._verbs import Path, Progress
-from ._windows import Document, Settings, Window
+from ._windows import END, PROGRAM, Document, Settings, Window
 
 __all__ = ["Record", "ShardSummary", "convert_many", "convert_sharded"]
 
@@ -43,11 +42,8 @@ Trust: TypeAlias = Literal["ledger", "receipt", "digest"]
 _FINISHED = ("done", "skipped")
 _FINAL = ("failed", "killed", "conflict")
 _MANY = 10_000
-_PROGRAM = (sys.executable, "-m", "h5bridge")
 _LOOK = 1.0
 """Seconds between two looks of a worker for the file that stops it."""
-_END = 20.0
-"""Seconds that workers have to end what they do when the driver is interrupted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +142,7 @@ def convert_many(
                 os.makedirs(ledger, exist_ok=True)
                 with open(stop, "wb"):
                     pass
-                runner.end(_END)
+                runner.end(END)
                 raise
             finally:
                 with contextlib.suppress(OSError):
@@ -218,7 +214,7 @@ def _states(manifest: str, ledger: Path) -> dict[str, Record]:
     """The last records of the items that have one."""
     if manifest == os.devnull:
         return {}
-    words = [*_PROGRAM, "batch", "status", manifest, "--ledger", os.fspath(ledger), "--records"]
+    words = [*PROGRAM, "batch", "status", manifest, "--ledger", os.fspath(ledger), "--records"]
     with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         documents = (json.loads(line) for line in process.stdout)
@@ -229,7 +225,7 @@ def _states(manifest: str, ledger: Path) -> dict[str, Record]:
 
 
 def _call(words: list[str]) -> None:
-    process = subprocess.run([*_PROGRAM, "batch", *words], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    process = subprocess.run([*PROGRAM, "batch", *words], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     if process.returncode:
         kind = UsageError if process.returncode == 2 else Error
         raise kind(process.stderr.strip().removeprefix("h5bridge: "))
@@ -249,7 +245,7 @@ def _run_batch(lines: list[bytes], words: Sequence[str], stop: str) -> list[Docu
     """Does a batch, on a worker, by a process that ends when the worker does."""
     if os.path.exists(stop):
         return []
-    line = [*_PROGRAM, "--end-with", str(os.getpid()), "batch", "run", "-", *words]
+    line = [*PROGRAM, "--end-with", str(os.getpid()), "batch", "run", "-", *words]
     text: bytes | None = b"".join(line if line.endswith(b"\n") else line + b"\n" for line in lines)
     pipe = subprocess.PIPE
     with subprocess.Popen(line, stdin=pipe, stdout=pipe, stderr=pipe, env=_environment()) as process:
