@@ -74,15 +74,17 @@ pub(super) fn unresolved(path: &str, why: Option<Error>) -> Error {
 }
 
 /// The extents of a dataset as far as they are committed.
+///
+/// The number of committed rows is read first: a writer extends its datasets before it commits, so every extent that is
+/// refreshed after that covers them. The other way round, rows committed in between would be missing from this dataset alone.
 pub(super) fn extents(member: &Member, dataset: &AnyDataset) -> Result<Option<Vec<u64>>> {
+    let committed =
+        if dataset.grows()? { live::committed(&member.file, member.group.path(), &member.name)? } else { None };
     if member.file.grows {
         dataset.refresh()?;
     }
     let mut extents = dataset.extents()?;
-    if let Some(first) = extents.as_mut().and_then(|extents| extents.first_mut())
-        && dataset.grows()?
-        && let Some(committed) = live::committed(&member.file, member.group.path(), &member.name)?
-    {
+    if let (Some(first), Some(committed)) = (extents.as_mut().and_then(|extents| extents.first_mut()), committed) {
         *first = committed.min(*first);
     }
     Ok(extents)
