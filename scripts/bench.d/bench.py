@@ -5,7 +5,9 @@ Peers run as they are and followed by a `sync` of what they wrote: durable times
 With --codecs: each codec of h5bridge, h5py's gzip 1 with shuffle (the casacore+h5py script) and h5repack's.
 With --pack: `pack` and `unpack` in all forms against `cp -r` instead, and against one that is made durable, as theirs are.
 
-The reference is 284,200 rows, 864 MB; --big adds one four times as large, on which h5bridge must not need more memory.
+With --sizes: h5bridge alone on data of several sizes: time for a gigabyte, which should not rise, and memory, which must not.
+
+The reference is 284,200 rows, 864 MB.
 Only ratios within one run mean anything: every contender runs once a round, on a warm page cache, into a file that is
 removed afterwards. The disk is told to write everything back before each turn, so that none pays for another.
 """
@@ -17,6 +19,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+import h5py
 
 import pack
 
@@ -38,7 +42,9 @@ parser = argparse.ArgumentParser(prog='scripts/bench', description=__doc__,
 parser.add_argument('folder', nargs='?', default=os.environ.get('H5BRIDGE_BENCH_DIR'),
                     help='where the data is kept between runs (or $H5BRIDGE_BENCH_DIR; default: below the temp dir)')
 parser.add_argument('--rounds', type=int, default=5)
-parser.add_argument('--big', action='store_true', help='also h5bridge and cp -r on data four times the size (3.5 GB)')
+parser.add_argument('--sizes', metavar='TIMES', type=lambda text: [int(word) for word in text.split(',')],
+                    help='h5bridge alone on data of so many integrations each, and whether time is linear: 203,700,3241,12963 are '
+                    '0.26 to 17 GB (needs twice the space of the largest)')
 parser.add_argument('--codecs', action='store_true', help='the codecs of to-hdf5 instead')
 parser.add_argument('--pack', action='store_true', help='pack and unpack instead of to-hdf5 (also needs 4 x the space)')
 parser.add_argument('--times', type=int, default=700, help='integrations of the reference (700: 864 MB)')
@@ -142,11 +148,31 @@ def bench(folder, times, rounds, names=None, contenders=contenders):
     ms = make(folder, times)
     subprocess.run(['cat'] + [os.path.join(d, f) for d, _, fs in os.walk(ms) for f in fs], stdout=subprocess.DEVNULL)
     chosen = {name: c for name, c in contenders(ms, os.path.join(folder, 'out')).items() if not names or name in names}
-    return compete(ms, chosen, rounds)
+    compete(ms, chosen, rounds)
+
+
+def compare_sizes(folder, series, rounds):
+    """Seconds for a gigabyte and peak memory of data of several sizes."""
+    print('%10s  %-16s %8s %8s %8s %8s %8s' % ('GB', '', 'median s', 'min s', 'max s', 's / GB', 'peak MB'))
+    for times in series:
+        ms = make(folder, times)
+        gigabytes = size(ms) / 1e9
+        out = os.path.join(folder, 'out')
+        for name, (command, path) in {PLAIN: to_hdf5(ms, out), UNCOMPRESSED: to_hdf5(ms, out, 'none')}.items():
+            runs = []
+            for _ in range(rounds):
+                remove(path)
+                os.sync()
+                runs.append(run(command))
+            remove(path)
+            seconds = [r[0] for r in runs]
+            median = statistics.median(seconds)
+            print('%10.2f  %-16s %8.2f %8.2f %8.2f %8.3f %8.0f' % (
+                gigabytes, name, median, min(seconds), max(seconds), median / gigabytes, max(r[1] for r in runs)), flush=True)
 
 
 def compete(ms, chosen, rounds):
-    """Runs {name: (command, what it writes)} in turns and reports; the peak memory of each in MB."""
+    """Runs {name: (command, what it writes)} in turns and reports."""
     results, sizes = {name: [] for name in chosen}, {}
     for number in range(rounds):
         for name, (command, out) in chosen.items():
@@ -158,7 +184,6 @@ def compete(ms, chosen, rounds):
         print('round %d: %s' % (number + 1, '  '.join('%s %.2f s' % (n, r[-1][0]) for n, r in results.items())),
               flush=True)
     report(ms, results, sizes)
-    return {name: max(r[1] for r in runs) for name, runs in results.items()}
 
 
 def report(ms, results, sizes):
@@ -201,11 +226,10 @@ def main():
         bench(folder, arguments.times, arguments.rounds, contenders=codecs)
         remove(os.path.join(folder, 'out.plain.h5'))
         return
-    small = bench(folder, arguments.times, arguments.rounds, names)
-    if arguments.big:
-        large = bench(folder, 4 * arguments.times, arguments.rounds, {'cp -r', PLAIN, UNCOMPRESSED})
-        for name in (PLAIN, UNCOMPRESSED):
-            print('peak resident memory of %s: %.0f MB, on four times the data %.0f MB' % (name, small[name], large[name]))
+    if arguments.sizes:
+        compare_sizes(folder, arguments.sizes, arguments.rounds)
+        return
+    bench(folder, arguments.times, arguments.rounds, names)
 
 
 if __name__ == '__main__':
