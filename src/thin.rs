@@ -90,7 +90,7 @@ impl Record {
     }
 
     /// Fails if the HDF5 file of a thin table was moved or rewritten since the table was linked to it. Changed values of
-    /// elements are no error: table and file share them.
+    /// elements are allowed: table and file share them.
     pub(crate) fn check(&self, directory: &Path) -> Result<()> {
         let path = directory.join(&self.hdf5);
         let again = format!("`h5bridge link HDF5FILE {} --overwrite` makes the table again", directory.display());

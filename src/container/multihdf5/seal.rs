@@ -98,7 +98,7 @@ impl Seal {
         file.write_at(len, &seal)
     }
 
-    /// Compares the bytes of `file` with its seal and returns the damaged ranges; empty if they match or there is no seal.
+    /// Compares the bytes of `file` with its seal and returns the damaged ranges; empty if they match or it has none.
     ///
     /// # Errors
     /// `Format` if the seal itself is.

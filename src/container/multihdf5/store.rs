@@ -15,7 +15,7 @@ use crate::io::{self, FileSource, FileTarget};
 use crate::output::Partial;
 use crate::sync::LockUnpoisoned;
 
-/// By how many bytes a new container file grows before the system is told to begin writing them to the disk.
+/// Bytes by which a new container file grows before the system is told to begin writing them to the disk.
 const WRITE_BACK_BYTES: u64 = 4 << 20;
 
 /// The HDF5 file with a container that is written, and those nested in it.

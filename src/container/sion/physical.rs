@@ -76,9 +76,9 @@ impl Places {
 /// Where the numbers of bytes in the chunks of a SION file come from.
 #[derive(Debug, Clone, Copy)]
 enum Written {
-    /// From META2: its rows of written bytes begin at this offset of the file.
+    /// META2 has the numbers of bytes; its rows of them begin at this offset of the file.
     Rows(u64),
-    /// From the space of each chunk, as far as the file goes, because META2 is missing.
+    /// META2 is missing: the numbers of bytes are the space of each chunk, as far as the file goes.
     Spaces { end: u64 },
 }
 

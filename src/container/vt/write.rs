@@ -449,7 +449,7 @@ impl Drop for DataFile {
     }
 }
 
-/// Share of a store, one in so many bytes, that may be missing from its index and is read when the store is opened.
+/// Share of a store, one byte in this number, that may be missing from its index and is read when the store is opened.
 const UNINDEXED_SHARE: u64 = 16;
 const UNINDEXED_BYTES: u64 = 1 << 30;
 

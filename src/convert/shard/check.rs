@@ -1,4 +1,4 @@
-//! Compares the bytes of items with their recorded SHA-256.
+//! Compares the chunks that workers of a shared conversion have written with their recorded SHA-256.
 
 use std::path::PathBuf;
 
@@ -12,30 +12,31 @@ use crate::io::{FileSource, ReadAt};
 use crate::native::open_dataset;
 use crate::progress::Progress;
 
-/// Bytes read at a time.
+/// Number of bytes that are read at a time to check a range.
 const STEP_BYTES: u64 = 1 << 20;
 
-/// Reads back what workers have written: in the file of a plan, or in the published one. Items may be checked from any thread.
+/// Reads back what the workers of a shared conversion have written: in the file of a plan, or in the published one. Items may
+/// be checked from any thread.
 pub struct RangeCheck<'a> {
     plan: &'a ShardPlan,
     path: PathBuf,
     file: FileSource,
-    /// The chunks of each dataset of the plan that commit has inserted, by their numbers.
+    /// For each dataset of the plan, the chunks that commit has inserted, sorted by number.
     inserted: Vec<Vec<Inserted>>,
 }
 
-/// A chunk that commit has inserted.
+/// Where a chunk is in the published file after commit has inserted it.
 struct Inserted {
-    /// Number of the chunk, first axis fastest.
+    /// Number of the chunk in the dataset from 0, counting along the fastest axis first.
     number: u64,
-    /// Offset in the file, in bytes.
+    /// Offset in the file of the chunk's first byte.
     address: u64,
-    /// Number of bytes stored.
+    /// Number of bytes that the chunk has in the file.
     bytes: u64,
 }
 
 impl<'a> RangeCheck<'a> {
-    /// Opens the file of a plan.
+    /// Opens the file of a plan, or the published one, to check items.
     ///
     /// # Errors
     /// `NotFound`, `Format`, `Io`.
@@ -49,7 +50,7 @@ impl<'a> RangeCheck<'a> {
         Ok(RangeCheck { plan, path, file, inserted })
     }
 
-    /// Reads the bytes of an item; returns how they differ from the result of the worker, as a sentence, if they do.
+    /// Reads the bytes of an item; returns how they differ from the result of the worker, as a sentence, or `None`.
     ///
     /// # Errors
     /// `Io`, `Interrupted`.
@@ -71,7 +72,7 @@ impl<'a> RangeCheck<'a> {
         }
     }
 
-    /// The bytes of a range of a block.
+    /// Hashes the bytes of an item that are a range of a contiguous dataset.
     fn block(
         &self,
         item: &ShardItem,
@@ -89,7 +90,7 @@ impl<'a> RangeCheck<'a> {
         Ok(ShardResult::new(len, hasher))
     }
 
-    /// The chunks that commit has inserted, as they were in the file of chunks.
+    /// Hashes the chunks of an item that commit has inserted, as they were in the file of chunks.
     fn chunks(&self, item: &ShardItem, progress: &dyn Progress) -> Result<ShardResult> {
         let (mut hasher, mut len) = (Hasher::new(), 0);
         let inserted = &self.inserted[item.dataset];
@@ -104,7 +105,7 @@ impl<'a> RangeCheck<'a> {
         Ok(ShardResult::new(len, hasher))
     }
 
-    /// The file of chunks, which has to have those of the item and no more.
+    /// Hashes the file of chunks of an item, which must have the chunks of the item and no more.
     fn chunk_file(&self, item: &ShardItem, progress: &dyn Progress) -> Result<ShardResult> {
         let read = || {
             let mut chunks = StoredChunks::open(&self.plan.chunk_file(item))?;
@@ -139,7 +140,7 @@ impl<'a> RangeCheck<'a> {
     }
 }
 
-/// The chunks of a published file, for each dataset of the plan.
+/// The chunks in the published file, for each dataset of the plan; empty for contiguous datasets.
 fn inserted(plan: &ShardPlan) -> Result<Vec<Vec<Inserted>>> {
     let file = h5::File::open(plan.target())?;
     let root = file.root()?;

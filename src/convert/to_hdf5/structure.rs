@@ -1,7 +1,7 @@
 //! Executes a plan: a native HDF5 file from tables.
 //!
 //! First everything but the data is made, in the order of the plan: groups, attributes, datasets, scales. Then the
-//! columns run through [`lane`](super::lane), and at last come the digests that only the data gives.
+//! columns run through [`lanes`](super::lanes), and at last come the digests that only the data gives.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
