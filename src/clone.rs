@@ -1,8 +1,8 @@
 //! Ranges of files that share their bytes with ranges of others ("reflinks"), where the file system can.
 //!
-//! A range is shared in whole blocks of the file system, in steps that can be interrupted; the bytes before the first and after the
-//! last block are copied. Whether it can be done shows when it is tried: [`share`] then either has put all bytes in place or says
-//! why not, and the caller copies.
+//! A range is shared in whole blocks of the file system, in steps that can be interrupted; the bytes before the first and after
+//! the last block are copied. Whether it can be done shows when it is tried: [`share`] then either has put all bytes in place
+//! or says why not, and the caller copies.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -275,7 +275,8 @@ impl Output {
     /// Begins an output that is a table directory, empty so far.
     ///
     /// # Errors
-    /// As [`create`](Self::create); `Exists` also for an existing directory that holds no table, even with [`IfExists::Replace`].
+    /// As [`create`](Self::create); `Exists` also for an existing directory that holds no table, even with
+    /// [`IfExists::Replace`].
     pub(crate) fn create_directory(target: &Path, publishing: Publishing, bytes: u64) -> Result<Self> {
         let output = Self::begin(target, OutputKind::Directory, publishing, bytes)?;
         fs::create_dir(output.partial()).with_context(|| output.partial().display())?;

@@ -600,8 +600,8 @@ impl<'a> Digest<'a> {
     /// that cannot be opened is returned with its error.
     ///
     /// # Errors
-    /// Those of [`Source::open`]; `Usage` if no table has a column of a given name; `Interrupted`. Errors of tables and columns are in
-    /// the result.
+    /// Those of [`Source::open`]; `Usage` if no table has a column of a given name; `Interrupted`. Errors of tables and columns
+    /// are in the result.
     pub fn run(self) -> Result<Vec<(String, Result<TableDigest>)>> {
         let source = Source::open_with(&self.source, self.open)?;
         source.check_columns(&self.columns).with_context(|| source.place.clone())?;

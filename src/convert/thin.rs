@@ -180,8 +180,8 @@ impl<'a> ReplaceTable<'a> {
     ///
     /// # Errors
     /// `Exists` if there is something at `hdf5`, unless [`if_exists`](Self::if_exists) says otherwise; `Format` if what was written
-    /// differs from the table; `Unsupported` if the table is not a directory, or thin already; `NoSpace`; `Interrupted`. The table is
-    /// then as it was; the HDF5 file may exist.
+    /// differs from the table; `Unsupported` if the table is not a directory, or thin already; `NoSpace`; `Interrupted`. The
+    /// table is then as it was; the HDF5 file may exist.
     pub fn write(self, hdf5: impl AsRef<Path>) -> Result<ReplaceSummary> {
         let (table, hdf5) = (self.table.as_path(), hdf5.as_ref());
         let place = Context::path(table);

@@ -1,7 +1,7 @@
 //! Writing a container of files as datasets in an HDF5 file; all files have to be announced before.
 //!
-//! The bytes of a large file without compression are written past libhdf5, or copied by the system: libhdf5 says where the block
-//! is once it is reserved.
+//! The bytes of a large file without compression are written past libhdf5, or copied by the system: libhdf5 says where the
+//! block is once it is reserved.
 
 use std::collections::HashMap;
 use std::path::Path;

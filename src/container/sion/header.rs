@@ -80,8 +80,8 @@ impl Numbers<'_> {
 
 /// Byte order of the metadata of a SION file, by bytes 4 to 7 of it.
 ///
-/// Bytes 4 and 7 are equal in files of the library: 0 is little-endian, 1 big-endian. Documents describe the word as the integer
-/// 1 in the order of the machine; then only one of them is 1.
+/// Bytes 4 and 7 are equal in files of the library: 0 is little-endian, 1 big-endian. Documents describe the word as the
+/// integer 1 in the order of the machine; then only one of them is 1.
 pub(super) fn order_of(word: [u8; 4]) -> Result<ByteOrder> {
     match word {
         [0, data, same, 0] if data == same && data <= 1 => Ok(ByteOrder::Little),

@@ -36,7 +36,8 @@ pub struct ToOriginalSummary {
 ///
 /// # Errors
 /// `Usage` if the file is not restorable. `Format` if a file would not be what it was: because columns have changed since
-/// the conversion, which are named, or because of damage. `Exists` if there is something at `target` that is not to be replaced,
+/// the conversion, which are named, or because of damage. `Exists` if there is something at `target` that is not to be
+/// replaced,
 /// `NoSpace`, `Interrupted` if `progress` says so. Nothing is left at `target` then.
 pub(crate) fn restore(
     path: &Path,

@@ -130,7 +130,8 @@ impl<'a> ToManifest<'a> {
     /// # Errors
     /// `Unsupported` for a table inside a container, or one with files that are symbolic links; `Exists` if there is something at
     /// `target` or in the place of the companion, unless [`if_exists`](Self::if_exists) says otherwise; `Format` if the source
-    /// changes while the manifest is made; `NoSpace`; `Interrupted`; those of reading the source. The target is then as it was before.
+    /// changes while the manifest is made; `NoSpace`; `Interrupted`; those of reading the source. The target is then as it was
+    /// before.
     pub fn write(self, target: impl AsRef<Path>) -> Result<ManifestSummary> {
         // the companion lies beside the file that a link leads to
         let resolved = target.as_ref().canonicalize().ok().filter(|_| target.as_ref().is_symlink());

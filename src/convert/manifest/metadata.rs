@@ -30,8 +30,8 @@ pub(super) struct ArrayMetadata {
 impl ArrayMetadata {
     /// The document `.zarray` of the array, for Zarr version 2.
     ///
-    /// Filters are not split into filters and a compressor, because some readers take no compressor from such documents. The fill
-    /// value is null: xarray would take every other one for a mask.
+    /// Filters are not split into filters and a compressor, because some readers take no compressor from such documents. The
+    /// fill value is null: xarray would take every other one for a mask.
     pub(super) fn to_json(&self) -> Json {
         let chunk: Vec<u64> = self.chunk.reversed().into_iter().map(|extent| extent.max(1)).collect();
         let filters = if self.filters.is_empty() { Json::Null } else { self.filters.clone().into() };

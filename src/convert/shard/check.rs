@@ -21,7 +21,7 @@ pub struct RangeCheck<'a> {
     plan: &'a ShardPlan,
     path: PathBuf,
     file: FileSource,
-    /// For each dataset of the plan, the chunks that commit has inserted, sorted by number.
+    /// Chunks that commit has inserted, for each dataset of the plan, sorted by number.
     inserted: Vec<Vec<Inserted>>,
 }
 

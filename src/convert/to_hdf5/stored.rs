@@ -50,7 +50,7 @@ fn elements(shape: Option<&Shape>) -> Result<u64> {
     shape.map_or(Ok(0), Shape::elements)
 }
 
-/// For each ragged column that was read, by table and column, the number of elements before each block of rows.
+/// Number of elements before each block of rows, for each ragged column that was read, by table and column.
 #[derive(Debug, Default)]
 pub(super) struct Starts(Mutex<BTreeMap<TableAndColumn, Arc<Vec<u64>>>>);
 
