@@ -92,7 +92,8 @@ impl NotShared {
         }
     }
 
-    /// The reason that the error number of a clone call stands for; `None` for any other error.
+    /// The reason for copies that an error number of the system's clone call (FICLONERANGE) stands for; `None` for any other
+    /// error.
     fn of_errno(errno: Errno) -> Option<Self> {
         Some(match errno {
             Errno::EINVAL => NotShared::Misaligned,
@@ -197,7 +198,7 @@ pub(crate) struct Sharer<'a> {
     reflink: Reflink,
     progress: &'a dyn Progress,
     shared: AtomicU64,
-    /// Whether a range could not be shared before: the next ranges of the call are then tried in small steps.
+    /// Whether a byte range could not be shared before: the next ranges of the call are then tried in small steps.
     refused: AtomicBool,
 }
 
@@ -288,7 +289,7 @@ mod tests {
     use super::*;
     use crate::error::ErrorKind;
 
-    /// A file of `len` bytes, none of which repeat soon.
+    /// A test file of `len` bytes in which no bytes repeat soon.
     fn sample(folder: &Path, name: &str, len: usize) -> File {
         let bytes: Vec<u8> = (0..len).map(|i| (i % 251) as u8 ^ (i >> 12) as u8).collect();
         std::fs::write(folder.join(name), bytes).unwrap();

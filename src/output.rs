@@ -33,7 +33,7 @@ const SYNCING: usize = 16;
 /// How often the removal of a directory is tried while other threads still write to it.
 const REMOVAL_TRIES: usize = 20;
 
-/// The kind of object that an output becomes.
+/// Whether an output is a file or a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OutputKind {
     File,
@@ -106,7 +106,7 @@ impl Partial {
         make().with_context(|| Context::path(parent))
     }
 
-    /// Path under which the output is written until it gets its final name.
+    /// Temporary path under which the output is written until it gets its final name.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -455,7 +455,8 @@ impl Output {
     }
 }
 
-/// Renames the file `new`, which is durable and in the same file system, to `target`.
+/// Renames the file `new`, which is durable and in the same file system, to `target`; an existing file is replaced only if
+/// `if_exists` says so.
 ///
 /// # Errors
 /// `Exists` if there is something that is not to be replaced.
@@ -538,9 +539,9 @@ fn check_target(target: &Path, kind: OutputKind, if_exists: IfExists) -> Result<
 /// Outcome of a rename that must not overwrite, or that exchanges two paths.
 enum Renamed {
     Done,
-    /// Nothing was renamed: the new name exists already (`EEXIST`), or the other path is missing.
+    /// The rename did nothing: the new name exists already (`EEXIST`), or the other path is missing.
     Not,
-    /// Nothing was renamed: the file system does not support it in one step.
+    /// The rename did nothing: the file system does not support it in one step.
     Unsupported,
 }
 
@@ -729,7 +730,7 @@ mod tests {
         assert_eq!(names(&target), ["SUB"]);
     }
 
-    /// What a killed process leaves of `target`.
+    /// Leaves, in a test, what a killed process leaves of an output at `target`: a temporary directory, locked or not.
     fn abandon(target: &Path, locked: bool) -> PathBuf {
         let name = target.file_name().unwrap().to_string_lossy();
         let directory = target.with_file_name(format!("{name}.4194305-aB3dE6gH{SUFFIX}"));
@@ -794,7 +795,7 @@ mod tests {
         assert_eq!(names(folder.path()), ["x.h5"]);
     }
 
-    /// What `THREADS` runs at the same time come to.
+    /// Starts `THREADS` outputs with the same target at the same time, in a test, and returns their results.
     fn race(target: &Path, kind: OutputKind, if_exists: IfExists) -> Vec<Result<()>> {
         const THREADS: u8 = 8;
         let run = |number: u8| -> Result<()> {

@@ -2,10 +2,10 @@
 
 use crate::error::{Error, Result};
 
-/// What a call does with an existing target.
+/// What a call does if its target exists already: fail, or replace it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IfExists {
-    /// The call fails with [`ErrorKind::Exists`](crate::ErrorKind::Exists) before it writes anything.
+    /// An existing target makes the call fail with [`ErrorKind::Exists`](crate::ErrorKind::Exists) before it writes anything.
     #[default]
     Fail,
     /// The new file or table takes the name of the existing one in one step, once it is complete. A directory is replaced only

@@ -42,7 +42,8 @@ impl StagedOutput {
         self.0.partial()
     }
 
-    /// Makes the output durable and gives it its final name. After an error the output is still at [`path`](Self::path).
+    /// Makes the output that another process has written durable and gives it its final name. After an error it is still at
+    /// [`path`](Self::path).
     ///
     /// # Errors
     /// `Exists` if the target exists and is not to be replaced; `Io` if nothing was written.
@@ -96,7 +97,7 @@ pub fn remove_abandoned(
     Ok(removed)
 }
 
-/// Whether nothing at or below `path` was modified within the last `time`; false if that cannot be told.
+/// Whether no file at or below `path` was modified within the last `time`; false if that cannot be told.
 fn is_unchanged(path: &Path, time: Duration) -> bool {
     let Some(before) = SystemTime::now().checked_sub(time) else { return false };
     let mut newest = SystemTime::UNIX_EPOCH;

@@ -1,4 +1,4 @@
-//! A plain directory: casacore's `SepFile` storage.
+//! A plain directory as a container, the form that casacore calls `SepFile` storage.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -69,7 +69,7 @@ impl Container for Directory {
         ContainerInfo { format: "directory", ..ContainerInfo::default() }
     }
 
-    /// Always true: a directory has no structure of its own that could be damaged.
+    /// Whether the directory is sound: always true, because a directory has no structure of its own that could be damaged.
     fn check(&self) -> Result<bool> {
         Ok(true)
     }

@@ -1,4 +1,4 @@
-//! Paths that lead into containers: `/d/one.mfh5/ANTENNA`, `/d/run.sion/TASK3`.
+//! Finds files by paths that lead into containers: `/d/one.mfh5/ANTENNA`, `/d/run.sion/TASK3`.
 
 use std::path::{Component, Path};
 use std::sync::Arc;
@@ -80,7 +80,7 @@ pub(crate) fn outermost(path: &Path) -> Result<Option<Outermost<'_>>> {
 }
 
 impl Outermost<'_> {
-    /// Whether the path ends at the container file, and does not lead into it.
+    /// Whether the path ends at the container itself, and does not lead into it.
     pub(crate) fn is_whole(&self) -> bool {
         self.below.as_os_str().is_empty()
     }

@@ -1,4 +1,4 @@
-//! Files in memory, for tests.
+//! A container whose files are in memory, for tests.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! Named virtual files: a table's files, wherever they are stored.
+//! Containers of named virtual files: a table's files, in a directory, a container file or an archive.
 //!
 //! A kind of container is a file here that exports its [`Format`], and a line in [`FORMATS`]. Everything above sees
 //! [`Container`] and [`ContainerMut`] only. A format that is only read needs three functions; `toy.rs`, which the tests
@@ -213,7 +213,7 @@ pub(crate) fn check_name(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// A container that is open for writing.
+/// A container that is open for writing: virtual files can be created, changed and removed, and changes committed.
 ///
 /// What was written is sure to be found again after [`commit`](Self::commit); a process killed at any moment leaves what
 /// the last commit left, or what the next one would have.
@@ -258,7 +258,7 @@ pub trait ContainerMut: Container {
     fn commit(&self) -> Result<()>;
 }
 
-/// Options with which a container is created.
+/// Options with which a new container is created: blocks, checksums, compression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FormatOptions {
     /// Size of a block of the new container, in bytes.

@@ -9,20 +9,20 @@ pub struct Properties {
     /// Identity of a file's bytes, such as a hash: two files of one container with the same identity have the same bytes.
     /// `None`: the format does not know.
     pub content: Option<String>,
-    /// Name and value of each property. Names begin with the name of the format: `sion_globalrank`.
+    /// Name and value of each property of the container or file. Names begin with the name of the format: `sion_globalrank`.
     pub values: Vec<(String, Property)>,
 }
 
 /// The value of a property of a container or of one of its files.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Property {
-    /// A property that is an integer.
+    /// A property of a container or file that is an integer.
     Int(i64),
-    /// A property that is a list of integers.
+    /// A property of a container or file that is a list of integers.
     Ints(Vec<i64>),
-    /// A property that is a floating-point number.
+    /// A property of a container or file that is a floating-point number.
     Float(f64),
-    /// A property that is a text in UTF-8.
+    /// A property of a container or file that is a text in UTF-8.
     Text(String),
 }
 
@@ -32,7 +32,7 @@ impl Properties {
         self.values.push((name.to_owned(), value));
     }
 
-    /// Value of the property `name`; `None` if it is missing.
+    /// Value of the container's or file's property `name`; `None` if it is missing.
     pub(crate) fn get(&self, name: &str) -> Option<&Property> {
         self.values.iter().find(|(found, _)| found == name).map(|(_, value)| value)
     }

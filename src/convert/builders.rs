@@ -129,8 +129,8 @@ impl<'a> ToHdf5<'a> {
     }
 
     /// Averages the visibilities of a MeasurementSet in time, in frequency or both, of the rows that [`rows`](Self::rows) and
-    /// [`rows_where`](Self::rows_where) select. Samples count by their weights, flagged ones not at all;
-    /// [`ToHdf5Plan::averaged`] tells what becomes of columns that have no mean.
+    /// [`rows_where`](Self::rows_where) select. Samples are weighted, and flagged ones left out; [`ToHdf5Plan::averaged`] tells
+    /// what becomes of columns that have no mean.
     ///
     /// Not for [`restorable`](Self::restorable) files.
     ///
@@ -149,7 +149,7 @@ impl<'a> ToHdf5<'a> {
         self
     }
 
-    /// Sets how datasets are compressed; the default is gzip where it makes them smaller.
+    /// Sets how the datasets of the HDF5 file are compressed; the default is gzip where it makes them smaller.
     pub fn compression(mut self, compression: impl Into<Compress>) -> Self {
         self.options.compress = compression.into();
         self
@@ -181,8 +181,9 @@ impl<'a> ToHdf5<'a> {
         self
     }
 
-    /// Writes small versions of the visibilities beside them, in the group `quicklook`: means, extreme amplitudes and flags by
-    /// time and channel, in levels that halve. Viewers of HDF5 files draw them as heat maps. They are not part of the table.
+    /// Sets whether the HDF5 file gets small versions of the visibilities, in the group `quicklook`: means, extreme amplitudes
+    /// and flags by time and channel, in levels that halve. Viewers of HDF5 files draw them as heat maps. They are not part of
+    /// the table.
     pub fn quicklook(mut self, quicklook: bool) -> Self {
         self.options.quicklook = quicklook;
         self
@@ -328,8 +329,8 @@ impl<'a> ToHdf5Plan<'a> {
         self.options.hdf5
     }
 
-    /// How much of a file at `target` would share its bytes with the source; `None` without [`Compress::Shared`]. A file
-    /// without a name is made beside `target` to try.
+    /// Estimates how much of an HDF5 file at `target` would share its bytes with the source; `None` without
+    /// [`Compress::Shared`]. A file without a name is made beside `target` to try.
     ///
     /// # Errors
     /// `Unsupported` with [`Reflink::Always`] if bytes cannot be shared; those of opening columns.
@@ -534,7 +535,7 @@ impl<'a> Compare<'a> {
 
     call_setters!();
 
-    /// Compares the sources; differences are a result, not an error.
+    /// Compares the two sources, or the native file with its stored digests; differences are a result, not an error.
     ///
     /// # Errors
     /// Those of reading either source; `Usage` if a file that is to be compared with its digests has none; `Interrupted`.

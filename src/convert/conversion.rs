@@ -25,7 +25,7 @@ pub struct ToHdf5Summary {
     pub tables: usize,
     /// Number of columns that were written to the HDF5 file.
     pub columns: usize,
-    /// Number of columns that were not converted.
+    /// Number of columns of the source that were not converted.
     pub missing: usize,
     /// Number of rows of the main table that were written.
     pub rows: u64,

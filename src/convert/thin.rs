@@ -1,4 +1,4 @@
-//! Thin tables: a table directory whose large tiles stay in an HDF5 file. docs/thin.md.
+//! Makes thin tables: table directories whose large tiles stay in an HDF5 file. docs/thin.md.
 
 use std::path::{Path, PathBuf};
 
@@ -60,7 +60,7 @@ pub struct LinkSummary {
     pub links: usize,
     /// Bytes of the elements in the HDF5 file to which the links lead.
     pub linked_bytes: u64,
-    /// Number of rows of the main table.
+    /// Number of rows of the thin table's main table.
     pub rows: u64,
     /// Warnings for the user about the thin table, as sentences.
     pub warnings: Vec<String>,
@@ -325,7 +325,7 @@ impl ThinTable {
         self.record.links.iter().map(|link| (link.file.as_str(), link.dataset.as_str(), link.bytes))
     }
 
-    /// Checks that the HDF5 file is still the one to which the thin table was linked.
+    /// Checks that the HDF5 file is still the one to which the thin table was linked, neither moved nor rewritten.
     ///
     /// # Errors
     /// `Format` if it was moved or rewritten since it was linked.

@@ -1,4 +1,4 @@
-//! Properties of files, stored as attributes of HDF5.
+//! Properties of the files in a container, stored as HDF5 attributes.
 
 use serde_json::Value as Json;
 
@@ -49,7 +49,7 @@ pub(super) fn read(names: Vec<String>, get: impl Fn(&str) -> Result<Option<Attri
     Ok(found)
 }
 
-/// Named properties of a file as a JSON object of numbers, lists and strings; its `content` is left out.
+/// Encodes the named properties of a file as a JSON object of numbers, lists and strings; its `content` is left out.
 pub(super) fn to_json(properties: &Properties) -> String {
     let json = |value: &Property| match value {
         Property::Int(value) => Json::from(*value),
@@ -61,7 +61,7 @@ pub(super) fn to_json(properties: &Properties) -> String {
     Json::Object(values.collect()).to_string()
 }
 
-/// Properties of a file from a JSON object of numbers, lists of integers and strings.
+/// Decodes the properties of a file from a JSON object of numbers, lists of integers and strings.
 ///
 /// # Errors
 /// `Format` if it is not an object of numbers, lists of integers, and strings.

@@ -25,7 +25,8 @@ struct Opened {
 pub(super) struct Files {
     opened: Arc<Opened>,
     group: Group,
-    /// Names of the datasets and groups in the group, in order of creation.
+    /// Names and kinds of the datasets (files) and groups (nested containers) in the container's HDF5 group, in order of
+    /// creation.
     links: Vec<(String, LinkKind)>,
     by_name: HashMap<String, usize>,
     depth: usize,
@@ -171,7 +172,7 @@ impl Container for Files {
         }
     }
 
-    /// Always false: HDF5's own checksums cover only its metadata, not the bytes of the files.
+    /// Whether checksums protect the files: always false, because HDF5's own checksums cover only its metadata.
     fn check(&self) -> Result<bool> {
         Ok(false)
     }
@@ -189,7 +190,8 @@ struct StoredBytes {
     opened: Arc<Opened>,
     dataset: Mutex<Dataset>,
     element: DataType,
-    /// Offset in the HDF5 file of the first byte, if the dataset is contiguous; `None` if libhdf5 has to read it.
+    /// Offset in the HDF5 file of the first byte of the container's file, if its dataset is contiguous; `None` if libhdf5 has
+    /// to read it.
     position: Option<u64>,
     len: u64,
 }

@@ -40,7 +40,7 @@ pub(super) struct FilesMut {
     shared: Shared,
     group: Group,
     announced: Announced,
-    /// Index of each file in `announced.files`, by name.
+    /// Index of each file of the container in `announced.files`, by name.
     by_name: HashMap<String, usize>,
     compression: Compression,
     is_outermost: bool,

@@ -6,7 +6,7 @@ use std::ops::Range;
 /// A set of block numbers, stored as half-open ranges that neither touch nor overlap.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct BlockSet {
-    /// The ranges of the set: the end (exclusive) of each by its start.
+    /// The ranges of block numbers in the set: the end (exclusive) of each by its start.
     ranges: BTreeMap<u64, u64>,
 }
 
@@ -41,7 +41,7 @@ impl BlockSet {
         }
     }
 
-    /// Whether the first block of `range` is in the set, and the part of `range` from its start for which that holds.
+    /// Whether the first block number of `range` is in the set, and the part of `range` from its start for which that holds.
     pub(super) fn split(&self, range: Range<u64>) -> (bool, Range<u64>) {
         if let Some((_, &end)) = self.ranges.range(..=range.start).next_back()
             && end > range.start
@@ -65,7 +65,7 @@ impl BlockSet {
         self.ranges.iter().map(|(&start, &end)| start..end)
     }
 
-    /// Number of blocks in the set.
+    /// Number of blocks (block numbers) in the set.
     pub(super) fn len(&self) -> u64 {
         self.ranges().map(|range| range.end - range.start).sum()
     }

@@ -1,11 +1,11 @@
-//! The checksum of MultiFile. formats/table.md 5.6.
+//! The checksum of a MultiFile's blocks and header, CRC-32/BZIP2. formats/table.md 5.6.
 
 /// Running checksum of a MultiFile's blocks and header, CRC-32/BZIP2: polynomial 0x04C11DB7, most significant bit first, all
 /// ones at the start, inverted at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Crc(u32);
 
-/// Number of bytes that the CRC processes in one step.
+/// Number of bytes that the CRC computation processes in one step.
 const STEP: usize = 16;
 
 /// Effect of each byte value on the CRC after 0 to `STEP` - 1 further bytes.

@@ -79,7 +79,7 @@ pub(super) struct Header {
     pub(super) used: [u32; 2],
     /// Which set of continuation blocks this header is in, 0 or 1; 0 if it fits into block 0.
     pub(super) current: usize,
-    /// Bytes of block 0 that the header's fields occupy.
+    /// Number of bytes at the start of block 0 that the MultiFile header's fields occupy.
     pub(super) extent: u64,
 }
 
@@ -87,9 +87,9 @@ pub(super) struct Header {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Entry {
     pub(super) name: String,
-    /// Length of the file in bytes.
+    /// Length in bytes of the file in the MultiFile.
     pub(super) len: u64,
-    /// Whether the file is a nested container; has a meaning only if the header is `marked`.
+    /// Whether the file in the MultiFile is a nested container; has a meaning only if the header is `marked`.
     pub(super) nested: bool,
     pub(super) index: Index,
 }
@@ -113,9 +113,9 @@ impl Entry {
 
 /// An encoded header of a MultiFile, as the bytes of the blocks that hold it.
 pub(super) struct Encoded {
-    /// First bytes of block 0, with the beginning of the encoded header.
+    /// First bytes of block 0 of the MultiFile: the beginning of the encoded header.
     pub(super) head: Vec<u8>,
-    /// Numbers of the continuation blocks and the bytes of each.
+    /// Numbers of the continuation blocks that hold the rest of the encoded header, and the bytes of each.
     pub(super) pieces: Vec<(u64, Vec<u8>)>,
 }
 
@@ -513,7 +513,7 @@ enum Rest<'a> {
 }
 
 impl Logical<'_> {
-    /// CRC of all bytes of the header, with zeros in place of the CRC itself.
+    /// CRC of all bytes of the MultiFile header, with zeros in place of the CRC itself.
     fn crc(&self) -> Result<u32> {
         let mut crc = Crc::new();
         let mut part = [0; 1 << 14];

@@ -16,10 +16,10 @@ pub(super) struct Index {
     runs: Vec<Run>,
 }
 
-/// A run: consecutive entries of an index that are in consecutive blocks.
+/// A run: consecutive blocks of a file in the MultiFile that have consecutive block numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Run {
-    /// Index of the first entry in the run, counted in blocks of the file from 0.
+    /// Number of the run's first block within the file, from 0.
     entry: u64,
     blocks: Range<u64>,
 }
@@ -83,7 +83,7 @@ impl Index {
         Ok(())
     }
 
-    /// Encodes the index in the packed form of version 2.
+    /// Encodes the block numbers of a file in the packed form of MultiFile version 2.
     pub(super) fn encode(&self, e: &mut Encoder) {
         let items: usize = self.runs.iter().map(|run| if run.len() == 1 { 1 } else { 2 }).sum();
         e.u64(items as u64);
@@ -95,7 +95,7 @@ impl Index {
         }
     }
 
-    /// Number of entries in the index, one for each block of the file.
+    /// Number of entries in the index, one for each block of the file in the MultiFile.
     pub(super) fn len(&self) -> u64 {
         self.runs.last().map_or(0, |run| run.entry + run.len())
     }
@@ -108,12 +108,12 @@ impl Index {
         (start < run.blocks.end).then_some(start..run.blocks.end)
     }
 
-    /// Half-open ranges of block numbers, in the order of the file's bytes.
+    /// Half-open ranges of the block numbers that hold a file of the MultiFile, in the order of the file's bytes.
     pub(super) fn ranges(&self) -> impl Iterator<Item = Range<u64>> {
         self.runs.iter().map(|run| run.blocks.clone())
     }
 
-    /// Appends an entry for each of `blocks` to the index.
+    /// Appends blocks to the end of a file's index in a MultiFile.
     pub(super) fn push(&mut self, blocks: Range<u64>) {
         let entry = self.len();
         append(&mut self.runs, Run { entry, blocks });

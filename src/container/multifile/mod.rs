@@ -1,4 +1,5 @@
-//! MultiFile: equal blocks of one file, and a header that says whose they are. formats/table.md 5.
+//! MultiFile, a container of casacore: blocks of equal size in one file, and a header that records which file each belongs to.
+//! formats/table.md 5.
 //!
 //! ```text
 //!   block 0     1       2       3       4       5          [`Header`]    what is where: block 0 and continuation blocks
@@ -95,7 +96,7 @@ fn extension_name(name: &str) -> String {
 #[derive(Debug)]
 pub struct MultiFile {
     opened: Arc<Opened>,
-    /// How many containers enclose this one; 0 for the outermost.
+    /// How many containers enclose this MultiFile; 0 for the outermost.
     depth: usize,
 }
 
@@ -103,9 +104,9 @@ pub struct MultiFile {
 struct Opened {
     file: Arc<dyn ReadAt>,
     header: Header,
-    /// Index in `header.files` of each file, by its name.
+    /// Index of each virtual file in the header's list of files, by its name.
     slots: BTreeMap<String, usize>,
-    /// One bit for each block, set once the bytes of the block were compared with its CRC.
+    /// One bit for each block of the MultiFile, set once the bytes of the block were compared with its CRC.
     checked: Vec<AtomicU64>,
 }
 
@@ -133,7 +134,7 @@ impl MultiFile {
     }
 }
 
-/// Index in `header.files` of each file, by its name; removed files are left out.
+/// Index of each virtual file in the header's list of files, by its name; removed files are left out.
 fn slots(header: &Header) -> BTreeMap<String, usize> {
     let named = header.files.iter().enumerate().filter(|(_, entry)| !entry.name.is_empty());
     named.map(|(slot, entry)| (entry.name.clone(), slot)).collect()

@@ -20,23 +20,25 @@ const PIECE_BYTES: u64 = 1 << 18;
 pub(super) struct Pending {
     /// Header of the next commit, except that its list of free blocks is that of the last commit; see `free`.
     pub(super) header: Header,
-    /// Index in `header.files` of each file, by its name.
+    /// Index of each virtual file in the header's list of files, by its name.
     pub(super) slots: BTreeMap<String, usize>,
     /// How often the file in each slot was removed: a handle with another number is of a removed file.
     pub(super) generations: Vec<u64>,
-    /// Blocks that may be allocated: neither the header in the file nor this one refers to them.
+    /// Blocks of the MultiFile that may be allocated: neither the header in the file nor this one refers to them.
     pub(super) free: BlockSet,
-    /// Blocks that the committed header refers to, and that become free with the next commit.
+    /// Blocks of the MultiFile to which the committed header refers, and that become free with the next commit.
     released: BlockSet,
-    /// Blocks that were allocated since the last commit, and may be overwritten in place.
+    /// Blocks of the MultiFile that were allocated since the last commit, and may be overwritten in place ("fresh").
     fresh: BlockSet,
-    /// Fresh blocks that hold only zeros; empty without checksums.
+    /// Fresh blocks of the MultiFile (not yet committed) that hold only zeros; empty without checksums.
     zeros: BlockSet,
-    /// Fresh blocks with zeros at their end: the number of bytes before the zeros, and the CRC of those bytes.
+    /// Fresh blocks of the MultiFile (not yet committed) with zeros at their end: the number of bytes before the zeros, and the
+    /// CRC of those bytes.
     partial: BTreeMap<u64, (u64, Crc)>,
-    /// Fresh blocks that must be read again to compute their CRC. The CRCs of all others are in the header.
+    /// Fresh blocks of the MultiFile (not yet committed) that must be read again to compute their CRC. The CRCs of all others
+    /// are in the header.
     stale: BlockSet,
-    /// Whether there are changes to commit.
+    /// Whether the MultiFile has changes to commit.
     pub(super) changed: bool,
     /// Bytes of block 0 after the header, as a half-open range: they are unspecified until the first commit clears them.
     slack: Option<Range<u64>>,
@@ -132,8 +134,8 @@ impl Pending {
         written
     }
 
-    /// Copies bytes of a file of the system into a virtual file without reading them here; returns how many, possibly 0. Always
-    /// 0 with checksums, which have to be computed here.
+    /// Copies bytes of an ordinary file into a virtual file inside the operating system, without reading them here; returns how
+    /// many, possibly 0. Always 0 with checksums, for which the bytes have to be read.
     pub(super) fn copy_raw(
         &mut self,
         file: &dyn WriteAt,
@@ -270,7 +272,7 @@ impl Pending {
         Ok(())
     }
 
-    /// Allocates consecutive blocks, at most `count`; also returns whether they hold only zeros.
+    /// Allocates consecutive blocks of the MultiFile, at most `count`; also returns whether they hold only zeros.
     fn take(&mut self, count: u64) -> Result<(Range<u64>, bool)> {
         let (taken, clean) = match self.free.take(count) {
             Some(taken) => (taken, false),
@@ -314,7 +316,7 @@ impl Pending {
         }
     }
 
-    /// Writes `data` to fresh blocks, from byte `within` of `block` on.
+    /// Writes `data` to blocks that are not yet committed, from byte `within` of `block` on.
     fn put(&mut self, file: &dyn WriteAt, block: u64, within: u64, data: &[u8]) -> Result<()> {
         let block_bytes = self.header.block_bytes;
         file.write_at(block * block_bytes + within, data)?;
@@ -349,7 +351,7 @@ impl Pending {
         Ok(())
     }
 
-    /// Records that bytes of a fresh block change, so that its CRC has to be computed again.
+    /// Records that bytes of a block that is not yet committed change, so that its CRC has to be computed again.
     fn note_change(&mut self, block: u64) {
         if self.header.checksums.is_some() {
             self.zeros.remove(block..block + 1);
@@ -358,8 +360,8 @@ impl Pending {
         }
     }
 
-    /// Copies `count` bytes of an old block, from byte `within` on, to byte `target` of the container, which is in a fresh
-    /// block.
+    /// Copies `count` bytes of a committed block, from byte `within` on, to byte `target` of the MultiFile, which is in a block
+    /// that is not yet committed.
     fn copy(&mut self, file: &dyn WriteAt, block: u64, within: u64, target: u64, count: u64) -> Result<()> {
         let block_bytes = self.header.block_bytes;
         let mut piece = vec![0; count.min(PIECE_BYTES) as usize];
@@ -445,7 +447,7 @@ impl Pending {
         Ok((next, free, encoded))
     }
 
-    /// Computes the CRC of every fresh block for the next header.
+    /// Computes the CRC of every block that is not yet committed, for the next header.
     fn finish_checksums(&mut self, file: &dyn WriteAt) -> Result<()> {
         let block_bytes = self.header.block_bytes;
         lengthen(file, self.header.blocks * block_bytes)?;
@@ -468,19 +470,19 @@ impl Pending {
     }
 }
 
-/// List of free blocks in the order of the header, descending: casacore allocates the last one first.
+/// List of free blocks in the descending order of the MultiFile header: casacore allocates the last one first.
 fn descending(free: &BlockSet) -> Index {
     let mut index = Index::default();
     free.ranges().rev().for_each(|range| range.rev().for_each(|block| index.push(block..block + 1)));
     index
 }
 
-/// Extends the file of the container with zeros to `len` bytes if it is shorter.
+/// Extends the MultiFile with zeros to `len` bytes if it is shorter.
 fn lengthen(file: &dyn WriteAt, len: u64) -> Result<()> {
     if file.len()? < len { file.set_len(len) } else { Ok(()) }
 }
 
-/// Writes zeros over the bytes `range` of the container.
+/// Writes zeros over the bytes `range` of the MultiFile.
 fn zero(file: &dyn WriteAt, range: Range<u64>) -> Result<()> {
     let zeros = vec![0; range.end.saturating_sub(range.start).min(PIECE_BYTES) as usize];
     let mut position = range.start;

@@ -1,4 +1,4 @@
-//! MultiFiles are written as version 2, and nothing that the last commit left is overwritten before the next.
+//! Writing of MultiFiles, as version 2; no byte of the last commit is overwritten before the next commit.
 //!
 //! A block to which the header in the file refers is *old*. Whatever changes in it goes to another block, which is
 //! *fresh* and may be written in place until the commit. The commit then
@@ -217,7 +217,7 @@ struct FileMut {
 }
 
 impl FileMut {
-    /// Locks the state of the container for an access to this file; fails if the file was removed.
+    /// Locks the state of the MultiFile for an access to this virtual file; fails if the file was removed.
     fn state(&self) -> Result<MutexGuard<'_, Pending>> {
         let state = self.shared.state();
         if state.generations[self.slot] != self.generation {
@@ -255,7 +255,7 @@ impl WriteAt for FileMut {
         self.state()?.resize(&*self.shared.file, self.slot, len)
     }
 
-    /// Does nothing: the bytes become durable with the container's commit, which syncs.
+    /// Does nothing: the bytes of the virtual file become durable with the container's commit, which syncs.
     fn sync(&self) -> Result<()> {
         self.state().map(drop)
     }

@@ -16,7 +16,7 @@ const CHUNK_BYTES: u64 = 1 << 12;
 #[derive(Debug)]
 pub(super) struct Commits {
     dataset: Dataset,
-    /// Paths of the files in the container, in the order of the columns of the list.
+    /// Paths of the container's files, in the order of the columns in the list of commits.
     names: Vec<String>,
 }
 
@@ -91,7 +91,7 @@ impl Commits {
         Ok(Some(sizes.into_iter().take(count).map(size).collect::<Result<_>>()?))
     }
 
-    /// Appends a commit: a row with the sizes in bytes of all files.
+    /// Appends a commit to the list: a row with the sizes in bytes of all files.
     pub(super) fn append(&self, sizes: Vec<i64>) -> Result<()> {
         let columns = columns(sizes.len());
         let shape = self.dataset.shape()?;

@@ -67,7 +67,7 @@ struct Entry {
 
 #[derive(Debug)]
 enum EntryKind {
-    /// A virtual file: its size in bytes at the last commit, and the file while it is open.
+    /// A virtual file of the container: its size in bytes at the last commit, and the file while it is open.
     File(u64, Option<Arc<StoredFile>>),
     Nested(Option<Arc<MultiHdf5Mut>>),
 }
@@ -76,7 +76,7 @@ enum EntryKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum IfTaken {
     Fail,
-    /// An existing file of the name is replaced; an existing nested container is an error.
+    /// An existing file of the same name is replaced; an existing nested container of the name is an error.
     ReplaceFile,
 }
 

@@ -61,14 +61,14 @@ enum Phase {
     Buffered,
     /// The virtual file is stored in a dataset; `None` before that is used for the first time.
     Stored(Option<Box<StoredRows>>),
-    /// The virtual file was removed from the container.
+    /// The virtual file was removed from the container; it can no longer be read or written.
     Detached,
 }
 
 /// The open dataset of a stored virtual file: a row for each block.
 struct StoredRows {
-    /// In which HDF5 file of the container the dataset is open: [`Access::generation`]. It is opened again after a change of
-    /// the file.
+    /// Number of the container's HDF5 file ([`Access::generation`]) in which the dataset is open: after a change of the file it
+    /// is opened again.
     generation: u64,
     dataset: Dataset,
     pipeline: Pipeline,
@@ -79,22 +79,22 @@ struct StoredRows {
 
 /// How the rows of a virtual file's dataset are stored, and whether they have changed since it was opened.
 enum RowForm {
-    /// Rows of any writer, with chunks of any shape. They are only read.
+    /// The dataset has rows of any writer, with chunks of any shape. They are only read.
     Found(VirtualFile),
-    /// Rows as this program stores them: a chunk for each block, none after the end of the file. Nothing was stored since they
-    /// were opened.
+    /// The dataset has rows as this program stores them: a chunk for each block, none after the end of the file. Nothing was
+    /// stored since they were opened.
     Ours(VirtualFile),
-    /// Rows as this program stores them, some of them stored since the dataset was opened.
+    /// The dataset has rows as this program stores them, some of them stored since the dataset was opened.
     Written,
 }
 
 impl RowForm {
-    /// Whether blocks can be stored in the rows as they are.
+    /// Whether blocks can be stored in the dataset's rows as they are.
     fn is_ours(&self) -> bool {
         !matches!(self, RowForm::Found(_))
     }
 
-    /// The virtual file as it was when the dataset was opened; `None` if blocks were stored since.
+    /// The virtual file as it was when its dataset was opened; `None` if blocks were stored since.
     fn unchanged(&self) -> Option<&VirtualFile> {
         match self {
             RowForm::Found(file) | RowForm::Ours(file) => Some(file),
@@ -136,7 +136,7 @@ impl FileState {
 }
 
 impl StoredFile {
-    /// A new virtual file without bytes, whose group `path` exists.
+    /// Creates the state of a new virtual file without bytes; its group `path` exists already.
     pub(super) fn new(store: Arc<Store>, path: String, block_bytes: u64) -> Self {
         let state = FileState { changed: true, hash: Some((Hasher::new(), 0)), ..FileState::stored(0) };
         StoredFile { store, path, block_bytes, state: Mutex::new(state) }
@@ -157,7 +157,7 @@ impl StoredFile {
         self.state.lock_unpoisoned()
     }
 
-    /// Discards the blocks in memory, because the virtual file was removed.
+    /// Discards the blocks in memory of a virtual file that was removed.
     pub(super) fn detach(&self) {
         let mut state = self.state();
         state.blocks.clear();
@@ -165,7 +165,8 @@ impl StoredFile {
         state.changed = false;
     }
 
-    /// Stores everything that is in memory, for a commit. Returns whether the virtual file has changed since the last one.
+    /// Stores everything of the virtual file that is in memory, for a commit. Returns whether it has changed since the last
+    /// commit.
     pub(super) fn finish(&self) -> Result<bool> {
         let state = &mut *self.state();
         if !state.changed {
@@ -342,7 +343,7 @@ impl StoredFile {
         Ok(())
     }
 
-    /// Stores the blocks that are only in memory so far.
+    /// Stores the blocks of the virtual file that are only in memory so far.
     fn store_dirty(&self, state: &mut FileState) -> Result<()> {
         let mut blocks = std::mem::take(&mut state.blocks);
         let dirty: Vec<_> =
@@ -355,7 +356,8 @@ impl StoredFile {
         stored
     }
 
-    /// Fills `out` with the stored bytes from `offset` on, and zeros after the last of them; blocks in memory are ignored.
+    /// Fills `out` with the stored bytes of the virtual file from `offset` on, and zeros after the last of them; blocks in
+    /// memory are ignored.
     fn read_stored(&self, state: &mut FileState, offset: u64, out: &mut [u8]) -> Result<()> {
         let available = state.stored_len.saturating_sub(offset).min(out.len() as u64) as usize;
         let (out, after) = out.split_at_mut(available);
@@ -393,7 +395,7 @@ impl StoredFile {
         Ok(())
     }
 
-    /// Returns the block `number` (from 0) in memory; it is read from the dataset if necessary.
+    /// Returns the block `number` (from 0) of the virtual file in memory; it is read from the dataset if necessary.
     fn block<'a>(&self, state: &'a mut FileState, number: u64) -> Result<&'a mut Block> {
         if !state.blocks.contains_key(&number) {
             if (state.blocks.len() as u64 + 1) * self.block_bytes > CACHE_BYTES.max(2 * self.block_bytes) {
@@ -476,7 +478,7 @@ impl StoredFile {
         Ok(Sha256::from(hash.finalize()).to_string())
     }
 
-    /// Fills `out` with the bytes from `offset` on, from blocks in memory and from the dataset.
+    /// Fills `out` with the bytes of the virtual file from `offset` on, from blocks in memory and from the dataset.
     fn read_through(&self, state: &mut FileState, offset: u64, out: &mut [u8]) -> Result<()> {
         let mut done = 0;
         while done < out.len() {
@@ -583,7 +585,8 @@ impl WriteAt for StoredFile {
         set().with_context(|| Context::member(&self.path))
     }
 
-    /// Stores all blocks that are in memory in the HDF5 file; they become durable with the commit of the container.
+    /// Stores all blocks of the virtual file that are in memory in the HDF5 file; they become durable with the commit of the
+    /// container.
     fn sync(&self) -> Result<()> {
         let state = &mut *self.state();
         if matches!(state.phase, Phase::Detached) {
@@ -600,7 +603,7 @@ impl fmt::Debug for StoredFile {
     }
 }
 
-/// Applies the filters to blocks, given with their numbers, on all threads.
+/// Applies the dataset's filters to blocks, given with their numbers, on all threads.
 fn encode_blocks(pipeline: &Pipeline, blocks: &[(u64, &[u8])]) -> Result<Vec<Vec<u8>>> {
     let encode = |scratch: &mut FilterScratch, (_, bytes): &(u64, &[u8])| {
         let mut stored = Vec::new();

@@ -51,7 +51,7 @@ pub struct LiveContainer {
     commits: Commits,
     files: Vec<Appended>,
     numbers: HashMap<String, usize>,
-    /// The open HDF5 file; the last field, because closing it ends the datasets.
+    /// The open HDF5 file of the live container; the last field, because closing it ends the datasets.
     file: h5::File,
 }
 
@@ -60,14 +60,15 @@ struct Appended {
     dataset: Dataset,
     block_bytes: u64,
     len: u64,
-    /// The bytes of the file's last block, if it is not full; otherwise empty.
+    /// Bytes of the last block of a file in the live container, if it is not full; otherwise empty.
     tail: Vec<u8>,
-    /// Whether bytes of the last block are not yet written to the HDF5 file.
+    /// Whether bytes of the last block of a file in the live container are not yet written to the HDF5 file.
     dirty: bool,
 }
 
 impl LiveContainer {
-    /// Creates a live container with blocks of `block_bytes` and these empty files, in place of an existing file.
+    /// Creates a MultiHDF5 container with these empty files, which can be appended to, and blocks of `block_bytes`; it replaces
+    /// an existing file.
     ///
     /// # Errors
     /// `Usage` for names or a size of blocks that cannot be; `Io`, `NoSpace`.
@@ -88,7 +89,7 @@ impl LiveContainer {
         Self::open(path)
     }
 
-    /// Opens an appendable container, to append to its files while other processes read them.
+    /// Opens a MultiHDF5 container that was created as appendable, to append to its files while other processes read them.
     ///
     /// # Errors
     /// `Unsupported` if it was not created as appendable; `Locked` if another process is writing it, or a writer exited
@@ -119,7 +120,7 @@ impl LiveContainer {
         self.files[number].append(bytes).context(Context::member(name))
     }
 
-    /// Shows readers all bytes that were appended to any file since the last commit, at once.
+    /// Commits: shows readers all bytes that were appended to any file since the last commit, at once.
     ///
     /// A process that is killed leaves what the last commit left, or this one.
     ///
@@ -135,7 +136,7 @@ impl LiveContainer {
         self.file.flush()
     }
 
-    /// Commits and closes the container; any program can open it then.
+    /// Commits and closes the live container; any program can open it then.
     ///
     /// # Errors
     /// As [`commit`](Self::commit).
@@ -220,7 +221,7 @@ impl Appended {
         Ok(())
     }
 
-    /// Extends the dataset so that it can hold a virtual file of `len` bytes.
+    /// Extends the dataset of a file in the live container so that it can hold `len` bytes.
     fn make_rows(&self, len: u64) -> Result<()> {
         let rows = len.div_ceil(self.block_bytes);
         match self.dataset.shape()?.last() {
@@ -229,8 +230,8 @@ impl Appended {
         }
     }
 
-    /// Writes the last block of the file, which is not full. Its committed bytes do not change, so concurrent readers see no
-    /// difference.
+    /// Writes the last block of a file in the live container, which is not full. Its committed bytes do not change, so
+    /// concurrent readers see no difference.
     fn store_tail(&mut self) -> Result<()> {
         if self.dirty {
             let filled = self.tail.len();
@@ -265,7 +266,7 @@ pub struct LiveContainerReader {
 }
 
 impl LiveContainerReader {
-    /// Opens a container that may be growing, at its last commit.
+    /// Opens a MultiHDF5 container that may be growing, to read it as of its last commit.
     ///
     /// # Errors
     /// `Unsupported` if it was not created as appendable; those of reading it.
@@ -275,7 +276,7 @@ impl LiveContainerReader {
         Ok(LiveContainerReader { commits, sizes, files: HashMap::new(), file })
     }
 
-    /// Advances to the last commit; returns whether it is newer than the previous one.
+    /// Advances to the last commit of the live container; returns whether it is newer than the previous one.
     ///
     /// # Errors
     /// `Io`, `Format`.
@@ -292,7 +293,7 @@ impl LiveContainerReader {
         self.commits.names()
     }
 
-    /// Number of committed bytes of the file `name`.
+    /// Number of committed bytes of the file `name` in the live container.
     ///
     /// # Errors
     /// `NotFound` if the file does not exist.
@@ -303,7 +304,7 @@ impl LiveContainerReader {
             .ok_or_else(|| Error::not_found("the file does not exist").context(Context::member(name)))
     }
 
-    /// Whether the file `name` has no committed bytes.
+    /// Whether the file `name` in the live container has no committed bytes.
     ///
     /// # Errors
     /// As [`len`](Self::len).
@@ -311,7 +312,7 @@ impl LiveContainerReader {
         Ok(self.len(name)? == 0)
     }
 
-    /// Fills `out` with the committed bytes of the file `name` from `offset` on.
+    /// Fills `out` with the committed bytes of the live container's file `name` from `offset` on.
     ///
     /// # Errors
     /// `Format` if fewer are committed, `NotFound` if the file does not exist, `Io`.

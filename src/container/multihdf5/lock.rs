@@ -59,7 +59,7 @@ pub(super) fn retry_while_locked<T>(open: impl Fn() -> Result<T>) -> Result<T> {
     }
 }
 
-/// Acquires a lock without waiting; `None` if the file system has no locks, which HDF5 accepts as well.
+/// Acquires a `flock` without waiting; `None` if the file system has no locks, which HDF5 accepts as well.
 fn flock(file: fs::File, how: FlockArg) -> Result<Option<Flock<fs::File>>> {
     match Flock::lock(file, how) {
         Ok(lock) => Ok(Some(lock)),

@@ -1,4 +1,5 @@
-//! MultiHDF5: a dataset of bytes for each file, in one HDF5 file. formats/table.md 6, docs/containers.md.
+//! MultiHDF5, a container of casacore: one HDF5 file with a dataset of bytes for each file. formats/table.md 6,
+//! docs/containers.md.
 //!
 //! | file              | purpose                                                                                    |
 //! |-------------------|--------------------------------------------------------------------------------------------|

@@ -79,7 +79,8 @@ pub(super) struct Node {
     group: Group,
     header: Header,
     entries: BTreeMap<String, Entry>,
-    /// HDF5 links of the group by name, with the kind of each: soft links and those to other files are not followed.
+    /// HDF5 links in the container's group by name, with the kind of each: soft links and those to other files are not
+    /// followed.
     links: HashMap<String, LinkKind>,
     depth: usize,
 }
@@ -109,7 +110,7 @@ impl Node {
         format!("{}/{name}", self.group.path()).trim_start_matches('/').to_owned()
     }
 
-    /// Opens the group of an entry, to which a link of exactly this name leads, and no other link.
+    /// Opens the HDF5 group of a file or nested container, to which a link of exactly this name leads, and no other link.
     fn group_of(&self, name: &str) -> Result<Group> {
         check_name(name)?;
         if self.links.get(name) != Some(&LinkKind::Group) {
@@ -174,7 +175,8 @@ impl Container for Node {
         }
     }
 
-    /// Whether a seal protects the container; the seal of the outermost covers nested containers.
+    /// Whether a seal (checksums after the end of the HDF5 file) protects the container; that of the outermost covers nested
+    /// ones.
     fn check(&self) -> Result<bool> {
         if self.depth > 0 { Ok(true) } else { self.opened.check_seal() }
     }

@@ -43,7 +43,7 @@ pub(super) struct Owners {
 #[derive(Debug, Clone)]
 struct Extent {
     bytes: Range<u64>,
-    /// Index in `paths` of the virtual file that owns the bytes, from 0.
+    /// Index in `Owners::paths` of the virtual file that owns these bytes of the HDF5 file, from 0.
     owner: usize,
 }
 
@@ -68,9 +68,9 @@ impl Owners {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Region {
     bytes: Range<u64>,
-    /// Number of the virtual file that owns the region, from 1; 0 for HDF5 itself.
+    /// Number of the virtual file that owns the region of the sealed file, from 1; 0 for HDF5 itself.
     owner: u32,
-    /// CRC-32 of the region's bytes; 0 before it is computed.
+    /// CRC-32 of the bytes in the region of the sealed file; 0 before it is computed.
     checksum: u32,
 }
 
@@ -106,7 +106,7 @@ impl Seal {
         Self::find(file)?.map_or(Ok(Vec::new()), |seal| seal.check(file))
     }
 
-    /// Compares the bytes of `file` with this seal and returns the damaged ranges.
+    /// Compares the bytes of the HDF5 file `file` with this seal and returns the damaged ranges.
     ///
     /// # Errors
     /// `Format` if the seal itself is.
@@ -220,7 +220,7 @@ fn damaged(file: &dyn ReadAt, regions: Vec<Region>) -> Result<Vec<Region>> {
 }
 
 impl Region {
-    /// Computes the CRC-32 of the region's bytes in `file`, which are read in pieces.
+    /// Computes the CRC-32 of a region's bytes in a sealed file, which are read in pieces.
     fn find_checksum(&self, file: &dyn ReadAt, piece: &mut Vec<u8>) -> Result<u32> {
         let mut crc = Crc::new();
         for start in self.bytes.clone().step_by(PIECE_BYTES as usize) {

@@ -1,4 +1,5 @@
-//! The HDF5 file of a container that is written: how a commit replaces the old state by the new one. docs/containers.md.
+//! The HDF5 file of a MultiHDF5 container that is written: how a commit replaces the old state by the new one.
+//! docs/containers.md.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,7 +27,7 @@ const WRITE_BACK_BYTES: u64 = 4 << 20;
 pub(super) struct Store {
     path: PathBuf,
     pub(super) options: FormatOptions,
-    /// Whether each commit appends a [`Seal`] to the HDF5 file.
+    /// Whether each commit of the container appends a [`Seal`] (checksums of every byte) to the HDF5 file.
     sealed: bool,
     state: Mutex<StoreState>,
 }
@@ -39,15 +40,15 @@ struct StoreState {
     generation: u64,
     /// HDF5's own lock on an existing container, held shared: other processes may read it, but not change it.
     lock: Option<Flock<fs::File>>,
-    /// A new container file, opened to preallocate space and to start writing to the disk; `None` for an existing container.
+    /// A new container file, opened to preallocate space and to write to the disk early; `None` for an existing container.
     disk: Option<NewFile>,
 }
 
-/// A new container file, opened beside libhdf5.
+/// A new container file, opened a second time beside libhdf5 to preallocate space and to write to the disk early.
 #[derive(Debug)]
 struct NewFile {
     file: fs::File,
-    /// Number of bytes from the start of the file that the system was told to write to the disk.
+    /// Number of bytes from the start of a new container file that the system was told to write to the disk.
     written_back: u64,
 }
 
@@ -67,7 +68,7 @@ pub(super) struct Access<'a> {
 }
 
 impl Access<'_> {
-    /// Opens the group at `path`, from the root of the HDF5 file.
+    /// Opens the group at `path`, from the root of the container's HDF5 file.
     pub(super) fn group(&self, path: &str) -> Result<Group> {
         let names = path.split('/').filter(|name| !name.is_empty());
         names.fold(self.file.root(), |group, name| group?.group(name))
@@ -111,12 +112,12 @@ impl Store {
         if self.options.archive { Bounds::V110 } else { Bounds::Earliest }
     }
 
-    /// Whether the HDF5 file was changed since the last commit.
+    /// Whether the container's HDF5 file was changed since the last commit.
     pub(super) fn is_changed(&self) -> bool {
         self.state().file.as_ref().is_some_and(|open| open.writable)
     }
 
-    /// Calls `call` with the current HDF5 file, uncommitted changes included.
+    /// Calls `call` with the container's current HDF5 file, uncommitted changes included.
     pub(super) fn read<T>(&self, call: impl FnOnce(&Access<'_>) -> Result<T>) -> Result<T> {
         let mut state = self.state();
         if state.file.is_none() {
@@ -127,7 +128,8 @@ impl Store {
         self.call(&state, call)
     }
 
-    /// Calls `call` with an HDF5 file that can be changed; other processes do not see the changes before the commit.
+    /// Calls `call` with a version of the container's HDF5 file that can be changed; other processes do not see the changes
+    /// before the commit.
     pub(super) fn change<T>(&self, call: impl FnOnce(&Access<'_>) -> Result<T>) -> Result<T> {
         let mut state = self.state();
         if !state.file.as_ref().is_some_and(|open| open.writable) {
@@ -179,7 +181,7 @@ impl Store {
         Ok(())
     }
 
-    /// Replaces the container by the changed HDF5 file, sealed and durable.
+    /// Commits: replaces the container by the changed HDF5 file, sealed and durable.
     pub(super) fn publish(&self) -> Result<()> {
         let mut state = self.state();
         let Some(OpenFile { file, writable: true, copy }) = state.file.take() else { return Ok(()) };

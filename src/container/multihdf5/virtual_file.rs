@@ -11,7 +11,7 @@ use crate::h5::{ChunkInfo, Dataset, Pipeline, Storage, with_decoded};
 use crate::io::{Raw, ReadAt, Recent, past_end};
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Bytes of decoded chunks that are kept in memory, so that small reads do not decode a chunk again.
+/// Bytes of decoded chunks of a virtual file that are kept in memory, so that small reads do not decode a chunk again.
 const CACHE_BYTES: u64 = 1 << 22;
 /// Most bytes that HDF5 stores in an object header, as a compact dataset.
 const MOST_COMPACT: u64 = 1 << 16;
@@ -67,7 +67,7 @@ impl Run {
 #[derive(Debug, Clone, Copy)]
 struct Piece {
     chunk: u64,
-    /// Number of bytes before the part in the decoded chunk.
+    /// Number of bytes in the decoded chunk before this part of the virtual file.
     within: u64,
     len: usize,
 }
@@ -198,7 +198,7 @@ impl VirtualFile {
         Ok(())
     }
 
-    /// Size in bytes of a decoded chunk of the dataset.
+    /// Size in bytes of a decoded chunk of the virtual file's dataset.
     fn chunk_bytes(&self) -> Result<u64> {
         let bytes = self.chunk.columns.checked_mul(self.chunk.rows).filter(|&bytes| bytes <= u64::from(u32::MAX));
         bytes.ok_or_else(|| Error::format("the chunks have 2^32 bytes or more, HDF5 allows fewer"))

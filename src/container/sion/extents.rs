@@ -8,14 +8,14 @@ use crate::io::{FileTarget, Raw, RawCopy, ReadAt, WriteAt, past_end};
 /// The extents of a stream in a SION file: contiguous pieces of the file, in the order of the stream.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Extents {
-    /// Offset of each extent in the stream, and its offset in the file; no extent is empty.
+    /// Offset of each extent in the task's stream, and its offset in the SION file; no extent is empty.
     starts: Vec<(u64, u64)>,
-    /// Length of the stream in bytes.
+    /// Length in bytes of the task's stream.
     pub(super) len: u64,
 }
 
 impl Extents {
-    /// Appends an extent to the stream: the `len` bytes at offset `position` of the file.
+    /// Appends an extent to a task's stream: the `len` bytes at offset `position` of the SION file.
     pub(super) fn push(&mut self, position: u64, len: u64) {
         if len > 0 {
             self.starts.push((self.len, position));
@@ -23,8 +23,8 @@ impl Extents {
         }
     }
 
-    /// Offset in the file of byte `offset` of the stream, and how many bytes of the stream follow it there contiguously; `None`
-    /// after the end.
+    /// Offset in the SION file of byte `offset` of a task's stream, and how many bytes of the stream follow it there
+    /// contiguously; `None` after the end.
     fn find(&self, offset: u64) -> Option<(u64, u64)> {
         let next = self.starts.partition_point(|&(start, _)| start <= offset);
         let (start, position) = *self.starts.get(next.checked_sub(1)?)?;
@@ -32,8 +32,8 @@ impl Extents {
         (offset < end).then(|| (position + (offset - start), end - offset))
     }
 
-    /// Calls `each` for every contiguous piece of `count` bytes from `offset` on, with its offset in the file and its range
-    /// within the `count` bytes.
+    /// Calls `each` for every contiguous piece of `count` bytes of a stream from `offset` on, with its offset in the SION file
+    /// and its range within the `count` bytes.
     fn pieces(
         &self,
         offset: u64,

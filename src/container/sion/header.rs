@@ -42,11 +42,11 @@ pub(super) struct Meta1 {
     pub(super) flag2: i64,
     /// File name that was given to SIONlib, without the zeros after it.
     pub(super) prefix: Vec<u8>,
-    /// Global rank of each task of the file: the number that the writing program gave it.
+    /// Global rank of each task (process) with a stream in the SION file: the number that the writing program gave it.
     pub(super) ranks: Vec<i64>,
-    /// Chunk size in bytes of each task of the file, as stored.
+    /// Chunk size in bytes of each task in the SION file, as stored.
     pub(super) chunk_bytes: Vec<u64>,
-    /// Number of blocks in the file, each with one chunk of every task; 0 until the file is closed.
+    /// Number of blocks in the SION file, each with one chunk of every task; 0 until the file is closed.
     pub(super) blocks: u32,
     /// Offset of META2, the second metadata block of a SION file; 0 until the file is closed.
     pub(super) meta2: u64,
@@ -92,7 +92,7 @@ pub(super) fn order_of(word: [u8; 4]) -> Result<ByteOrder> {
     }
 }
 
-/// Whether the bytes of the streams are big-endian, by bytes 4 to 7 of a SION file.
+/// Whether the bytes of the tasks' streams are big-endian, by bytes 4 to 7 of a SION file.
 pub(super) fn is_data_big(word: [u8; 4]) -> bool {
     if word[0] == word[3] { word[1] == 1 } else { word[3] == 1 }
 }
@@ -195,7 +195,7 @@ impl Meta1 {
         order_of(self.endianness)
     }
 
-    /// Length of the header (META1) in bytes.
+    /// Length in bytes of the SION file's header (META1).
     pub(super) fn len(&self) -> u64 {
         meta1_bytes(self.file_format, self.ranks.len() as u64)
     }
@@ -226,7 +226,7 @@ impl Meta1 {
         self.chunk_bytes.iter().enumerate().map(space).collect()
     }
 
-    /// Offset of the first chunk by SIONlib's formula, from the number of tasks; `None` if it exceeds 2^64.
+    /// Offset in the SION file of the first chunk by SIONlib's formula, from the number of tasks; `None` if it exceeds 2^64.
     pub(super) fn nominal_start(&self) -> Option<u64> {
         self.round_up(NOMINAL_BYTES + 16 * self.ranks.len() as u64)
     }

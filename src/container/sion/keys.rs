@@ -13,7 +13,7 @@ use crate::value::ByteOrder;
 /// all bytes of it.
 const SUFFIX: &str = ".keys";
 
-/// Name of the stream that has the values in the container `name`: without `.keys`; `None` for other names.
+/// Name of the stream that has the key-value records of the container `name`: without `.keys`; `None` for other names.
 pub(super) fn stream_of(name: &str) -> Option<&str> {
     name.strip_suffix(SUFFIX)
 }

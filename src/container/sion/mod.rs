@@ -1,4 +1,5 @@
-//! SIONlib: the streams of the tasks of a parallel program in one file, or in a few. docs/formats/sion.md.
+//! SION files, a container of SIONlib: streams of the tasks (processes) of a parallel program in one file, or in a few.
+//! docs/formats/sion.md.
 //!
 //! ```text
 //!  0        data_start                                                  META2

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::io::{ReadAt, read_all};
 use crate::limits;
 
-/// First bytes of the stream of task 0 if it is an index of names.
+/// First bytes of the stream of task 0 in a SION file if it is an index of file names.
 const LINE: &[u8] = b"ctds-names 1\n";
 
 /// Start of the names of virtual files that are called by their task, `TASK0`, `TASK1` …
@@ -31,12 +31,12 @@ pub(super) fn task_of(name: &str) -> Option<usize> {
 /// A folder in the index of names of a SION file: the files and folders in it.
 #[derive(Debug, Default)]
 pub(super) struct Folder {
-    /// Name of each file in the folder, and the number of the task that holds its bytes.
+    /// Name of each file in the folder, and the number of the SION task that holds its bytes.
     pub(super) files: BTreeMap<String, usize>,
     pub(super) nested: BTreeMap<String, Arc<Folder>>,
 }
 
-/// A [`Folder`] of the index of names under construction, to which paths are added.
+/// A [`Folder`] of the SION file's index of names under construction, to which paths are added.
 #[derive(Default)]
 struct Growing {
     files: BTreeMap<String, usize>,
@@ -44,7 +44,7 @@ struct Growing {
 }
 
 impl Folder {
-    /// Decodes the index of names from the stream of task 0; `None` if the stream is not an index.
+    /// Decodes the SION file's index of names from the stream of task 0; `None` if the stream is not an index.
     ///
     /// # Errors
     /// `Format` if it begins as one and is damaged.
@@ -83,7 +83,7 @@ impl Folder {
         Ok(Some(root.finish()))
     }
 
-    /// Encodes the index of names, the stream of task 0, for files that are announced; `None` if their names are those of
+    /// Encodes a SION file's index of names, the stream of task 0, for announced files; `None` if their names are those of
     /// tasks.
     pub(super) fn index(files: &Announced) -> Result<Option<Vec<u8>>> {
         let is_task = |(task, name): (usize, &String)| task_of(name) == Some(task);
@@ -111,7 +111,8 @@ fn collect(files: &Announced, prefix: &str, paths: &mut Vec<String>, folders: &m
 }
 
 impl Growing {
-    /// The folder at a path in the index, made if it is missing; `None` if a file has the name of one of the folders.
+    /// The folder at a path in the SION file's index of names, made if it is missing; `None` if a file has the name of one of
+    /// the folders.
     fn folder<'a>(&mut self, path: impl Iterator<Item = &'a str>) -> Result<Option<&mut Self>> {
         let mut folder = self;
         for (depth, name) in path.enumerate() {
@@ -125,7 +126,7 @@ impl Growing {
         Ok(Some(folder))
     }
 
-    /// Adds the file at `path`, which is in `task`, to the index; false if the path is taken.
+    /// Adds the file at `path`, whose bytes are in `task`, to the SION file's index of names; false if the path is taken.
     fn add_file(&mut self, path: &str, task: usize) -> Result<bool> {
         let (folder, name) = match path.rsplit_once('/') {
             Some((folder, name)) => (self.folder(folder.split('/'))?, name),

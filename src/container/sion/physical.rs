@@ -18,25 +18,26 @@ pub(super) struct Physical {
     pub(super) meta1: Meta1,
     order: ByteOrder,
     places: Places,
-    /// Number of chunks of each task in the file.
+    /// Number of chunks of each task in the physical SION file.
     counts: Vec<u32>,
-    /// Length in bytes of the stream of each task in the file.
+    /// Length in bytes of the stream of each task in the physical SION file.
     lens: Vec<u64>,
     written: Written,
-    /// File number and local task of each logical task of the set, as stored; `None` if the field is missing.
+    /// File number and local task (in that file) of each logical task of the SION set, as stored; `None` if the field is
+    /// missing.
     pub(super) mapping: Option<Vec<[i32; 2]>>,
-    /// Number that META2 of the file has for chunks that are not used: 0 or -1.
+    /// Number that META2 of the SION file has for chunks that are not used: 0 or -1.
     pub(super) unused: i64,
 }
 
 /// Where the chunks of each task are in a SION file.
 #[derive(Debug, Clone)]
 pub(super) struct Places {
-    /// Space in bytes of a chunk of each task.
+    /// Space in bytes that a chunk of each task occupies in the SION file.
     pub(super) spaces: Vec<u64>,
-    /// Offset in the file of the first chunk of each task.
+    /// Offset in the SION file of the first chunk of each task.
     pub(super) starts: Vec<u64>,
-    /// Number of bytes from the start of a chunk to the next chunk of the same task.
+    /// Number of bytes in the SION file from the start of a chunk to the next chunk of the same task.
     pub(super) skip: u64,
 }
 
@@ -57,12 +58,12 @@ impl Places {
         Ok(Places { spaces, starts, skip: next - first })
     }
 
-    /// Offset in the file of the chunk of a task in a block (from 0); `None` if it exceeds 2^64.
+    /// Offset in the SION file of the chunk that a task has in a block (from 0); `None` if it exceeds 2^64.
     pub(super) fn chunk(&self, task: usize, block: u64) -> Option<u64> {
         block.checked_mul(self.skip)?.checked_add(self.starts[task])
     }
 
-    /// Extents of the stream of `task` in the file; `written` is the number of bytes in each of its chunks.
+    /// Where the stream of `task` is in the SION file; `written` is the number of bytes in each of its chunks.
     pub(super) fn extents(&self, task: usize, written: impl IntoIterator<Item = u64>) -> Result<Extents> {
         let mut extents = Extents::default();
         for (block, written) in (0..).zip(written) {
@@ -76,9 +77,10 @@ impl Places {
 /// Where the numbers of bytes in the chunks of a SION file come from.
 #[derive(Debug, Clone, Copy)]
 enum Written {
-    /// META2 has the numbers of bytes; its rows of them begin at this offset of the file.
+    /// META2, the second metadata block, has the numbers of bytes in the chunks; its rows of them begin at this offset of the
+    /// SION file.
     Rows(u64),
-    /// META2 is missing: the numbers of bytes are the space of each chunk, as far as the file goes.
+    /// META2, the second metadata block, is missing: every chunk counts with all its space, as far as the SION file goes.
     Spaces { end: u64 },
 }
 
@@ -235,32 +237,32 @@ impl Physical {
         Ok(Some(pairs.iter().map(|[file, task]| [number(file), number(task)]).collect()))
     }
 
-    /// Number of tasks in this physical file.
+    /// Number of tasks in this physical SION file.
     pub(super) fn tasks(&self) -> usize {
         self.places.starts.len()
     }
 
-    /// Offset in the file of the first chunk.
+    /// Offset of the first chunk in the physical SION file.
     pub(super) fn first(&self) -> u64 {
         self.places.starts.first().copied().unwrap_or(0)
     }
 
-    /// Length in bytes of the stream of a local task.
+    /// Length in bytes of the stream of a task, given by its number in this physical SION file.
     pub(super) fn stream_bytes(&self, task: usize) -> u64 {
         self.lens[task]
     }
 
-    /// Space in bytes of each chunk of a local task.
+    /// Space in bytes of each chunk of a task, given by its number in this physical SION file.
     pub(super) fn space(&self, task: usize) -> u64 {
         self.places.spaces[task]
     }
 
-    /// Number of chunks of a local task.
+    /// Number of chunks of a task, given by its number in this physical SION file.
     pub(super) fn chunks(&self, task: usize) -> u32 {
         self.counts[task]
     }
 
-    /// Number of bytes written to each chunk of a local task.
+    /// Number of bytes written to each chunk of a task, given by its number in this physical SION file.
     pub(super) fn written(&self, task: usize) -> Result<Vec<u64>> {
         let tasks = self.tasks() as u64;
         (0..u64::from(self.counts[task]))
@@ -278,7 +280,7 @@ impl Physical {
             .collect()
     }
 
-    /// Where the stream of a local task is in the file.
+    /// Where the stream of a task is in this physical SION file, which numbers its tasks from 0.
     pub(super) fn extents(&self, task: usize) -> Result<Extents> {
         self.places.extents(task, self.written(task)?)
     }

@@ -30,7 +30,7 @@ impl Sion {
         Ok(Sion { set, folder: folder.map(Arc::new) })
     }
 
-    /// Number of the logical task that holds the file `name`.
+    /// Number of the logical task of the SION set that holds the file `name`.
     fn task(&self, name: &str) -> Result<usize> {
         let task = match &self.folder {
             Some(folder) => folder.files.get(name).copied(),
@@ -140,7 +140,7 @@ impl Container for Sion {
         Ok(found)
     }
 
-    /// Always false: SION files have no checksums.
+    /// Whether checksums protect the files: always false, because SION files have none.
     fn check(&self) -> Result<bool> {
         Ok(false)
     }

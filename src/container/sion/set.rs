@@ -14,7 +14,7 @@ const BUDDY: &str = "_BUDDY_";
 #[derive(Debug)]
 pub(super) struct Set {
     pub(super) files: Vec<Physical>,
-    /// For each logical task of the set: index of its file in `files`, and its local number in that file, both from 0.
+    /// For each logical task of the SION set: index of its file in `files`, and its local number in that file, both from 0.
     pub(super) tasks: Vec<(u32, u32)>,
 }
 
@@ -73,7 +73,7 @@ impl Set {
         Ok(Set { files, tasks })
     }
 
-    /// The physical file that holds a logical task, and the local number of the task in it.
+    /// The physical file of the SION set that holds a logical task, and the local number of the task in it.
     pub(super) fn task(&self, task: usize) -> (&Physical, usize) {
         let (file, local) = self.tasks[task];
         (&self.files[file as usize], local as usize)
@@ -85,7 +85,7 @@ pub(super) fn member_name(name: &str, number: u32) -> String {
     format!("{name}.{number:06}")
 }
 
-/// File and local task of each logical task of the set: by the stored mapping, else in order of the files.
+/// File and local task of each logical task of the SION set: by the stored mapping, else in order of the files.
 fn logical_tasks(files: &[Physical]) -> Result<Vec<(u32, u32)>> {
     let stored = files[0].mapping.as_deref().unwrap_or_default();
     if stored.is_empty() {

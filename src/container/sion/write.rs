@@ -29,9 +29,9 @@ const NO_KEYS: i64 = 50 << 32;
 struct FilePlan {
     meta1: Meta1,
     places: Places,
-    /// Number of bytes in each chunk of each task.
+    /// Number of bytes in each chunk of each task of the planned SION file.
     written: Vec<Vec<u64>>,
-    /// Number with which the rows of META2 are filled up for chunks that are not used.
+    /// Number with which META2 of the SION file is filled up for chunks that are not used.
     unused: i64,
     mapping: Option<Vec<[i32; 2]>>,
 }
@@ -42,7 +42,7 @@ struct OpenFile {
     path: PathBuf,
     file: Arc<FileTarget>,
     meta1: Vec<u8>,
-    /// Offset in the file and encoded bytes of META2, the second metadata block.
+    /// Offset in the SION file and encoded bytes of META2, the second metadata block.
     meta2: (u64, Vec<u8>),
 }
 
@@ -50,7 +50,7 @@ struct OpenFile {
 #[derive(Debug)]
 struct Shared {
     files: Vec<OpenFile>,
-    /// Index of the file and extents in it of each stream, by the path of its virtual file.
+    /// Index of the physical file and extents in it of each stream, by the path of its virtual file.
     streams: HashMap<String, (usize, Extents)>,
     folders: BTreeSet<String>,
     info: ContainerInfo,
@@ -60,7 +60,7 @@ struct Shared {
 #[derive(Debug)]
 pub(super) struct SionMut {
     shared: Arc<Shared>,
-    /// Path of the folder in the container, with a `/` at its end; empty for the outermost.
+    /// Path of the nested folder in the SION container, with a `/` at its end; empty for the outermost.
     prefix: String,
 }
 
@@ -112,7 +112,8 @@ impl SionMut {
     }
 }
 
-/// Lists all announced files with their paths, in the order of the tasks that will hold them, and the paths of the folders.
+/// Lists all announced files with their paths, in the order of the SION tasks that will hold them, and the paths of the
+/// folders.
 fn collect<'a>(
     files: &'a Announced,
     prefix: &str,
@@ -338,7 +339,8 @@ impl ContainerMut for SionMut {
         Ok(Arc::new(SionMut { shared: self.shared.clone(), prefix }))
     }
 
-    /// Writes META2 and then META1, without which the file is not a SION file; for a nested container nothing.
+    /// Writes META2 and then META1 (second and first metadata block), without which the file is not a SION file; for a nested
+    /// container nothing.
     fn commit(&self) -> Result<()> {
         if !self.prefix.is_empty() {
             return Ok(());

@@ -1,4 +1,5 @@
-//! Archive files of vt: a line for each archived state of a tree of files, the last one is the current.
+//! Archive files of vt (the Python package cs.vt): a line for each archived state of a tree of files, the last one is the
+//! current.
 //!
 //! ```text
 //! 2020-09-13T12:26:40.500000+00:00 1600000000.5 D{"my.ms":meta:M{…},block:B{…}} comment
@@ -16,9 +17,9 @@ pub(super) const HEAD_BYTES: u64 = 4096;
 /// A line of a vt archive: one archived state of a tree of files.
 #[derive(Debug, Clone)]
 pub(super) struct Line {
-    /// Date and time of the archived state in ISO form, as written.
+    /// Date and time of the archived state in ISO form, as the line of the vt archive has it.
     pub(super) date: String,
-    /// The root entry of the archived tree; an error if the line cannot be parsed.
+    /// The root entry of the tree that the line of the vt archive records; an error if the line cannot be parsed.
     pub(super) entry: Result<Dirent>,
 }
 

@@ -1,21 +1,21 @@
 //! Cuts files into blocks for a vt store: at boundaries that depend on their content, so that bytes inserted into a file change
 //! few blocks.
 
-/// Smallest block in bytes that a boundary in the content may end.
+/// Smallest block in bytes that the chunker ends at a boundary in the content.
 const SMALLEST: usize = 2048;
 
 /// Largest block in bytes that is cut by content, as in the original vt program.
 pub(super) const LARGEST: usize = 16_383;
 
-/// Bits of the rolling value that are zero at the end of a block: 8 KiB after the smallest block on average.
+/// Bits of the chunker's rolling value that are zero at the end of a block: 8 KiB after the smallest block on average.
 const MASK: u64 = 0x1fff << 40;
 
 /// The rule by which files are cut into blocks for a vt store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cut {
-    /// Blocks of variable size end where the content decides.
+    /// Blocks of a file have variable size: the content decides where they end.
     Content,
-    /// All blocks of a file but the last have this number of bytes.
+    /// All blocks of a file but the last have this fixed number of bytes.
     Fixed(usize),
 }
 
@@ -46,8 +46,8 @@ impl Cut {
         }
     }
 
-    /// Length in bytes of the block at the beginning of `data`. Unless the file ends in `data`, it must have at least as many
-    /// bytes as the largest block.
+    /// Length in bytes of the block at the beginning of `data`, by the rule for cutting. Unless the file ends in `data`, it
+    /// must have at least as many bytes as the largest block.
     pub(super) fn first(self, data: &[u8]) -> usize {
         let data = &data[..data.len().min(self.largest())];
         if self != Cut::Content || data.len() <= SMALLEST {

@@ -19,19 +19,19 @@ use crate::sync::LockUnpoisoned;
 #[derive(Debug)]
 pub(super) struct Reader {
     pub(super) store: Arc<Store>,
-    /// Decoded blocks of references that were used last, with their hashes, oldest first.
+    /// Decoded blocks of references to vt blocks that were used last, with their hashes, oldest first.
     children: Mutex<Vec<(BlockHash, Arc<Children>)>>,
 }
 
-/// Largest number of decoded blocks of references that are kept in memory.
+/// Largest number of decoded blocks of references (to vt blocks) that are kept in memory.
 const KEPT: usize = 64;
 const KEPT_REFERENCES: usize = 1 << 12;
 
-/// A decoded block of references to other blocks.
+/// A decoded vt block that consists of references to other blocks.
 #[derive(Debug)]
 struct Children {
     references: Vec<BlockRef>,
-    /// Cumulative length in bytes of the data up to the end of each reference.
+    /// Length in bytes of all data up to the end of each reference in the block.
     ends: Vec<u64>,
 }
 
@@ -43,12 +43,12 @@ pub(super) struct VtFile {
     len: u64,
 }
 
-/// A request for bytes of one block, with the buffer for them.
+/// A request for bytes of one vt block, with the buffer for them.
 struct Wanted<'o> {
     hash: BlockHash,
     span: Option<u64>,
     offset: u64,
-    /// Where the block is in a file of the archive; `None` if it is not the data of a file.
+    /// Where the wanted vt block is in a file of the archive; `None` if it is not the data of a file.
     place: Option<InFile>,
     out: &'o mut [u8],
 }
@@ -71,7 +71,7 @@ impl Reader {
         Reader { store, children: Mutex::default() }
     }
 
-    /// Reads all data of a reference, such as a directory; fails if it is longer than the largest block.
+    /// Reads all data of a vt reference, such as a directory; fails if it is longer than the largest block.
     pub(super) fn all(&self, block: &BlockRef) -> Result<Vec<u8>> {
         let span = self.span(block, 0)?;
         if span > LARGEST_BLOCK as u64 {
@@ -83,7 +83,7 @@ impl Reader {
         Ok(data)
     }
 
-    /// Number of bytes of data that a reference stands for.
+    /// Number of bytes of data that a vt reference stands for.
     fn span(&self, block: &BlockRef, depth: usize) -> Result<u64> {
         limits::depth(depth, "block references")?;
         match block {
@@ -99,8 +99,8 @@ impl Reader {
         }
     }
 
-    /// Fills `out` with the data of a reference from byte `offset` on; `position` tells where these bytes are in a file of the
-    /// archive, if they are of one.
+    /// Fills `out` with the data of a vt reference from byte `offset` on; `position` tells where these bytes are in a file of
+    /// the archive, if they are of one.
     fn read(&self, block: &BlockRef, offset: u64, position: Option<Position>, out: &mut [u8]) -> Result<()> {
         let mut wanted = Vec::new();
         self.collect(block, offset, position, out, &mut wanted, 0)?;
@@ -110,7 +110,8 @@ impl Reader {
         }
     }
 
-    /// Collects requests for the blocks that have the bytes, in `wanted`, and fills in literals and repeated bytes at once.
+    /// Collects requests for the vt blocks that have the wanted bytes, in `wanted`, and fills in literals and repeated bytes at
+    /// once.
     fn collect<'o>(
         &self,
         block: &BlockRef,
@@ -193,7 +194,7 @@ impl Reader {
         block.as_slice().read_at(offset, out)
     }
 
-    /// Decodes the references that are the data of `block`, or returns them from memory.
+    /// Decodes the references that are the data of the vt block `block`, or returns them from memory.
     fn children(&self, block: &BlockRef, depth: usize) -> Result<Arc<Children>> {
         limits::depth(depth, "block references")?;
         let hash = match block {
@@ -235,7 +236,7 @@ impl Reader {
 }
 
 impl VtFile {
-    /// Opens the file whose data a reference stands for; `None` is an empty file.
+    /// Opens the file of a vt archive whose data a reference stands for; without a reference the file is empty.
     pub(super) fn new(reader: Arc<Reader>, block: Option<BlockRef>) -> Result<Self> {
         let len = match &block {
             Some(block) => reader.span(block, 0)?,

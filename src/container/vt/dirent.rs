@@ -34,13 +34,13 @@ pub(super) enum EntryKind {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Dirent {
     pub(super) kind: EntryKind,
-    /// Name of the file or directory; empty for a root without a name.
+    /// Name of the archived file or directory; empty for a root without a name.
     pub(super) name: String,
     pub(super) meta: Meta,
     pub(super) uuid: Option<[u8; 16]>,
-    /// Reference to the bytes of the file or the entries of the directory; `None` without data.
+    /// Reference to the vt blocks with the bytes of the file or the entries of the directory; `None` without data.
     pub(super) block: Option<BlockRef>,
-    /// Reference to an earlier entry of the same object, before it was changed.
+    /// Reference to an earlier vt entry of the same file or directory, before it was changed.
     pub(super) earlier: Option<BlockRef>,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct Dirent {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Meta {
     pub(super) fields: Map<String, Value>,
-    /// The metadata as text, as they were in the entry.
+    /// The metadata as text, as they were in the vt entry.
     text: String,
 }
 
@@ -62,7 +62,7 @@ impl EntryKind {
 }
 
 impl Dirent {
-    /// Decodes the next entry of a directory from its binary form.
+    /// Decodes the next entry of a vt directory from its binary form.
     pub(super) fn decode(cursor: &mut Cursor<'_>) -> Result<Self> {
         let place = cursor.place();
         Self::decode_here(cursor).context(place)
@@ -91,7 +91,7 @@ impl Dirent {
         Ok(Dirent { kind, name, meta, uuid, block, earlier })
     }
 
-    /// Decodes all entries in the data of a directory.
+    /// Decodes all entries in the data of a vt directory.
     pub(super) fn decode_all(data: &[u8]) -> Result<Vec<Self>> {
         let mut cursor = Cursor::new(data, "directory");
         let mut entries = Vec::new();
@@ -101,7 +101,7 @@ impl Dirent {
         Ok(entries)
     }
 
-    /// Appends the binary form of an entry to `out`; `block` is its encoded reference, and `meta` its metadata as text.
+    /// Appends the binary form of a vt entry to `out`; `block` is its encoded reference, and `meta` its metadata as text.
     pub(super) fn encode(out: &mut Vec<u8>, kind: EntryKind, name: &str, meta: &str, block: &[u8]) {
         put_uint(out, kind.code());
         put_uint(out, NAME | if meta.is_empty() { 0 } else { META });
@@ -114,7 +114,7 @@ impl Dirent {
 }
 
 impl Meta {
-    /// Parses the metadata of an entry from JSON or from `key:value;key:value`.
+    /// Parses the metadata of a vt entry from JSON or from `key:value;key:value`.
     pub(super) fn parse(text: &str) -> Result<Self> {
         if text.starts_with('{') {
             let parsed = serde_json::from_str(text);
@@ -131,18 +131,18 @@ impl Meta {
         Ok(Meta { fields, text: text.to_owned() })
     }
 
-    /// Metadata of an entry from values that were not given as text.
+    /// Makes the metadata of a vt entry from values that were not given as text.
     pub(super) fn of_fields(fields: Map<String, Value>) -> Self {
         Meta { text: Value::Object(fields.clone()).to_string(), fields }
     }
 
-    /// The metadata of an entry as text, as stored; `None` if it has none.
+    /// The metadata of a vt entry as text, as stored; `None` if it has none.
     pub(super) fn stored(&self) -> Option<&str> {
         (!self.fields.is_empty()).then_some(&self.text)
     }
 
-    /// Metadata of a file or directory as text in the short form: modification time in seconds and nanoseconds since 1970, and
-    /// permission bits.
+    /// Formats metadata of a file or directory as a vt entry has them: modification time (seconds and nanoseconds since 1970)
+    /// and permission bits.
     pub(super) fn compact(modified: Option<(i64, u32)>, mode: Option<u32>) -> String {
         let mut text = String::new();
         if let Some(mode) = mode {
@@ -168,7 +168,7 @@ impl Meta {
         self.fields.get(key)?.as_str()
     }
 
-    /// Time of modification in seconds since 1970; `None` if it is not recorded.
+    /// Modification time of the archived file in seconds since 1970; `None` if it is not recorded.
     pub(super) fn modified(&self) -> Option<f64> {
         match self.fields.get("m")? {
             Value::String(text) => text.parse().ok(),
@@ -176,7 +176,7 @@ impl Meta {
         }
     }
 
-    /// Unix permission bits that the access list grants, with the set-user-ID and set-group-ID bits.
+    /// Unix permission bits that the access list of a vt entry grants, with the set-user-ID and set-group-ID bits.
     pub(super) fn mode(&self) -> u32 {
         let bits = |allowed: &str| {
             allowed.chars().fold(0, |bits, name| {

@@ -14,21 +14,21 @@ pub(super) enum HashKind {
     Blake3,
 }
 
-/// Length of the longest hash in bytes.
+/// Length in bytes of the longest hash that names a vt block.
 const LONGEST: usize = 32;
 
 /// The hash of a block's uncompressed bytes, which is its name in a vt store.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct BlockHash {
     kind: HashKind,
-    /// The bytes of the hash; zeros follow one that is shorter than 32 bytes.
+    /// The bytes of the block's hash; zeros follow one that is shorter than 32 bytes.
     bytes: [u8; LONGEST],
 }
 
 impl HashKind {
     pub(super) const ALL: [Self; 3] = [HashKind::Sha1, HashKind::Sha256, HashKind::Blake3];
 
-    /// Number of the hash function in binary references.
+    /// Number of the hash function in binary references to vt blocks.
     pub(super) fn code(self) -> u64 {
         self as u64
     }
@@ -39,7 +39,7 @@ impl HashKind {
         })
     }
 
-    /// Name of the hash function in text references: `sha1`, `sha256`, `blake3`.
+    /// Name of the hash function in text references to vt blocks: `sha1`, `sha256`, `blake3`.
     pub(super) fn name(self) -> &'static str {
         match self {
             HashKind::Sha1 => "sha1",
@@ -55,7 +55,7 @@ impl HashKind {
             .ok_or_else(|| Error::format(format!("hash type {name:?}; expected sha1, sha256 or blake3")))
     }
 
-    /// Length in bytes of a hash by this function.
+    /// Length in bytes of the hashes by this function.
     pub(super) fn bytes(self) -> usize {
         match self {
             HashKind::Sha1 => 20,
@@ -63,7 +63,7 @@ impl HashKind {
         }
     }
 
-    /// Computes the hash of a block with these bytes.
+    /// Computes the hash that names a vt block with these bytes.
     pub(super) fn hash(self, data: &[u8]) -> BlockHash {
         let mut bytes = [0; LONGEST];
         match self {
@@ -76,7 +76,7 @@ impl HashKind {
 }
 
 impl BlockHash {
-    /// Makes a hash from its bytes; fails if their number is not that of `kind`.
+    /// Makes the name of a vt block from the bytes of a hash; fails if their number is not that of `kind`.
     pub(super) fn new(kind: HashKind, hash: &[u8]) -> Result<Self> {
         if hash.len() != kind.bytes() {
             let (name, expected) = (kind.name(), kind.bytes());
@@ -96,7 +96,7 @@ impl BlockHash {
     }
 }
 
-/// Formats the hash as in text references: `sha1:` and hexadecimal digits.
+/// Formats the hash of a vt block as in text references: `sha1:` and hexadecimal digits.
 impl fmt::Display for BlockHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:", self.kind.name())?;

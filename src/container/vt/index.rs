@@ -25,16 +25,16 @@ use super::hash::BlockHash;
 use crate::error::{Error, Result};
 use crate::io::{FileTarget, ReadAt, WriteAt};
 
-/// Where the record of a block is in a store: number of the data file * 2^44 + offset in bytes.
+/// Where the record of a block is in a vt store: number of the data file * 2^44 + offset in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place(u64);
 
 const OFFSET_BITS: u32 = 44;
 
-/// Largest number of data files in a store.
+/// Largest number of data files in a vt store.
 pub(super) const MOST_FILES: usize = 1 << (u64::BITS - OFFSET_BITS);
 
-/// Largest data file in bytes that an index can address.
+/// Largest data file of a vt store in bytes that an index can address.
 pub(super) const LARGEST_FILE: u64 = 1 << OFFSET_BITS;
 
 impl Place {
@@ -51,7 +51,7 @@ impl Place {
     }
 }
 
-/// Entry of the index for a block: the first 16 bytes of its hash, and where its record is.
+/// Entry for a block in the index of a vt store: the first 16 bytes of its hash, and where its record is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Entry {
     key: [u64; 2],
@@ -78,12 +78,12 @@ impl Entry {
         out.extend(self.place.0.to_le_bytes());
     }
 
-    /// The same entry for a record in data file `file`.
+    /// The same index entry for a record in data file number `file`.
     pub(super) fn in_file(self, file: usize) -> Self {
         Entry { place: Place::new(file, self.place.offset()), ..self }
     }
 
-    /// The same entry with the number of its data file replaced: file i becomes `numbers[i]`.
+    /// The same index entry with the number of its data file replaced: file i becomes `numbers[i]`.
     fn renumbered(self, numbers: &[usize]) -> Self {
         let place = Place::new(numbers.get(self.place.file()).copied().unwrap_or(0), self.place.offset());
         Entry { place, ..self }
@@ -129,10 +129,10 @@ const MAGIC: &[u8; 16] = b"h5bridge vt idx\n";
 const HEAD_BYTES: usize = 40;
 const HASH_BYTES: usize = 32;
 
-/// Longest list of data files in bytes that is read from an index file.
+/// Longest list of data files, in bytes, that is read from an index file of a vt store.
 const LONGEST_LIST: u64 = 256 << 20;
 
-/// Name of a data file, and how many bytes from its start are in the index.
+/// Name of a data file of a vt store, and how many bytes from its start are in the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Indexed {
     pub(super) name: String,
@@ -144,7 +144,7 @@ pub(super) struct Indexed {
 pub(super) struct IndexFile {
     file: Arc<dyn ReadAt>,
     files: Vec<Indexed>,
-    /// Number in the store of each data file of the index.
+    /// Number that each data file of this index has in the vt store.
     numbers: Vec<usize>,
     entries: u64,
     /// Offset in the index file of the first entry.
@@ -244,7 +244,7 @@ impl IndexFile {
         Ok(None)
     }
 
-    /// Iterates over all entries of the index file, sorted by hash.
+    /// Iterates over all entries of the vt store's index file, sorted by hash.
     fn entries(&self) -> impl Iterator<Item = Result<Entry>> + '_ {
         self.pieces().flat_map(|piece| {
             let (entries, error) = match piece {
@@ -255,7 +255,7 @@ impl IndexFile {
         })
     }
 
-    /// Iterates over all entries of the index file, sorted by hash, a few thousand at a time.
+    /// Iterates over all entries of the vt store's index file, sorted by hash, a few thousand at a time.
     fn pieces(&self) -> impl Iterator<Item = Result<Vec<Entry>>> + '_ {
         const AT_A_TIME: u64 = 1 << 13;
         (0..self.entries.div_ceil(AT_A_TIME)).map(|piece| {
@@ -327,11 +327,11 @@ pub(super) struct Growing {
 #[derive(Debug, Default)]
 struct Filter(Vec<u64>);
 
-/// Size of a [`Filter`] in bits.
+/// Size in bits of a Bloom filter of hashes.
 const FILTER_BITS: u32 = 1 << 26;
 
 impl Filter {
-    /// Index of the word in the filter, and the bit in it, for each of the four parts of a key.
+    /// Index of the word in the Bloom filter, and the bit in it, for each of the four parts of a key.
     fn bits(key: [u64; 2]) -> [(usize, u64); 4] {
         let bit = |part: u64| {
             let bit = part as u32 % FILTER_BITS;
@@ -359,7 +359,7 @@ impl Growing {
         Growing { directory: directory.to_owned(), recent, runs, in_runs, most_recent: MOST_RECENT }
     }
 
-    /// Whether the index has an entry for the block `hash`.
+    /// Whether the index of the vt store has an entry for the block `hash`.
     pub(super) fn contains(&self, hash: &BlockHash) -> Result<bool> {
         if self.was_just_added(hash) {
             return Ok(true);
@@ -375,13 +375,13 @@ impl Growing {
         Ok(false)
     }
 
-    /// Whether the block `hash` is among the newest entries, which are in memory.
+    /// Whether the vt block `hash` is among the newest entries of the index, which are in memory.
     pub(super) fn was_just_added(&self, hash: &BlockHash) -> bool {
         self.recent.contains_key(&key(hash))
     }
 
-    /// Adds the block `hash`, whose record is at `offset` of the only data file. If a block is added twice, one of the entries
-    /// is kept.
+    /// Adds the vt block `hash`, whose record is at `offset` of the only data file. If a block is added twice, one of the
+    /// entries is kept.
     pub(super) fn add(&mut self, hash: &BlockHash, offset: u64) -> Result<()> {
         self.recent.insert(key(hash), Place::new(0, offset));
         if self.recent.len() < self.most_recent {
@@ -408,7 +408,7 @@ impl Growing {
         IndexFile::open(target)
     }
 
-    /// Returns all entries, as runs and those in memory, with `file` as the number of their data file.
+    /// Returns all entries of the index, as runs and those in memory, with `file` as the number of their data file.
     pub(super) fn finish(mut self, file: usize) -> (Vec<IndexFile>, Vec<Entry>) {
         let recent = self.take_recent().entries.into_iter().map(|entry| entry.in_file(file)).collect();
         self.runs.iter_mut().for_each(|run| run.renumber(vec![file]));

@@ -1,4 +1,5 @@
-//! vt: content-addressed stores of blocks, and archives that say which blocks make up a tree of files. docs/formats/vt.md.
+//! The format of vt (the Python package cs.vt): content-addressed stores of blocks, and archives that record which blocks make
+//! up a tree of files. docs/formats/vt.md.
 //!
 //! ```text
 //!   my.vt                 archive: a line for each state of a tree           [`archive`] [`text`]

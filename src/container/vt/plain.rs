@@ -29,9 +29,9 @@ pub(super) fn is_platonic(directory: &dyn Container) -> Result<bool> {
 pub(super) struct InFile {
     /// Offset of the block in the file of the archive.
     pub(super) start: u64,
-    /// Length of the block in bytes.
+    /// Length of the vt block in bytes.
     pub(super) span: u64,
-    /// Length in bytes of the file of the archive that has the block.
+    /// Length in bytes of the archived file that has the vt block.
     pub(super) total: u64,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct PlainFiles {
     directories: Vec<(String, Arc<dyn Container>)>,
     /// All ordinary files of the stores, listed on the first search for a block.
     files: OnceLock<Result<Vec<PlainFile>>>,
-    /// Index in `files` of the file that had the last block, and often has the next one.
+    /// Index in `files` of the ordinary file that had the last block, and often has the next one.
     last: AtomicUsize,
 }
 
@@ -59,8 +59,8 @@ impl PlainFiles {
         PlainFiles { directories, ..PlainFiles::default() }
     }
 
-    /// Reads the block with a hash from a file that has as many bytes as the file of the archive, at the same offset; `None` if
-    /// no file has it.
+    /// Reads the vt block with a hash from an ordinary file that has as many bytes as the file of the archive, at the same
+    /// offset; `None` if no file has it.
     ///
     /// # Errors
     /// `Io` if the files cannot be listed or read; `Limit` if there are too many.

@@ -17,43 +17,43 @@ use crate::io::ReadAt;
 
 const COMPRESSED: u64 = 1;
 
-/// Largest block in bytes that is read. Blocks of files have at most 16 KiB; a directory is one block, however large it is.
+/// Largest vt block in bytes that is read. Blocks of files have at most 16 KiB; a directory is one block, however large it is.
 pub(super) const LARGEST_BLOCK: usize = 64 << 20;
 
-/// Largest header of a record in bytes.
+/// Largest header in bytes of a record in a vt data file.
 const LONGEST_HEAD: usize = 2 * LONGEST_UINT;
 
-/// Number of bytes that are read for the data of a record before its length is known.
+/// Number of bytes that are read for the data of a vt record before its length is known.
 const GUESS: u64 = 4 << 10;
 
-/// Size in bytes of the first buffer into which a block is decompressed, as its length is not stored.
+/// Size in bytes of the first buffer into which a vt block is decompressed, as its length is not stored.
 const INFLATED_GUESS: usize = 16 << 10;
 
-/// Number of bytes that are read at a time when a data file is scanned.
+/// Number of bytes that are read at a time when a vt data file is scanned.
 const PIECE_BYTES: usize = 4 << 20;
 
-/// Header of a record in a data file: whether it is compressed, and lengths.
+/// Header of a record in a vt data file: whether it is compressed, and lengths.
 struct Head {
     is_compressed: bool,
-    /// Length in bytes of the header itself.
+    /// Length in bytes of the vt record's header itself.
     head: usize,
-    /// Length in bytes of the data after the header, as stored.
+    /// Length in bytes of the vt record's data after the header, as stored.
     stored: u64,
 }
 
 /// A record of a data file, in memory as it is stored.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Record<'a> {
-    /// Offset of the record in the data file.
+    /// Offset of the record in the vt data file.
     pub(super) offset: u64,
     is_compressed: bool,
     stored: &'a [u8],
 }
 
-/// Where and why the scan of a data file ended.
+/// Where and why the scan of a vt data file ended.
 #[derive(Debug, Clone)]
 pub(super) struct ScanEnd {
-    /// Offset in the data file after the last whole record.
+    /// Offset in the vt data file after the last whole record.
     pub(super) end: u64,
     /// The damage at which the scan ended; `None` if it reached the end of the file.
     pub(super) damage: Option<Error>,
@@ -71,7 +71,7 @@ fn decode_head(bytes: &[u8]) -> Result<Option<Head>> {
 }
 
 impl Record<'_> {
-    /// Decodes the block of the record.
+    /// Decodes the vt block of the record.
     pub(super) fn block(&self) -> Result<Vec<u8>> {
         let block = match self.is_compressed {
             true => inflate(self.stored),
@@ -80,13 +80,13 @@ impl Record<'_> {
         block.with_context(|| Context::offset("block", self.offset))
     }
 
-    /// Calls `f` with the decoded block, which is copied only if it is compressed.
+    /// Calls `f` with the decoded vt block, which is copied only if it is compressed.
     pub(super) fn with_block<T>(&self, f: impl FnOnce(&[u8]) -> T) -> Result<T> {
         if self.is_compressed { Ok(f(&self.block()?)) } else { Ok(f(self.stored)) }
     }
 }
 
-/// Reads and decodes the block in the record at `offset` of a data file.
+/// Reads and decodes the block in the record at `offset` of a vt data file.
 pub(super) fn read_block(file: &dyn ReadAt, offset: u64) -> Result<Vec<u8>> {
     let read = || {
         let rest = file.len()?.saturating_sub(offset);
@@ -177,7 +177,7 @@ thread_local! {
     static DECOMPRESSOR: RefCell<Decompressor> = RefCell::new(Decompressor::new());
 }
 
-/// Decompresses the zlib stream of a block.
+/// Decompresses the zlib stream of a vt block.
 fn inflate(stream: &[u8]) -> Result<Vec<u8>> {
     let mut size = (stream.len() * 4).clamp(INFLATED_GUESS, LARGEST_BLOCK);
     loop {

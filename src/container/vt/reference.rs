@@ -31,18 +31,18 @@ const TYPE_FLAGS: u64 = 4;
 pub(super) enum BlockRef {
     /// Reference to a block of the store by its hash; the span is the length of the block, which the text form may omit.
     Hash { hash: BlockHash, span: Option<u64> },
-    /// Data that is `span` times the byte `octet`.
+    /// The reference stands for data that is `span` times the byte `octet`.
     Rle { octet: u8, span: u64 },
-    /// Data that is stored in the reference itself.
+    /// The reference holds its data itself.
     Literal(Arc<[u8]>),
-    /// A part of the data of another reference, `span` bytes from byte `offset` on.
+    /// The reference stands for a part of the data of another reference, `span` bytes from byte `offset` on.
     Sub { block: Arc<BlockRef>, offset: u64, span: u64 },
-    /// A block whose data are references; the span is the length of all data that those stand for.
+    /// The reference stands for a block whose data are references; the span is the length of all data that those stand for.
     Indirect { block: Arc<BlockRef>, span: Option<u64> },
 }
 
 impl BlockRef {
-    /// Decodes the next reference from its binary form.
+    /// Decodes the next reference to vt blocks from its binary form.
     pub(super) fn decode(cursor: &mut Cursor<'_>) -> Result<Self> {
         Self::decode_at(cursor, 0)
     }
@@ -97,7 +97,7 @@ impl BlockRef {
         put_data(out, &inner);
     }
 
-    /// Appends the binary form of a reference that holds its data itself.
+    /// Appends the binary form of a vt reference that holds its data itself.
     pub(super) fn encode_literal(out: &mut Vec<u8>, data: &[u8]) {
         let mut inner = Vec::with_capacity(data.len() + 8);
         put_uint(&mut inner, TYPED);
@@ -107,7 +107,7 @@ impl BlockRef {
         put_data(out, &inner);
     }
 
-    /// Kind of hash that names the blocks of the data; `None` for data without blocks.
+    /// Kind of hash by which the reference names its vt blocks; `None` for data without blocks.
     pub(super) fn hash_kind(&self) -> Option<HashKind> {
         match self {
             BlockRef::Hash { hash, .. } => Some(hash.kind()),
@@ -117,7 +117,7 @@ impl BlockRef {
     }
 }
 
-/// Formats the reference in text form; equal references have equal text.
+/// Formats the vt reference in text form; equal references have equal text.
 impl fmt::Display for BlockRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -14,13 +14,13 @@ use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::io::{ReadAt, Recent};
 use crate::sync::LockUnpoisoned;
 
-/// Name of the directory in a store that has its data files.
+/// Name of the directory in a vt store that has its data files.
 pub(super) const DATA: &str = "data";
 
 /// End of the names of the data files of a vt store.
 const SUFFIX: &str = ".vtd";
 
-/// Most bytes of decoded blocks that are kept in memory.
+/// Most bytes of decoded vt blocks that are kept in memory.
 const CACHE_BYTES: usize = 8 << 20;
 
 /// Name of the index file that this program keeps in a vt store, for one kind of hash.
@@ -79,10 +79,10 @@ fn find_platonic(inside: &dyn Container) -> Result<Vec<(String, Arc<dyn Containe
 #[derive(Debug)]
 pub(super) struct Store {
     files: Vec<DataFile>,
-    /// Data files that were read last and are kept open, by their numbers.
+    /// Data files of the vt stores that were read last and are kept open, by their numbers.
     opened: Recent<Opened>,
     indexes: Mutex<HashMap<HashKind, Arc<Found>>>,
-    /// Index files of the stores: kind of hash, name of the store, and the open file.
+    /// Index files of the vt stores: kind of hash, name of the store, and the open file.
     index_files: Vec<(HashKind, String, Arc<dyn ReadAt>)>,
     plain: PlainFiles,
     cache: Mutex<Cache>,
@@ -90,67 +90,68 @@ pub(super) struct Store {
 
 #[derive(Debug)]
 struct DataFile {
-    /// Path of the data file relative to the archive: `store/data/x.vtd`.
+    /// Path of the vt data file relative to the archive: `store/data/x.vtd`.
     path: String,
     name: String,
     directory: Arc<dyn Container>,
-    /// Length of the data file in bytes when the store was opened.
+    /// Length of the vt data file in bytes when the store was opened.
     len: u64,
 }
 
 #[derive(Debug)]
 struct Opened(Arc<dyn ReadAt>);
 
-/// The indexes of all blocks with one kind of hash, and damage that was found in making them.
+/// The indexes of all vt blocks with one kind of hash, and damage that was found in making them.
 #[derive(Debug, Default)]
 struct Found {
     in_files: Vec<IndexFile>,
     scanned: Index,
     /// Whether every byte of the data files was scanned, without trust in index files.
     is_complete: bool,
-    /// How many bytes of each data file were scanned or are covered by an index file.
+    /// How many bytes of each vt data file were scanned or are covered by an index file.
     ends: Vec<u64>,
-    /// Errors that describe damaged records of the data files.
+    /// Errors that describe damaged records of the vt data files.
     damage: Vec<Error>,
     /// Errors of data files that end in the middle of a record: their writers were killed, or are still writing.
     cut_off: Vec<Error>,
 }
 
-/// All that a new index file of the store is made from.
+/// All that a new index file of a vt store is made from.
 pub(super) struct Known {
     found: Arc<Found>,
-    /// The data files of the store, each with the number of bytes that were scanned or indexed.
+    /// The data files of the vt store, each with the number of bytes that were scanned or indexed.
     pub(super) files: Vec<Indexed>,
     /// Number of bytes in the data files that no index file covers.
     pub(super) unindexed_bytes: u64,
 }
 
 impl Known {
-    /// The existing index file, which covers a part of the data files; `None` if the store has none.
+    /// The existing index file of the vt store, which covers a part of the data files; `None` if the store has none.
     pub(super) fn old(&self) -> Option<&IndexFile> {
         self.found.in_files.first()
     }
 
-    /// Index entries of blocks that the index file does not cover.
+    /// Index entries of vt blocks that the index file does not cover.
     pub(super) fn scanned(&self) -> &[Entry] {
         self.found.scanned.entries()
     }
 }
 
-/// Decoded blocks that were read last, kept in memory.
+/// Decoded vt blocks that were read last, kept in memory.
 #[derive(Debug, Default)]
 struct Cache {
     blocks: Vec<(BlockHash, Arc<Vec<u8>>)>,
     bytes: usize,
 }
 
-/// Stores that are open in this process, by path and lengths of data files: tables that belong together are opened one by one.
+/// The vt stores that are open in this process, by path and lengths of data files: tables that belong together are opened one
+/// by one.
 static OPENED: Mutex<Vec<(Key, Weak<Store>)>> = Mutex::new(Vec::new());
 
 type Key = (PathBuf, Vec<(String, u64)>);
 
 impl Store {
-    /// Opens the stores of archives in `inside`. Their blocks are not read yet.
+    /// Opens the vt stores of archives in `inside`. Their blocks are not read yet.
     pub(super) fn open(inside: &dyn Container) -> Result<Arc<Self>> {
         let mut files = Vec::new();
         let mut index_files = Vec::new();
@@ -199,14 +200,14 @@ impl Store {
         Ok(store)
     }
 
-    /// Number of different blocks with hashes of this kind, and errors that describe damage found in counting.
+    /// Counts the different vt blocks with hashes of this kind; also returns errors that describe damage found in counting.
     pub(super) fn survey(&self, kind: HashKind) -> Result<(u64, Vec<Error>)> {
         let found = self.found(kind)?;
         let blocks = found.in_files.iter().map(IndexFile::len).sum::<u64>() + found.scanned.len();
         Ok((blocks, found.damage.clone()))
     }
 
-    /// Makes those data files durable that are not covered by an index.
+    /// Makes those data files of the vt store durable that are not covered by an index.
     pub(super) fn sync(&self, kind: HashKind) -> Result<()> {
         let found = self.found(kind)?;
         for (file, &end) in self.files.iter().zip(&found.ends) {
@@ -221,7 +222,7 @@ impl Store {
         Ok(())
     }
 
-    /// Collects all that a new index file with hashes of this kind is made from.
+    /// Collects all that a new index file of the vt store, with hashes of this kind, is made from.
     pub(super) fn known(&self, kind: HashKind) -> Result<Known> {
         let found = self.found(kind)?;
         let covered: u64 = found.in_files.iter().flat_map(IndexFile::files).map(|file| file.bytes).sum();
@@ -231,24 +232,25 @@ impl Store {
         Ok(Known { found, files, unindexed_bytes: bytes.saturating_sub(covered) })
     }
 
-    /// As [`survey`](Self::survey), but with every byte read: index files are ignored.
+    /// Counts the different vt blocks with hashes of this kind by reading every byte, without index files; also returns errors
+    /// that describe damage.
     pub(super) fn survey_all(&self, kind: HashKind) -> Result<(u64, Vec<Error>)> {
         let found = self.scan_all(kind)?;
         Ok((found.scanned.len(), [&found.damage[..], &found.cut_off].concat()))
     }
 
-    /// Length in bytes of all data files together.
+    /// Length in bytes of all data files of the vt stores together.
     pub(super) fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.len).sum()
     }
 
-    /// Whether the index of the store has a block with this hash; the block itself is not read.
+    /// Whether the index of the vt store has a block with this hash; the block itself is not read.
     pub(super) fn contains(&self, hash: &BlockHash) -> Result<bool> {
         let found = self.found(hash.kind())?;
         Ok(found.find(hash)?.is_some())
     }
 
-    /// Reads a block of the store by its hash and compares its bytes with the hash.
+    /// Reads a block of the vt store by its hash and compares its bytes with the hash.
     ///
     /// # Errors
     /// `Format` if it is missing or damaged.
@@ -256,8 +258,8 @@ impl Store {
         self.block_of_file(hash, None)
     }
 
-    /// Reads a block by its hash as [`block`](Self::block) does; with `place`, its range in a file of the archive, a Platonic
-    /// store may also have it.
+    /// Reads a vt block by its hash as [`block`](Self::block) does; with `place`, its range in a file of the archive, a
+    /// Platonic store may also have it.
     pub(super) fn block_of_file(&self, hash: &BlockHash, place: Option<InFile>) -> Result<Arc<Vec<u8>>> {
         if let Some(block) = self.cache.lock_unpoisoned().get(hash) {
             return Ok(block);
@@ -325,7 +327,7 @@ impl Store {
         opened.map(|opened| opened.0.clone())
     }
 
-    /// The index files that fit the data files, and an index of the blocks that they do not cover.
+    /// Returns the index files that fit the vt store's data files, and an index of the blocks that they do not cover.
     fn found(&self, kind: HashKind) -> Result<Arc<Found>> {
         let mut indexes = self.indexes.lock_unpoisoned();
         if let Some(found) = indexes.get(&kind) {
@@ -338,7 +340,7 @@ impl Store {
         Ok(found)
     }
 
-    /// An index of all blocks, made by scanning every data file.
+    /// Makes an index of all blocks of the vt store by scanning every data file.
     fn scan_all(&self, kind: HashKind) -> Result<Arc<Found>> {
         let mut indexes = self.indexes.lock_unpoisoned();
         if let Some(found) = indexes.get(&kind).filter(|found| found.is_complete) {
@@ -349,7 +351,8 @@ impl Store {
         Ok(found)
     }
 
-    /// Opens the index files that fit the data files. `starts` becomes the number of bytes of each data file that they cover.
+    /// Opens the index files that fit the vt store's data files. `starts` becomes the number of bytes of each data file that
+    /// they cover.
     fn index_files(&self, kind: HashKind, starts: &mut [u64]) -> Vec<IndexFile> {
         let mut fitting = Vec::new();
         for (_, store, file) in self.index_files.iter().filter(|(of, ..)| *of == kind) {
@@ -399,8 +402,8 @@ impl Store {
     }
 }
 
-/// Applies `f` to each record, on all processors. The threads are not those of a pool: a worker that waits would begin other
-/// work, which may need the lock that the caller of the scan holds.
+/// Applies `f` to each record of a vt data file, on all processors. The threads are not those of a pool: a worker that waits
+/// would begin other work, which may need the lock that the caller of the scan holds.
 fn in_threads<'a, T: Send>(records: &[Record<'a>], f: impl Fn(&Record<'a>) -> T + Sync) -> Vec<T> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let share = records.len().div_ceil(threads).max(MIN_SHARE);
@@ -420,7 +423,7 @@ fn in_threads<'a, T: Send>(records: &[Record<'a>], f: impl Fn(&Record<'a>) -> T 
     })
 }
 
-/// Fewest records for which another thread is started.
+/// Fewest records of a vt data file for which another thread is started.
 const MIN_SHARE: usize = 32;
 
 impl Found {

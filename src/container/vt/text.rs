@@ -22,7 +22,7 @@ pub(super) struct Text<'a> {
     at: usize,
 }
 
-/// The members that an object of the text form has between its braces; `None` for those that are missing.
+/// The members that an object in the text form of a vt entry has between its braces; `None` for those that are missing.
 #[derive(Default)]
 struct Members {
     hash: Option<BlockHash>,
@@ -40,12 +40,12 @@ impl<'a> Text<'a> {
         Text { text, at: 0 }
     }
 
-    /// The text after the entry that was parsed: the comment of the line.
+    /// The text after the vt entry that was parsed: the comment of the line.
     pub(super) fn rest(&self) -> &'a str {
         &self.text[self.at..]
     }
 
-    /// Parses an entry, such as `D{"name":meta:…,block:…}`.
+    /// Parses a vt entry, such as `D{"name":meta:…,block:…}`.
     pub(super) fn dirent(&mut self) -> Result<Dirent> {
         self.dirent_here().with_context(|| self.place())
     }
@@ -194,7 +194,7 @@ impl<'a> Text<'a> {
         Ok(Meta::of_fields(fields))
     }
 
-    /// Parses a value of the metadata that is a number, or a word of Python or JSON such as `True` or `null`.
+    /// Parses a value in the metadata of a vt entry that is a number, or a word of Python or JSON such as `True` or `null`.
     fn word(&mut self) -> Result<Value> {
         let rest = self.rest();
         let len = rest.find([',', '}']).unwrap_or(rest.len());
@@ -234,7 +234,7 @@ impl<'a> Text<'a> {
         Ok(bytes)
     }
 
-    /// Parses the data of a literal: pairs of hexadecimal digits, and runs of readable bytes in brackets.
+    /// Parses the data of a literal in a vt archive: pairs of hexadecimal digits, and runs of readable bytes in brackets.
     fn literal(&mut self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         while self.peek() != Some('}') {
@@ -255,7 +255,7 @@ impl<'a> Text<'a> {
         Ok(bytes)
     }
 
-    /// Parses a string in double or single quotes, with escapes.
+    /// Parses a string of a vt archive in double or single quotes, with escapes.
     fn quoted(&mut self) -> Result<String> {
         let quote = self.next()?;
         // as UTF-16, in which two escapes may make up one character

@@ -32,22 +32,22 @@ use crate::io::{FileTarget, ReadAt, WriteAt};
 use crate::limits;
 use crate::progress::Progress;
 
-/// Hash function for the blocks that are written: SHA-1, the only one that every version of the original vt program reads.
+/// Hash function for the vt blocks that are written: SHA-1, the only one that every version of the original vt program reads.
 const KIND: HashKind = HashKind::Sha1;
 
-/// Largest data in bytes that are stored in the reference itself, without a block.
+/// Largest data in bytes that a vt reference holds itself, without a block.
 const LITERAL_BYTES: usize = 32;
 
-/// Largest block of references in bytes.
+/// Largest block of references in bytes that is written to a vt store.
 const REFERENCES_BYTES: usize = 16_383;
 
-/// Number of bytes of a file that are read at a time to be cut into blocks.
+/// Number of bytes of a file that are read at a time to be cut into vt blocks.
 const WINDOW: usize = 4 << 20;
 
-/// Name of the store that is made if an archive has none beside it.
+/// Name of the vt store that is made if an archive has none beside it.
 const STORE: &str = "store";
 
-/// Block sizes in bytes that a caller can choose, inclusive.
+/// Sizes in bytes that a caller can choose for vt blocks, both ends included.
 const BLOCK_BYTES: std::ops::RangeInclusive<u64> = 128..=1 << 20;
 
 /// Writes the files of `source` into the vt store beside `target`, and appends a line to the archive `target`, which is created
@@ -111,7 +111,7 @@ fn check_target(target: &Path) -> Result<()> {
     }
 }
 
-/// Path of the store beside an archive in `directory`, existing or not; two or more stores are an error.
+/// Path of the vt store beside an archive in `directory`, existing or not; two or more stores are an error.
 fn store_beside(files: &Directory, directory: &Path) -> Result<PathBuf> {
     let mut stores = store::find_stores(files)?.into_iter().map(|(name, _)| name);
     match (stores.next(), stores.next()) {
@@ -123,16 +123,16 @@ fn store_beside(files: &Directory, directory: &Path) -> Result<PathBuf> {
     }
 }
 
-/// Writes the blocks to a vt store that it does not have.
+/// Writer of a vt store, which adds the blocks that the store does not have.
 struct Writer<'a> {
     store: Arc<Store>,
-    /// Path of the directory of the store.
+    /// Path of the directory of the vt store that is written to.
     path: PathBuf,
     cut: Cut,
     progress: &'a dyn Progress,
-    /// The data file to which new blocks are appended; `None` until the first of them.
+    /// The vt data file to which new blocks are appended; `None` until the first of them.
     file: Option<DataFile>,
-    /// Index of the blocks that this process has written.
+    /// Index of the vt blocks that this process has written.
     written: Growing,
 }
 
@@ -141,15 +141,15 @@ struct DataFile {
     name: String,
     file: File,
     bytes: u64,
-    /// Encoded records that are not yet written to the file.
+    /// Encoded records that are not yet written to the vt data file.
     buffer: Vec<u8>,
 }
 
-/// A block of a file, hashed and ready to be written to the store.
+/// A block of a file, hashed and ready to be written to the vt store.
 struct Ready {
     hash: BlockHash,
     span: usize,
-    /// The encoded record of the block; `None` if the store already has the block.
+    /// The encoded record of the block; `None` if the vt store already has the block.
     record: Option<Vec<u8>>,
 }
 
@@ -159,7 +159,7 @@ impl<'a> Writer<'a> {
         Writer { store, path, cut, progress, file: None, written }
     }
 
-    /// Writes all files of a directory and of those below it to the store; returns the encoded entries of the directory.
+    /// Writes all files of a directory and of those below it to the vt store; returns the encoded entries of the directory.
     fn directory(&mut self, source: &dyn Container, table: &str, depth: usize) -> Result<Vec<u8>> {
         limits::depth(depth, "directories")?;
         let mut entries: Vec<(String, EntryKind)> = Vec::new();
@@ -195,7 +195,7 @@ impl<'a> Writer<'a> {
         Ok(data)
     }
 
-    /// Stores data as one block, or in the reference itself if it is short; returns the encoded reference.
+    /// Stores data in the vt store as one block, or in the reference itself if it is short; returns the encoded reference.
     fn whole(&mut self, data: &[u8]) -> Result<Vec<u8>> {
         let mut reference = Vec::new();
         if data.len() <= LITERAL_BYTES {
@@ -207,7 +207,7 @@ impl<'a> Writer<'a> {
         Ok(reference)
     }
 
-    /// Writes a file to the store in blocks; returns the encoded reference to it.
+    /// Writes a file to the vt store in blocks; returns the encoded reference to it.
     fn file(&mut self, source: &dyn ReadAt, table: &str, name: &str) -> Result<Vec<u8>> {
         let len = source.len()?;
         let mut levels = Levels::default();
@@ -254,14 +254,14 @@ impl<'a> Writer<'a> {
         Ok(at + count)
     }
 
-    /// Hashes a block, and encodes a record of it if the store does not have it.
+    /// Hashes a block, and encodes a record of it if the vt store does not have it.
     fn prepare(&self, block: &[u8]) -> Result<Ready> {
         let hash = KIND.hash(block);
         let is_known = self.written.contains(&hash)? || self.store.contains(&hash)?;
         Ok(Ready { hash, span: block.len(), record: (!is_known).then(|| record(block)) })
     }
 
-    /// Writes a block if the store does not have it; returns its hash.
+    /// Writes a block if the vt store does not have it; returns its hash.
     fn block(&mut self, block: &[u8]) -> Result<BlockHash> {
         let Ready { hash, record, .. } = self.prepare(block)?;
         if let Some(record) = record {
@@ -284,7 +284,7 @@ impl<'a> Writer<'a> {
         self.written.add(hash, offset)
     }
 
-    /// Makes all written blocks durable and updates the index; returns the number of bytes added to the store.
+    /// Makes all written blocks durable and updates the index of the vt store; returns the number of bytes added to it.
     fn finish(mut self) -> Result<u64> {
         let Some(mut file) = self.file.take() else { return Ok(0) };
         file.flush()?;
@@ -301,7 +301,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Encodes the record of a block, compressed if that saves a tenth.
+/// Encodes the vt record of a block, compressed if that saves a tenth.
 fn record(block: &[u8]) -> Vec<u8> {
     thread_local! {
         static COMPRESSOR: std::cell::RefCell<Compressor> = std::cell::RefCell::new(Compressor::new(CompressionLvl::fastest()));
@@ -323,7 +323,7 @@ fn record(block: &[u8]) -> Vec<u8> {
     record
 }
 
-/// Metadata of the file or directory at `path`, in text form; empty if they cannot be read.
+/// Metadata of the file or directory at `path`, in the text form of a vt entry; empty if they cannot be read.
 fn metadata(path: Option<PathBuf>) -> String {
     let metadata = path.and_then(|path| fs::metadata(path).ok());
     metadata.map_or(String::new(), |found| {
@@ -332,7 +332,7 @@ fn metadata(path: Option<PathBuf>) -> String {
     })
 }
 
-/// References to the blocks of a file, in levels: when a block of references is full, a reference to it is added to the next
+/// References to the vt blocks of a file, in levels: when a block of references is full, a reference to it is added to the next
 /// level.
 #[derive(Default)]
 struct Levels(Vec<Level>);
@@ -341,7 +341,7 @@ struct Levels(Vec<Level>);
 struct Level {
     references: Vec<u8>,
     count: usize,
-    /// Number of bytes of the file that the references of the level stand for.
+    /// Number of bytes of the file that the references of this level stand for.
     span: u64,
 }
 
@@ -366,7 +366,7 @@ impl Levels {
         Ok(())
     }
 
-    /// Writes the references of a level as a block, and adds a reference to it to the next level.
+    /// Writes the references of a level as a vt block, and adds a reference to it to the next level.
     fn close(&mut self, writer: &mut Writer<'_>, level: usize) -> Result<()> {
         let Level { references, span, .. } = std::mem::take(&mut self.0[level]);
         let hash = writer.block(&references)?;
@@ -375,7 +375,7 @@ impl Levels {
         self.push_at(writer, level + 1, &reference, span)
     }
 
-    /// Returns the encoded reference to the whole file, after writing the references of all levels.
+    /// Returns the encoded reference to the whole file, after writing the references of all levels to the vt store.
     fn finish(mut self, writer: &mut Writer<'_>) -> Result<Vec<u8>> {
         let mut level = 0;
         loop {
@@ -391,11 +391,11 @@ impl Levels {
     }
 }
 
-/// Size in bytes of the buffer for records that are written to a data file.
+/// Size in bytes of the buffer for records that are written to a vt data file.
 const BUFFER_BYTES: usize = 1 << 20;
 
 impl DataFile {
-    /// Creates a data file with a random name, locked as the original vt program does while it appends.
+    /// Creates a vt data file with a random name, locked as the original vt program does while it appends.
     fn create(directory: &Path) -> Result<Self> {
         let (mut file, mut path) = tempfile::Builder::new()
             .prefix("h5bridge-")
@@ -412,7 +412,7 @@ impl DataFile {
         Ok(DataFile { name, file, bytes: 0, buffer: Vec::with_capacity(BUFFER_BYTES) })
     }
 
-    /// Offset in the data file at which the next record begins.
+    /// Offset in the vt data file at which the next record begins.
     fn end(&self) -> u64 {
         self.bytes + self.buffer.len() as u64
     }
@@ -442,18 +442,18 @@ impl DataFile {
     }
 }
 
-/// Writes the buffered records, so that the next attempt finds them, unless the process is killed.
+/// Writes the buffered records to the vt data file, so that the next attempt finds them, unless the process is killed.
 impl Drop for DataFile {
     fn drop(&mut self) {
         let _ = self.flush();
     }
 }
 
-/// Share of a store, one byte in this number, that may be missing from its index and is read when the store is opened.
+/// Share of a vt store, one byte in this number, that may be missing from its index and is read when the store is opened.
 const UNINDEXED_SHARE: u64 = 16;
 const UNINDEXED_BYTES: u64 = 1 << 30;
 
-/// Writes a new index file for the store at `path`, if much of the store is missing from the existing one.
+/// Writes a new index file for the vt store at `path`, if much of the store is missing from the existing one.
 fn write_index(path: &Path, store: &Store, own: Indexed, written: Growing) -> Result<()> {
     let name = store::index_name(KIND);
     let lock = File::options().create(true).truncate(false).write(true).open(path.join(format!("{name}.lock")))?;
@@ -483,19 +483,19 @@ fn write_index(path: &Path, store: &Store, own: Indexed, written: Growing) -> Re
 /// End of the name of the file whose existence locks an archive for the original vt program.
 const LOCK_SUFFIX: &str = ".lock";
 
-/// Content of a lock file that this program made.
+/// Content of a vt archive's lock file that this program made.
 const LOCK_MARK: &[u8] = b"h5bridge\n";
 
-/// How long to wait for another program that has an archive locked.
+/// How long to wait for another program that has a vt archive locked.
 const LOCK_WAIT: Duration = Duration::from_secs(10);
 const LOCK_POLL: Duration = Duration::from_millis(50);
 
-/// The lock file of an archive, as the original vt program uses it; removed when dropped.
+/// The lock file of a vt archive, as the original vt program uses it; removed when dropped.
 #[derive(Debug)]
 struct ArchiveLock(PathBuf);
 
 impl ArchiveLock {
-    /// Acquires the lock file of an archive, on which the caller holds the `flock` of this program. A lock file with the mark
+    /// Acquires the lock file of a vt archive, on which the caller holds the `flock` of this program. A lock file with the mark
     /// of this program was therefore left by a killed process.
     ///
     /// # Errors
@@ -537,7 +537,7 @@ impl Drop for ArchiveLock {
     }
 }
 
-/// Appends a line to an archive; an incomplete last line is completed, or cut off with a warning, which is returned.
+/// Appends a line to a vt archive; an incomplete last line is completed, or cut off with a warning, which is returned.
 fn append_line(target: &Path, line: &str) -> Result<Option<String>> {
     let is_new = !target.exists();
     let mut file = File::options().create(true).truncate(false).read(true).write(true).open(target)?;

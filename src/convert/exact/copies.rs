@@ -13,16 +13,16 @@ use crate::io::{ByteOrder, FileTarget, Raw, ReadAt};
 /// compared.
 pub(super) struct Copies<'a> {
     parts: Vec<Copy<'a>>,
-    /// Whether the file system shares bytes between the files; false after the first failure.
+    /// Whether the file system lets the restored file share bytes with the native file; false after the first failure.
     can_share: AtomicBool,
 }
 
 struct Copy<'a> {
-    /// Half-open range of bytes in the original file.
+    /// Half-open range of bytes in the original file that the native file may also hold as contiguous bytes.
     bytes: Range<u64>,
-    /// The native file that may hold the bytes.
+    /// The native file that may hold the bytes of an original file.
     file: &'a dyn ReadAt,
-    /// Offset in the native file of the first of the bytes.
+    /// Offset in the native file of the contiguous bytes that may equal a part of the original file.
     offset: u64,
 }
 
@@ -47,8 +47,8 @@ impl<'a> Copies<'a> {
         Ok(Copies { parts, can_share: AtomicBool::new(true) })
     }
 
-    /// Lets the restored file `target` share the bytes of the native file that equal `bytes`, which belong at `offset`; returns
-    /// whether it does.
+    /// Lets the restored file `target` share the bytes of the native file that equal `bytes`, which belong at byte `offset` of
+    /// `target`; returns whether it does.
     ///
     /// # Errors
     /// Those of reading the native file; `NoSpace`, `Interrupted`.

@@ -1,4 +1,5 @@
-//! Finds where in the original files the elements of columns are, as segments of recipes.
+//! Finds where in the original files the elements of columns are, as segments of recipes (rules by which the files are
+//! rebuilt).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +15,8 @@ use crate::value::{DataType, Shape};
 
 /// Number of rows whose offsets are read at a time, for a ragged column (cells of differing shapes).
 const OFFSETS_READ_TOGETHER: u64 = 1 << 16;
-/// Most segments of columns in an original file, and most literals before the rest of the file is kept whole.
+/// Most segments (ranges with elements of columns) in the recipe of an original file, and most literals before the rest of the
+/// file is kept whole.
 pub(super) const MAX_SEGMENTS_PER_FILE: usize = 1 << 18;
 
 /// The streams of a recipe (datasets that supply bytes of original files) and their numbers.
@@ -25,7 +27,7 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    /// Number of a stream in the recipe, from 0; it is added if it is new.
+    /// Number of a stream (a dataset that supplies bytes) in the recipe, from 0; it is added if it is new.
     pub(super) fn number(&mut self, stream: Stream) -> u32 {
         if let Some(&number) = self.known.get(&stream) {
             return number;
@@ -37,16 +39,17 @@ impl Streams {
     }
 }
 
-/// Segments of an original file, in the order in which they are found.
+/// Segments of an original file (ranges that a dataset supplies), in the order in which they are found.
 #[derive(Debug, Default)]
 pub(super) struct Segments {
     pub(super) list: Vec<Segment>,
-    /// Whether more segments were found than can be held: the file is then stored as it is.
+    /// Whether more segments of an original file were found than can be held: the file is then stored as it is.
     too_many: bool,
 }
 
 impl Segments {
-    /// Adds a box of a stream at byte `offset` of the file; it extends the last segment if it continues that.
+    /// Adds a box of elements of a stream's dataset, which is at byte `offset` of the original file; it extends the last
+    /// segment if it continues that.
     pub(super) fn push(&mut self, stream: u32, first: u64, rows: u64, offset: u64) {
         if let Some(last) = self.list.last_mut()
             && (last.stream, last.rows, last.first + last.count * last.rows) == (stream, rows, first)
@@ -61,7 +64,8 @@ impl Segments {
         self.list.push(Segment { stream, first, rows, count: 1, offset, stride: 0 });
     }
 
-    /// Adds literal bytes at byte `offset` of the file; they extend the last literals if they continue those.
+    /// Adds literal bytes (that no dataset holds) at byte `offset` of the original file; they extend the last literals if they
+    /// continue those.
     pub(super) fn push_literal(&mut self, first: u64, bytes: u64, offset: u64) {
         match self.list.last_mut() {
             Some(last) if last.count == 1 && last.offset + last.rows == offset => last.rows += bytes,

@@ -1,4 +1,4 @@
-//! Rebuilds the bytes of an original file from its segments, window by window, on several threads.
+//! Rebuilds the bytes of an original file by its recipe, window by window, on several threads.
 
 use std::ops::Range;
 
@@ -15,22 +15,22 @@ use crate::value::{Region, Shape, Values, swap_bytes, swap_width};
 
 /// Size in bytes of a window, the part of an original file that a thread rebuilds at a time.
 pub(super) const WINDOW_BYTES: u64 = 2 << 20;
-/// Most windows of a file that are rebuilt together; as many may wait to be hashed or written.
+/// Most windows of an original file that are rebuilt together; as many may wait to be hashed or written.
 pub(super) const WINDOWS: usize = 4;
-/// Bytes of a dataset that are read at a time, if a box of a segment is not larger.
+/// Bytes of a dataset that are read at a time to rebuild an original file, if a box of elements is not larger.
 const STEP_BYTES: u64 = 1 << 20;
 
-/// A part of an original file, and the segments that have bytes in it.
+/// A part of an original file, and the segments of its recipe that have bytes in it.
 #[derive(Debug)]
 pub(super) struct Window {
     pub(super) bytes: Range<u64>,
     segments: Vec<Segment>,
 }
 
-/// Iterator that cuts an original file into windows. `segments` are sorted by their offsets.
+/// Iterator that cuts an original file into windows. `segments` (of its recipe) are sorted by their offsets.
 struct Windows<'a> {
     segments: &'a [Segment],
-    /// Segments that may reach into the next window, each with its end in the original file.
+    /// Segments of the recipe that may reach into the next window, each with its end in the original file.
     active: Vec<(Segment, u64)>,
     sources: &'a Sources,
     next: u64,
@@ -63,7 +63,8 @@ impl Iterator for Windows<'_> {
     }
 }
 
-/// Calls `work` for every window of a file of `len` bytes, `count` windows in parallel, and `take` on the results in order.
+/// Calls `work` for every window of an original file of `len` bytes, `count` windows in parallel, and `take` on the results in
+/// order.
 pub(super) fn for_windows<T: Send>(
     len: u64,
     mut segments: Vec<Segment>,
@@ -122,8 +123,8 @@ impl Window {
         (self.bytes.end - self.bytes.start) as usize
     }
 
-    /// Fills `out` with the bytes of all segments in the window, those of literals last; `covered` gets a 1 for each byte that
-    /// a segment gives.
+    /// Fills `out` with the bytes that the recipe's segments give for the window, those of literals last; `covered` gets a 1
+    /// for each byte that a segment gives.
     pub(super) fn fill(&self, sources: &Sources, out: &mut [u8], mut covered: Option<&mut [u8]>) -> Result<()> {
         for literal in [false, true] {
             for segment in self.segments.iter().filter(|segment| (segment.stream == LITERALS) == literal) {
@@ -148,13 +149,13 @@ impl RestoreFile<'_> {
         self.start + self.out.len() as u64
     }
 
-    /// The part of the bytes `range` of the file that is wanted; may be empty.
+    /// The part of the bytes `range` of the restored file that is wanted; may be empty.
     fn wanted(&self, range: Range<u64>) -> Range<u64> {
         let start = range.start.clamp(self.start, self.end());
         start..range.end.clamp(start, self.end())
     }
 
-    /// The part of the buffer for the bytes `wanted` of the file, which are marked as covered.
+    /// The part of the buffer for the bytes `wanted` of the restored file, which are marked as covered.
     fn place(&mut self, wanted: Range<u64>) -> &mut [u8] {
         let range = (wanted.start - self.start) as usize..(wanted.end - self.start) as usize;
         if let Some(covered) = &mut self.covered {
@@ -163,7 +164,7 @@ impl RestoreFile<'_> {
         &mut self.out[range]
     }
 
-    /// Copies the wanted part of `bytes`, which belong at `offset` of the file, to the buffer.
+    /// Copies the wanted part of `bytes`, which belong at `offset` of the restored file, to the buffer.
     fn put(&mut self, offset: u64, bytes: &[u8]) {
         let wanted = self.wanted(offset..offset + bytes.len() as u64);
         let from = wanted.start.saturating_sub(offset) as usize;
@@ -175,7 +176,7 @@ impl RestoreFile<'_> {
 }
 
 impl OpenStream {
-    /// Copies the bytes of a segment to the buffer, as far as they are wanted.
+    /// Copies the bytes that a segment of the recipe gives to the buffer, as far as they are wanted.
     fn fill(&self, segment: &Segment, mut target: RestoreFile<'_>) -> Result<()> {
         let box_bytes = self.box_bytes(segment.rows)?;
         if box_bytes == 0 || segment.offset >= target.end() {
@@ -224,7 +225,7 @@ impl OpenStream {
         Ok(())
     }
 
-    /// Copies `rows` rows of the dataset from `first` on, which follow each other from byte `offset` of the file on.
+    /// Copies `rows` rows of the dataset from `first` on, which follow each other from byte `offset` of the restored file on.
     fn fill_rows(
         &self,
         first: u64,
@@ -264,7 +265,8 @@ impl OpenStream {
         self.reader.read_rows(first, there, row_bytes)
     }
 
-    /// Bytes of box `number` of a segment whose boxes are parts of cells (tiles); elements beyond the dataset are zeros.
+    /// Bytes of box `number` of a recipe's segment whose boxes are parts of cells (tiles); elements beyond the dataset are
+    /// zeros.
     fn tile(&self, segment: &Segment, number: u64) -> Result<Vec<u8>> {
         let mut rest = number;
         let mut start: Vec<u64> = Vec::with_capacity(self.cell.len() + 1);

@@ -17,13 +17,13 @@ use crate::native::{CTDS, RESTORE, Reader, json, restore_path};
 use crate::sha::Sha256;
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Number of the stream of literals, the bytes of original files that no dataset holds.
+/// Number of the recipe's stream of literals, the bytes of original files that no dataset holds.
 pub(super) const LITERALS: u32 = 0;
-/// Most segments of an original file that is not stored as it is: they are in memory together.
+/// Most segments in the recipe of an original file: they are in memory together.
 pub(super) const MAX_STORED_SEGMENTS: u64 = 1 << 20;
 /// Largest box in bytes that can be rebuilt: a row is in memory as a whole, and so is a box that cannot be made row by row.
 const MAX_BOX_BYTES: usize = 32 << 20;
-/// How many numbers describe a segment in the stored form.
+/// How many numbers describe a segment of a recipe in the stored form.
 pub(super) const FIELDS: usize = 6;
 /// Bytes of decoded chunks that are kept in memory for all streams of an original file.
 const CACHE_BYTES: usize = 32 << 20;
@@ -31,9 +31,10 @@ const CACHE_BYTES: usize = 32 << 20;
 /// How the elements of a dataset are encoded in an original file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Encoding {
-    /// Elements follow one another in this byte order.
+    /// Elements follow one another in the original file, in this byte order.
     Bytes(ByteOrder),
-    /// Bools, eight to a byte, the first in its lowest bit; the unused bits in the last byte of a box are 0.
+    /// Bools are eight to a byte in the original file, the first in its lowest bit; the unused bits in the last byte of a box
+    /// are 0.
     Bits,
 }
 
@@ -64,10 +65,10 @@ impl Encoding {
 /// A stream of a recipe: a dataset that supplies bytes of original files, box by box.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Stream {
-    /// Path of the dataset in the native file.
+    /// Path in the native file of the dataset that supplies bytes of original files.
     pub(super) dataset: String,
     pub(super) encoding: Encoding,
-    /// Extents of a box of elements on all axes but the last, fastest axis first.
+    /// Extents of a box of elements in the stream's dataset on all axes but the last, fastest axis first.
     pub(super) cell: Shape,
 }
 
@@ -75,13 +76,13 @@ pub(super) struct Stream {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Segment {
     pub(super) stream: u32,
-    /// Where the first box starts on the dataset's last (slowest) axis, from 0; on the other axes it starts at 0.
+    /// Where the segment's first box starts on the dataset's last (slowest) axis, from 0; on the other axes it starts at 0.
     pub(super) first: u64,
-    /// Extent of each box on the dataset's last (slowest) axis.
+    /// Extent of each box of the segment on the dataset's last (slowest) axis.
     pub(super) rows: u64,
     /// Number of boxes in the segment; they follow each other in the dataset, fastest axis first.
     pub(super) count: u64,
-    /// Offset in the original file of the first box.
+    /// Offset in the original file of the segment's first box.
     pub(super) offset: u64,
     /// Bytes in the original file from the start of a box to the start of the next; 0 for a single box.
     pub(super) stride: u64,
@@ -113,7 +114,7 @@ pub(super) struct File {
 #[derive(Debug, Default)]
 pub(super) struct Recipe {
     pub(super) streams: Vec<Stream>,
-    /// Datasets of which every element is in the original files, so that none can change without changing a file.
+    /// Paths of the datasets of which every element is in the original files, so that none can change without changing a file.
     pub(super) whole: Vec<String>,
     /// Paths of the original directories, relative to the table's, parents before children.
     pub(super) directories: Vec<BString>,
@@ -234,7 +235,7 @@ pub(super) struct Archive {
     root: Group,
     source: Arc<dyn ReadAt>,
     segments: Reader,
-    /// Index of the first number of each original file in the dataset of segments.
+    /// Index of the first number of each original file in the dataset of segments, which has six numbers for each segment.
     starts: Vec<u64>,
 }
 
@@ -277,7 +278,7 @@ impl Archive {
         open().context(restore_path()).map(Some)
     }
 
-    /// Estimate of the bytes of all original files in `directory` that could be shared with the native file.
+    /// Estimates how many bytes of the original files, restored to `directory`, could be shared with the native file.
     pub(super) fn shareable(&self, sharer: &Sharer<'_>, directory: &Path) -> Result<u64> {
         if !sharer.can_share(&*self.source, directory) {
             return Ok(0);
@@ -294,8 +295,8 @@ impl Archive {
         Ok(bytes)
     }
 
-    /// The segments of original file `number` and the datasets that supply its bytes, checked against its length and the
-    /// datasets.
+    /// Opens the recipe of original file `number`: its segments and the datasets that supply its bytes, checked against its
+    /// length and the datasets.
     pub(super) fn file(&self, number: usize) -> Result<(Vec<Segment>, Sources)> {
         let file = &self.recipe.files[number];
         let read = || -> Result<_> {
@@ -317,7 +318,7 @@ impl Archive {
     }
 }
 
-/// Encodes the segments of an original file as numbers: field after field, each number as the difference from the one before.
+/// Encodes the segments of a recipe as numbers: field after field, each number as the difference from the one before.
 pub(super) fn encode(segments: &[Segment]) -> Vec<i64> {
     let mut numbers = Vec::with_capacity(segments.len() * FIELDS);
     for field in 0..FIELDS {
@@ -356,7 +357,7 @@ pub(super) struct OpenStream {
     pub(super) reader: Reader,
     pub(super) encoding: Encoding,
     pub(super) cell: Shape,
-    /// Number of boxes side by side on each axis of the dataset but the last.
+    /// Number of a stream's boxes side by side on each axis of the dataset but the last.
     pub(super) across: Shape,
 }
 
@@ -389,7 +390,7 @@ impl Sources {
         found.ok_or_else(|| Error::format(format!("stream {} is not open", segment.stream)))
     }
 
-    /// Checks that a segment lies within the original file and its dataset; returns its number of bytes.
+    /// Checks that a segment of a recipe lies within the original file and its dataset; returns its number of bytes.
     pub(super) fn check(&self, segment: &Segment, file_len: u64) -> Result<u64> {
         let stream = self.get(segment)?;
         let box_bytes = stream.box_bytes(segment.rows)?;
@@ -432,7 +433,7 @@ impl OpenStream {
         Ok(OpenStream { reader, encoding: stream.encoding, cell: stream.cell.clone(), across })
     }
 
-    /// Number of elements of the dataset that a segment covers, without padding.
+    /// Number of elements of the dataset that a recipe's segment covers, without padding.
     pub(super) fn elements(&self, segment: &Segment) -> Result<u64> {
         let across = self.across.elements()?.max(1);
         let rows = (segment.count / across).saturating_mul(segment.rows);
@@ -441,19 +442,19 @@ impl OpenStream {
         Ok(cell.elements()?.saturating_mul(rows.min(self.reader.rows().saturating_sub(segment.first))))
     }
 
-    /// Whether a box of the stream covers whole cells, so that its rows are rows of the dataset.
+    /// Whether a box of the stream covers whole cells of the dataset, so that its rows are rows of the dataset.
     pub(super) fn covers_cells(&self) -> bool {
         self.reader.shape[..self.cell.len()] == *self.cell
     }
 
-    /// Number of bytes of the elements in `rows` rows of boxes, as they are in memory.
+    /// Number of bytes in memory of the elements in `rows` rows of a stream's boxes.
     pub(super) fn plain_bytes(&self, rows: u64) -> Result<usize> {
         let bytes = self.cell.with_axis(rows).elements()?.checked_mul(self.reader.data_type.size() as u64);
         let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
         bytes.ok_or_else(|| Error::format("a box would exceed the memory: 2^64 bytes or more"))
     }
 
-    /// Number of bytes in the original file of a box of `rows` rows.
+    /// Number of bytes that a box of `rows` rows has in the original file.
     pub(super) fn box_bytes(&self, rows: u64) -> Result<u64> {
         self.encoding.len(self.reader.data_type, self.cell.with_axis(rows).elements()?)
     }

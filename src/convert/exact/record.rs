@@ -25,9 +25,10 @@ use crate::source::tree::Tree;
 use crate::table::Extent;
 use crate::value::{DataType, Shape};
 
-/// Bytes of memory that a window needs in all: three times its size, its waiting bytes, and its share of caches.
+/// Bytes of memory that testing a window of an original file needs: three times its size, its waiting bytes, and its share of
+/// caches.
 const MEMORY_OF_WINDOW: u64 = 64 << 20;
-/// Number of matching bytes between two literals up to which they are joined to one.
+/// Number of matching bytes between two literals (bytes that no dataset gives) up to which they are joined to one.
 const MIN_MERGE_GAP_BYTES: usize = 8;
 // the window in which there are that many may be full of small ones
 const _: () =
@@ -125,8 +126,8 @@ impl Recorder<'_> {
         Ok(found)
     }
 
-    /// Tests the segments of an original file and stores them, and as literals the bytes that they do not give. `elements`
-    /// counts, by stream, the elements that are in a file as they are.
+    /// Tests the segments of an original file's recipe and stores them, and as literals the bytes that they do not give.
+    /// `elements` counts, by stream, the elements that are in a file as they are.
     fn file(
         &mut self,
         name: &BString,
@@ -157,7 +158,7 @@ impl Recorder<'_> {
         Ok(())
     }
 
-    /// Compares the bytes that segments give with an original file, and stores the others as literals.
+    /// Compares the bytes that a recipe's segments give with the original file, and stores the others as literals.
     fn try_segments(
         &mut self,
         file: &FileSource,
@@ -199,7 +200,7 @@ impl Recorder<'_> {
         Ok(trial)
     }
 
-    /// Finds the datasets of which every element is in the original files.
+    /// Finds the datasets of the native file of which every element is in the original files.
     fn find_whole(&mut self, elements: HashMap<u32, u64>) -> Result<()> {
         let mut given: HashMap<&str, u64> = HashMap::new();
         for (stream, elements) in elements {
@@ -217,14 +218,14 @@ impl Recorder<'_> {
     }
 }
 
-/// Result of testing the segments of an original file.
+/// Result of testing the recipe of an original file: which of its bytes the segments give.
 struct FileTrial {
     sha256: Sha256,
-    /// Segments for the bytes of the file that no other segment gives.
+    /// Literals for the bytes of the original file that no other segment of the recipe gives.
     literals: Segments,
-    /// Whether all bytes that the segments give equal those of the file.
+    /// Whether all bytes that the recipe's segments give equal those of the original file.
     as_expected: bool,
-    /// Number of bytes of the file that segments give, each counted once.
+    /// Number of bytes of the original file that the recipe's segments give, each counted once.
     covered: u64,
 }
 
@@ -233,8 +234,8 @@ impl FileTrial {
         self.literals.list.iter().map(|segment| segment.rows * segment.count).sum()
     }
 
-    /// Ranges of a window, in bytes from its start, that are stored as literals: the whole window if the file has too many
-    /// literals.
+    /// Ranges of a window of the original file, in bytes from its start, that are stored as literals: the whole window if the
+    /// file has too many literals.
     fn ranges_to_keep(&self, window: &WindowTrial) -> Vec<Range<usize>> {
         if self.literals.list.len() < MAX_SEGMENTS_PER_FILE {
             window.wrong.clone()
@@ -244,19 +245,21 @@ impl FileTrial {
     }
 }
 
-/// Result of comparing a window of an original file with the bytes that its segments give.
+/// Result of comparing a window of an original file with the bytes that the recipe's segments give.
 struct WindowTrial {
     start: u64,
     actual: Vec<u8>,
-    /// Ranges of the window, in bytes from its start, that segments do not give correctly: they become literals.
+    /// Half-open ranges of the window, in bytes from its start, that the recipe's segments do not give correctly: they become
+    /// literals.
     wrong: Vec<Range<usize>>,
-    /// Number of bytes in the window that segments give.
+    /// Number of bytes in the window that the recipe's segments give.
     covered: u64,
-    /// Whether all bytes that segments give equal those of the file.
+    /// Whether all bytes that the recipe's segments give for the window equal those of the file.
     as_expected: bool,
 }
 
-/// Ranges in which no segment gives the right bytes, joined where they are close, and whether segments give only right bytes.
+/// Ranges of a window in which no segment of the recipe gives the right bytes, joined where they are close, and whether
+/// segments give only right bytes.
 fn differences(actual: &[u8], given: &[u8], covered: &[u8]) -> (Vec<Range<usize>>, bool) {
     const BLOCK: usize = 64;
     let (mut wrong, mut as_expected) = (Vec::<Range<usize>>::new(), true);

@@ -19,11 +19,11 @@ use crate::sha::Sha256;
 use crate::source::Source;
 use crate::source::stored_digests::changed_columns;
 
-/// Summary of [`ToOriginal::write`](super::super::ToOriginal::write).
+/// Summary of [`ToOriginal::write`](super::super::ToOriginal::write), which restores the original files of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ToOriginalSummary {
-    /// Number of files written.
+    /// Number of original files that were restored.
     pub files: u64,
     /// Length of all restored files in bytes.
     pub bytes: u64,
@@ -80,7 +80,7 @@ pub(crate) fn restore(
     Ok(ToOriginalSummary { files: recipe.files.len() as u64, bytes, shared_bytes: sharer.shared() })
 }
 
-/// Restores original files into a directory.
+/// Restores the original files of a native file into a directory.
 struct Restorer<'a> {
     source: &'a Source,
     archive: &'a Archive,
@@ -111,7 +111,7 @@ impl Restorer<'_> {
         Err(Error::format(format!("it would not be what it was, {why}")).context(name))
     }
 
-    /// Writes original file `number` below the target directory and returns its SHA-256.
+    /// Writes original file `number` (its index in the recipe) below the target directory and returns its SHA-256.
     fn write(&self, number: usize, advance: impl Fn(u64) -> Result<()> + Sync) -> Result<Sha256> {
         let file = &self.archive.recipe.files[number];
         let path = if file.path.is_empty() { self.root.to_owned() } else { self.root.join(inside(&file.path)?) };

@@ -37,7 +37,8 @@ pub(super) struct Arrays<'a> {
     pub(super) outline: &'a Outline,
     /// The tiles to which the manifest refers, for each table and column of the plan; `None` for columns that are not in tiles.
     pub(super) tiles: &'a [Vec<Option<Vec<Tiles>>>],
-    /// Root group and number of the HDF5 file that has the other elements: the native source or the companion.
+    /// Root group of the HDF5 file that has the elements that are not in tiles (the native source or the companion), and its
+    /// number and size.
     pub(super) stored: (Group, StoredIn),
     pub(super) files: &'a Files,
     /// Whether the manifest is of one table only, whose group is the root.
@@ -280,7 +281,8 @@ impl<'a> Arrays<'a> {
         })
     }
 
-    /// Writes the array with the values of an axis; refers to the dataset in the HDF5 file if that has the same values.
+    /// Writes the array with the values of an axis into the manifest; refers to the dataset in the HDF5 file if that has the
+    /// same values.
     fn write_coordinate<W: Write>(
         &self,
         outline: &TableOutline,
@@ -311,7 +313,8 @@ impl<'a> Arrays<'a> {
         self.write_elements(&array, &elements, out, progress, &mut |_| Ok(values.clone()))
     }
 
-    /// Opens the dataset at `path` of the HDF5 file; `None` if it is missing or has another shape or type.
+    /// Opens the dataset at `path` of the HDF5 file to which the manifest refers; `None` if it is missing or has another shape
+    /// or type.
     fn dataset(&self, path: &str, shape: &Shape, data_type: DataType) -> Result<Option<Dataset>> {
         let (root, path) = (&self.stored.0, path.trim_start_matches('/'));
         let Some((group, name)) = path.rsplit_once('/') else { return Ok(None) };
@@ -324,8 +327,8 @@ impl<'a> Arrays<'a> {
         Ok(suits.then_some(dataset))
     }
 
-    /// Finds the dataset at `path` as an array to refer to; `None` if it is missing, has another shape or type, or cannot be
-    /// referred to.
+    /// Finds the dataset at `path` as an array to which the manifest can refer; `None` if it is missing, has another shape or
+    /// type, or cannot be referred to.
     fn scale(&self, path: &str, shape: &Shape, data_type: DataType) -> Result<Option<StoredArray>> {
         let Some(dataset) = self.dataset(path, shape, data_type)? else { return Ok(None) };
         Ok(StoredArray::find(dataset, shape, data_type, self.stored.1)?.ok())

@@ -28,8 +28,8 @@ use crate::value::DataType;
 /// Estimated bytes of a reference in a manifest, by which free space is checked.
 const REFERENCE_BYTES: u64 = 64;
 
-/// Writes a manifest: references of kerchunk, version 1, to the chunks of a table or of a native HDF5 file. xarray, zarr and
-/// VirtualiZarr open it as arrays; the elements stay where they are.
+/// Writes a manifest: references in the format of kerchunk, version 1, to the chunks of a table or of a native HDF5 file.
+/// xarray, zarr and VirtualiZarr open it as arrays; the elements stay where they are.
 ///
 /// Tiles of a table are chunks as they are. All other numbers, and every Bool, are converted to a small HDF5 file, the
 /// companion, beside the manifest: `my.json.rest.h5`. Strings are in the manifest itself.
@@ -70,7 +70,7 @@ pub struct ManifestSummary {
     pub tiled_columns: usize,
     /// Number of columns with elements in the manifest itself.
     pub inline_columns: usize,
-    /// Number of rows of the main table.
+    /// Number of rows of the main table in the manifest.
     pub rows: u64,
     /// Number of chunks in the manifest, each with a reference or its bytes.
     pub references: u64,
@@ -369,7 +369,7 @@ fn summary(
     }
 }
 
-/// A writer that counts the bytes written to it.
+/// A writer that counts the bytes of the manifest written to it.
 struct Counted<W> {
     out: W,
     bytes: u64,

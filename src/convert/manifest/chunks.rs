@@ -25,7 +25,8 @@ pub(super) struct StoredArray {
     dataset: Dataset,
     grid: Grid,
     metadata: ArrayMetadata,
-    /// Offset in the file of the first byte of a contiguous dataset; `None` if it is in chunks, or was never written.
+    /// Offset in the HDF5 file of the first byte of a contiguous dataset to which the manifest refers; `None` if it is in
+    /// chunks, or was never written.
     block: Option<u64>,
 }
 
@@ -77,7 +78,7 @@ impl StoredArray {
         }
     }
 
-    /// The reason why not all chunks of the dataset can be referred to; `None` if they can.
+    /// The reason why a manifest cannot refer to all chunks of the dataset; `None` if it can.
     fn problem(&self, stored: StoredIn) -> Result<Option<String>> {
         let total = self.grid.counts().elements()?;
         let plain_bytes = self.chunk_bytes()?;

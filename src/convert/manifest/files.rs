@@ -17,7 +17,7 @@ use crate::error::{Context, Error, Result, ResultExt};
 pub(super) struct Naming {
     /// Directory or URL in which readers find the files of the manifest; `None` for absolute paths.
     pub(super) base: Option<String>,
-    /// Absolute path of the directory of the manifest.
+    /// Absolute path of the directory in which the manifest is.
     pub(super) directory: PathBuf,
 }
 
@@ -48,7 +48,7 @@ impl Naming {
     }
 }
 
-/// The relative path that leads from a directory to a file; both are given as absolute paths without links.
+/// The relative path that leads from a directory to a file of the manifest; both are given as absolute paths without links.
 fn relative(directory: &Path, file: &Path) -> PathBuf {
     let common = directory.components().zip(file.components()).take_while(|(one, other)| one == other).count();
     let up = directory.components().skip(common).map(|_| Component::ParentDir);
@@ -79,7 +79,7 @@ impl Files {
         Files { naming, list: Vec::new() }
     }
 
-    /// Adds the regular file at `local`, which references call `name`; returns its number.
+    /// Adds the regular file at `local`, which the manifest's references call `name`; returns its number.
     pub(super) fn add(&mut self, local: &Path, name: &str) -> Result<FileNumber> {
         if let Some(known) = self.list.iter().position(|known| known.local == local) {
             return Ok(known);
@@ -91,13 +91,14 @@ impl Files {
         Ok(self.list.len() - 1)
     }
 
-    /// Adds the file at the URL `address`, which references call `name`; returns its number.
+    /// Adds the file at the URL `address`, which the manifest's references call `name`; returns its number.
     pub(super) fn add_remote(&mut self, address: &Path, name: &str) -> FileNumber {
         self.list.push(KnownFile { local: address.to_owned(), name: FileName::new(name), state: None });
         self.list.len() - 1
     }
 
-    /// Adds the file that is at `local` now and will be at `target`, which references call `name`; returns its number.
+    /// Adds the file that is at `local` now and will be at `target`, which the manifest's references call `name`; returns its
+    /// number.
     pub(super) fn add_new(&mut self, local: &Path, target: &Path, name: &str) -> Result<FileNumber> {
         let number = self.add(local, name)?;
         if let Some(state) = &mut self.list[number].state {
@@ -119,7 +120,7 @@ impl Files {
         Ok(json!(states))
     }
 
-    /// Fails if a file has changed since it was added.
+    /// Fails if a file to which the manifest refers has changed since it was added.
     pub(super) fn check_unchanged(&self) -> Result<()> {
         for known in &self.list {
             let Some(state) = &known.state else { continue };
@@ -159,11 +160,11 @@ pub struct CheckManifest<'a> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ManifestCheck {
-    /// Number of files that were compared.
+    /// Number of files of the manifest that were compared.
     pub files: usize,
-    /// Recorded size in bytes of all files together.
+    /// Size in bytes of all compared files together, as the manifest records it.
     pub bytes: u64,
-    /// The files that are missing or have changed.
+    /// The files of the manifest that are missing or have changed.
     pub changed: Vec<ChangedFile>,
 }
 
@@ -173,7 +174,7 @@ pub struct ManifestCheck {
 pub struct ChangedFile {
     /// Path of the changed file; a relative one is resolved against the directory of the manifest.
     pub path: PathBuf,
-    /// How the file differs from the recorded one, as a sentence.
+    /// How the changed file differs from what the manifest records, as a sentence.
     pub change: String,
 }
 
@@ -197,7 +198,7 @@ impl<'a> CheckManifest<'a> {
 
     call_setters!();
 
-    /// Whether the file at `path` looks like a manifest: its name ends in `.json`, and it begins with `{`.
+    /// Whether the file at `path` may be a manifest: its name ends in `.json`, and it begins with `{`.
     pub fn is_at(path: impl AsRef<Path>) -> bool {
         let path = path.as_ref();
         let first = || -> std::io::Result<u8> {

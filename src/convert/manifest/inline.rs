@@ -34,7 +34,7 @@ impl InlineArray {
         ArrayMetadata { shape: self.grid.shape.clone(), chunk: self.grid.chunk.clone(), dtype, filters }
     }
 
-    /// Writes all chunks of the array into the manifest, with the elements that `read` returns for a box of it.
+    /// Writes all chunks of the array into the manifest; `read` returns the elements of a box of it.
     pub(super) fn write<W: std::io::Write>(
         &self,
         array: &str,
@@ -76,7 +76,8 @@ impl InlineArray {
     }
 }
 
-/// Encodes strings as numcodecs' `vlen-utf8` does: their number, then the length and the bytes of each; numbers are of 32 bits.
+/// Encodes strings as numcodecs' `vlen-utf8` does: their number, then the length and the bytes of each; numbers have 32 bits,
+/// little-endian.
 fn joined(strings: &[bstr::BString]) -> Result<Vec<u8>> {
     let number = |len: usize| {
         let number = u32::try_from(len).map_err(|_| Error::unsupported("a manifest cannot hold 4 GiB of strings"))?;

@@ -17,18 +17,18 @@ pub(super) fn group() -> Json {
 /// Metadata of a Zarr array: shape, chunks, element type and filters.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ArrayMetadata {
-    /// Shape of the array, fastest axis first.
+    /// Shape of the Zarr array, fastest axis first.
     pub(super) shape: Shape,
-    /// Shape of a chunk of the array, fastest axis first.
+    /// Shape of a chunk of the Zarr array, fastest axis first.
     pub(super) chunk: Shape,
-    /// Type of the array's elements, as numpy spells it: `<f4`.
+    /// Type of the Zarr array's elements, as numpy spells it: `<f4`.
     pub(super) dtype: String,
-    /// Filters of the array's chunks as numcodecs names them, in the order in which a writer applies them.
+    /// Filters of the Zarr array's chunks as numcodecs names them, in the order in which a writer applies them.
     pub(super) filters: Vec<Json>,
 }
 
 impl ArrayMetadata {
-    /// The document `.zarray` of the array, for Zarr version 2.
+    /// Encodes the metadata as the document `.zarray` of Zarr version 2.
     ///
     /// Filters are not split into filters and a compressor, because some readers take no compressor from such documents. The
     /// fill value is null: xarray would take every other one for a mask.
@@ -48,7 +48,7 @@ impl ArrayMetadata {
     }
 }
 
-/// Type of elements as numpy spells it. Bools have a byte each; strings are objects, which [`strings`] decodes.
+/// Type of a Zarr array's elements as numpy spells it. Bools have a byte each; strings are objects, which [`strings`] decodes.
 pub(super) fn dtype(data_type: DataType, order: ByteOrder) -> String {
     let end = if order == ByteOrder::Big { '>' } else { '<' };
     match data_type {
@@ -95,13 +95,13 @@ pub(super) fn recompress() -> String {
     format!("`h5bridge to-hdf5 --compress {}` writes a file that has none", Compression::gzip(4))
 }
 
-/// The document `.zattrs` of a group, with the fields of a record as attributes.
+/// The Zarr document `.zattrs` of a group, with the fields of a record as attributes.
 pub(super) fn attributes(record: &Record) -> Map<String, Json> {
     let field = |name: &BString, value: &Value| (name.to_str_lossy().into_owned(), attribute(value));
     record.fields.iter().map(|field_| field(&field_.name, &field_.value)).collect()
 }
 
-/// The document `.zattrs` of an array whose axes are `dims`, slowest first, with the fields of a record as attributes.
+/// The Zarr document `.zattrs` of an array whose axes are `dims`, slowest first, with the fields of a record as attributes.
 pub(super) fn array_attributes(record: Option<&Record>, dims: &[String]) -> Json {
     let mut found = record.map(attributes).unwrap_or_default();
     found.insert(DIMENSIONS.to_owned(), dims.into());
@@ -132,7 +132,7 @@ fn elements(values: &Values) -> Vec<Json> {
     }
 }
 
-/// A number as JSON; numbers that are not finite are the strings `NaN`, `Infinity` and `-Infinity`.
+/// Encodes a number as JSON; numbers that are not finite are the strings `NaN`, `Infinity` and `-Infinity`.
 fn float(value: f64) -> Json {
     let word = if value.is_nan() {
         "NaN"

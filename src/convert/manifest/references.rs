@@ -10,7 +10,7 @@ use crate::grid::Grid;
 /// Name of the member of a manifest with what this program records of its files; readers skip it.
 pub(super) const RECORD: &str = "h5bridge";
 
-/// Writer of a document, a manifest, entry by entry.
+/// Writer of a manifest, which is a JSON document, entry by entry.
 pub(super) struct References<W> {
     out: W,
     count: u64,
@@ -21,15 +21,15 @@ pub(super) struct References<W> {
     consolidated: Vec<Document>,
 }
 
-/// A metadata document of a group or array in a manifest.
+/// A Zarr metadata document of a group or array in a manifest.
 struct Document {
-    /// Path of the group that contains the group or array.
+    /// Path of the group that contains the group or array of the document.
     parent: String,
     key: String,
     document: Json,
 }
 
-/// Name of a file in references, encoded as a JSON string.
+/// Name of a file in the references of a manifest, encoded as a JSON string.
 #[derive(Debug, Clone)]
 pub(super) struct FileName(String);
 
@@ -54,7 +54,7 @@ impl<W: Write> References<W> {
         Ok(write!(self.out, "{separator}{key}:")?)
     }
 
-    /// Writes a metadata document, such as `.zarray`, of the group or array at `path`.
+    /// Writes a Zarr metadata document, such as `.zarray`, of the group or array at `path` into the manifest.
     pub(super) fn document(&mut self, path: &str, name: &str, document: Json) -> Result<()> {
         self.text(path, name, &document)?;
         let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent).to_owned();
@@ -68,8 +68,8 @@ impl<W: Write> References<W> {
         Ok(write!(self.out, "{text}")?)
     }
 
-    /// Writes a reference for a chunk of an array that is a range of a file, in bytes. `index` is that of the chunk, fastest
-    /// axis first.
+    /// Writes a reference to a chunk of an array, `len` bytes from byte `offset` of a file, into the manifest. `index` is that
+    /// of the chunk, fastest axis first.
     pub(super) fn range(&mut self, array: &str, index: &[u64], file: &FileName, offset: u64, len: u64) -> Result<()> {
         self.chunks += 1;
         self.key(array, &chunk_key(index))?;
@@ -98,12 +98,12 @@ impl<W: Write> References<W> {
     }
 }
 
-/// Path of the member `name` of the group or array at `path`, which is empty for the root.
+/// Path in the manifest of the member `name` of the group or array at `path`, which is empty for the root.
 pub(super) fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") }
 }
 
-/// Name of a chunk in references: its index on each axis, slowest first, joined by dots.
+/// Name of a chunk in the manifest's references: its index on each axis, slowest first, joined by dots.
 fn chunk_key(index: &[u64]) -> String {
     let mut key = String::new();
     for (number, place) in index.iter().rev().enumerate() {
@@ -123,7 +123,7 @@ pub(super) fn is_inside(grid: &Grid, index: &[u64]) -> bool {
 
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Writes bytes as base64 text, RFC 4648 section 4.
+/// Writes bytes as base64 text (RFC 4648 section 4) into the manifest.
 fn write_base64(out: &mut impl Write, bytes: &[u8]) -> Result<()> {
     let mut text = Vec::with_capacity(4096);
     for group in bytes.chunks(3) {

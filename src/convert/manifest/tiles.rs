@@ -52,11 +52,11 @@ impl TableDirectory {
 #[derive(Debug)]
 pub(super) struct Tiles {
     file: FileNumber,
-    /// Offset in the file of the first byte of the first tile.
+    /// Offset in the table's file of the first byte of the hypercube's first tile.
     offset: u64,
-    /// Number of bytes from the start of a tile to the start of the next.
+    /// Number of bytes in the table's file from the start of a tile to the start of the next.
     stride: u64,
-    /// Size of a tile in bytes.
+    /// Size in bytes of a tile of the hypercube.
     bytes: u64,
     count: u64,
     grid: Grid,

@@ -1,4 +1,4 @@
-//! Compares the chunks that workers of a shared conversion have written with their recorded SHA-256.
+//! Compares the chunks that workers of a conversion by many processes have written with their recorded SHA-256.
 
 use std::path::PathBuf;
 
@@ -12,11 +12,11 @@ use crate::io::{FileSource, ReadAt};
 use crate::native::open_dataset;
 use crate::progress::Progress;
 
-/// Number of bytes that are read at a time to check a range.
+/// Number of bytes that are read at a time to check what workers have written.
 const STEP_BYTES: u64 = 1 << 20;
 
-/// Reads back what the workers of a shared conversion have written: in the file of a plan, or in the published one. Items may
-/// be checked from any thread.
+/// Reads back what the workers of a conversion by many processes have written: in the file of a plan, or in the published one.
+/// Items may be checked from any thread.
 pub struct RangeCheck<'a> {
     plan: &'a ShardPlan,
     path: PathBuf,
@@ -25,18 +25,18 @@ pub struct RangeCheck<'a> {
     inserted: Vec<Vec<Inserted>>,
 }
 
-/// Where a chunk is in the published file after commit has inserted it.
+/// Where a chunk is in the published HDF5 file after commit has inserted it.
 struct Inserted {
-    /// Number of the chunk in the dataset from 0, counting along the fastest axis first.
+    /// Number of the inserted chunk in its dataset from 0, counting along the fastest axis first.
     number: u64,
-    /// Offset in the file of the chunk's first byte.
+    /// Offset in the HDF5 file of the inserted chunk's first byte.
     address: u64,
-    /// Number of bytes that the chunk has in the file.
+    /// Number of bytes that the inserted chunk has in the HDF5 file.
     bytes: u64,
 }
 
 impl<'a> RangeCheck<'a> {
-    /// Opens the file of a plan, or the published one, to check items.
+    /// Opens the HDF5 file of a plan, or the published one, to check what workers have written for items.
     ///
     /// # Errors
     /// `NotFound`, `Format`, `Io`.
@@ -50,7 +50,8 @@ impl<'a> RangeCheck<'a> {
         Ok(RangeCheck { plan, path, file, inserted })
     }
 
-    /// Reads the bytes of an item; returns how they differ from the result of the worker, as a sentence, or `None`.
+    /// Reads the bytes that a worker has written for an item; returns how they differ from its result, as a sentence, or
+    /// `None`.
     ///
     /// # Errors
     /// `Io`, `Interrupted`.
@@ -72,7 +73,7 @@ impl<'a> RangeCheck<'a> {
         }
     }
 
-    /// Hashes the bytes of an item that are a range of a contiguous dataset.
+    /// Hashes the bytes that a worker has written for an item, if they are a range of a contiguous dataset.
     fn block(
         &self,
         item: &ShardItem,
@@ -90,7 +91,7 @@ impl<'a> RangeCheck<'a> {
         Ok(ShardResult::new(len, hasher))
     }
 
-    /// Hashes the chunks of an item that commit has inserted, as they were in the file of chunks.
+    /// Hashes the chunks of an item that commit has inserted into the HDF5 file, as they were in the file of chunks.
     fn chunks(&self, item: &ShardItem, progress: &dyn Progress) -> Result<ShardResult> {
         let (mut hasher, mut len) = (Hasher::new(), 0);
         let inserted = &self.inserted[item.dataset];
@@ -105,7 +106,7 @@ impl<'a> RangeCheck<'a> {
         Ok(ShardResult::new(len, hasher))
     }
 
-    /// Hashes the file of chunks of an item, which must have the chunks of the item and no more.
+    /// Hashes the file of chunks that a worker has written for an item, which must have the chunks of the item and no more.
     fn chunk_file(&self, item: &ShardItem, progress: &dyn Progress) -> Result<ShardResult> {
         let read = || {
             let mut chunks = StoredChunks::open(&self.plan.chunk_file(item))?;
@@ -140,7 +141,7 @@ impl<'a> RangeCheck<'a> {
     }
 }
 
-/// The chunks in the published file, for each dataset of the plan; empty for contiguous datasets.
+/// The chunks in the published HDF5 file, for each dataset of the plan; empty for contiguous datasets.
 fn inserted(plan: &ShardPlan) -> Result<Vec<Vec<Inserted>>> {
     let file = h5::File::open(plan.target())?;
     let root = file.root()?;

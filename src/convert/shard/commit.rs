@@ -1,4 +1,4 @@
-//! Publishes the HDF5 file of a shared conversion when all items of its plan are done.
+//! Publishes the HDF5 file of a conversion by many processes when all items of its plan are done.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
@@ -27,10 +27,10 @@ use crate::publishing::SyncPolicy;
 const LOCK: &str = "commit.lock";
 /// Name of the file that exists as soon as a commit has begun to change the HDF5 file.
 const BEGUN: &str = "commit.begun";
-/// Name of the document of the ranges, before commit moves it beside the published file.
+/// Name of the document with the ranges that workers wrote, before commit moves it beside the published file.
 const RANGES: &str = "ranges.ndjson";
 
-/// Commit of a shared conversion: checks the items of a plan and publishes its HDF5 file.
+/// Commit of a conversion by many processes: checks the items of a plan and publishes its HDF5 file.
 #[must_use = "`write` publishes"]
 pub struct CommitShards<'a> {
     plan: &'a ShardPlan,
@@ -40,17 +40,17 @@ pub struct CommitShards<'a> {
     call: Call<'a>,
 }
 
-/// Summary of the commit of a shared conversion.
+/// Summary of the commit of a conversion by many processes.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ShardCommitSummary {
-    /// Number of items in the plan.
+    /// Number of items (ranges of chunks) in the committed plan.
     pub items: usize,
     /// Bytes of chunks that were inserted into the HDF5 file from files of chunks.
     pub inserted_bytes: u64,
-    /// Bytes of contiguous datasets that were read back and compared.
+    /// Bytes of contiguous datasets that were read back and compared with the results of workers.
     pub checked_bytes: u64,
-    /// Number of rows of the main table.
+    /// Number of rows of the main table in the HDF5 file.
     pub rows: u64,
     /// Size of the published HDF5 file in bytes.
     pub file_bytes: u64,
@@ -65,8 +65,8 @@ impl<'a> CommitShards<'a> {
 
     call_setters!(target);
 
-    /// Sets whether all ranges of contiguous datasets are read back and compared with the results; by default only those in
-    /// which the file system knows of missing bytes. Files of chunks are always read.
+    /// Sets whether all ranges of contiguous datasets are read back and compared with the results of workers; by default only
+    /// those in which the file system knows of missing bytes. Files of chunks are always read.
     pub fn check_ranges(mut self, checks_ranges: bool) -> Self {
         self.checks_ranges = checks_ranges;
         self
@@ -78,8 +78,8 @@ impl<'a> CommitShards<'a> {
         self
     }
 
-    /// Inserts the files of chunks, renames the HDF5 file to its target, and leaves the document of the ranges beside it
-    /// ([`ShardPlan::ranges_of`]). A commit that was interrupted can be repeated.
+    /// Publishes the HDF5 file: inserts the files of chunks, renames it to its target, and leaves the document of the ranges
+    /// beside it ([`ShardPlan::ranges_of`]). A commit that was interrupted can be repeated.
     ///
     /// # Errors
     /// `Usage` if an item has no result; `Format` if its bytes are missing or differ, or the source changed; `Exists` if there is
@@ -131,7 +131,7 @@ impl<'a> CommitShards<'a> {
         Ok(ShardCommitSummary { inserted_bytes, checked_bytes, ..self.finish()? })
     }
 
-    /// All items of the plan with their results; fails if one has no result.
+    /// All items of the plan with the results of their workers; fails if one has no result.
     fn items_with_results(&self) -> Result<Vec<(&'a ShardItem, &ShardResult)>> {
         let items = self.plan.items();
         let mut found = Vec::with_capacity(items.len());
@@ -211,7 +211,7 @@ impl<'a> CommitShards<'a> {
         Ok(inserted)
     }
 
-    /// Writes the document of the ranges: the plan with the results of its items.
+    /// Writes the document of the ranges that workers wrote: the plan with the results of its items.
     fn write_ranges(&self) -> Result<()> {
         let mut ranges = ShardPlan::open(self.plan.target())?;
         for item in ranges.items_mut() {
@@ -220,7 +220,7 @@ impl<'a> CommitShards<'a> {
         ranges.write(&self.path(RANGES))
     }
 
-    /// Moves the document of the ranges beside the published file and removes the directory of the plan.
+    /// Moves the document of the ranges that workers wrote beside the published file and removes the directory of the plan.
     fn finish(&self) -> Result<ShardCommitSummary> {
         let (plan, target) = (self.plan, self.plan.target());
         let ranges = self.path(RANGES);

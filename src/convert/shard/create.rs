@@ -1,4 +1,5 @@
-//! Makes the plan of a shared conversion: the HDF5 file without the chunks of large datasets, and the document with the items.
+//! Makes the plan of a conversion by many processes: the HDF5 file without the chunks of large datasets, and the document with
+//! the items.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,15 +27,15 @@ const LOCK_FILE: &str = "table.lock";
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ShardPlanSummary {
-    /// Number of items, the ranges of chunks that workers write.
+    /// Number of items in the plan, the ranges of chunks that workers will write.
     pub items: usize,
-    /// Bytes of the elements that workers write, uncompressed.
+    /// Bytes of the elements that the plan leaves to workers, uncompressed.
     pub bytes: u64,
-    /// Bytes of the elements that workers write to files of chunks, which commit inserts, uncompressed.
+    /// Bytes of the elements that workers will write to files of chunks, which commit inserts, uncompressed.
     pub packed_bytes: u64,
-    /// Length of the HDF5 file before commit, in bytes; its contiguous datasets occupy no disk space yet.
+    /// Length of the plan's HDF5 file before commit, in bytes; its contiguous datasets occupy no disk space yet.
     pub file_bytes: u64,
-    /// Number of rows of the main table.
+    /// Number of rows of the main table that the plan converts.
     pub rows: u64,
     /// Warnings for the user about the plan, as sentences.
     pub warnings: Vec<String>,
@@ -126,7 +127,7 @@ fn check_target(target: &Path, if_exists: IfExists) -> Result<()> {
     Ok(())
 }
 
-/// Lists the files of all tables of a source with sizes and times, except for lock files.
+/// Lists the files of all tables of a source with sizes and times, except for casacore's lock files.
 fn files_of(source: &Source, path: &Path) -> Result<Vec<RecordedFile>> {
     let tables = source.tables.iter().filter_map(|table| table.path.clone());
     let mut roots: Vec<PathBuf> = tables.chain([path.canonicalize().context(Context::path(path))?]).collect();

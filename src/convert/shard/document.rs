@@ -1,4 +1,5 @@
-//! The document of a shared conversion's plan, in NDJSON: a line for the conversion, one for each dataset, one for each item.
+//! The document of the plan for a conversion by many processes, in NDJSON: a line for the conversion, one for each dataset, one
+//! for each item.
 
 use std::ffi::OsString;
 use std::fs;
@@ -16,11 +17,11 @@ use crate::h5::Compression;
 use crate::sha::Sha256;
 use crate::value::Shape;
 
-/// Version of the document of a plan; other versions are refused.
+/// Version of the document of a conversion plan for many processes; other versions are refused.
 const VERSION: u32 = 1;
-/// Largest number of items in a plan.
+/// Largest number of items (ranges of chunks) in a conversion plan for many processes.
 const MOST_ITEMS: u64 = 1 << 20;
-/// Number of hexadecimal digits in the identifier of an item.
+/// Number of hexadecimal digits in the identifier of an item of a plan.
 const ID_DIGITS: usize = 16;
 /// Largest chunk in bytes that a plan may have: four times the largest tile that becomes a chunk.
 const MOST_CHUNK_BYTES: u64 = 64 << 20;
@@ -34,7 +35,7 @@ pub struct ShardPlan {
     pub(super) header: Header,
     pub(super) datasets: Vec<Dataset>,
     items: Vec<ShardItem>,
-    /// Whether the HDF5 file is published: the document is then the one that commit has left beside it.
+    /// Whether the plan's HDF5 file is published: the document is then the one that commit has left beside it.
     is_committed: bool,
 }
 
@@ -48,11 +49,11 @@ pub struct ShardItem {
     pub(super) dataset: usize,
     /// Number of the item's first chunk in the dataset from 0, counting along the fastest axis first.
     pub(super) first: u64,
-    /// Number of the chunk after the item's last.
+    /// Number of the chunk after the item's last one, so that the range of chunks is half-open.
     pub(super) last: u64,
     /// Bytes of the elements in the item's chunks, uncompressed; edge padding counts.
     pub bytes: u64,
-    /// The result of the item; `None` until the file is published.
+    /// The result that a worker had for the item; `None` until the file is published.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<ShardResult>,
 }
@@ -82,7 +83,7 @@ pub(super) struct Header {
     pub(super) source: PathBuf,
     /// Files of the source with their sizes and times when the plan was made.
     files: Vec<RecordedFile>,
-    /// Length of the HDF5 file before commit, in bytes.
+    /// Length of the plan's HDF5 file before commit, in bytes.
     pub(super) file_bytes: u64,
     /// Number of rows of the main table that are converted.
     pub(super) rows: u64,
@@ -91,21 +92,21 @@ pub(super) struct Header {
 /// A line of a plan's document for a dataset that workers write.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Dataset {
-    /// Path of the dataset in the HDF5 file.
+    /// Path in the HDF5 file of the dataset that workers write.
     pub(super) path: String,
     /// Name of the source table that has the column of the dataset.
     pub(super) table: String,
-    /// Name of the column that becomes the dataset.
+    /// Name of the source column that becomes the dataset.
     pub(super) column: String,
-    /// Index of the table in the source, from 0.
+    /// Index in the source of the table with the column, from 0.
     pub(super) table_number: usize,
-    /// Index of the column in its table, from 0.
+    /// Index in its table of the column that becomes the dataset, from 0.
     pub(super) column_number: usize,
     /// Index of the column's hypercube that becomes the dataset, from 0.
     pub(super) cube: usize,
-    /// Extents of the dataset, slowest axis first.
+    /// Extents of the dataset that workers write, slowest axis first.
     shape: Vec<u64>,
-    /// Extents of the dataset's chunks, slowest axis first.
+    /// Extents of the chunks of the dataset that workers write, slowest axis first.
     chunk: Vec<u64>,
     /// Size of an element of the dataset in bytes.
     element_bytes: u64,
@@ -247,7 +248,7 @@ impl Header {
     }
 }
 
-/// Path of a file with `suffix` appended to its name.
+/// Path `target` with `suffix` appended to the file name.
 fn with_suffix(target: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(target);
     name.push(suffix);
@@ -255,7 +256,7 @@ fn with_suffix(target: &Path, suffix: &str) -> PathBuf {
 }
 
 impl ShardPlan {
-    /// Path of the directory that holds the plan of a conversion to the file `target`: `target.shards`.
+    /// Path of the directory with the plan of a conversion to the file `target` by many processes: `target.shards`.
     pub fn directory_of(target: impl AsRef<Path>) -> PathBuf {
         with_suffix(target.as_ref(), ".shards")
     }
@@ -266,7 +267,7 @@ impl ShardPlan {
         with_suffix(target.as_ref(), ".shards.ndjson")
     }
 
-    /// Opens the plan of a conversion to the file `target`, or the document that commit has left beside it.
+    /// Opens the plan of a conversion to the file `target` by many processes, or the document that commit has left beside it.
     ///
     /// # Errors
     /// `NotFound` if there is neither, `Format`, `Io`.
@@ -313,7 +314,7 @@ impl ShardPlan {
         Ok(ShardPlan { target: target.to_owned(), header, datasets, items, is_committed })
     }
 
-    /// Makes a plan for datasets, cut into items of about `work_bytes` bytes, at least a chunk each.
+    /// Makes a plan in which workers write these datasets, cut into items of about `work_bytes` bytes, at least a chunk each.
     pub(super) fn new(target: &Path, header: Header, datasets: Vec<Dataset>, work_bytes: u64) -> Result<Self> {
         let mut items = Vec::new();
         let of_source = header.hash_source();
@@ -357,17 +358,17 @@ impl ShardPlan {
         &self.target
     }
 
-    /// Absolute path of the source of the conversion.
+    /// Absolute path of the source that the plan converts.
     pub fn source(&self) -> &Path {
         &self.header.source
     }
 
-    /// Directory of the plan, with its document, files of chunks and ledger.
+    /// Directory of the plan, with its document, files of chunks and results.
     pub fn directory(&self) -> PathBuf {
         Self::directory_of(&self.target)
     }
 
-    /// Directory in which callers keep the results of items.
+    /// Directory in which callers keep the results that workers had for items.
     pub fn ledger(&self) -> PathBuf {
         self.directory().join(LEDGER)
     }
@@ -377,7 +378,7 @@ impl ShardPlan {
         &self.items
     }
 
-    /// Fails if the source has changed since the plan was made.
+    /// Fails if a file of the source has changed since the plan was made.
     ///
     /// # Errors
     /// `Format`, which names the file that changed.
@@ -406,17 +407,17 @@ impl ShardPlan {
         &self.datasets[item.dataset]
     }
 
-    /// Path of the HDF5 file: before commit in the directory of the plan, then the target.
+    /// Path of the plan's HDF5 file: before commit in the directory of the plan, then the target.
     pub(super) fn file(&self) -> PathBuf {
         if self.is_committed { self.target.clone() } else { self.unpublished() }
     }
 
-    /// Path of the HDF5 file in the directory of the plan, before commit.
+    /// Path of the unpublished HDF5 file in the directory of the plan, before commit.
     pub(super) fn unpublished(&self) -> PathBuf {
         self.directory().join(self.target.file_name().unwrap_or_default())
     }
 
-    /// Path of the file of chunks of an item.
+    /// Path of the file of chunks that a worker writes for an item.
     pub(super) fn chunk_file(&self, item: &ShardItem) -> PathBuf {
         self.directory().join(CHUNKS).join(format!("{}.chunks", item.id))
     }
@@ -425,7 +426,7 @@ impl ShardPlan {
         &mut self.items
     }
 
-    /// Fails if the HDF5 file is already published.
+    /// Fails if the plan's HDF5 file is already published.
     pub(super) fn check_not_committed(&self) -> Result<()> {
         if !self.is_committed {
             return Ok(());
@@ -440,7 +441,8 @@ pub(super) const PLAN: &str = "plan.ndjson";
 pub(super) const CHUNKS: &str = "chunks";
 pub(super) const LEDGER: &str = "ledger";
 
-/// Identifier of an item, from a hasher that has seen the source's files, the dataset and the range of chunks.
+/// Identifier of an item of a plan: a hash of the source's files, the dataset and the range of chunks. The hasher has seen the
+/// files.
 fn identifier(mut hasher: Hasher, dataset: &Dataset, chunks: Range<u64>) -> String {
     let Dataset { path, address, .. } = dataset;
     hasher.update(format!("{path} {address:?} {chunks:?}\n"));
@@ -449,7 +451,7 @@ fn identifier(mut hasher: Hasher, dataset: &Dataset, chunks: Range<u64>) -> Stri
     id
 }
 
-/// Fails if an item contradicts its dataset or its identifier is not one; the identifier is a part of a file name.
+/// Fails if an item of a plan contradicts its dataset or its identifier is not one; the identifier is a part of a file name.
 fn check_item(item: &ShardItem, datasets: &[Dataset]) -> Result<()> {
     if item.id.len() != ID_DIGITS || !item.id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(Error::format(format!(

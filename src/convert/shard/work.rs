@@ -1,4 +1,4 @@
-//! Workers of a shared conversion: write the chunks of a plan's items.
+//! Workers of a conversion by many processes: they write the chunks of a plan's items.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -21,11 +21,11 @@ use crate::source::{Content, Source};
 use crate::table::{ColumnCells, OpenOptions};
 use crate::value::Values;
 
-/// Number of written bytes after which the system is told to begin writing them to the disk.
+/// Number of bytes that a worker has written after which the system is told to begin writing them to the disk.
 const WRITE_BACK_BYTES: u64 = 8 << 20;
 
-/// A worker of a shared conversion: does items of a plan, each from any thread. It keeps the source open, and locked if it is a
-/// table directory.
+/// A worker of a conversion by many processes: does items of a plan, each from any thread. It keeps the source open, and locked
+/// if it is a table directory.
 ///
 /// ```
 /// use ctds_hdf5::convert::{CommitShards, Compare, Compress, DigestPolicy, ShardPlan, ShardWorker, ToHdf5};
@@ -70,7 +70,7 @@ impl<'a> ShardWorker<'a> {
         Ok(ShardWorker { file: Some(file), ..Self::for_digests(plan, options)? })
     }
 
-    /// Opens only the source of a plan, to compute [`digest`](Self::digest)s.
+    /// Opens only the source of a plan, to compute [`digest`](Self::digest)s of items without writing them.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -145,7 +145,8 @@ impl<'a> ShardWorker<'a> {
         Ok(result)
     }
 
-    /// Produces the bytes of an item and passes them to `write`, in order, with their offset from the start of the dataset.
+    /// Produces the bytes of a plan's item and passes them to `write`, in order, with their offset from the start of the
+    /// dataset.
     fn produce(
         &self,
         item: &ShardItem,
@@ -207,7 +208,7 @@ impl<'a> ShardWorker<'a> {
         Ok(ShardResult::new(file_bytes, hasher))
     }
 
-    /// The source table of a dataset; fails if its column is not the one of the plan.
+    /// The source table of a dataset in the plan; fails if its column is not the one of the plan.
     fn content(&self, dataset: &Dataset) -> Result<&Content> {
         let changed = || Error::format("the source lacks this column of the plan: make a new plan");
         let table = self.source.tables.get(dataset.table_number).filter(|table| table.name == dataset.table);
@@ -221,7 +222,7 @@ impl<'a> ShardWorker<'a> {
     }
 }
 
-/// Reader of the chunks of a dataset from the source.
+/// Reader of the chunks of a plan's dataset from the source.
 struct Chunks<'a> {
     dataset: &'a Dataset,
     content: &'a Content,
@@ -249,7 +250,7 @@ impl<'a> Chunks<'a> {
         Tiles::new(&**cube, &self.grid)
     }
 
-    /// Number of chunks that are read from the source at a time.
+    /// Number of chunks of the dataset that are read from the source at a time.
     fn batch(&self) -> u64 {
         self.tiles().map_or(1, |tiles| tiles.batch())
     }
@@ -282,7 +283,7 @@ impl<'a> Chunks<'a> {
 /// Reader of a file of chunks: the chunks of an item as they will be stored, each after its length.
 pub(super) struct StoredChunks<R> {
     reader: R,
-    /// Number of bytes of the file that were not read yet.
+    /// Number of bytes of the file of chunks that were not read yet.
     left: u64,
 }
 
@@ -298,12 +299,12 @@ impl StoredChunks<std::io::BufReader<File>> {
 }
 
 impl<R: std::io::Read> StoredChunks<R> {
-    /// Number of bytes of the file that were not read yet.
+    /// Number of bytes of the file of chunks that were not read yet.
     pub(super) fn left(&self) -> u64 {
         self.left
     }
 
-    /// Replaces `bytes` by those of the next chunk.
+    /// Reads the next chunk of the file of chunks, and replaces `bytes` by its stored bytes.
     pub(super) fn next(&mut self, bytes: &mut Vec<u8>) -> Result<()> {
         let mut len = [0; 8];
         let ended = || Error::format("the file of chunks ends before its last chunk");

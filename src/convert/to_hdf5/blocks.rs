@@ -18,7 +18,7 @@ use crate::progress::Progress;
 use crate::source::{Content, Source};
 use crate::value::Values;
 
-/// Approximate number of bytes of chunks that are copied at a time.
+/// Approximate number of bytes of a dataset's chunks that are copied at a time.
 const BATCH_BYTES: u64 = 1 << 20;
 
 /// How much of a converted HDF5 file shares its bytes with the source (reflinks).
@@ -27,7 +27,7 @@ const BATCH_BYTES: u64 = 1 << 20;
 pub struct Sharing {
     /// Number of bytes of the HDF5 file that it shares with the source: they take no space of their own.
     pub shared_bytes: u64,
-    /// Sharing of each column, in the order of the HDF5 file.
+    /// How many bytes each column shares with the source, in the order of the HDF5 file.
     pub columns: Vec<ColumnSharing>,
 }
 
@@ -48,7 +48,7 @@ pub struct ColumnSharing {
     pub not_shared: Option<NotShared>,
 }
 
-/// A dataset that is one contiguous block of tiles, to be filled.
+/// A dataset of the HDF5 file that is one contiguous block of tiles, and has yet to be filled.
 #[derive(Debug)]
 pub(super) struct Block {
     /// Which table of the conversion plan the dataset belongs to: an index of `Plan::tables`, from 0.
@@ -57,7 +57,7 @@ pub(super) struct Block {
     pub(super) column: usize,
     /// Which hypercube of the column becomes the dataset, from 0.
     pub(super) cube: usize,
-    /// Which dataset of the writer it is: an index of `Writer::datasets`, from 0.
+    /// Which of the datasets that are written it is: an index of `Writer::datasets`, from 0.
     pub(super) dataset: usize,
     /// Shape of the dataset and of its chunks.
     pub(super) grid: Grid,
@@ -68,15 +68,15 @@ pub(super) struct Block {
 /// The tiles of a hypercube, and the chunks of the dataset that they become.
 pub(crate) struct Tiles<'a> {
     cube: &'a dyn ChunkRead,
-    /// Size of a tile in bytes.
+    /// Size in bytes of a tile of the hypercube, uncompressed.
     tile_bytes: u64,
     /// Number of tiles in the hypercube.
     tiles: u64,
-    /// Number of tiles that are joined to a chunk.
+    /// Number of tiles of the hypercube that are joined to a chunk of the dataset.
     joined: u64,
-    /// Size of a chunk in bytes, uncompressed.
+    /// Size in bytes of a chunk of the dataset that the tiles become, uncompressed.
     chunk_bytes: u64,
-    /// Number of chunks in the dataset.
+    /// Number of chunks in the dataset that the tiles become.
     chunks: u64,
 }
 
@@ -97,7 +97,7 @@ impl<'a> Tiles<'a> {
         })
     }
 
-    /// Whether each chunk consists of whole tiles.
+    /// Whether each chunk of the dataset consists of whole tiles.
     fn are_whole(&self) -> bool {
         self.chunk_bytes == self.joined * self.tile_bytes
     }
@@ -190,7 +190,8 @@ pub(super) struct BlockWriter<'a> {
 }
 
 impl BlockWriter<'_> {
-    /// Fills a dataset; returns the number of bytes that it shares with the source, and the reason if it shares none.
+    /// Fills a dataset that is one contiguous block of tiles; returns the number of bytes that it shares with the source, and
+    /// the reason if it shares none.
     ///
     /// # Errors
     /// `Unsupported` if it has to share them and cannot; those of reading and writing.

@@ -4,11 +4,11 @@ use super::plan::Plan;
 use super::profile::CHUNK_BYTES;
 use crate::source::blocks::WRITE_BYTES;
 
-/// How many chunks of a lane wait for the writer at most.
+/// How many chunks of a lane (a thread that converts columns) wait for the writing thread at most.
 pub(super) const QUEUED_CHUNKS: usize = 2;
-/// How many chunks a lane filters at a time.
+/// How many chunks a lane (a thread that converts columns) filters at a time.
 pub(super) const CHUNKS_FILTERED_TOGETHER: usize = 4;
-/// Most chunks that a lane holds in memory.
+/// Most chunks that a lane (a thread that converts columns) holds in memory.
 const CHUNKS_HELD: u64 = (QUEUED_CHUNKS + 2 * CHUNKS_FILTERED_TOGETHER + 2) as u64;
 /// Most columns that are read, digested and filtered concurrently.
 const MAX_LANES: u64 = 4;
@@ -26,7 +26,7 @@ impl Plan {
         BASE_BYTES + self.lanes(max_memory) * self.lane_bytes()
     }
 
-    /// Bytes of memory that a lane holds: its chunks, what it reads, and the tiles it keeps.
+    /// Bytes of memory that a lane (a thread that converts columns) holds: its chunks, what it reads, and the tiles it keeps.
     fn lane_bytes(&self) -> u64 {
         let largest = self.columns().map(|column| column.form.chunk_bytes(column.data_type)).max().unwrap_or(0);
         largest.max(CHUNK_BYTES) * CHUNKS_HELD + 2 * WRITE_BYTES + self.averaging_bytes

@@ -1,4 +1,4 @@
-//! Conversion of a column, on a lane: reads the cells of the table and produces the chunks of its datasets.
+//! Conversion of a column, on a lane (a worker thread): reads the cells of the table and produces the chunks of its datasets.
 
 use std::ops::Range;
 
@@ -19,13 +19,13 @@ use crate::source::digest::{CellDigest, ColumnStream, digest_cells, not_selected
 use crate::table::{ColumnCells, ColumnInfo, Tiling};
 use crate::value::{Region, Shape, Values};
 
-/// The result that a lane reports for a finished column.
+/// The result that a lane (a worker thread) reports for a finished column.
 pub(super) struct ColumnResult {
     pub(super) table: usize,
     pub(super) column: usize,
     /// CTFP-1 digest of the column; an error if it has none.
     pub(super) sha256: Result<Sha256>,
-    /// Strings of the column that HDF5 cannot represent, if one dataset holds its strings.
+    /// Strings of the column that HDF5 cannot represent (not UTF-8, or with a NUL), if one dataset holds its strings.
     pub(super) raw: RawStrings,
 }
 
@@ -50,12 +50,12 @@ pub(super) struct ColumnWriter<'a> {
     plan: &'a ColumnPlan,
     cells: Box<dyn ColumnCells + 'a>,
     rows: Range<u64>,
-    /// Whether the digest of the column is wanted.
+    /// Whether the digest of the converted column is wanted.
     digest: CellDigest,
     /// Whether the chunks of hypercubes are written; false if they are filled by other means already.
     writes_cubes: bool,
     progress: &'a dyn Progress,
-    /// Strings of the column that HDF5 cannot represent, if one dataset holds its strings.
+    /// Strings of the column that HDF5 cannot represent (not UTF-8, or with a NUL), if one dataset holds its strings.
     pub(super) raw: RawStrings,
 }
 
@@ -78,7 +78,7 @@ impl<'a> ColumnWriter<'a> {
         ColumnWriter { writes_cubes, ..self }
     }
 
-    /// Reads the column, passes its chunks to the lane, and returns its digest.
+    /// Reads the column, passes its chunks to the lane (this worker thread's output), and returns its digest.
     pub(super) fn write(
         &mut self,
         sinks: &Members<DatasetSink>,
@@ -101,7 +101,7 @@ impl<'a> ColumnWriter<'a> {
         RowBlocks::new(self.info, &*self.cells, self.rows.clone(), WRITE_BYTES)
     }
 
-    /// Computes the digest by reading the cells once more, for cells that were not read in row order.
+    /// Computes the column's digest by reading its cells once more, if they were not read in row order.
     fn digest(&self) -> Result<Result<Sha256>> {
         if self.digest == CellDigest::Skipped {
             return Ok(Err(not_selected()));
@@ -213,7 +213,7 @@ impl<'a> ColumnWriter<'a> {
         Ok(stream.finish())
     }
 
-    /// The strings of whole cells: records as JSON, and empty strings where a cell is undefined.
+    /// The strings of whole cells of a column: records as JSON, and empty strings where a cell is undefined.
     fn dense_strings(&self, values: &Values, shapes: &Shapes, cell_len: usize) -> Vec<BString> {
         let strings: Vec<BString> = match values {
             Values::Record(records) => {
@@ -320,9 +320,9 @@ struct RaggedSinks<'a> {
     flags: Appender<'a>,
     /// Number of extents that the dataset of shapes has for each row.
     width: usize,
-    /// Index in `values` of the first element of the next row.
+    /// Index in the ragged column's dataset of values at which the next row begins.
     next: u64,
-    /// Number of strings that were written so far; they do not pass through `elements`.
+    /// Number of strings of the ragged column that were written so far; they do not pass through `elements`.
     strings: u64,
 }
 
@@ -340,12 +340,12 @@ impl<'a> RaggedSinks<'a> {
         }
     }
 
-    /// Writes the offset of the first row, which is 0.
+    /// Writes the offset of a ragged column's first row, which is 0.
     fn begin(&mut self, lane: &mut Lane<'_, ColumnResult>) -> Result<()> {
         self.offsets.push(lane, &0i64.to_le_bytes())
     }
 
-    /// Writes shape, offset and definedness of the next row; its elements are written separately.
+    /// Writes shape, offset and definedness of the next row of a ragged column; its elements are written separately.
     fn add_row(&mut self, shape: Option<&Shape>, lane: &mut Lane<'_, ColumnResult>) -> Result<()> {
         self.flags.push(lane, &[u8::from(shape.is_some())])?;
         let mut padded = vec![-1i32; self.width];
@@ -382,7 +382,7 @@ fn defined_rows(block: &RowBlock) -> Vec<u8> {
     (0..rows).map(|row| u8::from(block.shapes.of(row).is_some())).collect()
 }
 
-/// Appends cells of `cell_bytes` bytes each to a dataset, zeros where one is undefined.
+/// Appends cells of a column, `cell_bytes` bytes each, to a dataset, zeros where one is undefined.
 fn push_cells(
     appender: &mut Appender<'_>,
     shapes: &Shapes,

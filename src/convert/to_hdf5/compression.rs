@@ -1,4 +1,4 @@
-//! Which columns of a conversion are compressed: those that get smaller by it.
+//! Decides which columns of a conversion are compressed: those that get smaller by it.
 
 use std::ops::Range;
 use std::time::Instant;
@@ -13,7 +13,8 @@ use crate::value::{DataType, Values};
 const SMALL_DATASET_BYTES: u64 = 1 << 10;
 const PROBE_FROM_BYTES: u64 = 1 << 20;
 const PROBE_BYTES: u64 = 256 << 10;
-/// Compressed size of a sample, as a fraction of its bytes, up to which a column of measured numbers is compressed.
+/// Largest compressed size of a sample, as a fraction of its bytes, with which a column of floating-point numbers is
+/// compressed.
 const WORTHWHILE: f64 = 0.95;
 /// Number of rows from which row numbers are worth a filter.
 const MANY_ROWS: u64 = 128;
@@ -101,7 +102,7 @@ pub(super) struct Choice {
 pub(crate) struct Sample {
     /// Compressed size of the sample, as a fraction of its bytes.
     pub(crate) remains: f64,
-    /// Processor time in seconds for compressing a byte.
+    /// Processor time in seconds for compressing a byte of the sample.
     pub(crate) seconds_per_byte: f64,
 }
 

@@ -27,7 +27,7 @@ const SURVEYED_ROWS: usize = 4096;
 /// The storage form of a column in the HDF5 file. Shapes are in casacore's order, rows last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ColumnForm {
-    /// The column is one dataset.
+    /// The column is one dense dataset, whose last axis is the rows.
     Dense {
         /// Shape of the dense dataset, fastest axis first, rows last.
         shape: Shape,
@@ -55,11 +55,11 @@ pub enum ColumnForm {
 /// How the cells of a dense column are read and written in a conversion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadStrategy {
-    /// Reads the column tile by tile: the bytes of tiles are the bytes of chunks.
+    /// Reads a dense column tile by tile: the bytes of tiles are the bytes of chunks.
     Tiles,
-    /// Reads the column in blocks of whole rows.
+    /// Reads a dense column in blocks of whole rows.
     Rows,
-    /// Reads each cell of the column in parts.
+    /// Reads each cell of a dense column in parts, because cells are large.
     Parts,
 }
 

@@ -1,4 +1,4 @@
-//! The groups, datasets, axes and attributes that a source would have as a native file, without writing one.
+//! Outlines the groups, datasets, axes and attributes that a source would have as a native file, without writing one.
 
 use std::ops::Range;
 
@@ -54,7 +54,7 @@ pub struct TableOutline {
     pub group: String,
     /// Name of the axis of the rows in the table's group, and of its dimension scale.
     pub row: String,
-    /// Number of rows of the table.
+    /// Number of rows of the table in the outline.
     pub rows: u64,
     /// Numbers that the rows have in the original table; `None` if they count from 0.
     pub row_numbers: Option<Vec<i64>>,
@@ -70,7 +70,8 @@ pub struct TableOutline {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ColumnOutline {
-    /// Which column of the table it is: an index of [`SourceTable::columns`](crate::convert::SourceTable::columns), from 0.
+    /// Which column of the table becomes the dataset or group: an index of
+    /// [`SourceTable::columns`](crate::convert::SourceTable::columns), from 0.
     pub column: usize,
     /// Name of the column's dataset or group.
     pub link: String,
@@ -90,13 +91,13 @@ pub struct DatasetOutline {
     pub path: String,
     /// Which part of the column the dataset holds.
     pub part: Part,
-    /// Names of the dataset's axes, slowest first.
+    /// Names of the axes that the dataset would have, slowest first.
     pub dims: Vec<String>,
-    /// Shape of the dataset, fastest axis first.
+    /// Shape that the dataset would have in the HDF5 file, fastest axis first.
     pub shape: Shape,
-    /// Shape of the dataset's chunks, fastest axis first; `None` if it has no elements.
+    /// Shape that the dataset's chunks would have in the HDF5 file, fastest axis first; `None` if it has no elements.
     pub chunk: Option<Shape>,
-    /// Type of the dataset's elements; records are JSON strings.
+    /// Type that the dataset's elements would have; records are JSON strings.
     pub data_type: DataType,
 }
 
@@ -190,7 +191,8 @@ impl TableOutline {
         Ok(outline)
     }
 
-    /// Adds the values of the axes of a dataset, which is in the group of the table, or in `group` below it.
+    /// Adds the values of the axes of a dataset to the outline; the dataset is in the group of the table, or in `group` below
+    /// it.
     fn add_coordinates(&mut self, axes: &AxisNames<'_>, dataset: &NewDataset, group: Option<&str>) {
         for axis in &dataset.axes {
             let NewAxis::Named { name, role, len } = axis else { continue };
@@ -267,7 +269,8 @@ impl Source {
         Ok(stored_values(values, content))
     }
 
-    /// Reads a part of a hypercube of a column. The positions (rows) are the last axis.
+    /// Reads a part of hypercube number `cube` of a column, both counted from 0. The positions (rows) are the last axis of
+    /// `region`.
     ///
     /// # Errors
     /// `NotFound` if the column lacks the hypercube; `Usage` if the region leaves it; those of reading.
@@ -275,7 +278,8 @@ impl Source {
         self.hypercube_elements(table, column, cube, region, &ChunkCache::new(CACHE_BYTES))
     }
 
-    /// As [`hypercube_part`](Self::hypercube_part), with decoded tiles in a cache that several calls share.
+    /// Reads a part of a hypercube as [`hypercube_part`](Self::hypercube_part) does, with decoded tiles in a cache that several
+    /// calls share.
     pub(super) fn hypercube_elements(
         &self,
         table: usize,

@@ -40,15 +40,15 @@ pub(crate) struct ToHdf5Options {
     pub(crate) average: Option<Averaging>,
     /// Names of the tables to convert, `MAIN` or a subtable's name; empty for all.
     pub(crate) tables: Vec<String>,
-    /// How the datasets are compressed.
+    /// How the datasets of the conversion are compressed.
     pub(crate) compress: Compress,
     /// Whether datasets that keep the tiles share their bytes with the source.
     pub(crate) reflink: Reflink,
-    /// Where the HDF5 file will be read.
+    /// Where the converted HDF5 file will be read.
     pub(crate) profile: Profile,
-    /// The oldest version of HDF5 that can read the file.
+    /// The oldest version of HDF5 that can read the converted file.
     pub(crate) hdf5: Hdf5Version,
-    /// Whether datasets can be extended along the row axis.
+    /// Whether the datasets of the converted file can be extended along the row axis.
     pub(crate) appendable: bool,
     /// Number of threads that decode and compress; 0 for one on each processor.
     pub(crate) threads: usize,
@@ -58,7 +58,7 @@ pub(crate) struct ToHdf5Options {
     pub(crate) digest: bool,
     /// Whether to read a cell of each column before anything else is done with it.
     pub(crate) tries_cells: bool,
-    /// Whether to write small versions of the visibilities beside them.
+    /// Whether to write small versions of the visibilities ("quicklook") beside them.
     pub(crate) quicklook: bool,
     /// Whether to keep what restoring the original directory needs besides the datasets. The digest is then computed in any
     /// case.
@@ -182,13 +182,13 @@ pub struct TablePlan {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct MissingColumn {
-    /// Index of the column in its table, from 0.
+    /// Index in its table of the column that is not converted, from 0.
     pub(crate) index: usize,
-    /// Name of the column in its table.
+    /// Name in its table of the column that is not converted.
     pub name: String,
-    /// Type of the casacore data manager that holds the column.
+    /// Type of the casacore data manager that holds the column that is not converted.
     pub manager: String,
-    /// The reason why the column is not converted.
+    /// The reason why the column is not converted, as a sentence.
     pub reason: String,
 }
 
@@ -196,9 +196,9 @@ pub struct MissingColumn {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ColumnPlan {
-    /// Index of the column in its table, from 0.
+    /// Index in its table of the column that is converted, from 0.
     pub(crate) index: usize,
-    /// Name of the column in its table.
+    /// Name in its table of the column that is converted.
     pub name: String,
     /// Name of the column's dataset or group in the HDF5 file.
     pub link: String,
@@ -321,7 +321,7 @@ impl Plan {
         }
     }
 
-    /// Plans a column, if it is selected.
+    /// Plans the dataset or datasets of a column, if it is selected.
     fn add_column(
         &mut self,
         source: &Source,
@@ -351,7 +351,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Finds the original files, if they are to be restorable.
+    /// Finds the original files of the source, if they are to be restorable.
     fn find_tree(&mut self, source: &Source, options: &ToHdf5Options) -> Result<()> {
         if !options.restorable {
             return Ok(());

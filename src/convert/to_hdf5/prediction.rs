@@ -7,13 +7,13 @@ use crate::pool;
 const UNKNOWN_REMAINS: f64 = 0.5;
 /// Bytes of headers, indices and attributes that a column adds to the HDF5 file.
 const COLUMN_OVERHEAD: f64 = 4096.0;
-/// Rate of computing digests, in bytes per second, on a processor with instructions for SHA-256.
+/// Assumed rate of computing digests, in bytes per second, on a processor with instructions for SHA-256.
 const DIGEST_RATE: f64 = 1.4e9;
-/// Rate of reading the source from the page cache into memory, in bytes per second.
+/// Assumed rate of reading the source from the page cache into memory, in bytes per second.
 const READ_RATE: f64 = 3e9;
-/// Rate of writing to the disk, in bytes per second.
+/// Assumed rate of writing to the disk, in bytes per second.
 const WRITE_RATE: f64 = 1.2e9;
-/// Time in seconds to open a column of the source and to create its datasets.
+/// Assumed time in seconds to open a column of the source and to create its datasets.
 const COLUMN_SECONDS: f64 = 2e-4;
 
 /// Prediction of the size and duration of a conversion, before it runs.
@@ -35,7 +35,7 @@ impl ColumnPlan {
         COLUMN_OVERHEAD + self.bytes as f64 * remains
     }
 
-    /// Processor time in seconds for compressing the column.
+    /// Predicted processor time in seconds for compressing the column.
     fn filter_seconds(&self) -> f64 {
         let sample = self.sample.filter(|_| !self.compression.is_none());
         sample.map_or(0.0, |sample| sample.seconds_per_byte * self.bytes as f64)

@@ -21,7 +21,7 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// Size in bytes that chunks should have, uncompressed.
+    /// Size in bytes that chunks of the converted file should have, uncompressed.
     pub(super) fn chunk_bytes(self) -> u64 {
         match self {
             Profile::Disk => CHUNK_BYTES,
@@ -29,7 +29,7 @@ impl Profile {
         }
     }
 
-    /// Size in bytes below which tiles do not become chunks of their own.
+    /// Size in bytes below which tiles of the source do not become chunks of their own.
     pub(super) fn least_tile_bytes(self) -> u64 {
         match self {
             Profile::Disk => 0,
@@ -37,7 +37,7 @@ impl Profile {
         }
     }
 
-    /// Size in bytes of the pages in which HDF5 allocates file space; `None` without pages.
+    /// Size in bytes of the pages in which HDF5 allocates space in the converted file; `None` without pages.
     pub fn page_bytes(self) -> Option<u64> {
         (self == Profile::Cloud).then_some(CLOUD_PAGE_BYTES)
     }

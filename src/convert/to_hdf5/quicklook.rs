@@ -16,7 +16,8 @@ use crate::value::{Complex32, Complex64, DataType, Region, Shape, Values};
 /// Most times that the finest level of a quicklook has.
 const MAX_TIMES: u64 = 1024;
 const MAX_CHANNELS: u64 = 512;
-/// Most places that the finest levels of a column have, for all spectral windows and correlations together.
+/// Most places (averaged samples) in the finest levels of a column's quicklooks, for all spectral windows and correlations
+/// together.
 const MAX_PLACES: u64 = 1 << 20;
 /// Most spectral windows for which a quicklook is written.
 const MAX_WINDOWS: usize = 256;
@@ -37,7 +38,7 @@ struct Sum {
     amplitude: f64,
     low: f32,
     high: f32,
-    /// Number of finite visibilities without flags.
+    /// Number of finite visibilities without flags in this place of the quicklook.
     good: u32,
     flagged: u32,
     all: u32,
@@ -72,7 +73,7 @@ impl Sum {
     }
 }
 
-/// Time, spectral window and flag of a row, from its scalar columns.
+/// Time, spectral window and flag of a row, from its scalar columns, as a quicklook needs them.
 struct Key {
     time: f64,
     window: i64,
@@ -86,17 +87,17 @@ struct Window {
     /// Distinct times of cross-correlations (baselines between two antennas) and of the other rows, ascending once they are all
     /// known.
     times: [Vec<f64>; 2],
-    /// Number of a row of the spectral window, from 0.
+    /// Number of some row of the spectral window, from 0, whose cell shape stands for all.
     row: u64,
 }
 
 impl Window {
-    /// Whether only rows of baselines between two antennas count: the spectral window has such rows.
+    /// Whether only rows of baselines between two antennas count in the quicklook: the spectral window has such rows.
     fn is_cross(&self) -> bool {
         !self.times[0].is_empty()
     }
 
-    /// Distinct times of the rows that count.
+    /// Distinct times of the rows of the spectral window that count in the quicklook.
     fn counted(&self) -> &[f64] {
         &self.times[usize::from(!self.is_cross())]
     }
@@ -106,12 +107,12 @@ impl Window {
 struct Plane {
     correlations: usize,
     channels: usize,
-    /// Number of channels that share a place.
+    /// Number of channels that are averaged in a place of the quicklook.
     each: usize,
     times: usize,
     places: usize,
     sums: Vec<Sum>,
-    /// Number of rows that were left out because their cells have another shape.
+    /// Number of rows that the quicklook leaves out because their cells have another shape.
     misfits: u64,
 }
 
@@ -185,7 +186,8 @@ impl Reader<'_> {
         columns.iter().any(|info| info.desc.name == name && info.data_type() == data_type)
     }
 
-    /// Reads the scalars of rows. Without TIME the number of a row is its time; without antennas every row is of a baseline.
+    /// Reads the scalar columns of rows for a quicklook. Without TIME the number of a row is its time; without antennas every
+    /// row is of a baseline.
     fn keys(&self, rows: Range<u64>) -> Result<Vec<Key>> {
         let times: Vec<f64> = match self.has("TIME", DataType::Double) {
             true => self.source.column("TIME")?.rows::<f64>(rows.clone())?.into_iter().collect(),
@@ -215,7 +217,7 @@ impl Reader<'_> {
         Ok(times.into_iter().enumerate().map(key).collect())
     }
 
-    /// Finds the spectral windows of all rows, and their distinct times.
+    /// Finds the spectral windows of all rows, and their distinct times, for the quicklooks.
     fn windows(&self, progress: &dyn Progress) -> Result<BTreeMap<i64, Window>> {
         let mut windows: BTreeMap<i64, Window> = BTreeMap::new();
         let mut known = 0;
@@ -246,7 +248,7 @@ impl Reader<'_> {
         Ok(windows)
     }
 
-    /// Computes the sums of a column, for each spectral window.
+    /// Computes the quicklook sums of a column, for each spectral window.
     fn column(
         &self,
         name: &str,
@@ -376,7 +378,7 @@ impl Plane {
         })
     }
 
-    /// Adds the cells of some rows to the sums; the rows are given by their numbers in a block of rows.
+    /// Adds the cells of some rows to the quicklook's sums; the rows are given by their numbers in a block of rows.
     fn add(
         &mut self,
         column: &Column<'_>,
@@ -426,7 +428,7 @@ impl Plane {
     }
 }
 
-/// Reads the amplitudes of the cells of rows, fastest axis first, one row after the other.
+/// Reads the amplitudes of visibilities in the cells of `rows`, fastest axis first, one row after the other.
 fn amplitudes(column: &Column<'_>, rows: &[u64]) -> Result<Vec<f64>> {
     Ok(match column.info().data_type() {
         DataType::Complex => {
@@ -441,11 +443,11 @@ fn amplitudes(column: &Column<'_>, rows: &[u64]) -> Result<Vec<f64>> {
 
 /// One level of a quicklook for a spectral window.
 struct Level {
-    /// Sums of the level by correlation, time and channel, channels fastest.
+    /// Sums of visibilities in the level by correlation, time and channel, channels fastest.
     sums: Vec<Sum>,
-    /// First and last time that each place on the time axis covers.
+    /// First and last time that each place on the quicklook's time axis covers.
     times: Vec<(f64, f64)>,
-    /// Channels that each place on the channel axis covers, half-open from 0.
+    /// Channels that each place on the quicklook's channel axis covers, half-open from 0.
     channels: Vec<Range<usize>>,
 }
 

@@ -50,14 +50,15 @@ fn elements(shape: Option<&Shape>) -> Result<u64> {
     shape.map_or(Ok(0), Shape::elements)
 }
 
-/// Number of elements before each block of rows, for each ragged column that was read, by table and column.
+/// Number of elements before each block of rows, for each ragged column (cells of differing shapes) that was read, by table and
+/// column.
 #[derive(Debug, Default)]
 pub(super) struct Starts(Mutex<BTreeMap<TableAndColumn, Arc<Vec<u64>>>>);
 
 type TableAndColumn = (usize, usize);
 
 impl Starts {
-    /// The element counts of a column, which `count` computes the first time.
+    /// The element counts of a ragged column, which `count` computes the first time.
     pub(super) fn of(&self, column: TableAndColumn, count: impl FnOnce() -> Result<Vec<u64>>) -> Result<Arc<Vec<u64>>> {
         if let Some(known) = self.0.lock_unpoisoned().get(&column) {
             return Ok(Arc::clone(known));
@@ -74,7 +75,7 @@ pub(in crate::convert) struct StoredColumn<'a> {
     pub(in crate::convert) source: &'a Source,
     pub(in crate::convert) table: &'a TablePlan,
     pub(in crate::convert) column: &'a ColumnPlan,
-    /// Decoded tiles that are kept in memory.
+    /// Decoded tiles of the column that are kept in memory.
     pub(in crate::convert) cache: &'a ChunkCache,
 }
 
@@ -165,7 +166,7 @@ impl StoredColumn<'_> {
         Ok(Values::Int(extents))
     }
 
-    /// Counts the elements before each block of rows, and all elements.
+    /// Counts the elements of a ragged column before each block of rows, and all elements.
     pub(in crate::convert) fn starts(&self) -> Result<Vec<u64>> {
         let mut count = 0u64;
         let mut starts = Vec::new();
@@ -180,7 +181,8 @@ impl StoredColumn<'_> {
         Ok(starts)
     }
 
-    /// The indices at which the elements of `rows` begin; for the row after the last, the number of all elements.
+    /// The indices at which the elements of `rows` begin in a ragged column; for the row after the last, the number of all
+    /// elements.
     fn offsets(&self, rows: Range<u64>, starts: &[u64]) -> Result<Values> {
         let mut offsets = Vec::new();
         let block = rows.start / BLOCK_ROWS;
@@ -199,7 +201,7 @@ impl StoredColumn<'_> {
         Ok(Values::Int64(offsets))
     }
 
-    /// Reads the elements with the indices `wanted` (half-open) of all cells, one cell after the other.
+    /// Reads elements of a ragged column: those with the indices `wanted` (half-open) in all cells, one cell after the other.
     fn ragged(&self, wanted: Range<u64>, starts: &[u64]) -> Result<Values> {
         let (content, cells) = self.content()?;
         let mut values = Values::new(self.column.data_type);

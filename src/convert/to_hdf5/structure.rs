@@ -42,7 +42,7 @@ pub(crate) struct Writer<'a> {
     exact: Group,
     /// All datasets that are filled with data, by their indices in [`DatasetSink`].
     datasets: Vec<Dataset>,
-    /// HDF5 group of each table of the plan.
+    /// HDF5 group of each table of the conversion plan.
     groups: Vec<Group>,
     exact_groups: Vec<Group>,
     jobs: Vec<(u64, Job)>,
@@ -51,12 +51,12 @@ pub(crate) struct Writer<'a> {
     pub(crate) warnings: Vec<String>,
 }
 
-/// A unit of work of a lane.
+/// A unit of work of a lane (a thread that converts columns).
 #[derive(Debug)]
 enum Job {
-    /// Write the dimension scale `row` of a table.
+    /// The job writes the dimension scale `row` of a table; `table` is its index in the plan.
     RowNumbers { table: usize, target: DatasetSink, rows: Range<u64> },
-    /// Convert a column to its datasets; `table` and `column` are its indices in the plan.
+    /// The job converts a column to its datasets; `table` and `column` are its indices in the plan.
     Column { table: usize, column: usize, targets: Box<Members<DatasetSink>>, cubes: Cubes },
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct Held {
     pub(crate) path: String,
     /// Shape of the dataset and of its chunks.
     pub(crate) grid: Grid,
-    /// Whether chunks of the dataset are made of tiles; otherwise of rows.
+    /// Whether chunks of the dataset are made of the column's tiles; otherwise of rows.
     pub(crate) is_of_tiles: bool,
     /// Offset in the HDF5 file of the first chunk, in bytes; `None` if chunks get their places when they are written.
     pub(crate) address: Option<u64>,
@@ -261,7 +261,7 @@ impl<'a> Writer<'a> {
         Ok(sharing)
     }
 
-    /// Computes the digest of a column that is a contiguous block, which no lane reads.
+    /// Computes the digest of a column whose dataset is one contiguous block: the tiles were copied without reading cells.
     fn digest_of_block(&self, block: &Block, progress: &dyn Progress) -> Result<Result<Sha256>> {
         let table = &self.plan.tables[block.table];
         let content = self.content(table)?;
@@ -369,8 +369,8 @@ impl<'a> Writer<'a> {
         document.manager_number(number).write(exact)
     }
 
-    /// Runs all jobs for the HDF5 file at `path`; returns the digest of the main table if that is wanted, and how much of the
-    /// file is shared with the source if that is so configured.
+    /// Converts the columns to the HDF5 file at `path`; returns the digest of the main table if that is wanted, and how much of
+    /// the file is shared with the source if that is so configured.
     pub(crate) fn write_data(
         &mut self,
         path: &Path,

@@ -20,7 +20,7 @@ pub(crate) struct Unwritten {
     plan: Plan,
     /// Datasets whose elements are not in the file, by path, and where those are.
     places: BTreeMap<String, Place>,
-    /// Element counts of ragged columns, to find where rows begin.
+    /// Element counts of ragged columns (cells of differing shapes), to find where rows begin.
     starts: Starts,
 }
 

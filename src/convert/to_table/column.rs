@@ -57,13 +57,13 @@ impl TableBlueprint {
     }
 }
 
-/// A column that is copied into a new table.
+/// Copies one column into a new table.
 struct Copy<'a> {
     info: &'a ColumnInfo,
     cells: &'a dyn ColumnCells,
     rows: Range<u64>,
     sharer: &'a Sharer<'a>,
-    /// Reports a number of copied bytes; fails if the conversion should stop.
+    /// Callback that reports a number of copied bytes; it fails if the conversion should stop.
     advance: &'a (dyn Fn(u64) -> Result<()> + Sync),
 }
 

@@ -49,12 +49,12 @@ pub(super) fn unknown_column(expression: &str, is_column: impl Fn(&str) -> bool)
     None
 }
 
-/// What precedes a word in a TaQL expression.
+/// What precedes a word in a TaQL expression: a number, colons or something else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Before {
     Number,
     Colon,
-    /// Two colons, `::`, which a keyword follows.
+    /// Two colons, `::`, which precede the name of a keyword in a TaQL expression.
     Colons,
     Other,
 }

@@ -70,7 +70,7 @@ impl Links {
         Ok(true)
     }
 
-    /// Number of links, and the bytes of the elements to which they lead.
+    /// Number of links to the HDF5 file, and the bytes of the elements to which they lead.
     pub(super) fn size(&self) -> (usize, u64) {
         let links = self.0.lock_unpoisoned();
         (links.len(), links.iter().map(|link| link.link.bytes).sum())

@@ -12,9 +12,9 @@ use crate::value::{DataType, Values};
 
 /// Approximate size in bytes of the tiles that are chosen for a column.
 const TILE_BYTES: u64 = 1 << 20;
-/// Size in bytes of all cells from which a column of arrays is stored in tiles.
+/// Size in bytes of all cells together from which a column of arrays is stored in tiles.
 const TILED_FROM_BYTES: u64 = 1 << 20;
-/// Number of rows that are read to see how often a scalar changes.
+/// Number of rows that are read to see how often a scalar column changes.
 const LOOK_ROWS: u64 = 4096;
 const SLOW_ROWS: u64 = 16;
 
@@ -27,7 +27,7 @@ pub(super) struct Managers<'a> {
 
 struct Chosen {
     spec: ManagerSpec,
-    /// Index of the manager in the recorded layout; `None` for a new one.
+    /// Index of the storage manager in the layout of the original table; `None` for a new one.
     known: Option<usize>,
     columns: Vec<BString>,
 }

@@ -18,7 +18,7 @@ use crate::value::{Record, Value};
 /// Options for writing casacore tables from a source.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ToTableOptions {
-    /// Byte order of the data files; `None` for that of the original ones, or of this machine if it is unknown.
+    /// Byte order of the written table's data files; `None` for that of the original ones, or of this machine if it is unknown.
     pub(crate) byte_order: Option<ByteOrder>,
     /// Number of threads that read and write columns; 0 for one on each processor.
     pub(crate) threads: usize,
@@ -32,7 +32,7 @@ pub(crate) struct ToTableOptions {
 
 /// Plan of a casacore table that will be written.
 pub(super) struct TableBlueprint {
-    /// Which table of the source it is written from: an index of [`Source::tables`], from 0.
+    /// Which table of the source the written table is made from: an index of [`Source::tables`], from 0.
     pub(super) source: usize,
     pub(super) name: String,
     /// Directory of the table, relative to that of the main table; empty for the main table.
@@ -41,7 +41,7 @@ pub(super) struct TableBlueprint {
     pub(super) info: TableInfo,
     pub(super) keywords: Record,
     pub(super) columns: Vec<ColumnBlueprint>,
-    /// Number of columns of the source that will not be written.
+    /// Number of the source table's columns that will not be written.
     pub(super) missing: usize,
     pub(super) bytes: u64,
 }
@@ -58,7 +58,7 @@ pub(super) struct ColumnBlueprint {
 /// Where the cells of a column in a new table come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Filling {
-    /// The cells are copied from the source.
+    /// The column's cells are copied from the source.
     Copied,
     /// The virtual column engine that computed the cells in the source is restored and computes them again.
     Engine,
@@ -163,7 +163,7 @@ impl Planner<'_> {
         Ok(plan)
     }
 
-    /// The keywords of a table, with the names that its subtables have in the tables that are written.
+    /// The keywords of a table, in which references to subtables name the tables that will be written.
     fn with_new_names(&self, table: usize, directory: &Path, keywords: &Record) -> Record {
         rename_tables(keywords, &|stored| {
             let found = self.directories[self.source.find(table, stored)?].as_ref()?;
@@ -300,7 +300,7 @@ fn names_table(record: &Record, stored: &BString) -> bool {
     })
 }
 
-/// Copies a record of keywords and renames the tables in it for which `rename` returns another name.
+/// Copies a record of keywords and renames the references to tables for which `rename` returns another name.
 fn rename_tables(record: &Record, rename: &dyn Fn(&[u8]) -> Option<BString>) -> Record {
     let mut record = record.clone();
     for field in &mut record.fields {

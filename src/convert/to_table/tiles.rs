@@ -10,7 +10,7 @@ use crate::io::Raw;
 use crate::table::Tiling;
 use crate::value::Values;
 
-/// Approximate number of bytes of chunks that are copied at a time.
+/// Approximate number of bytes of chunks that are copied to tiles at a time.
 const BATCH_BYTES: u64 = 1 << 20;
 
 /// A hypercube of the source and the one it becomes in the table, whose tiles are its chunks or parts of them.
@@ -36,7 +36,7 @@ pub(super) fn chunks_to_tiles(
     Ok(true)
 }
 
-/// Pairs each hypercube with its target; `None` if one has no match, or its rows would be elsewhere.
+/// Pairs each hypercube of the source with its target; `None` if one has no match, or its rows would be elsewhere.
 fn pairs<'a>(tiling: &'a Tiling<'_>, targets: &'a [Box<dyn ChunkWrite + '_>]) -> Option<Vec<Pair<'a>>> {
     let mut next = vec![0; tiling.cubes.len()];
     for run in &tiling.runs {
@@ -60,7 +60,7 @@ fn pairs<'a>(tiling: &'a Tiling<'_>, targets: &'a [Box<dyn ChunkWrite + '_>]) ->
     Some(pairs)
 }
 
-/// Number of tiles in a chunk; `None` if chunks cannot be divided into tiles.
+/// Number of the table's tiles in a chunk of the source; `None` if chunks cannot be divided into tiles.
 fn joined(from: &dyn ChunkRead, to: &dyn ChunkWrite) -> Option<u64> {
     let (chunk, chunk_rows) = from.grid().chunk.split_last()?;
     let (tile, tile_rows) = to.grid().chunk.split_last()?;
@@ -76,8 +76,8 @@ fn joined(from: &dyn ChunkRead, to: &dyn ChunkWrite) -> Option<u64> {
 }
 
 impl Pair<'_> {
-    /// Lets the tiles share the bytes of the chunks (reflinks); returns the bytes of all tiles, or `None` if that cannot be
-    /// done.
+    /// Lets the table's tiles share the bytes of the source's chunks (reflinks); returns the bytes of all tiles, or `None` if
+    /// that cannot be done.
     fn share(&self, sharer: &Sharer<'_>) -> Result<Option<u64>> {
         let ChunkStorage::Block { file, offset, order } = self.from.storage() else { return Ok(None) };
         let size = self.to.data_type().size() as u64;

@@ -33,7 +33,7 @@ pub struct ToTableSummary {
     pub columns: usize,
     /// Number of columns that were not written because the source lacks them.
     pub missing: usize,
-    /// Number of rows of the main table.
+    /// Number of rows of the written main table.
     pub rows: u64,
     /// Bytes of all elements that were written; strings are counted as 16 bytes each.
     pub bytes: u64,
@@ -45,7 +45,7 @@ pub struct ToTableSummary {
     pub warnings: Vec<String>,
     /// Number of files that are links to the source; 0 except for [`LinkTable`](super::super::LinkTable).
     pub(crate) links: usize,
-    /// Bytes of the elements in the source to which the links lead.
+    /// Bytes of the elements in the source to which the links of the table lead.
     pub(crate) linked_bytes: u64,
 }
 
@@ -181,7 +181,7 @@ fn finish_links(
     if options.writable { Ok(()) } else { make_read_only(root) }
 }
 
-/// Writes all tables of the plan; returns warnings for the user.
+/// Writes all casacore tables of the plan; returns warnings for the user.
 fn write(
     source: &Source,
     plans: &[TableBlueprint],
