@@ -279,7 +279,7 @@ impl<'a> Materialize<'a> {
         self
     }
 
-    /// Replaces the thin table by a table without links, in one step.
+    /// Replaces the thin table, in one step, by a table that has its tiles itself.
     ///
     /// # Errors
     /// `Usage` if the table is not thin; `Format` if the HDF5 file was moved or rewritten; `NoSpace`; `Interrupted`. The table is then

@@ -77,7 +77,7 @@ pub(super) struct Header {
     pub(super) continuation: [Vec<u64>; 2],
     /// How many continuation blocks of each of the two sets hold a part of the header.
     pub(super) used: [u32; 2],
-    /// Which set of continuation blocks this header is in, 0 or 1; 0 if it fits into block 0.
+    /// Which set of continuation blocks this MultiFile header is in, 0 or 1; 0 if it fits into block 0.
     pub(super) current: usize,
     /// Number of bytes at the start of block 0 that the MultiFile header's fields occupy.
     pub(super) extent: u64,

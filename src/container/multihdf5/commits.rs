@@ -40,7 +40,7 @@ impl Commits {
         dataset.set_attribute("names", &Attribute::Array(Values::String(names)))
     }
 
-    /// Opens the list of commits in the root group; `None` if the container is not appendable.
+    /// Opens the list of commits in the root group of a MultiHDF5 container; `None` if the container is not appendable.
     pub(super) fn open(root: &Group) -> Result<Option<Self>> {
         if !root.has(COMMITS) {
             return Ok(None);
@@ -53,7 +53,7 @@ impl Commits {
         Ok(Some(Commits { dataset, names }))
     }
 
-    /// Sizes in bytes of all files at the last commit, by path; empty if nothing was committed live.
+    /// Sizes in bytes of all files of the container at the last commit, by path; empty if nothing was committed live.
     pub(super) fn sizes_by_path(root: &Group) -> Result<HashMap<String, u64>> {
         let Some(commits) = Self::open(root)? else { return Ok(HashMap::new()) };
         let sizes = commits.last()?.unwrap_or_default();
@@ -65,7 +65,8 @@ impl Commits {
         &self.names
     }
 
-    /// Sizes in bytes of all files at the last commit, in the order of `names`; `None` before the first commit.
+    /// Sizes in bytes of all files of the container at the last commit, in the order of `names`; `None` before the first
+    /// commit.
     pub(super) fn last(&self) -> Result<Option<Vec<u64>>> {
         let (dataset, count) = (&self.dataset, self.names.len());
         let shape = dataset.shape()?;

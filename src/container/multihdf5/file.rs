@@ -42,8 +42,8 @@ struct FileState {
     phase: Phase,
     /// Blocks of the virtual file that are in memory, by number from 0; newer than those of the dataset.
     blocks: BTreeMap<u64, Block>,
-    /// Running SHA-256 of the bytes written in sequence from the start, and the number of those bytes; `None` if it must be
-    /// computed from the stored file.
+    /// Running SHA-256 of the virtual file's bytes, as far as they were written in sequence from the start, and the number of
+    /// those bytes; `None` if it must be computed from the stored file.
     hash: Option<(Hasher, u64)>,
 }
 

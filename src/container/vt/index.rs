@@ -151,7 +151,7 @@ pub(super) struct IndexFile {
     start: u64,
 }
 
-/// How many entries of an index file are read at a time in a search.
+/// How many entries of a vt store's index file are read at a time in a search.
 const WINDOW: u64 = 170;
 
 impl IndexFile {
@@ -304,17 +304,17 @@ pub(super) fn write(target: &dyn WriteAt, files: &[Indexed], old: &[&IndexFile],
     target.write_at(0, &head)
 }
 
-/// Most entries of a [`Growing`] index that are kept in memory, enough for 2.5 GiB of blocks.
+/// Most entries of a [`Growing`] index of vt blocks that are kept in memory, enough for 2.5 GiB of blocks.
 const MOST_RECENT: usize = 1 << 18;
 
-/// Number of sorted runs of a [`Growing`] index that are merged to one.
+/// Number of sorted runs of a [`Growing`] index of vt blocks that are merged to one.
 const MOST_RUNS: usize = 8;
 
 /// An index of blocks to which entries are added one by one, with bounded memory: the newest entries are in memory, the others
 /// in sorted runs, in files without names.
 #[derive(Debug)]
 pub(super) struct Growing {
-    /// Directory in which the unnamed files with the runs are made.
+    /// Directory in which the unnamed files with the index's runs are made.
     directory: PathBuf,
     recent: HashMap<[u64; 2], Place>,
     runs: Vec<IndexFile>,

@@ -27,7 +27,7 @@ use crate::value::{DataType, Record, Region, Shape, Values};
 const INLINE_BYTES: u64 = 1 << 20;
 /// Number of row numbers in a chunk of a manifest, where no file has them.
 const ROW_NUMBERS: u64 = 1 << 17;
-/// Bytes of decoded tiles that are kept in memory while a column is read.
+/// Bytes of decoded tiles that are kept in memory while a column is written into the manifest.
 const CACHE_BYTES: usize = 4 << 20;
 
 /// All that the arrays of a manifest are made from: source, plan and files.

@@ -73,7 +73,7 @@ impl<'a> ColumnWriter<'a> {
         Ok(ColumnWriter { content, info, plan, cells, rows, digest, writes_cubes: true, progress, raw })
     }
 
-    /// Sets whether the chunks of hypercubes are written.
+    /// Sets whether the chunks of the column's hypercubes are written.
     pub(super) fn cubes_written(self, writes_cubes: bool) -> Self {
         ColumnWriter { writes_cubes, ..self }
     }
@@ -318,7 +318,7 @@ struct RaggedSinks<'a> {
     offsets: Appender<'a>,
     extents: Appender<'a>,
     flags: Appender<'a>,
-    /// Number of extents that the dataset of shapes has for each row.
+    /// Number of extents that the ragged column's dataset of shapes has for each row.
     width: usize,
     /// Index in the ragged column's dataset of values at which the next row begins.
     next: u64,

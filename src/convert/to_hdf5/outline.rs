@@ -40,7 +40,7 @@ pub struct Outline {
     /// Attributes of the root group; arrays have one axis. Those of a native file are as they are; for any other source the
     /// digest, which needs all elements, is not among them.
     pub attributes: Record,
-    /// Outlines of the tables, the main table first, parents before children.
+    /// Outlines of the tables in the HDF5 file, the main table first, parents before children.
     pub tables: Vec<TableOutline>,
 }
 

@@ -312,8 +312,8 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// Creates a chunked dataset that will get data. It can be extended only if the file is to be appendable, and only elements
-    /// of a fixed size are compressed.
+    /// Creates a chunked dataset that will get data. It can be extended only if the file is to be appendable, and is compressed
+    /// only if its elements have a fixed size.
     fn create(
         &mut self,
         group: &Group,
