@@ -53,7 +53,7 @@ pub enum NotShared {
     ByteOrder,
     /// Bytes are not shared because bytes of other columns in the same file lie between the tiles.
     SeveralColumns,
-    /// Bytes are not shared because the tiles have less than 4 MiB, the least that is aligned in the file.
+    /// Bytes are not shared because all tiles together have less than 4 MiB: smaller datasets are not aligned in the HDF5 file.
     Small,
     /// Bytes are not shared because the tiles are in a container or a compressed file.
     Container,

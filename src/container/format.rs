@@ -110,12 +110,12 @@ impl Format {
         FORMATS.iter().find(has).copied()
     }
 
-    /// The container format that casacore keeps under this file name in a table directory.
+    /// The container format that casacore keeps under this file name in a table directory; `None` for other files.
     pub(crate) fn of_file_name(name: &str) -> Option<&'static Self> {
         FORMATS.iter().find(|format| format.is_file_name(name)).copied()
     }
 
-    /// The container format with this name on the command line.
+    /// The container format with this name on the command line; `None` for an unknown name.
     pub(crate) fn named(name: &str) -> Option<&'static Self> {
         FORMATS.iter().find(|format| format.name == name).copied()
     }

@@ -41,7 +41,7 @@ struct Head {
     stored: u64,
 }
 
-/// A record of a data file, in memory as it is stored.
+/// A record of a vt data file (one block), in memory as it is stored.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Record<'a> {
     /// Offset of the record in the vt data file.

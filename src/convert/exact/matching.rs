@@ -83,7 +83,7 @@ pub(super) struct Placing<'a> {
     group: String,
     /// Whether the column is a single hypercube, stored as one dataset.
     is_cube: bool,
-    /// Reader of the dataset with the start of each row in `values`, for a ragged column; `None` for others.
+    /// Reader of the dataset that tells where each row of a ragged column begins in its `values`; `None` for other columns.
     offsets: Option<Reader>,
     known: (u64, Vec<i64>),
 }

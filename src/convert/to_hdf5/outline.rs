@@ -58,7 +58,7 @@ pub struct TableOutline {
     pub rows: u64,
     /// Numbers that the rows have in the original table; `None` if they count from 0.
     pub row_numbers: Option<Vec<i64>>,
-    /// Attributes of the table's group; arrays have one axis.
+    /// Attributes of the table's group in the HDF5 file; those that are arrays have one axis.
     pub attributes: Record,
     /// Outlines of the columns that can be read, in the order of the table.
     pub columns: Vec<ColumnOutline>,
@@ -77,7 +77,7 @@ pub struct ColumnOutline {
     pub link: String,
     /// Whether the column is a group of datasets.
     pub is_group: bool,
-    /// Attributes of the column's group, or of its first dataset. Arrays have one axis.
+    /// Attributes of the column's group, or of its first dataset; those that are arrays have one axis.
     pub attributes: Record,
     /// Datasets of which the column consists.
     pub datasets: Vec<DatasetOutline>,
