@@ -21,7 +21,8 @@ use crate::value::{DataType, Region, Shape, Values};
 pub(super) const LITERALS: u32 = 0;
 /// Most segments in the recipe of an original file: they are in memory together.
 pub(super) const MAX_STORED_SEGMENTS: u64 = 1 << 20;
-/// Largest box in bytes that can be rebuilt: a row is in memory as a whole, and so is a box that cannot be made row by row.
+/// Largest box of elements in bytes by which an original file can be rebuilt: a row is in memory as a whole, and so is a box
+/// that cannot be made row by row.
 const MAX_BOX_BYTES: usize = 32 << 20;
 /// How many numbers describe a segment of a recipe in the stored form.
 pub(super) const FIELDS: usize = 6;
@@ -447,7 +448,7 @@ impl OpenStream {
         self.reader.shape[..self.cell.len()] == *self.cell
     }
 
-    /// Number of bytes in memory of the elements in `rows` rows of a stream's boxes.
+    /// Number of bytes that the elements in `rows` rows of a stream's boxes have in memory.
     pub(super) fn plain_bytes(&self, rows: u64) -> Result<usize> {
         let bytes = self.cell.with_axis(rows).elements()?.checked_mul(self.reader.data_type.size() as u64);
         let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
