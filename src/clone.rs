@@ -1,8 +1,8 @@
 //! Ranges of files that share their bytes with ranges of others ("reflinks"), where the file system can.
 //!
-//! A range is shared in whole blocks of the file system, in steps that can be interrupted; the bytes before the first and after the
-//! last block are copied. Whether it can be done shows when it is tried: [`share`] then either has put all bytes in place or says
-//! why not, and the caller copies.
+//! A range is shared in whole blocks of the file system, in steps that can be interrupted; the bytes before the first and after
+//! the last block are copied. Whether it can be done shows when it is tried: [`share`] then either has put all bytes in place
+//! or says why not, and the caller copies.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -17,61 +17,62 @@ use crate::h5::clone_range;
 use crate::io::{Raw, RawCopy, ReadAt, copy_between, past_end};
 use crate::progress::Progress;
 
-/// The units in which file systems share bytes, the most frequent first: blocks of 4 KiB, pages of 64 KiB, the records of ZFS.
+/// Units in which file systems share bytes, the most frequent first: blocks of 4 KiB, pages of 64 KiB, the records of ZFS.
 const UNITS: [u64; 4] = [4 << 10, 64 << 10, 128 << 10, 1 << 20];
-/// Bytes that are shared by one call of the system: it cannot be interrupted.
+/// Most bytes that one system call shares between files: a call cannot be interrupted.
 const STEP_BYTES: u64 = 1 << 30;
-/// Bytes that a probe shares.
+/// Most bytes that [`probe`] shares to find out whether two places can share bytes.
 const PROBE_BYTES: u64 = 1 << 20;
 
-/// Whether what is written shares its bytes with the source, on file systems that can (reflink). What the files hold is the same.
+/// Whether written files share bytes with the source (reflinks), on file systems that can. The content of the files is the same
+/// either way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Reflink {
-    /// Bytes are shared where that is possible, and copied elsewhere.
+    /// Bytes are shared with the source where that is possible, and copied elsewhere.
     #[default]
     Auto,
-    /// Bytes are shared; it is an error if they cannot be.
+    /// Bytes are shared with the source; it is an error if they cannot be.
     Always,
-    /// Bytes are copied.
+    /// Bytes are copied from the source, never shared.
     Never,
 }
 
-/// The reason why bytes are copied and not shared with the source.
+/// The reason why bytes of a column or file are copied and not shared with the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum NotShared {
-    /// The elements are not stored in tiles.
+    /// Bytes are not shared because the elements of the column are not stored in tiles.
     NotTiled,
-    /// The tiles hold a bit for each element, HDF5 a byte.
+    /// Bytes are not shared because the tiles hold a bit for each element, HDF5 a byte.
     Bits,
-    /// Only some of the rows are taken.
+    /// Bytes are not shared because only some of the rows are converted.
     SomeRows,
-    /// The tiles are not chunks of the dataset.
+    /// Bytes are not shared because the tiles are not chunks of the dataset.
     TileShape,
-    /// The numbers are big-endian.
+    /// Bytes are not shared because the numbers in the tiles are big-endian.
     ByteOrder,
-    /// Other bytes lie between the tiles: those of other columns in the same file.
+    /// Bytes are not shared because bytes of other columns in the same file lie between the tiles.
     SeveralColumns,
-    /// The tiles are fewer bytes than are aligned in the file: 4 MiB.
+    /// Bytes are not shared because all tiles together have less than 4 MiB: smaller datasets are not aligned in the HDF5 file.
     Small,
-    /// The tiles are in a container or a compressed file.
+    /// Bytes are not shared because the tiles are in a container or a compressed file.
     Container,
-    /// The tiles do not begin at a block of the file system.
+    /// Bytes are not shared because the tiles do not begin at a block of the file system.
     Misaligned,
-    /// The source is in another file system.
+    /// Bytes are not shared because the source is in another file system.
     OtherFileSystem,
-    /// The file system does not share bytes between files.
+    /// Bytes are not shared because the file system cannot share them between files.
     FileSystem,
-    /// The file system does not share bytes that it has not yet written to the disk.
+    /// Bytes are not shared because the file system has not yet written them to the disk.
     Busy,
-    /// The source or the target may not share bytes: the system gives no permission.
+    /// Bytes are not shared because the system does not permit it for the source or the target.
     Permission,
-    /// The caller wanted copies: [`Reflink::Never`].
+    /// Bytes are not shared because the caller wanted copies: [`Reflink::Never`].
     Unwanted,
 }
 
 impl NotShared {
-    /// The reason in some words: `the file system does not share bytes between files`.
+    /// The reason for copies in a few words: `the file system does not share bytes between files`.
     pub fn describe(self) -> &'static str {
         match self {
             NotShared::NotTiled => "not in tiles",
@@ -91,7 +92,8 @@ impl NotShared {
         }
     }
 
-    /// The reason that the system gave; `None` if it is an error of another kind.
+    /// The reason for copies that an error number of the system's clone call (FICLONERANGE) stands for; `None` for any other
+    /// error.
     fn of_errno(errno: Errno) -> Option<Self> {
         Some(match errno {
             Errno::EINVAL => NotShared::Misaligned,
@@ -110,8 +112,8 @@ impl fmt::Display for NotShared {
     }
 }
 
-/// Puts the bytes `from` at `offset` of `to`, most of them shared; returns the number of those that are. If that cannot be done the
-/// reason is returned, and the bytes there are unspecified.
+/// Puts the bytes `from` of one file at byte `offset` of `to`, shared except for incomplete blocks at both ends; returns the
+/// number of shared bytes. If they cannot be shared, the reason is returned, and the bytes in `to` are unspecified.
 ///
 /// # Errors
 /// `Format` if the source ends before, `Interrupted`, `NoSpace`, `Io`.
@@ -141,7 +143,7 @@ pub(crate) fn share(
     Ok(Err(NotShared::Misaligned))
 }
 
-/// Shares whole blocks.
+/// Shares whole file system blocks of `from` with `to`, in steps of at most [`STEP_BYTES`].
 fn share_blocks(
     from: Raw<'_>,
     to: &File,
@@ -164,7 +166,8 @@ fn share_blocks(
     Ok(Ok(()))
 }
 
-/// Copies the bytes `part` of a range.
+/// Copies a part of `from`, given as a half-open range of bytes that counts from its start, to the same place of the target
+/// range.
 fn copy_end(from: Raw<'_>, to: &File, offset: u64, part: std::ops::Range<u64>) -> Result<()> {
     let mut bytes = vec![0; (part.end - part.start) as usize];
     if bytes.is_empty() {
@@ -174,7 +177,7 @@ fn copy_end(from: Raw<'_>, to: &File, offset: u64, part: std::ops::Range<u64>) -
     Ok(to.write_all_at(&bytes, offset + part.start)?)
 }
 
-/// Tries whether files in `directory` can share the bytes `from` on, with a temporary file without a name.
+/// Tries whether files in `directory` can share the bytes at `from`, with a temporary file without a name.
 ///
 /// # Errors
 /// `Io`, `NoSpace` if no file can be made there.
@@ -189,12 +192,13 @@ pub(crate) fn probe(from: Raw<'_>, directory: &Path) -> Result<std::result::Resu
     Ok(share(from, &to, from.offset % UNITS[UNITS.len() - 1], &())?.map(drop))
 }
 
-/// Copies ranges between files for a call, shared where that is wanted and possible, and counts the bytes.
+/// Copies byte ranges between files, shared (reflinks) where that is wanted and possible, and counts the shared bytes of a
+/// call.
 pub(crate) struct Sharer<'a> {
     reflink: Reflink,
     progress: &'a dyn Progress,
     shared: AtomicU64,
-    /// Whether a range could not be shared, so that others of the same files need not be tried in large steps.
+    /// Whether a byte range could not be shared before: the next ranges of the call are then tried in small steps.
     refused: AtomicBool,
 }
 
@@ -203,18 +207,18 @@ impl<'a> Sharer<'a> {
         Sharer { reflink, progress, shared: AtomicU64::new(0), refused: AtomicBool::new(false) }
     }
 
-    /// The number of bytes that were shared.
+    /// Number of bytes that this `Sharer` has shared between files so far.
     pub(crate) fn shared(&self) -> u64 {
         self.shared.load(Ordering::Relaxed)
     }
 
-    /// Whether the first bytes of `from` can be shared with files in `directory`.
+    /// Whether the first bytes of the file `from` can be shared with files in `directory`.
     pub(crate) fn can_share(&self, from: &dyn ReadAt, directory: &Path) -> bool {
         self.reflink != Reflink::Never
             && from.raw(0).is_some_and(|raw| probe(raw, directory).is_ok_and(|probed| probed.is_ok()))
     }
 
-    /// Puts the bytes `from` at `offset` of `to`, see [`share`].
+    /// Puts the bytes `from` at byte `offset` of `to`, and counts those that are shared, see [`share`].
     ///
     /// # Errors
     /// Those of [`share`].
@@ -251,7 +255,7 @@ impl RawCopy for Sharer<'_> {
     }
 }
 
-/// Shares ranges by a [`Sharer`], and leaves to the caller what cannot be shared.
+/// Shares byte ranges between files by a [`Sharer`], and leaves ranges that cannot be shared to the caller.
 pub(crate) struct SharedOnly<'a>(pub(crate) &'a Sharer<'a>);
 
 impl RawCopy for SharedOnly<'_> {
@@ -265,17 +269,17 @@ impl RawCopy for SharedOnly<'_> {
     }
 }
 
-/// Bytes that the system copies at a time.
+/// Most bytes that one system call copies between files if they are not shared.
 const RAW_BYTES: u64 = 4 << 20;
 
-/// Gives space back that the file system took after the end of a file because it might grow: XFS takes half a gigabyte for one that
-/// shares as much.
+/// Returns the space that the file system reserved after the end of the file at `path`: XFS reserves half a gigabyte for a file
+/// that shares as much.
 pub(crate) fn trim(path: &Path) -> Result<()> {
     let file = File::options().write(true).open(path)?;
     Ok(file.set_len(file.metadata()?.len())?)
 }
 
-/// The error of a call that has to share bytes and cannot.
+/// The error of a call with [`Reflink::Always`] whose output `what` cannot share its bytes.
 pub(crate) fn cannot_share(what: &str, reason: NotShared) -> Error {
     Error::unsupported(format!("{what} cannot share its bytes with the source: {reason}"))
 }
@@ -285,7 +289,7 @@ mod tests {
     use super::*;
     use crate::error::ErrorKind;
 
-    /// A file of `len` bytes, none of which repeat soon.
+    /// A test file of `len` bytes in which no bytes repeat soon.
     fn sample(folder: &Path, name: &str, len: usize) -> File {
         let bytes: Vec<u8> = (0..len).map(|i| (i % 251) as u8 ^ (i >> 12) as u8).collect();
         std::fs::write(folder.join(name), bytes).unwrap();

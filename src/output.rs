@@ -1,4 +1,4 @@
-//! A file or a directory that appears under its name only when it is whole.
+//! Writes a file or a directory under a temporary name, and gives it its final name only when it is complete.
 
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
@@ -21,44 +21,45 @@ use nix::sys::statvfs::statvfs;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::publishing::{IfExists, Publishing, SyncPolicy};
 
-/// Interval at which the output is made durable while it is written.
+/// Pause between two passes in which an output is made durable while it is written.
 const SYNC_EVERY: Duration = Duration::from_millis(100);
 
-/// Files of less than this are left for the end.
+/// Size in bytes from which a file of an output is made durable while it is written; smaller ones wait for the end.
 const SYNC_BYTES: u64 = 8 << 20;
 
-/// Files made durable at a time: the system does many almost as fast as one.
+/// How many files of an output are made durable concurrently: the system does many almost as fast as one.
 const SYNCING: usize = 16;
 
-/// How often the removal of a directory is tried to which other threads still write.
+/// How often the removal of a directory is tried while other threads still write to it.
 const REMOVAL_TRIES: usize = 20;
 
-/// What a target becomes.
+/// Whether an output is a file or a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OutputKind {
     File,
     Directory,
 }
 
-/// The end of the names of directories in which targets are written.
+/// End of the names of the temporary directories in which outputs are written.
 const SUFFIX: &str = ".partial";
 
-/// The file in such a directory that its maker has locked.
+/// Name of the file in the temporary directory of an output that the writing process holds locked.
 const LOCK: &str = "lock";
 
-/// Random letters in such a name.
+/// Number of random letters in the name of the temporary directory of an output.
 const LETTERS: usize = 8;
 
-/// Names longer than this are cut: a name has at most 255 bytes.
+/// Longest file name of a target, in bytes, that its temporary directory repeats; longer ones are cut, for a name has at most
+/// 255 bytes.
 const LONGEST_STEM: usize = 200;
 
-/// The end of the name of a companion, which holds what its main file refers to: `NAME.rest.h5`.
+/// End of the name of a companion, a second HDF5 file beside the output that refers to it: `NAME.rest.h5`.
 pub(crate) const COMPANION: &str = ".rest.h5";
 
-/// How often a name is chosen, or two paths are exchanged, before another process is suspected of a bad joke.
+/// How often a temporary name is chosen, or two paths are exchanged, before interference by another process is reported.
 const TRIES: usize = 20;
 
-/// A path of its own for a file or directory that is being written, beside its target: `NAME.PID-RANDOM.partial/NAME`.
+/// A temporary path for a file or directory that is being written, beside its target: `NAME.PID-RANDOM.partial/NAME`.
 ///
 /// The enclosing directory is new, so that no two processes share it, and holds a file that its maker has locked
 /// (`flock`) for as long as it lives. Dropping removes it; after a `kill -9` the next run with the same target does, which
@@ -67,12 +68,13 @@ const TRIES: usize = 20;
 pub(crate) struct Partial {
     directory: PathBuf,
     path: PathBuf,
-    /// Released last.
+    /// The locked lock file of the temporary directory; the last field, so that it is released last.
     _lock: File,
 }
 
 impl Partial {
-    /// A path to write what will be at `target`. Removes what killed processes have left of the same target.
+    /// Makes a temporary directory beside `target`, to write the output in. Removes those that killed processes have left for
+    /// the same target.
     ///
     /// # Errors
     /// `Usage` if `target` has no name, `Io`, `NoSpace`.
@@ -104,12 +106,12 @@ impl Partial {
         make().with_context(|| Context::path(parent))
     }
 
-    /// Where to write.
+    /// Temporary path under which the output is written until it gets its final name.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Puts the file, which is durable, in the place of the file at `target`.
+    /// Renames the written file, which is durable, to `target`, in place of an existing file.
     pub(crate) fn replace(self, target: &Path) -> Result<()> {
         replace_file(&self.path, target)?;
         Ok(File::open(directory_of(target))?.sync_all()?)
@@ -123,7 +125,8 @@ impl Drop for Partial {
     }
 }
 
-/// How the names of all partials of a target begin.
+/// First bytes of the names of all temporary directories of the target `name`: the name itself, or its start and a hash if it
+/// is long.
 fn stem(name: &OsStr) -> Vec<u8> {
     let name = name.as_bytes();
     if name.len() <= LONGEST_STEM {
@@ -135,7 +138,8 @@ fn stem(name: &OsStr) -> Vec<u8> {
     format!("{}~{:016x}", text.trim_end_matches(char::REPLACEMENT_CHARACTER), hasher.finish()).into_bytes()
 }
 
-/// Makes and locks the lock file of a new directory; `None` if another process was faster to remove it.
+/// Makes and locks the lock file in the temporary `directory`; `None` if another process has just removed the directory as
+/// abandoned.
 fn lock_new(directory: &Path) -> io::Result<Option<File>> {
     let path = directory.join(LOCK);
     let file = match File::options().write(true).create_new(true).open(&path) {
@@ -157,7 +161,7 @@ fn is_same_file(file: &File, path: &Path) -> bool {
     matches!((file.metadata(), fs::symlink_metadata(path)), (Ok(opened), Ok(found)) if same(&opened, &found))
 }
 
-/// Removes the partials of the target `name` in `parent` whose makers have gone.
+/// Removes the temporary directories of the target `name` in `parent` whose writers have exited.
 fn remove_abandoned(parent: &Path, name: &OsStr) {
     let stem = stem(name);
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
@@ -168,20 +172,21 @@ fn remove_abandoned(parent: &Path, name: &OsStr) {
     }
 }
 
-/// The file name of the target of a partial with this name; `None` for names that are not those of partials, and for targets whose
-/// long names are cut.
+/// File name of the target whose temporary directory has this name; `None` for other names, and for targets whose long names
+/// are cut.
 pub(crate) fn partial_target(name: &OsStr) -> Option<&[u8]> {
     let rest = name.as_bytes().strip_suffix(SUFFIX.as_bytes())?;
     let dot = rest.iter().rposition(|&byte| byte == b'.')?;
     is_partial_of(&rest[..dot], name).then_some(&rest[..dot])
 }
 
-/// Removes a partial of the target `name` if its maker has gone.
+/// Removes the temporary `directory` of the target `name` if its writer has exited.
 pub(crate) fn remove_abandoned_at(directory: &Path, name: &OsStr) -> Result<()> {
     Ok(remove_if_abandoned(directory, name)?)
 }
 
-/// Whether a name is that of a partial: the stem, `.`, a process, `-`, letters and digits, the suffix.
+/// Whether `name` is that of a temporary directory of an output: the stem, `.`, a process id, `-`, letters and digits, the
+/// suffix.
 fn is_partial_of(stem: &[u8], name: &OsStr) -> bool {
     let middle = || {
         let middle = name.as_bytes().strip_prefix(stem)?.strip_prefix(b".")?.strip_suffix(SUFFIX.as_bytes())?;
@@ -196,7 +201,8 @@ fn is_partial_of(stem: &[u8], name: &OsStr) -> bool {
     })
 }
 
-/// Whether a file beside the one named `name` is a part of it, as `NAME.000001`, or its companion.
+/// Whether the file `other` beside the output `name` belongs to it: a part such as `NAME.000001`, or its companion
+/// `NAME.rest.h5`.
 fn is_part(name: &OsStr, other: &OsStr) -> bool {
     if is_companion(name, other) {
         return true;
@@ -205,7 +211,7 @@ fn is_part(name: &OsStr, other: &OsStr) -> bool {
     number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
 }
 
-/// Whether a file beside the one named `name` is its companion.
+/// Whether the file `other` beside the output `name` is its companion, `NAME.rest.h5`.
 fn is_companion(name: &OsStr, other: &OsStr) -> bool {
     other.as_bytes().strip_prefix(name.as_bytes()) == Some(COMPANION.as_bytes())
 }
@@ -234,7 +240,8 @@ fn remove_if_abandoned(directory: &Path, name: &OsStr) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes a partial whose lock this process has: that file last, so that none is without it before it is empty.
+/// Removes a temporary directory whose lock this process holds. The lock file is removed last: until then no other process
+/// takes the directory for a new one.
 fn remove_partial(directory: &Path) -> io::Result<()> {
     for entry in fs::read_dir(directory)?.flatten() {
         if entry.file_name() != LOCK {
@@ -245,7 +252,7 @@ fn remove_partial(directory: &Path) -> io::Result<()> {
     fs::remove_dir(directory)
 }
 
-/// A file or directory being written beside where it will be, see [`Partial`].
+/// A file or directory that is written beside its target and gets its name on [`commit`](Self::commit), see [`Partial`].
 #[derive(Debug)]
 pub(crate) struct Output {
     target: PathBuf,
@@ -255,7 +262,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// A file. Checks that `target` can be written and that about `bytes` are free there.
+    /// Begins an output that is a file. Checks that `target` can be written and that about `bytes` are free in its file system.
     ///
     /// A `target` that is a symbolic link stays one: [`IfExists::Replace`] replaces the file that it leads to.
     ///
@@ -265,18 +272,19 @@ impl Output {
         Self::begin(target, OutputKind::File, publishing, bytes)
     }
 
-    /// A table directory, empty so far.
+    /// Begins an output that is a table directory, empty so far.
     ///
     /// # Errors
-    /// As [`create`](Self::create); `Exists` also for an existing directory that holds no table, even with [`IfExists::Replace`].
+    /// As [`create`](Self::create); `Exists` also for an existing directory that holds no table, even with
+    /// [`IfExists::Replace`].
     pub(crate) fn create_directory(target: &Path, publishing: Publishing, bytes: u64) -> Result<Self> {
         let output = Self::begin(target, OutputKind::Directory, publishing, bytes)?;
         fs::create_dir(output.partial()).with_context(|| output.partial().display())?;
         Ok(output)
     }
 
-    /// A file or directory that another process writes; [`publish_staged`](Self::publish_staged) sees which it is, and
-    /// whether `target` exists.
+    /// Begins an output that another process writes, as a file or a directory; an existing `target` matters only to
+    /// [`publish_staged`](Self::publish_staged).
     pub(crate) fn stage(target: &Path, publishing: Publishing) -> Result<Self> {
         let target = &resolve(target, publishing.if_exists)?;
         let directory = directory_of(target);
@@ -308,13 +316,13 @@ impl Output {
         Ok(Output { target: target.to_owned(), partial: Partial::create(target)?, kind, publishing })
     }
 
-    /// Where to write. A file may have parts beside it, named `NAME.` and digits, and a [companion](COMPANION); they are
-    /// published before it ([`publish_parts`](Self::publish_parts)).
+    /// Path under which the output is written until it is published. A file may have parts beside it, named `NAME.` and digits,
+    /// and a [companion](COMPANION); they are published before it ([`publish_parts`](Self::publish_parts)).
     pub(crate) fn partial(&self) -> &Path {
         self.partial.path()
     }
 
-    /// The paths of the parts of a file.
+    /// Temporary paths of the parts and the companion of an output that is a file, sorted; empty for a directory.
     fn parts(&self) -> Result<Vec<PathBuf>> {
         let name = self.partial().file_name().unwrap_or_default();
         let mut parts = Vec::new();
@@ -328,13 +336,13 @@ impl Output {
         Ok(parts)
     }
 
-    /// All that was written, see [`walk`].
+    /// Calls `visit` with every file and directory of the output that was written so far, see [`walk`].
     fn walk(&self, visit: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
         self.parts()?.iter().try_for_each(|part| walk(part, visit))?;
         walk(self.partial(), visit)
     }
 
-    /// Begins to make durable what is written, so that there is little left to do at the end.
+    /// Begins to make the output durable in a thread while it is written, so that little is left to do at the end.
     pub(crate) fn sync_behind(&self) -> SyncBehind {
         if self.publishing.sync != SyncPolicy::Behind {
             return SyncBehind { stop: None, thread: None };
@@ -351,7 +359,7 @@ impl Output {
         SyncBehind { stop: Some(stop), thread: Some(thread) }
     }
 
-    /// Bytes of all that was written.
+    /// Size in bytes of all files of the output that were written so far.
     pub(crate) fn bytes(&self) -> Result<u64> {
         let mut bytes = 0;
         self.walk(&mut |path| {
@@ -362,7 +370,8 @@ impl Output {
         Ok(bytes)
     }
 
-    /// Makes all durable, unless that is not wanted, and gives it its name, at once: other processes see the old target, or all of the new one.
+    /// Makes the output durable, unless `SyncPolicy::Never` is set, and renames it to its target in one step: other processes
+    /// see the old target, or all of the new one.
     ///
     /// # Errors
     /// `Exists` if another process was faster, unless what it has made is to be replaced.
@@ -370,7 +379,7 @@ impl Output {
         self.publish(self.kind).with_context(|| Context::path(&self.target))
     }
 
-    /// Publishes the file or directory that another process has written.
+    /// Publishes the file or directory that another process has written: makes it durable and renames it to its target.
     pub(crate) fn publish_staged(&self) -> Result<()> {
         let kind = if self.partial().is_dir() { OutputKind::Directory } else { OutputKind::File };
         if self.partial().symlink_metadata().is_err() {
@@ -395,8 +404,8 @@ impl Output {
         Ok(())
     }
 
-    /// Puts the parts of a file into their places. Without that file they are nothing, so an existing file is taken away before: after
-    /// a `kill -9` all of it is old, all of it is new, or it is missing.
+    /// Moves the parts of an output beside its target. An existing target, useless without its own parts, is removed before:
+    /// after a `kill -9` the output is all old, all new, or missing.
     fn publish_parts(&self) -> Result<()> {
         let (parts, target) = (self.parts()?, &self.target);
         let place = |part: &Path| target.with_file_name(part.file_name().unwrap_or_default());
@@ -446,7 +455,8 @@ impl Output {
     }
 }
 
-/// Gives the file `new`, which is durable and in the same file system, the name `target`.
+/// Renames the file `new`, which is durable and in the same file system, to `target`; an existing file is replaced only if
+/// `if_exists` says so.
 ///
 /// # Errors
 /// `Exists` if there is something that is not to be replaced.
@@ -463,7 +473,7 @@ pub(crate) fn publish_file(new: &Path, target: &Path, if_exists: IfExists) -> Re
     publish().with_context(|| Context::path(target))
 }
 
-/// Makes an output durable while it is written, until dropped.
+/// A thread that makes an output durable while it is written, until this guard is dropped.
 pub(crate) struct SyncBehind {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -478,7 +488,7 @@ impl Drop for SyncBehind {
     }
 }
 
-/// The directory of a target.
+/// Directory in which `target` is: its parent, or `.` for a bare name.
 pub(crate) fn directory_of(target: &Path) -> &Path {
     match target.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -486,7 +496,8 @@ pub(crate) fn directory_of(target: &Path) -> &Path {
     }
 }
 
-/// The path that a target leads to: a symbolic link is followed if what it leads to is to be replaced.
+/// Final path for an output: where `target` leads if it is a symbolic link and an existing file is to be replaced, else
+/// `target` itself.
 fn resolve(target: &Path, if_exists: IfExists) -> Result<PathBuf> {
     if !if_exists.replaces() || !target.is_symlink() {
         return Ok(target.to_owned());
@@ -501,7 +512,7 @@ fn exists() -> Error {
     Error::new(ErrorKind::Exists, "the target exists already")
 }
 
-/// Whether a directory may be replaced by another one: it holds a table, an array or a table of arrays, or nothing.
+/// Whether an output may replace the directory at `path`: it holds a table, an array or a table of arrays, or nothing.
 fn is_table(path: &Path) -> bool {
     let known = ["table.dat", "meta/storage", "__rootdirs__"];
     known.iter().any(|name| path.join(name).exists()) || fs::read_dir(path).is_ok_and(|mut list| list.next().is_none())
@@ -525,12 +536,12 @@ fn check_target(target: &Path, kind: OutputKind, if_exists: IfExists) -> Result<
     .with_context(|| Context::path(target))
 }
 
-/// How [`rename`] ends.
+/// Outcome of a rename that must not overwrite, or that exchanges two paths.
 enum Renamed {
     Done,
-    /// `EEXIST`, or nothing to exchange with.
+    /// The rename did nothing: the new name exists already (`EEXIST`), or the other path is missing.
     Not,
-    /// The file system cannot do it at once.
+    /// The rename did nothing: the file system does not support it in one step.
     Unsupported,
 }
 
@@ -543,7 +554,7 @@ fn rename(from: &Path, to: &Path, how: RenameFlags) -> Result<Renamed> {
     }
 }
 
-/// Renames `new` to `target`, which does not exist.
+/// Renames `new` to `target`, which must not exist.
 ///
 /// # Errors
 /// `Exists` if it does.
@@ -578,7 +589,8 @@ fn replace_file(new: &Path, target: &Path) -> Result<()> {
     })
 }
 
-/// Puts the directory `new` in the place of `target`, which goes with the partial.
+/// Puts the directory `new` in the place of the directory `target`, in one step where the file system can. The old one is
+/// removed with the temporary directory.
 fn replace_with_directory(new: &Path, target: &Path) -> Result<()> {
     for _ in 0..TRIES {
         match rename(new, target, RenameFlags::RENAME_NOREPLACE)? {
@@ -601,8 +613,8 @@ fn replace_with_directory(new: &Path, target: &Path) -> Result<()> {
     Err(Error::new(ErrorKind::Io, "other processes make and remove the target all the time"))
 }
 
-/// Replaces `target` where two directories cannot be exchanged. The old one has a name of its own in between, which no other
-/// run removes.
+/// Replaces the directory `target` where the file system cannot exchange two directories. The old one has a temporary name in
+/// between, which no other run removes.
 fn replace_in_two_steps(new: &Path, target: &Path) -> Result<()> {
     let name = [target.file_name().unwrap_or_default().as_bytes(), b".replaced-"].concat();
     let aside = tempfile::Builder::new().prefix(OsStr::from_bytes(&name)).tempdir_in(directory_of(target))?;
@@ -621,7 +633,8 @@ fn replace_in_two_steps(new: &Path, target: &Path) -> Result<()> {
     renamed
 }
 
-/// Calls `visit` with `path` and all files and directories below it, these last; symbolic links are not followed.
+/// Calls `visit` with `path` and all files and directories below it, a directory after its content; symbolic links are not
+/// followed.
 pub(crate) fn walk(path: &Path, visit: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
     let kind = path.symlink_metadata()?.file_type();
     if kind.is_dir() {
@@ -632,7 +645,7 @@ pub(crate) fn walk(path: &Path, visit: &mut dyn FnMut(&Path) -> Result<()>) -> R
     if kind.is_symlink() { Ok(()) } else { visit(path) }
 }
 
-/// Makes a large file durable if it has changed since the last time.
+/// Makes the file at `path` durable if it is large and has changed since the modification time in `synced`.
 fn sync_changed(path: &Path, synced: &mut HashMap<PathBuf, SystemTime>) -> Result<()> {
     let file = File::open(path)?;
     let metadata = file.metadata()?;
@@ -643,7 +656,8 @@ fn sync_changed(path: &Path, synced: &mut HashMap<PathBuf, SystemTime>) -> Resul
     Ok(())
 }
 
-/// Removes a file or a directory with its content, if it exists.
+/// Removes a file, or a directory with its content, if it exists. A directory is tried repeatedly, as other threads may write
+/// to it.
 fn remove(path: &Path) -> io::Result<()> {
     let Ok(metadata) = path.symlink_metadata() else { return Ok(()) };
     if !metadata.is_dir() {
@@ -716,7 +730,7 @@ mod tests {
         assert_eq!(names(&target), ["SUB"]);
     }
 
-    /// What a killed process leaves of `target`.
+    /// Leaves, in a test, what a killed process leaves of an output at `target`: a temporary directory, locked or not.
     fn abandon(target: &Path, locked: bool) -> PathBuf {
         let name = target.file_name().unwrap().to_string_lossy();
         let directory = target.with_file_name(format!("{name}.4194305-aB3dE6gH{SUFFIX}"));
@@ -781,7 +795,7 @@ mod tests {
         assert_eq!(names(folder.path()), ["x.h5"]);
     }
 
-    /// What `THREADS` runs at the same time come to.
+    /// Starts `THREADS` outputs with the same target at the same time, in a test, and returns their results.
     fn race(target: &Path, kind: OutputKind, if_exists: IfExists) -> Vec<Result<()>> {
         const THREADS: u8 = 8;
         let run = |number: u8| -> Result<()> {

@@ -1,14 +1,15 @@
-//! How what was written gets its final name.
+//! How a written output gets its final name: what happens to an existing target, and when the bytes are made durable.
 
 use crate::error::{Error, Result};
 
-/// What a call does with an existing target.
+/// What a call does if its target exists already: fail, or replace it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IfExists {
-    /// The call fails with [`ErrorKind::Exists`](crate::ErrorKind::Exists) before it writes anything.
+    /// An existing target makes the call fail with [`ErrorKind::Exists`](crate::ErrorKind::Exists) before it writes anything.
     #[default]
     Fail,
-    /// The new file or table takes the name in one step, once it is whole. A directory is replaced only if it is a table.
+    /// The new file or table takes the name of the existing one in one step, once it is complete. A directory is replaced only
+    /// if it is a table.
     Replace,
 }
 
@@ -18,22 +19,23 @@ impl IfExists {
     }
 }
 
-/// When an output is made durable (`fsync`). A name always appears in one step, and never for a half-written output; what
-/// differs is what a power failure can take.
+/// When an output is made durable (`fsync`). The final name always appears in one step and never for a half-written output; the
+/// policies differ in what a power failure can destroy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SyncPolicy {
-    /// Never, as with `cp`: after a power failure the output may be empty or damaged for as long as the system keeps
-    /// it in memory, half a minute as a rule.
+    /// An output is never made durable, as with `cp`: after a power failure it may be empty or damaged for as long as the
+    /// system keeps it in memory, half a minute as a rule.
     Never,
-    /// Once, before the output gets its name.
+    /// An output is made durable once, before it gets its final name.
     End,
-    /// Also from time to time while it is written, so that little is left to do at the end.
+    /// An output is made durable from time to time while it is written, and before it gets its final name, so that little is
+    /// left to do at the end.
     #[default]
     Behind,
 }
 
 impl SyncPolicy {
-    /// Parses a policy: `never`, `end` or `behind`.
+    /// Parses the name of a policy for durability: `never`, `end` or `behind`.
     ///
     /// # Errors
     /// `Usage` for other words.
@@ -47,7 +49,7 @@ impl SyncPolicy {
     }
 }
 
-/// Both options of publishing an output.
+/// How an output is published: what happens to an existing target, and when it is made durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Publishing {
     pub(crate) if_exists: IfExists,

@@ -1,4 +1,4 @@
-//! Outputs that another process writes, and this one publishes.
+//! Outputs that another process writes under a temporary name, and that this process publishes under their own.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,8 +10,8 @@ use crate::error::{Context, Result, ResultExt};
 use crate::output::{Output, partial_target, remove_abandoned_at, walk};
 use crate::publishing::IfExists;
 
-/// A path beside a target, to which another process writes. [`publish`](Self::publish) gives the output its name in one step;
-/// dropping removes it. After a `kill -9` the next output with the same target removes it, or [`remove_abandoned`].
+/// A temporary path beside a target, to which another process writes. [`publish`](Self::publish) gives the output its name in
+/// one step; dropping removes it. After a `kill -9` the next output with the same target removes it, or [`remove_abandoned`].
 ///
 /// ```
 /// use ctds_hdf5::{IfExists, StagedOutput};
@@ -28,7 +28,8 @@ use crate::publishing::IfExists;
 pub struct StagedOutput(Output);
 
 impl StagedOutput {
-    /// Makes the path. An existing target matters only to [`publish`](Self::publish).
+    /// Makes a temporary path beside `target`, to which another process can write. An existing target matters only to
+    /// [`publish`](Self::publish).
     ///
     /// # Errors
     /// `Usage` if the target has no name or its directory does not exist, `Io`, `NoSpace`.
@@ -36,12 +37,13 @@ impl StagedOutput {
         Output::stage(target.as_ref(), if_exists.into()).map(StagedOutput)
     }
 
-    /// Path of the file or directory to write.
+    /// Path at which the other process writes the file or directory.
     pub fn path(&self) -> &Path {
         self.0.partial()
     }
 
-    /// Makes the output durable and gives it its name. After an error the output is still at [`path`](Self::path).
+    /// Makes the output that another process has written durable and gives it its final name. After an error it is still at
+    /// [`path`](Self::path).
     ///
     /// # Errors
     /// `Exists` if the target exists and is not to be replaced; `Io` if nothing was written.
@@ -50,7 +52,7 @@ impl StagedOutput {
     }
 }
 
-/// Files below a path in order of their names, or the path itself if it is a file. Symbolic links are not followed.
+/// Paths of all regular files below `path`, sorted, or `path` itself if it is a file. Symbolic links are not followed.
 ///
 /// # Errors
 /// `NotFound`, `Io`.
@@ -67,8 +69,8 @@ pub fn files_below(path: impl AsRef<Path>) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Removes unfinished outputs in a directory whose writers have gone: those of targets that `is_target` accepts by file name,
-/// and that have not changed for `unchanged`. Returns their paths.
+/// Removes unfinished outputs in a directory whose writers have exited: those with a target that `is_target` accepts by file
+/// name, and that have not changed for `unchanged`. Returns the paths that were removed.
 ///
 /// # Errors
 /// `NotFound`, `Io` if the directory cannot be read.
@@ -95,7 +97,7 @@ pub fn remove_abandoned(
     Ok(removed)
 }
 
-/// Whether nothing at or below a path was modified for some time.
+/// Whether no file at or below `path` was modified within the last `time`; false if that cannot be told.
 fn is_unchanged(path: &Path, time: Duration) -> bool {
     let Some(before) = SystemTime::now().checked_sub(time) else { return false };
     let mut newest = SystemTime::UNIX_EPOCH;

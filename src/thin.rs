@@ -12,47 +12,49 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5;
 
-/// The name of the record in the directory of a table.
+/// Name of the file in a thin table's directory that records its links to the HDF5 file; casacore ignores it.
 pub(crate) const RECORD: &str = ".h5bridge.json";
 
-/// The version of the record.
+/// Version of the link record of a thin table; records of other versions are refused.
 const VERSION: u32 = 1;
 
-/// Most bytes of a record that are read: some hundred for each link.
+/// Most bytes that are read of the link record of a thin table; a record has some hundred for each link.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// What a directory records of its links.
+/// The link record of a thin table: which HDF5 file has its tiles, and where they were when the links were made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) version: u32,
-    /// The path of the HDF5 file, relative to the directory.
+    /// Path of the HDF5 file that has the tiles, relative to the directory of the thin table.
     pub(crate) hdf5: PathBuf,
-    /// Size of the HDF5 file when it was linked.
+    /// Size in bytes of the HDF5 file when the thin table was linked to it.
     pub(crate) size: u64,
-    /// Its modification time, in nanoseconds since 1970.
+    /// Modification time of the HDF5 file when the thin table was linked to it, in nanoseconds since 1970.
     pub(crate) mtime_ns: i64,
-    /// Its inode: programs that write into the file keep it, programs that replace the file do not.
+    /// Inode of the HDF5 file when the thin table was linked to it: programs that write into the file keep it, programs that
+    /// replace the file do not.
     pub(crate) inode: u64,
-    /// The digest of the table from which the HDF5 file was made, if the file has it.
+    /// Digest of the table from which the HDF5 file was made; `None` if the file does not have it.
     pub(crate) source_digest: Option<String>,
     pub(crate) links: Vec<Link>,
 }
 
-/// A file of the table that is a link to the HDF5 file.
+/// A file of a thin table that is a symbolic link to the HDF5 file, and the dataset whose elements are its bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Link {
-    /// The name of the file in the directory.
+    /// Name of the linked file in the directory of the thin table, such as `table.f1_TSM0`.
     pub(crate) file: String,
-    /// The path of the dataset in the HDF5 file.
+    /// Path of the dataset in the HDF5 file whose chunks are the tiles of the linked file.
     pub(crate) dataset: String,
-    /// The first byte of the dataset's elements.
+    /// Offset in the HDF5 file of the first byte of the dataset's elements.
     pub(crate) address: u64,
-    /// Bytes of all chunks of the dataset.
+    /// Stored bytes of all chunks of the linked dataset.
     pub(crate) bytes: u64,
 }
 
 impl Record {
-    /// A record of links to the HDF5 file, which has the path `relative` in the directory.
+    /// Makes the link record of a thin table; `relative` is the path of the HDF5 file `hdf5` from the table's directory. Size,
+    /// time and inode are those of now.
     pub(crate) fn new(hdf5: &Path, relative: PathBuf, source_digest: Option<String>, links: Vec<Link>) -> Result<Self> {
         let found = hdf5.metadata().with_context(|| Context::path(hdf5))?;
         Ok(Record {
@@ -66,7 +68,7 @@ impl Record {
         })
     }
 
-    /// Reads the record in `directory`; `None` if it does not contain one.
+    /// Reads the link record of the thin table in `directory`; `None` if the directory does not contain one.
     pub(crate) fn read(directory: &Path) -> Result<Option<Self>> {
         let path = directory.join(RECORD);
         let Some(bytes) = read_record(&path).with_context(|| Context::path(&path))? else { return Ok(None) };
@@ -80,14 +82,15 @@ impl Record {
         Ok(Some(record))
     }
 
-    /// Writes the record into `directory`.
+    /// Writes the link record of a thin table into its `directory`.
     pub(crate) fn write(&self, directory: &Path) -> Result<()> {
         let path = directory.join(RECORD);
         let bytes = serde_json::to_vec_pretty(self).map_err(|error| Error::format(error.to_string()))?;
         fs::write(&path, bytes).with_context(|| Context::path(&path))
     }
 
-    /// Fails if the HDF5 file was moved or rewritten since it was linked. Elements may have changed: both sides have the same.
+    /// Fails if the HDF5 file of a thin table was moved or rewritten since the table was linked to it. Changed values of
+    /// elements are allowed: table and file share them.
     pub(crate) fn check(&self, directory: &Path) -> Result<()> {
         let path = directory.join(&self.hdf5);
         let again = format!("`h5bridge link HDF5FILE {} --overwrite` makes the table again", directory.display());
@@ -120,7 +123,8 @@ impl Record {
     }
 }
 
-/// The record in `directory`, if it contains one.
+/// Reads the link record in `directory` and checks that the HDF5 file is still the linked one; `None` if the directory is not a
+/// thin table.
 ///
 /// # Errors
 /// Those of [`Record::check`].
@@ -130,7 +134,7 @@ pub(crate) fn check(directory: &Path) -> Result<Option<Record>> {
     Ok(record)
 }
 
-/// The bytes of a record, at most [`MOST_BYTES`]: what follows makes it invalid. `None` if it is missing.
+/// Reads the file with the link record, at most [`MOST_BYTES`]: a longer one is invalid. `None` if it is missing.
 fn read_record(path: &Path) -> Result<Option<Vec<u8>>> {
     let metadata = match path.metadata() {
         Ok(metadata) => metadata,

@@ -1,4 +1,4 @@
-//! What every container promises: the suite walks the registry of formats, and tries the directory as well.
+//! Tests of what every container promises: the suite runs for each format in the registry, and for a plain directory.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::error::{ErrorKind, Result};
 use crate::h5::Compression;
 use crate::io::read_all;
 
-/// Ways to make a container of a format; the second has checksums.
+/// Options with which the tests create a container of a format; those of the second one have checksums.
 fn options(format: &Format) -> Vec<FormatOptions> {
     let plain = FormatOptions {
         block_bytes: 256,
@@ -26,10 +26,10 @@ fn options(format: &Format) -> Vec<FormatOptions> {
     }
 }
 
-/// A container in a folder of its own.
+/// A container that a test has created, in a temporary folder of its own.
 struct Made {
     folder: tempfile::TempDir,
-    /// `None`: a directory.
+    /// Format of the test's container; `None` for a plain directory.
     format: Option<&'static Format>,
     options: Option<FormatOptions>,
     container: Arc<dyn ContainerMut>,
@@ -42,7 +42,7 @@ impl Made {
         format!("{} {:?}", self.format.map_or("directory", |format| format.name), self.options)
     }
 
-    /// Opens it again.
+    /// Opens the test's container again, for reading.
     fn open(&self) -> Result<Arc<dyn Container>> {
         let folder = Directory::new(self.folder.path());
         match self.format {
@@ -52,7 +52,7 @@ impl Made {
     }
 }
 
-/// One container of each kind, empty.
+/// Creates an empty container for each format that can be changed, with each of its options, and a directory.
 fn each() -> Vec<Made> {
     let mut made = Vec::new();
     for &format in FORMATS {
@@ -179,7 +179,7 @@ fn files_are_replaced_edited_and_removed() {
     }
 }
 
-/// A container is known by its bytes, and is not taken for one of another format.
+/// Tests that a container is recognised by its bytes, and is not taken for one of another format.
 #[test]
 fn formats_know_their_own() {
     for made in each() {
@@ -210,7 +210,7 @@ fn formats_know_their_own() {
     }
 }
 
-/// Whatever is cut off, opening or reading fails with an error that damage leads to, and the name of the file.
+/// Tests that opening or reading a container that was cut short fails with an error that names the file, at any length.
 #[test]
 fn files_cut_short_are_errors() {
     for made in each() {
@@ -244,7 +244,7 @@ fn files_cut_short_are_errors() {
     }
 }
 
-/// What is opened in a container in memory is what is opened on the disk, for formats that need no file of the system.
+/// Tests that a container in memory opens as one on the disk does, for formats that do not need a file of the system.
 #[test]
 fn containers_lie_anywhere() {
     for made in each() {

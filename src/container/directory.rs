@@ -1,4 +1,4 @@
-//! A plain directory: casacore's `SepFile` storage.
+//! A plain directory as a container, the form that casacore calls `SepFile` storage.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,21 +7,22 @@ use super::{Container, ContainerInfo, ContainerMut, check_name};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{FileSource, FileTarget, ReadAt, WriteAt};
 
-/// The regular files of a directory.
+/// A directory of the file system as a container: its regular files are the virtual files.
 #[derive(Debug, Clone)]
 pub struct Directory {
     path: PathBuf,
 }
 
 impl Directory {
-    /// The files in the directory at `path`, which is not touched yet.
+    /// Describes the directory at `path` as a container; the file system is not accessed yet.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Directory { path: path.into() }
     }
 }
 
 impl Directory {
-    /// The names of the directories in the directory, or of the files; names that are not UTF-8 are not seen.
+    /// Sorted names of the subdirectories, or of the regular files; symbolic links count as what they lead to, and names that
+    /// are not UTF-8 are skipped.
     fn entries(&self, directories: bool) -> Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(&self.path)? {
@@ -68,7 +69,7 @@ impl Container for Directory {
         ContainerInfo { format: "directory", ..ContainerInfo::default() }
     }
 
-    /// Always true, the container is whole: a directory has no structure of its own that could be damaged.
+    /// Whether the directory is sound: always true, because a directory has no structure of its own that could be damaged.
     fn check(&self) -> Result<bool> {
         Ok(true)
     }
@@ -95,7 +96,7 @@ impl ContainerMut for Directory {
         Ok(Arc::new(Directory { path }))
     }
 
-    /// Makes the names durable; files are by [`WriteAt::sync`].
+    /// Makes the names in the directory durable; the content of each file is made so by [`WriteAt::sync`].
     fn commit(&self) -> Result<()> {
         Ok(std::fs::File::open(&self.path)?.sync_all()?)
     }

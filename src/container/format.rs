@@ -1,4 +1,4 @@
-//! A kind of container, and how it is recognised, opened and written.
+//! The description of a container format: how containers are recognised, opened and written.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,81 +7,82 @@ use super::{Announced, Container, ContainerMut, Damage, FORMATS, FormatOptions};
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 
-/// Answers a question about the container that is the file `name` of `inside`.
+/// Function of a format that answers a question about the container in the file `name` of `inside`.
 type OfFile<T> = fn(inside: &dyn Container, name: &str) -> Result<T>;
 
-/// Creates a file with an empty container, in place of an existing file.
+/// Function of a format that creates the file `path` with an empty container, in place of an existing file.
 type Create = fn(path: &Path, options: &FormatOptions) -> Result<Arc<dyn ContainerMut>>;
 
-/// Writes the files of `source` and of its nested containers to `target`, and returns the bytes added to the file system.
+/// Function of a format that writes the files of `source` and of its nested containers to `target` at once.
 ///
 /// The function itself decides what an existing target means, and leaves nothing half-written under a final name.
 pub(crate) type WriteTree =
     fn(source: &dyn Container, target: &Path, options: &WriteOptions, progress: &dyn Progress) -> Result<Written>;
 
-/// Options of a format that is written at once.
+/// Options for a container format that writes all files at once (`Format::write_tree`).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WriteOptions {
-    /// Size of a block in bytes; `None`: as the format prefers.
+    /// Size of a block of the new container, in bytes; `None` for the default of the format.
     pub(crate) block_bytes: Option<u64>,
 }
 
-/// The result of writing a container at once.
+/// Result of writing all files of a container at once (`Format::write_tree`).
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Written {
-    /// Bytes added to the file system.
+    /// Bytes that the written container added to the file system.
     pub(crate) stored_bytes: u64,
-    /// Remarks for the user.
+    /// Warnings for the user about the written container.
     pub(crate) warnings: Vec<String>,
 }
-/// Creates a file with a container for the files that are announced, in place of an existing file. Those files, and no
-/// others, are then written in their order, each container is committed after its files, and the outermost last.
+/// Function of a format that creates a file with a container for announced files, in place of an existing file. Exactly those
+/// files are then written in their order; each container is committed after its files, and the outermost last.
 type CreateFor = fn(path: &Path, files: &Announced, options: &FormatOptions) -> Result<Arc<dyn ContainerMut>>;
 
-/// A damaged container, as far as it can be read, and its defects.
+/// A damaged container, opened as far as it can be read, and the error that describes its defects.
 pub(crate) type Salvaged = (Arc<dyn Container>, Error);
 
-/// A kind of container.
+/// A container format, such as MultiFile or SION: its name and the functions that recognise, open and write containers.
 ///
 /// A container is known by one file, of which every question names the directory (or container) that holds it. It may
 /// consist of more files in that directory, which `parts` lists. Some kinds are known by a directory in place of a file.
 pub(crate) struct Format {
-    /// Name on the command line and in listings.
+    /// Name of the container format on the command line and in listings.
     pub(crate) name: &'static str,
-    /// Whether the questions are about directories (nested containers), not about files.
+    /// Whether containers of this format are directories (or nested containers), not files.
     pub(crate) is_directory: bool,
-    /// Whether the file is such a container, or may be one, by its first bytes. Of several files that make up one, this
-    /// is true for one.
+    /// Whether a file is a container of this format, or may be one, by its first bytes. Of the files that make up one
+    /// container, this is true for one.
     pub(crate) recognise: OfFile<bool>,
-    /// The names of the other files of the container.
+    /// Names of the further files of a container that consists of two or more.
     pub(crate) parts: OfFile<Vec<String>>,
-    /// Compares the container's files with the checksums that they have as a whole, if they have any.
+    /// Compares the files of a container with the checksums that they have as a whole; empty if they match or have none.
     pub(crate) damage: OfFile<Vec<Damage>>,
-    /// Opens a container of this kind.
+    /// Opens a container of this format for reading.
     pub(crate) open: OfFile<Arc<dyn Container>>,
-    /// Opens a container of which [`open`](Self::open) says that it is damaged; `None` if nothing can be read then.
+    /// Opens as much as possible of a container that [`open`](Self::open) refuses as damaged; `None` if the format cannot.
     pub(crate) salvage: Option<OfFile<Salvaged>>,
-    /// `None`: containers of this kind cannot be changed.
+    /// Creates a container that can be written and changed file by file; `None` if containers of this format cannot be changed.
     pub(crate) create: Option<Create>,
-    /// `None`: containers of this kind are not made in one go. A format that is written has this, `create` or `write_tree`.
+    /// Creates a container for files that are announced first; `None` if the format cannot. A format that is written has this,
+    /// `create` or `write_tree`.
     pub(crate) create_for: Option<CreateFor>,
-    /// Writes all files at once to a final path; `None`: containers of this kind are not written that way.
+    /// Writes all files of a container at once to a final path; `None` if containers of this format are not written that way.
     pub(crate) write_tree: Option<WriteTree>,
-    /// `None`: casacore does not know them.
+    /// How casacore stores such a container in a table directory; `None` if casacore does not know the format.
     pub(crate) casacore: Option<CasacoreStorage>,
 }
 
-/// How casacore has a container for the files of a table's managers.
+/// Where casacore keeps a container with the files of a table's storage managers, and how table.dat names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CasacoreStorage {
-    /// Name of the container in a table directory.
+    /// File name of the container in a table directory.
     pub(crate) file_name: &'static str,
-    /// Storage option in table.dat.
+    /// Number of casacore's storage option, in table.dat, that stands for this container format.
     pub(crate) option: i32,
 }
 
 impl Format {
-    /// A format that is only read, has one file, and no checksums of it as a whole.
+    /// Describes a container format that is only read, has one file, and no checksum of the file as a whole.
     pub(crate) const fn read_only(
         name: &'static str,
         recognise: OfFile<bool>,
@@ -102,38 +103,40 @@ impl Format {
         }
     }
 
-    /// The format that a storage option in table.dat stands for; `None` if each file lies on its own.
+    /// The container format that casacore's storage option in table.dat stands for; `None` if each file lies in the directory
+    /// by itself.
     pub(crate) fn of_option(option: i32) -> Option<&'static Self> {
         let has = |format: &&&Self| format.casacore.is_some_and(|casacore| casacore.option == option);
         FORMATS.iter().find(has).copied()
     }
 
-    /// The format of a container of this name in a table directory.
+    /// The container format that casacore keeps under this file name in a table directory; `None` for other files.
     pub(crate) fn of_file_name(name: &str) -> Option<&'static Self> {
         FORMATS.iter().find(|format| format.is_file_name(name)).copied()
     }
 
-    /// The format of this name.
+    /// The container format with this name on the command line; `None` for an unknown name.
     pub(crate) fn named(name: &str) -> Option<&'static Self> {
         FORMATS.iter().find(|format| format.name == name).copied()
     }
 
-    /// Whether casacore expects a container of this format in a file of this name.
+    /// Whether casacore expects a container of this format in a file of this name in a table directory.
     pub(crate) fn is_file_name(&self, name: &str) -> bool {
         self.casacore.is_some_and(|casacore| casacore.file_name == name)
     }
 
-    /// Whether containers of this kind can be made.
+    /// Whether containers of this format can be written, in any way.
     pub(crate) fn is_written(&self) -> bool {
         self.create.is_some() || self.create_for.is_some() || self.write_tree.is_some()
     }
 
-    /// Whether containers of this kind hold the files of tables only, as casacore expects.
+    /// Whether containers of this format can only hold the files of a table, as casacore expects.
     pub(crate) fn is_for_tables(&self) -> bool {
         self.casacore.is_some()
     }
 
-    /// Creates a file with a container for these files, in place of an existing file.
+    /// Creates a container for the announced `files` at `path`, in place of an existing file; an empty one if the format needs
+    /// no announcement.
     ///
     /// # Errors
     /// As [`create`](Self::create).
@@ -149,7 +152,7 @@ impl Format {
         }
     }
 
-    /// Creates a file with an empty container, in place of an existing file.
+    /// Creates an empty container at `path`, in place of an existing file.
     ///
     /// # Errors
     /// `Unsupported` if the format is only read, or not file by file; `Usage` for options that it does not have; `Io`,

@@ -1,4 +1,4 @@
-//! Paths that lead into containers: `/d/one.mfh5/ANTENNA`, `/d/run.sion/TASK3`.
+//! Finds files by paths that lead into containers: `/d/one.mfh5/ANTENNA`, `/d/run.sion/TASK3`.
 
 use std::path::{Component, Path};
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::limits;
 use crate::suggest::instead;
 
-/// The files at `path`: a directory, a file that is a container, or what is nested in one. A virtual file that is a
-/// container itself is opened in place.
+/// Opens the files at `path` as a container: a directory, a file that is a container, or a container nested in one. A virtual
+/// file that is a container itself is opened in place.
 ///
 /// A missing directory is reported when one of its files is opened.
 ///
@@ -23,8 +23,8 @@ pub(crate) fn locate(path: &Path) -> Result<Arc<dyn Container>> {
     }
 }
 
-/// The files at `path`, see [`locate`]. A container that is damaged as a whole is opened as far as its format can; its
-/// damage is returned with it.
+/// Opens the files at `path` as [`locate`] does. A container that is damaged as a whole is opened as far as its format can, and
+/// the damage is returned with it.
 pub(crate) fn locate_damaged(path: &Path) -> Result<(Arc<dyn Container>, Option<Error>)> {
     match outermost(path)? {
         Some(found) if found.below.as_os_str().is_empty() => {
@@ -35,11 +35,11 @@ pub(crate) fn locate_damaged(path: &Path) -> Result<(Arc<dyn Container>, Option<
     }
 }
 
-/// The object to which a path leads.
+/// The object to which a path leads that may go on inside a container.
 pub(crate) enum Found {
-    /// A directory or a container.
+    /// The path leads to a directory or a container.
     Container(Arc<dyn Container>),
-    /// A virtual file that is not a container: the container that holds it, and its name there.
+    /// The path leads to a virtual file that is not a container: the container that holds it, and its name in it.
     File(Arc<dyn Container>, String),
 }
 
@@ -47,7 +47,7 @@ fn not_a_container() -> Error {
     Error::format("the source is neither a table directory, nor a container, nor an HDF5 file")
 }
 
-/// A file or directory that is a container, and the path in it.
+/// The outermost container on a path, a file or directory of the file system, and the rest of the path inside it.
 pub(crate) struct Outermost<'a> {
     pub(crate) directory: Directory,
     pub(crate) name: &'a str,
@@ -55,7 +55,7 @@ pub(crate) struct Outermost<'a> {
     below: &'a Path,
 }
 
-/// The file or directory of a container that `path` is, or leads into.
+/// Finds the container in the file system that `path` is, or leads into; `None` for a plain directory or a missing path.
 ///
 /// # Errors
 /// `Format` if it is a file that is not a container.
@@ -80,12 +80,12 @@ pub(crate) fn outermost(path: &Path) -> Result<Option<Outermost<'_>>> {
 }
 
 impl Outermost<'_> {
-    /// Whether the path is that of the file, and does not lead into it.
+    /// Whether the path ends at the container itself, and does not lead into it.
     pub(crate) fn is_whole(&self) -> bool {
         self.below.as_os_str().is_empty()
     }
 
-    /// Opens the container, and follows the path in it to another one.
+    /// Opens the container and follows the rest of the path to a container in it; a file that is not a container is an error.
     pub(crate) fn open(&self) -> Result<Arc<dyn Container>> {
         match self.find()? {
             Found::Container(container) => Ok(container),
@@ -95,7 +95,7 @@ impl Outermost<'_> {
         }
     }
 
-    /// Opens the container, and follows the path in it.
+    /// Opens the container and follows the rest of the path to a container or a virtual file in it.
     pub(crate) fn find(&self) -> Result<Found> {
         let mut levels = vec![(self.format.open)(&self.directory, self.name)?];
         let mut components = self.below.components().peekable();
@@ -124,7 +124,7 @@ impl Outermost<'_> {
         Ok(Found::Container(levels.swap_remove(levels.len() - 1)))
     }
 
-    /// Opens the container, as far as it can be read if it is damaged.
+    /// Opens the container, as far as it can be read if it is damaged; the damage is returned with it.
     fn salvage(&self) -> Result<(Arc<dyn Container>, Option<Error>)> {
         match ((self.format.open)(&self.directory, self.name), self.format.salvage) {
             (Err(error), Some(salvage)) if error.is_damage() => {
@@ -136,7 +136,8 @@ impl Outermost<'_> {
     }
 }
 
-/// A container in another one: nested, or a virtual file that is a container; `None` for any other virtual file.
+/// Opens the container `name` in another one: a nested container, or a virtual file that is a container; `None` for any other
+/// virtual file.
 ///
 /// # Errors
 /// `NotFound` if the container has neither.
@@ -161,12 +162,12 @@ fn enter(container: &dyn Container, name: &str) -> Result<Option<Arc<dyn Contain
     }
 }
 
-/// The kind of container that the file `name` of `inside` is.
+/// The container format of the file `name` of `inside`; `None` if the file is not a container.
 pub(crate) fn recognise(inside: &dyn Container, name: &str) -> Result<Option<&'static Format>> {
     recognise_as(false, inside, name)
 }
 
-/// The kind of container that the directory `name` of `inside` is; `None`: a plain directory.
+/// The container format of the directory `name` of `inside`; `None` for a plain directory.
 pub(crate) fn recognise_directory(inside: &dyn Container, name: &str) -> Result<Option<&'static Format>> {
     recognise_as(true, inside, name)
 }
@@ -180,7 +181,8 @@ fn recognise_as(is_directory: bool, inside: &dyn Container, name: &str) -> Resul
     Ok(None)
 }
 
-/// The container among the files of a table, in the format that its table.dat names.
+/// Opens the container with the storage managers' files of a table, in the `format` that its table.dat names; `None` if the
+/// table has none.
 ///
 /// Casacore creates none for a table without managers that can be in a container, whatever table.dat says.
 pub(crate) fn of_table(files: &dyn Container, format: Option<&Format>) -> Result<Option<Arc<dyn Container>>> {

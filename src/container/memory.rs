@@ -1,4 +1,4 @@
-//! Files in memory, for tests.
+//! A container whose files are in memory, for tests.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use crate::error::{Context, Error, Result};
 use crate::io::{MemoryFile, ReadAt, WriteAt};
 use crate::sync::LockUnpoisoned;
 
-/// Names and contents.
+/// A container in memory, for tests: names and contents of files, and nested containers.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     files: Mutex<BTreeMap<String, Arc<MemoryFile>>>,

@@ -1,4 +1,4 @@
-//! Named virtual files: a table's files, wherever they are stored.
+//! Containers of named virtual files: a table's files, in a directory, a container file or an archive.
 //!
 //! A kind of container is a file here that exports its [`Format`], and a line in [`FORMATS`]. Everything above sees
 //! [`Container`] and [`ContainerMut`] only. A format that is only read needs three functions; `toy.rs`, which the tests
@@ -51,21 +51,21 @@ pub(crate) use sion::FORMAT as SION;
 #[cfg(any(test, feature = "internals"))]
 pub(crate) use vt::{FORMAT as VT, archive_of as vt_archive_of};
 
-/// A name space of files. Each file is itself [`ReadAt`], so containers nest by construction.
+/// A container: a name space of virtual files. Each file is itself [`ReadAt`], so containers nest by construction.
 pub trait Container: Debug + Send + Sync {
-    /// The names of all files, in the order of the container if its format has one, else sorted.
+    /// Names of all files of the container, in the order of the container if its format has one, else sorted.
     ///
     /// # Errors
     /// `Io` if they cannot be listed.
     fn names(&self) -> Result<Vec<String>>;
 
-    /// Opens a file of the container.
+    /// Opens a file of the container for reading, by its name.
     ///
     /// # Errors
     /// `NotFound` if there is none of this name, `Io` if it cannot be opened.
     fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>>;
 
-    /// The names of the containers in this one, sorted: subdirectories, nested containers. They are not among
+    /// Names of the containers nested in this one, sorted: subdirectories, for instance. They are not among
     /// [`names`](Self::names). A format without nested containers has none.
     ///
     /// # Errors
@@ -74,7 +74,7 @@ pub trait Container: Debug + Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Opens a nested container.
+    /// Opens a nested container for reading, by its name.
     ///
     /// # Errors
     /// `NotFound` if there is none of this name, those of opening it otherwise.
@@ -82,12 +82,12 @@ pub trait Container: Debug + Send + Sync {
         Err(Error::not_found("the container does not exist").context(Context::member(name)))
     }
 
-    /// The path of a file in the file system, if the file lies there by itself: only a directory has one.
+    /// Path in the file system of the file `name`, if it lies there by itself: only a directory has one.
     fn path(&self, _name: &str) -> Option<PathBuf> {
         None
     }
 
-    /// The names of earlier states of the container, oldest first, which [`enter`](Self::enter) opens. They are not among
+    /// Names of earlier states of the container, oldest first, which [`enter`](Self::enter) opens. They are not among
     /// [`nested`](Self::nested). A format without a history has none.
     ///
     /// # Errors
@@ -96,7 +96,8 @@ pub trait Container: Debug + Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Entries that are neither files nor containers, with a description of each: symbolic links, for instance.
+    /// Entries of the container that are neither files nor containers, as pairs of name and description: symbolic links, for
+    /// instance.
     ///
     /// # Errors
     /// `Io` if they cannot be listed.
@@ -107,7 +108,7 @@ pub trait Container: Debug + Send + Sync {
     /// Format, block size and other properties of the container as a whole.
     fn describe(&self) -> ContainerInfo;
 
-    /// How a file is stored.
+    /// How the file `name` is stored in the container: blocks, checksum, filters.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -115,7 +116,7 @@ pub trait Container: Debug + Send + Sync {
         Ok(FileLayout { stored_bytes: self.open(name)?.len()?, ..FileLayout::default() })
     }
 
-    /// Properties of the container that only its format knows.
+    /// Properties of the container that only its format has; empty for most formats.
     ///
     /// # Errors
     /// Those of reading the container.
@@ -123,7 +124,7 @@ pub trait Container: Debug + Send + Sync {
         Ok(Properties::default())
     }
 
-    /// Properties of a file that only the format of the container knows.
+    /// Properties of the file `name` that only the format of the container has; empty for most formats.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -131,8 +132,8 @@ pub trait Container: Debug + Send + Sync {
         Ok(Properties::default())
     }
 
-    /// Checks the parts of the container that belong to none of its files, as far as opening it did not. Returns whether
-    /// checksums protect them, or nothing has to be protected.
+    /// Checks the parts of the container that do not belong to a file, as far as opening it did not. Returns whether checksums
+    /// protect them, or nothing has to be protected.
     ///
     /// # Errors
     /// `Format` if they are damaged, or their checksums are cut off.
@@ -141,32 +142,32 @@ pub trait Container: Debug + Send + Sync {
     }
 }
 
-/// A container as a whole. What its format does not have is `None`.
+/// Facts about a container as a whole. Fields that its format does not have are `None`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ContainerInfo {
-    /// Name of the format: `directory`, `multifile`, `multihdf5`, `sion`.
+    /// Name of the container's format: `directory`, `multifile`, `multihdf5`, `sion`, …
     pub format: &'static str,
-    /// Version of the format; `None` for a format without versions.
+    /// Version of the container's format; `None` for a format without versions.
     pub version: Option<u32>,
-    /// Size of a block in bytes.
+    /// Size of a block of the container in bytes; `None` for a format without blocks.
     pub block_bytes: Option<u64>,
-    /// Blocks that it is made of, those of the header and free ones included.
+    /// Number of blocks in the container, those of the header and free ones included.
     pub blocks: Option<u64>,
-    /// Number of blocks that are not in use.
+    /// Number of blocks in the container that are not in use.
     pub free_blocks: Option<u64>,
-    /// Number of times that the header was written.
+    /// How often the header of the container was written.
     pub changes: Option<u64>,
-    /// Kind of checksum of the bytes: `crc32`, `fletcher32`.
+    /// Kind of checksum that protects the bytes of the container: `crc32`, `fletcher32`; `None` without checksums.
     pub checksum: Option<&'static str>,
 }
 
-/// Bytes of a container that are not those that were stored.
+/// A range of bytes of a container that differ from those that were stored, by its checksums.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
-    /// The virtual file that they belong to, with the names of the containers in which it is nested; `None`: what holds
-    /// the container together.
+    /// Virtual file to which the damaged bytes belong, with the names of the containers in which it is nested; `None` if they
+    /// are of the container's own structure.
     pub file: Option<String>,
-    /// Range of the damaged bytes in the file of the container.
+    /// Half-open range of the damaged bytes in the file of the container.
     pub bytes: Range<u64>,
 }
 
@@ -177,28 +178,29 @@ impl fmt::Display for Damage {
     }
 }
 
-/// How one file of a container is stored: blocks, checksum, filters.
+/// How one virtual file of a container is stored: blocks, checksum, filters.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FileLayout {
-    /// Bytes that it takes in the container: whole blocks, after the filters.
+    /// Bytes that the virtual file occupies in the container: whole blocks, after the filters.
     pub stored_bytes: u64,
-    /// Size of its blocks in bytes, if it has any.
+    /// Size of the virtual file's blocks in bytes; `None` if it is not stored in blocks.
     pub block_bytes: Option<u64>,
-    /// Number of blocks of the file.
+    /// Number of blocks that hold the virtual file.
     pub blocks: u64,
-    /// Numbers of the blocks in the order of the file's bytes, if the format numbers blocks.
+    /// Numbers of the blocks that hold the virtual file, as half-open ranges in the order of its bytes; empty if the format
+    /// does not number blocks.
     pub block_numbers: Vec<Range<u64>>,
-    /// Kind of checksum that is verified when the file is read: `crc32`, `fletcher32`.
+    /// Kind of checksum that is verified when the virtual file is read: `crc32`, `fletcher32`; `None` without checksums.
     pub checksum: Option<&'static str>,
-    /// Filters through which the bytes pass when they are written, first applied first.
+    /// Names of the filters that were applied to the virtual file's bytes on writing, first applied first.
     pub filters: Vec<String>,
-    /// Kind of index by which HDF5 finds the blocks: `btree_v1`, `fixed_array` …
+    /// Kind of the HDF5 chunk index of the virtual file's dataset: `btree_v1`, `fixed_array` …
     pub index: Option<String>,
-    /// The SHA-256 that the container says the file has, in hexadecimal digits.
+    /// SHA-256 that the container records for the virtual file, in hexadecimal digits; `None` if it does not record one.
     pub sha256: Option<String>,
 }
 
-/// Refuses a name that is not one of a file: one that leads elsewhere when a container is unpacked into a directory.
+/// Refuses a name that a virtual file must not have: one that leads elsewhere when a container is unpacked into a directory.
 ///
 /// Containers list whatever names they hold; every writer asks here.
 ///
@@ -211,19 +213,19 @@ pub(crate) fn check_name(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// A container that is open for writing.
+/// A container that is open for writing: virtual files can be created, changed and removed, and changes committed.
 ///
 /// What was written is sure to be found again after [`commit`](Self::commit); a process killed at any moment leaves what
 /// the last commit left, or what the next one would have.
 pub trait ContainerMut: Container {
-    /// Makes a file, or empties the one that has this name.
+    /// Creates a virtual file in the container, or empties the one that has this name.
     ///
     /// # Errors
     /// `Io` or `NoSpace`; `Format` if no file can have this name.
     fn create(&self, name: &str) -> Result<Arc<dyn WriteAt>>;
 
-    /// Whether the file has all its bytes already, because the container was told of all files before and another one has
-    /// the same content. Nothing is written to such a file.
+    /// Whether the file `name` is complete before anything is written, because the container was told of all files in advance
+    /// and another one has the same content. Nothing is written to such a file.
     ///
     /// # Errors
     /// As [`create`](Self::create).
@@ -231,47 +233,47 @@ pub trait ContainerMut: Container {
         Ok(false)
     }
 
-    /// An existing file, to be changed.
+    /// Opens an existing virtual file of the container for changes.
     ///
     /// # Errors
     /// `NotFound` if there is none of this name, `Io` if it cannot be opened.
     fn edit(&self, name: &str) -> Result<Arc<dyn WriteAt>>;
 
-    /// Removes a file of the container.
+    /// Removes a virtual file from the container.
     ///
     /// # Errors
     /// `NotFound` if there is none of this name, `Io`.
     fn remove(&self, name: &str) -> Result<()>;
 
-    /// Makes a container in this one. It is committed by itself, before this one.
+    /// Creates a container nested in this one. It is committed by itself, before this one.
     ///
     /// # Errors
     /// As [`create`](Self::create); `Exists` if there is one of this name.
     fn create_nested(&self, name: &str) -> Result<Arc<dyn ContainerMut>>;
 
-    /// Makes what was written durable and visible to readers that open the container from now on.
+    /// Makes all changes of the container durable, and visible to readers that open it from now on.
     ///
     /// # Errors
     /// `Io` or `NoSpace`.
     fn commit(&self) -> Result<()>;
 }
 
-/// Options with which a container is created.
+/// Options with which a new container is created: blocks, checksums, compression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FormatOptions {
-    /// Size of a block in bytes.
+    /// Size of a block of the new container, in bytes.
     pub block_bytes: u64,
-    /// Whether each block has a checksum.
+    /// Whether each block of the new container has a checksum.
     pub checksums: bool,
-    /// Compression of each block. MultiHDF5 only.
+    /// Compression of each block of the new container. MultiHDF5 only.
     pub compression: Compression,
-    /// Whether more than what casacore reads may be in it: all files of the table, subtables, their hashes.
+    /// Whether the new container may hold more than casacore reads: all files of the table, subtables, their hashes.
     pub archive: bool,
-    /// Whether files of an archive can grow while others read them. MultiHDF5 only.
+    /// Whether files of an archive can grow while other processes read them. MultiHDF5 only.
     pub appendable: bool,
 }
 
-/// The kinds of containers, in the order in which a file is tried.
+/// All formats of containers, in the order in which they are tried on a file.
 pub(crate) static FORMATS: &[&Format] = &[
     &multifile::FORMAT,
     // only one of them takes an HDF5 file without looking into it

@@ -1,6 +1,7 @@
-//! Properties of a container and of its files that only their format knows.
+//! Format-specific properties of a container and of its files, which another format keeps as they are.
 
-/// Named values that a format gives for a container or one of its files, in the order in which they are shown.
+/// Named values that only the format of a container has, for the container or one of its files, in the order in which they are
+/// shown.
 ///
 /// They are what another kind of container has to keep so that the first one can be made again; in HDF5 they are attributes.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -8,35 +9,35 @@ pub struct Properties {
     /// Identity of a file's bytes, such as a hash: two files of one container with the same identity have the same bytes.
     /// `None`: the format does not know.
     pub content: Option<String>,
-    /// Name and value of each property. Names begin with that of the format: `sion_globalrank`.
+    /// Name and value of each property of the container or file. Names begin with the name of the format: `sion_globalrank`.
     pub values: Vec<(String, Property)>,
 }
 
-/// The value of a property.
+/// The value of a property of a container or of one of its files.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Property {
-    /// An integer.
+    /// A property of a container or file that is an integer.
     Int(i64),
-    /// A list of integers.
+    /// A property of a container or file that is a list of integers.
     Ints(Vec<i64>),
-    /// A floating-point number.
+    /// A property of a container or file that is a floating-point number.
     Float(f64),
-    /// A text in UTF-8.
+    /// A property of a container or file that is a text in UTF-8.
     Text(String),
 }
 
 impl Properties {
-    /// Appends a property to the list.
+    /// Appends a property to the list of a container's or file's properties.
     pub(crate) fn push(&mut self, name: &str, value: Property) {
         self.values.push((name.to_owned(), value));
     }
 
-    /// The value of a property.
+    /// Value of the container's or file's property `name`; `None` if it is missing.
     pub(crate) fn get(&self, name: &str) -> Option<&Property> {
         self.values.iter().find(|(found, _)| found == name).map(|(_, value)| value)
     }
 
-    /// The value of a property that is one integer.
+    /// Value of the property `name` if it is a single integer; `None` if it is missing or of another type.
     pub(crate) fn int(&self, name: &str) -> Option<i64> {
         match self.get(name)? {
             Property::Int(value) => Some(*value),
@@ -44,7 +45,7 @@ impl Properties {
         }
     }
 
-    /// The value of a property that is a list of integers.
+    /// Value of the property `name` if it is a list of integers; `None` if it is missing or of another type.
     pub(crate) fn ints(&self, name: &str) -> Option<&[i64]> {
         match self.get(name)? {
             Property::Ints(values) => Some(values),
@@ -52,7 +53,7 @@ impl Properties {
         }
     }
 
-    /// The value of a property that is text.
+    /// Value of the property `name` if it is text; `None` if it is missing or of another type.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         match self.get(name)? {
             Property::Text(text) => Some(text),
@@ -61,22 +62,22 @@ impl Properties {
     }
 }
 
-/// All files of a container before the first one is written, for formats that have to know them.
+/// All files that a container will hold, known before the first one is written, for formats that need that.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Announced {
-    /// Properties of the source.
+    /// Properties of the source container, which the new one is to keep.
     pub(crate) properties: Properties,
-    /// Files of the container, in the order in which they will be written.
+    /// Files that the container will hold, in the order in which they will be written.
     pub(crate) files: Vec<AnnouncedFile>,
-    /// The containers in it, which are written after its files.
+    /// Names and contents of the nested containers, which are written after the files of this one.
     pub(crate) nested: Vec<(String, Announced)>,
 }
 
-/// A file that is going to be written.
+/// A file that is going to be written to a container: its name, length and properties.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AnnouncedFile {
     pub(crate) name: String,
-    /// Length of the file in bytes.
+    /// Length in bytes of the file that is going to be written.
     pub(crate) len: u64,
     pub(crate) properties: Properties,
 }

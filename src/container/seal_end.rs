@@ -4,19 +4,20 @@
 use crate::error::Result;
 use crate::io::{ReadAt, read_array};
 
-/// First bytes of the last two fields.
+/// Magic bytes near the end of a seal (the checksums after a sealed HDF5 file); only the 4 bytes of the seal's own checksum
+/// follow them.
 pub(super) const MAGIC: [u8; 8] = *b"ctdsseal";
 
-/// Bytes of a region's entry.
+/// Size in bytes of the entry of a region in a seal: length, owner and CRC-32 of the region.
 pub(super) const ENTRY_BYTES: usize = 16;
 
-/// Bytes of the last fields of a seal, those whose length is fixed: a file ends with them.
+/// Size in bytes of the last fields of a seal, those of fixed size: a sealed file ends with them.
 pub(super) const END_BYTES: usize = 36;
 
-/// The last bytes of a seal.
+/// The last fields of a seal, which is stored after the end of a sealed HDF5 file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Seal {
-    /// Length in bytes of the HDF5 file before it.
+    /// Length in bytes of the HDF5 file before the seal.
     pub(super) len: u64,
     pub(super) regions: u64,
     pub(super) names_bytes: u64,
@@ -25,7 +26,7 @@ pub(super) struct Seal {
 }
 
 impl Seal {
-    /// The seal of `file`, if it has one, be it damaged.
+    /// Reads the end of the seal of `file`, even of a damaged one; `None` if the file has no seal.
     pub(super) fn find(file: &dyn ReadAt) -> Result<Option<Self>> {
         let file_len = file.len()?;
         let Some(start) = file_len.checked_sub(END_BYTES as u64) else { return Ok(None) };
@@ -38,7 +39,7 @@ impl Seal {
         Ok((seal.fits(file_len) || seal.magic == MAGIC).then_some(seal))
     }
 
-    /// Whether file and seal together have `file_len` bytes.
+    /// Whether the HDF5 file and its seal together have `file_len` bytes, by the lengths in the seal.
     pub(super) fn fits(&self, file_len: u64) -> bool {
         let entries = self.regions.checked_mul(ENTRY_BYTES as u64);
         let parts = [entries, Some(self.names_bytes), Some(END_BYTES as u64)];

@@ -1,4 +1,4 @@
-//! A read-only format for tests: what a file here and a line in `FORMATS` suffice for.
+//! A container format for tests, which is only read: the smallest example of a format.
 //!
 //! A text file lists the files; their bytes follow it, or lie in a second file `NAME.data`.
 //!
@@ -47,7 +47,7 @@ fn has_data_elsewhere(inside: &dyn Container, name: &str) -> Result<bool> {
 #[derive(Debug)]
 struct Toy {
     data: Arc<dyn ReadAt>,
-    /// Offset and length of each file in `data`.
+    /// Offset and length in bytes of each file of the test container, in `data`.
     files: BTreeMap<String, (u64, u64)>,
 }
 

@@ -1,4 +1,4 @@
-//! The verbs as builders: what to convert, how, and where to.
+//! The conversions as builders: each has a source, options, and a call that writes the target.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -17,16 +17,16 @@ use crate::output::directory_of;
 use crate::source::{Averaged, Averaging, Comparison, Predicate, Source, TableDigest, compare, digest};
 use crate::table::OpenOptions;
 
-/// Whether a conversion computes the CTFP-1 digests of what it reads and keeps them in the file.
+/// Whether a conversion to HDF5 computes digests (CTFP-1 fingerprints) of what it reads and keeps them in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DigestPolicy {
-    /// Digests are computed with compression, and for files from which the originals can be restored. Where large columns are not
-    /// compressed (`none`, `shared`) they would take as long as everything else.
+    /// Digests are computed for compressed files, and for files from which the originals can be restored. Where large columns
+    /// are not compressed (`none`, `shared`) they would take as long as everything else.
     #[default]
     Auto,
-    /// Always.
+    /// Digests are always computed and kept in the file.
     Always,
-    /// Not at all; files from which the originals can be restored have them anyway.
+    /// Digests are not computed, except for files from which the originals can be restored.
     Never,
 }
 
@@ -62,7 +62,8 @@ pub struct ToHdf5<'a> {
 }
 
 impl<'a> ToHdf5<'a> {
-    /// A conversion of whatever is at `source`: a table directory, a file that holds a whole table, or a native HDF5 file.
+    /// Prepares a conversion of the table at `source`: a table directory, a file that holds a whole table, or a native HDF5
+    /// file.
     pub fn new(source: impl AsRef<Path>) -> Self {
         ToHdf5 {
             source: source.as_ref().to_owned(),
@@ -78,8 +79,8 @@ impl<'a> ToHdf5<'a> {
 
     open_setters!(native);
 
-    /// Leaves out damaged tables, columns and rows and converts everything else; without, damage ends the conversion.
-    /// [`ToHdf5Summary::damage`] lists what was left out, and so does the file. Everything is read once before.
+    /// Leaves out damaged tables, columns and rows and converts everything else; otherwise damage ends the conversion.
+    /// [`ToHdf5Summary::damage`] lists what was left out, and so does the file. Everything is read once in advance.
     ///
     /// Not for [`restorable`](Self::restorable) files, which have every byte of the original.
     pub fn salvage(mut self, salvage: bool) -> Self {
@@ -87,32 +88,32 @@ impl<'a> ToHdf5<'a> {
         self
     }
 
-    /// Takes only these columns: `DATA` of the main table, `ANTENNA/NAME` of a subtable. Tables none of whose columns is
-    /// named are taken whole.
+    /// Converts only these columns: `DATA` of the main table, `ANTENNA/NAME` of a subtable. Tables of which no column is named
+    /// are converted whole.
     pub fn columns<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.options.columns = names.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Leaves these columns out, named as in [`columns`](Self::columns).
+    /// Leaves these columns out of the conversion, named as in [`columns`](Self::columns).
     pub fn exclude<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.options.exclude = names.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Takes only these tables: `MAIN`, `ANTENNA`.
+    /// Converts only the tables with these names: `MAIN`, `ANTENNA`.
     pub fn tables<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.options.tables = names.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Converts only these rows of the main table.
+    /// Converts only these rows of the main table: a half-open range, counted from 0.
     pub fn rows(mut self, rows: Range<u64>) -> Self {
         self.options.rows = Some(rows);
         self
     }
 
-    /// Takes only the rows of the main table that satisfy `predicate`, of those that [`rows`](Self::rows) takes. Only the
+    /// Converts only the rows of the main table that satisfy `predicate`, of those that [`rows`](Self::rows) selects. Only the
     /// tiles and buckets that hold them are read. The dimension scale `row` has their numbers in the table.
     ///
     /// ```no_run
@@ -128,8 +129,8 @@ impl<'a> ToHdf5<'a> {
     }
 
     /// Averages the visibilities of a MeasurementSet in time, in frequency or both, of the rows that [`rows`](Self::rows) and
-    /// [`rows_where`](Self::rows_where) take. Samples count by their weights, flagged ones not at all;
-    /// [`ToHdf5Plan::averaged`] tells what becomes of columns that have no mean.
+    /// [`rows_where`](Self::rows_where) select. Samples are weighted, and flagged ones left out; [`ToHdf5Plan::averaged`] tells
+    /// what becomes of columns that have no mean.
     ///
     /// Not for [`restorable`](Self::restorable) files.
     ///
@@ -148,70 +149,71 @@ impl<'a> ToHdf5<'a> {
         self
     }
 
-    /// Sets how datasets are compressed; without, by gzip where it gains.
+    /// Sets how the datasets of the HDF5 file are compressed; the default is gzip where it makes them smaller.
     pub fn compression(mut self, compression: impl Into<Compress>) -> Self {
         self.options.compress = compression.into();
         self
     }
 
-    /// Sets where the file will be read; without, on a disk.
+    /// Sets where the HDF5 file will be read; the default is on a disk.
     pub fn profile(mut self, profile: Profile) -> Self {
         self.options.profile = profile;
         self
     }
 
-    /// Sets the oldest HDF5 that reads the file; without, HDF5 1.10. Files for HDF5 1.8 cannot be
+    /// Sets the oldest version of HDF5 that can read the file; the default is 1.10. Files for HDF5 1.8 cannot be
     /// [`appendable`](Self::appendable), have no [`Profile::Cloud`] and no [`Compress::Shared`].
     pub fn hdf5(mut self, version: Hdf5Version) -> Self {
         self.options.hdf5 = version;
         self
     }
 
-    /// Sets whether the file shares bytes with the source (reflink) where [`Compress::Shared`] keeps tiles as they are; without, where
-    /// the file system can.
+    /// Sets whether the HDF5 file shares bytes with the source (reflink) where [`Compress::Shared`] keeps tiles as they are; by
+    /// default it does where the file system can.
     pub fn reflink(mut self, reflink: Reflink) -> Self {
         self.options.reflink = reflink;
         self
     }
 
-    /// Makes all datasets appendable along the row axis.
+    /// Sets whether all datasets of the HDF5 file can be extended along the row axis.
     pub fn appendable(mut self, appendable: bool) -> Self {
         self.options.appendable = appendable;
         self
     }
 
-    /// Writes small versions of the visibilities beside them, in the group `quicklook`: means, extreme amplitudes and flags by
-    /// time and channel, in levels that halve. Viewers of HDF5 files draw them as heat maps. They are not part of the table.
+    /// Sets whether the HDF5 file gets small versions of the visibilities, in the group `quicklook`: means, extreme amplitudes
+    /// and flags by time and channel, in levels that halve. Viewers of HDF5 files draw them as heat maps. They are not part of
+    /// the table.
     pub fn quicklook(mut self, quicklook: bool) -> Self {
         self.options.quicklook = quicklook;
         self
     }
 
-    /// Keeps what [`ToOriginal`] needs, besides the datasets, to give every original file back byte for byte.
+    /// Keeps in the HDF5 file what [`ToOriginal`] needs, besides the datasets, to restore every original file byte for byte.
     pub fn restorable(mut self, restorable: bool) -> Self {
         self.options.restorable = restorable;
         self
     }
 
-    /// Sets whether digests are computed and kept in the file.
+    /// Sets whether digests of the source are computed and kept in the HDF5 file.
     pub fn digest(mut self, policy: DigestPolicy) -> Self {
         self.digest = policy;
         self
     }
 
-    /// Sets the number of threads that decode and compress; 0, the default: one for each processor.
+    /// Sets the number of threads that decode and compress in the conversion; 0, the default: one for each processor.
     pub fn threads(mut self, threads: usize) -> Self {
         self.options.threads = threads;
         self
     }
 
-    /// Sets how many bytes the conversion may hold at a time; 256 MiB by default.
+    /// Sets how many bytes of memory the conversion may hold at a time; 256 MiB by default.
     pub fn max_memory(mut self, bytes: u64) -> Self {
         self.options.max_memory = bytes;
         self
     }
 
-    /// Opens the source and decides for each column which dataset it becomes; nothing is written.
+    /// Opens the source and decides for each column which dataset it becomes; no file is written.
     ///
     /// # Errors
     /// `Interrupted` if the token is cancelled while damage is looked for; `Usage` if tables, columns or rows are named that do not exist; those of [`Source::open`] and of reading columns.
@@ -247,7 +249,7 @@ impl<'a> ToHdf5<'a> {
         Ok(ToHdf5Plan { path: self.source, source, plan, options, averaged, call: self.call })
     }
 
-    /// Converts to the file `target`, which appears under its name when it is whole.
+    /// Converts the source to the HDF5 file `target`, which appears under its name when it is complete.
     ///
     /// # Errors
     /// Those of [`plan`](Self::plan) and of [`ToHdf5Plan::write`].
@@ -256,10 +258,10 @@ impl<'a> ToHdf5<'a> {
     }
 }
 
-/// The plan of a conversion, from [`ToHdf5::plan`]. It keeps the source open, and locked if it is a table directory.
+/// The plan of a conversion to HDF5, from [`ToHdf5::plan`]. It keeps the source open, and locked if it is a table directory.
 #[must_use = "`write` converts"]
 pub struct ToHdf5Plan<'a> {
-    /// Path of the source, as it was given.
+    /// Path of the source, as it was given to [`ToHdf5::new`].
     path: PathBuf,
     source: Source,
     plan: Plan,
@@ -271,64 +273,64 @@ pub struct ToHdf5Plan<'a> {
 impl<'a> ToHdf5Plan<'a> {
     call_setters!(target);
 
-    /// The source that is converted.
+    /// The open source that is going to be converted.
     pub fn source(&self) -> &Source {
         &self.source
     }
 
-    /// The tables, the main one first, parents before children.
+    /// Plans of the tables that will be converted, the main one first, parents before children.
     pub fn tables(&self) -> &[TablePlan] {
         &self.plan.tables
     }
 
-    /// Subtables that keywords name but that do not exist.
+    /// Names of subtables that keywords of the source refer to but that do not exist.
     pub fn missing_tables(&self) -> &[String] {
         &self.plan.missing_tables
     }
 
-    /// Damaged parts that are left out; empty without [`ToHdf5::salvage`].
+    /// Damaged parts of the source that are left out; empty without [`ToHdf5::salvage`].
     pub fn damage(&self) -> &[Damage] {
         self.source.damage()
     }
 
-    /// How the source was averaged, if [`ToHdf5::average`] asked for it.
+    /// How the source was averaged; `None` without [`ToHdf5::average`].
     pub fn averaged(&self) -> Option<&Averaged> {
         self.averaged.as_ref()
     }
 
-    /// Warnings for the user, in sentences.
+    /// Warnings for the user about the planned conversion, as sentences.
     pub fn warnings(&self) -> &[String] {
         &self.plan.warnings
     }
 
-    /// Bytes of all elements, uncompressed; strings are counted at 16 each.
+    /// Bytes of all elements that will be converted, uncompressed; strings are counted as 16 bytes each.
     pub fn bytes(&self) -> u64 {
         self.plan.bytes()
     }
 
-    /// About how many bytes of memory the conversion will hold.
+    /// Estimate of the memory in bytes that the conversion will hold at most.
     pub fn peak_memory(&self) -> u64 {
         let bins = self.averaged.as_ref().map_or(0, Averaged::memory);
         self.plan.memory(self.options.max_memory) + bins
     }
 
-    /// Estimates of the size of the file and of the time that the conversion takes.
+    /// Estimates the size of the HDF5 file and the time that the conversion takes.
     pub fn prediction(&self) -> Prediction {
         self.plan.prediction(&self.options)
     }
 
-    /// Where the file will be read.
+    /// Where the HDF5 file will be read, from [`ToHdf5::profile`].
     pub fn profile(&self) -> Profile {
         self.options.profile
     }
 
-    /// The oldest HDF5 that reads the file.
+    /// The oldest version of HDF5 that can read the file, from [`ToHdf5::hdf5`].
     pub fn hdf5(&self) -> Hdf5Version {
         self.options.hdf5
     }
 
-    /// How much of a file at `target` would share its bytes with the source; `None` without [`Compress::Shared`]. A file without a
-    /// name is made beside `target` to try.
+    /// Estimates how much of an HDF5 file at `target` would share its bytes with the source; `None` without
+    /// [`Compress::Shared`]. A file without a name is made beside `target` to try.
     ///
     /// # Errors
     /// `Unsupported` with [`Reflink::Always`] if bytes cannot be shared; those of opening columns.
@@ -340,12 +342,13 @@ impl<'a> ToHdf5Plan<'a> {
         Sharing::expect(&self.source, &self.plan, self.options.reflink, directory).map(Some)
     }
 
-    /// Whether the datasets can grow along `row`.
+    /// Whether all datasets of the HDF5 file can be extended along the row axis.
     pub fn is_appendable(&self) -> bool {
         self.options.appendable
     }
 
-    /// The number of original files that can be restored, and their bytes; `None` if that was not asked for.
+    /// Number of original files that can be restored from the HDF5 file, and their bytes; `None` without
+    /// [`ToHdf5::restorable`].
     ///
     /// # Errors
     /// `Io` if one of them no longer exists.
@@ -353,7 +356,7 @@ impl<'a> ToHdf5Plan<'a> {
         self.plan.restorable()
     }
 
-    /// Converts to the file `target`, which appears under its name when it is whole.
+    /// Converts the source to the HDF5 file `target` by this plan; the file appears under its name when it is complete.
     ///
     /// # Errors
     /// `Exists` if there is something at `target`, unless [`if_exists`](Self::if_exists) says otherwise; `NoSpace`;
@@ -371,8 +374,8 @@ impl<'a> ToHdf5Plan<'a> {
         })
     }
 
-    /// Prepares a conversion to the file `target` that many processes do: everything but the large datasets of numbers is written
-    /// to [a directory beside it](super::ShardPlan::directory_of), and these are cut into items of about `work_bytes` bytes.
+    /// Prepares a conversion to the HDF5 file `target` by many processes: writes everything but the large datasets of numbers
+    /// to [a directory beside it](super::ShardPlan::directory_of), and cuts those into items of about `work_bytes` bytes.
     /// [`ShardWorker`](super::ShardWorker) has an example. Only with [`Compress::Shared`].
     ///
     /// # Errors
@@ -399,7 +402,7 @@ pub struct ToTable<'a> {
 }
 
 impl<'a> ToTable<'a> {
-    /// A table from whatever is at `source`, as for [`ToHdf5::new`].
+    /// Prepares to write a casacore table from the table at `source`, which can be anything that [`ToHdf5::new`] takes.
     pub fn new(source: impl AsRef<Path>) -> Self {
         let (open, options) = (OpenOptions::default(), ToTableOptions::default());
         ToTable { source: source.as_ref().to_owned(), open, options, salvage: false, call: Call::default() }
@@ -409,8 +412,8 @@ impl<'a> ToTable<'a> {
 
     open_setters!(native);
 
-    /// Leaves out damaged tables, columns and rows and writes everything else; without, damage ends the call.
-    /// [`ToTableSummary::damage`] lists what was left out. Everything is read once before.
+    /// Leaves out damaged tables, columns and rows and writes everything else; otherwise damage ends the call.
+    /// [`ToTableSummary::damage`] lists what was left out. Everything is read once in advance.
     ///
     /// Damaged scalars and arrays of fixed shape, which a table cannot leave undefined, are zeros.
     pub fn salvage(mut self, salvage: bool) -> Self {
@@ -418,25 +421,27 @@ impl<'a> ToTable<'a> {
         self
     }
 
-    /// Sets the byte order of the data files; without, they have the order of the original ones if that is known.
+    /// Sets the byte order of the data files of the casacore table; the default is the order of the original ones if that is
+    /// known.
     pub fn byte_order(mut self, order: ByteOrder) -> Self {
         self.options.byte_order = Some(order);
         self
     }
 
-    /// Restores engines for columns where they compute the same values; otherwise the values are stored.
+    /// Sets whether virtual column engines of casacore are restored where they compute the same values; otherwise the values
+    /// are stored.
     pub fn engines(mut self, engines: bool) -> Self {
         self.options.engines = engines;
         self
     }
 
-    /// Sets the number of threads that read and write; 0, the default: one for each processor.
+    /// Sets the number of threads that read and write columns; 0, the default: one for each processor.
     pub fn threads(mut self, threads: usize) -> Self {
         self.options.threads = threads;
         self
     }
 
-    /// Writes the table directory `target`, which appears under its name when it is whole.
+    /// Writes the casacore table to the directory `target`, which appears under its name when it is complete.
     ///
     /// # Errors
     /// `Exists` if there is something at `target`, unless [`if_exists`](Self::if_exists) says otherwise; `NoSpace`;
@@ -464,20 +469,20 @@ pub struct ToOriginal<'a> {
 }
 
 impl<'a> ToOriginal<'a> {
-    /// Restores the table directory that the HDF5 file at `source` was made from with `restorable`.
+    /// Prepares to restore the table directory from which the HDF5 file at `source` was made with [`ToHdf5::restorable`].
     pub fn new(source: impl AsRef<Path>) -> Self {
         ToOriginal { source: source.as_ref().to_owned(), threads: 0, call: Call::default() }
     }
 
     call_setters!(target);
 
-    /// Sets the number of threads that decode; 0, the default: one for each processor.
+    /// Sets the number of threads that decode the HDF5 file; 0, the default: one for each processor.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// Puts the directory to `target`, where it appears when it is whole and the SHA-256 of every file has been checked.
+    /// Restores the directory to `target`, where it appears when it is complete and the SHA-256 of every file has been checked.
     ///
     /// # Errors
     /// `Usage` if the file does not hold its originals. `Format` if a file would differ from the original, because of damage or
@@ -489,14 +494,14 @@ impl<'a> ToOriginal<'a> {
     }
 }
 
-/// Compares two sources value by value, whatever their storage; or one with the digests that it holds of itself.
+/// Compares two sources value by value, whatever their storage; or a native file with the digests stored in it.
 ///
 /// See [`ToHdf5`] for an example.
 #[derive(Clone)]
 #[must_use = "`run` compares"]
 pub struct Compare<'a> {
     left: PathBuf,
-    /// `None`: the digests that the left one holds.
+    /// Path of the right source; `None` compares the left one with the digests stored in it.
     right: Option<PathBuf>,
     predicate: Option<Predicate>,
     open: OpenOptions,
@@ -504,14 +509,13 @@ pub struct Compare<'a> {
 }
 
 impl<'a> Compare<'a> {
-    /// Compares all tables of two sources, each as for [`ToHdf5::new`]: rows, columns, keywords, cells.
+    /// Compares all tables of two sources, each given as for [`ToHdf5::new`]: rows, columns, keywords, cells.
     pub fn new(left: impl AsRef<Path>, right: impl AsRef<Path>) -> Self {
         Self::of(left.as_ref(), Some(right.as_ref()))
     }
 
-    /// Compares the native file at `path` with the digests that it was given when it was made: every column, every keyword
-    /// set, and where the file holds its originals the bytes of every original file. Damage in the elements of a column is
-    /// a difference.
+    /// Compares the native file at `path` with the digests that were stored in it when it was made: every column, every keyword
+    /// set, and for a restorable file the bytes of every original file. Damage in the elements of a column is a difference.
     pub fn with_stored_digests(path: impl AsRef<Path>) -> Self {
         Self::of(path.as_ref(), None)
     }
@@ -521,7 +525,7 @@ impl<'a> Compare<'a> {
         Compare { left, right, predicate: None, open: OpenOptions::default(), call: Call::default() }
     }
 
-    /// Takes only the rows of the left main table that satisfy `predicate`, as [`ToHdf5::rows_where`] does.
+    /// Compares only the rows of the left main table that satisfy `predicate`, as [`ToHdf5::rows_where`] selects them.
     pub fn rows_where(mut self, predicate: Predicate) -> Self {
         self.predicate = Some(predicate);
         self
@@ -531,7 +535,7 @@ impl<'a> Compare<'a> {
 
     call_setters!();
 
-    /// Compares; differences are a result, not an error.
+    /// Compares the two sources, or the native file with its stored digests; differences are a result, not an error.
     ///
     /// # Errors
     /// Those of reading either source; `Usage` if a file that is to be compared with its digests has none; `Interrupted`.
@@ -549,7 +553,7 @@ impl<'a> Compare<'a> {
     }
 }
 
-/// Computes fingerprints of the content of a source (CTFP-1), which do not depend on how it is stored.
+/// Computes fingerprints (CTFP-1) of the content of a source, which do not depend on how it is stored.
 ///
 /// ```
 /// use ctds_hdf5::convert::{Digest, ToHdf5};
@@ -577,7 +581,7 @@ pub struct Digest<'a> {
 }
 
 impl<'a> Digest<'a> {
-    /// The fingerprints of all tables of the source at `source`, as for [`ToHdf5::new`].
+    /// Prepares fingerprints of all tables of the source at `source`, which is given as for [`ToHdf5::new`].
     pub fn new(source: impl AsRef<Path>) -> Self {
         let (source, open) = (source.as_ref().to_owned(), OpenOptions::default());
         Digest { source, open, columns: Vec::new(), call: Call::default() }
@@ -585,7 +589,7 @@ impl<'a> Digest<'a> {
 
     open_setters!(native);
 
-    /// Takes only the columns with these names, of all tables.
+    /// Restricts the fingerprints to the columns with these names, of all tables.
     pub fn columns<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.columns = names.into_iter().map(Into::into).collect();
         self
@@ -593,12 +597,12 @@ impl<'a> Digest<'a> {
 
     call_setters!();
 
-    /// Reads the columns in parallel. Each table is given with its name, `.` for the main one; one that cannot be opened is
-    /// given as its error.
+    /// Computes the fingerprints, reading columns in parallel. Returns each table with its name, `.` for the main one; a table
+    /// that cannot be opened is returned with its error.
     ///
     /// # Errors
-    /// Those of [`Source::open`]; `Usage` if no table has a column of a given name; `Interrupted`. Errors of tables and columns are in
-    /// the result.
+    /// Those of [`Source::open`]; `Usage` if no table has a column of a given name; `Interrupted`. Errors of tables and columns
+    /// are in the result.
     pub fn run(self) -> Result<Vec<(String, Result<TableDigest>)>> {
         let source = Source::open_with(&self.source, self.open)?;
         source.check_columns(&self.columns).with_context(|| source.place.clone())?;

@@ -10,7 +10,7 @@ use crate::source::stored_digests::changes;
 use crate::source::{Comparison, Source};
 use crate::table::OpenOptions;
 
-/// Compares the native file at `path` with the digests that it was given when it was made: every column, every keyword
+/// Compares the native file at `path` with the digests that were stored in it when it was made: every column, every keyword
 /// set, and of a restorable file the bytes of every original file.
 ///
 /// # Errors

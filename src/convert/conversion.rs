@@ -1,4 +1,4 @@
-//! A native HDF5 file from tables: structure, data, and with them the original files if they are wanted.
+//! Writes a native HDF5 file from tables: its structure, the data, and if requested what restores the original files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,33 +17,33 @@ use crate::publishing::Publishing;
 use crate::sha::Sha256;
 use crate::source::Source;
 
-/// Summary of a conversion to HDF5.
+/// Summary of a finished conversion of a table to HDF5.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ToHdf5Summary {
-    /// Number of tables written.
+    /// Number of tables that were written to the HDF5 file.
     pub tables: usize,
-    /// Number of columns written.
+    /// Number of columns that were written to the HDF5 file.
     pub columns: usize,
-    /// Columns that are not converted.
+    /// Number of columns of the source that were not converted.
     pub missing: usize,
-    /// Rows of the main table.
+    /// Number of rows of the main table that were written.
     pub rows: u64,
-    /// Bytes of all elements, uncompressed.
+    /// Bytes of all elements that were converted, uncompressed.
     pub bytes: u64,
-    /// Size of the file in bytes.
+    /// Size of the HDF5 file in bytes.
     pub file_bytes: u64,
-    /// How much of the file shares its bytes with the source; `None` without [`Compress::Shared`].
+    /// How much of the HDF5 file shares its bytes with the source; `None` without [`Compress::Shared`].
     pub sharing: Option<Sharing>,
-    /// CTFP-1 digest of the main table, if it was wanted.
+    /// CTFP-1 digest of the main table; `None` if digests were not requested.
     pub digest: Option<Sha256>,
-    /// Damaged parts that were left out; empty without [`ToHdf5::salvage`](super::ToHdf5::salvage).
+    /// Damaged parts of the source that were left out; empty without [`ToHdf5::salvage`](super::ToHdf5::salvage).
     pub damage: Vec<Damage>,
-    /// Warnings for the user, in sentences.
+    /// Warnings for the user about the conversion, as sentences.
     pub warnings: Vec<String>,
 }
 
-/// Writes the native HDF5 file that `plan` describes to `target`, which appears when it is whole.
+/// Writes the native HDF5 file that `plan` describes to `target`, which appears when it is complete.
 ///
 /// # Errors
 /// `Exists` if there is something at `target` that is not to be replaced, `NoSpace`, `Interrupted` if `progress` says so, and those

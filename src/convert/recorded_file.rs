@@ -1,4 +1,4 @@
-//! Files by path, size and modification time: whether they are as they were.
+//! Files recorded by path, size and modification time, to tell whether they have changed.
 
 use std::fs::Metadata;
 use std::io::ErrorKind;
@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// A file as a document records it.
+/// A file as a document (a manifest or a plan) records it: path, size and modification time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RecordedFile {
-    /// Path of the file; a relative one is resolved against a directory that the document names.
+    /// Path of the recorded file; a relative one is resolved against a directory that the document names.
     pub(super) path: PathBuf,
-    /// Size in bytes.
+    /// Size of the recorded file in bytes.
     pub(super) size: u64,
-    /// Modification time in nanoseconds since 1970.
+    /// Modification time of the recorded file, in nanoseconds since 1970.
     pub(super) mtime_ns: i64,
 }
 
@@ -23,7 +23,7 @@ impl RecordedFile {
         RecordedFile { path, size: metadata.len(), mtime_ns: mtime_ns(metadata) }
     }
 
-    /// The difference from a file as it is now.
+    /// Describes how a file with the metadata `found` differs from the recorded one; `None` if it does not.
     pub(super) fn change(&self, found: &Metadata) -> Option<String> {
         let (size, mtime_ns) = (found.len(), mtime_ns(found));
         if !found.is_file() {
@@ -39,7 +39,8 @@ impl RecordedFile {
         }
     }
 
-    /// The difference from the file that is found at the path now; relative paths begin at `directory`.
+    /// Describes how the file at the recorded path differs from the recorded one; `None` if it does not. Relative paths begin
+    /// at `directory`.
     pub(super) fn change_below(&self, directory: &Path) -> Option<String> {
         match directory.join(&self.path).metadata() {
             Ok(metadata) => self.change(&metadata),

@@ -1,4 +1,4 @@
-//! Thin tables: a table directory whose large tiles stay in an HDF5 file. docs/thin.md.
+//! Makes thin tables: table directories whose large tiles stay in an HDF5 file. docs/thin.md.
 
 use std::path::{Path, PathBuf};
 
@@ -15,8 +15,8 @@ use crate::source::Source;
 use crate::table::OpenOptions;
 use crate::thin;
 
-/// Makes a thin table of a native HDF5 file: a directory that every casacore program reads as a normal table, in which the files
-/// with large tiles are relative links to the HDF5 file. Elements are stored once.
+/// Makes a thin table of a native HDF5 file: a directory that every casacore program reads as a normal table, in which the
+/// files with large tiles are relative symbolic links to the HDF5 file. Elements are stored once.
 ///
 /// Only datasets that are one block can be linked to: those of hypercubes of numbers, where the file was made with
 /// [`Compress::Shared`]. All other columns are copied.
@@ -48,46 +48,46 @@ pub struct LinkTable<'a> {
     call: Call<'a>,
 }
 
-/// What [`LinkTable::write`] has made.
+/// Summary of [`LinkTable::write`], which makes a thin table of an HDF5 file.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct LinkSummary {
-    /// Number of tables.
+    /// Number of tables in the thin table, the main one and subtables.
     pub tables: usize,
-    /// Number of columns.
+    /// Number of columns in all tables of the thin table.
     pub columns: usize,
-    /// Number of files that are links.
+    /// Number of files of the thin table that are links to the HDF5 file.
     pub links: usize,
-    /// Bytes of the elements to which these lead.
+    /// Bytes of the elements in the HDF5 file to which the links lead.
     pub linked_bytes: u64,
-    /// Rows of the main table.
+    /// Number of rows of the thin table's main table.
     pub rows: u64,
-    /// What the user should know.
+    /// Warnings for the user about the thin table, as sentences.
     pub warnings: Vec<String>,
 }
 
 impl<'a> LinkTable<'a> {
-    /// A thin table of the native HDF5 file at `source`.
+    /// Prepares a thin table of the native HDF5 file at `source`.
     pub fn new(source: impl AsRef<Path>) -> Self {
         LinkTable { source: source.as_ref().to_owned(), writable: false, threads: 0, call: Call::default() }
     }
 
     call_setters!(target);
 
-    /// Lets programs write to the table; without, its files are read-only. What they write to linked columns, they write into the HDF5
-    /// file. Rows cannot be added.
+    /// Sets whether programs can write to the thin table; by default its files are read-only. What they write to linked columns
+    /// goes into the HDF5 file. Rows cannot be added.
     pub fn writable(mut self, writable: bool) -> Self {
         self.writable = writable;
         self
     }
 
-    /// Sets the number of threads that read and write; 0, the default: one for each processor.
+    /// Sets the number of threads that read and write columns; 0, the default: one for each processor.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// Writes the table directory `target`, which appears under its name when it is whole.
+    /// Writes the thin table to the directory `target`, which appears under its name when it is complete.
     ///
     /// # Errors
     /// `Unsupported` if no dataset of the file can be linked to; `Exists` if there is something at `target`, unless
@@ -96,7 +96,7 @@ impl<'a> LinkTable<'a> {
         self.write_checked(target.as_ref(), &|_| Ok(()))
     }
 
-    /// Writes the table if `check` agrees with the table before it has its name.
+    /// Writes the thin table; before it gets its name, `check` is called with its temporary path and can refuse it.
     fn write_checked(self, target: &Path, check: &dyn Fn(&Path) -> Result<()>) -> Result<LinkSummary> {
         let source = Source::open(&self.source)?;
         if source.tables.first().is_none_or(|main| main.group.is_none()) {
@@ -120,7 +120,8 @@ impl<'a> LinkTable<'a> {
     }
 }
 
-/// Converts a table to HDF5 and makes the table itself a thin one: the elements of its tiles are stored once, in the HDF5 file.
+/// Converts a table directory to HDF5 and makes the table itself a thin one: the elements of its tiles are stored once, in the
+/// HDF5 file.
 ///
 /// The table is replaced in one step, after both the HDF5 file and the thin table were compared with it.
 #[derive(Clone)]
@@ -134,20 +135,20 @@ pub struct ReplaceTable<'a> {
     call: Call<'a>,
 }
 
-/// What [`ReplaceTable::write`] has written.
+/// Summary of [`ReplaceTable::write`], which writes an HDF5 file and a thin table.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ReplaceSummary {
-    /// The HDF5 file.
+    /// Summary of the conversion to the HDF5 file.
     pub hdf5: ToHdf5Summary,
-    /// The thin table.
+    /// Summary of the thin table that replaced the table.
     pub table: LinkSummary,
-    /// Number of cells that were compared.
+    /// Number of cells that were compared between the table and the HDF5 file.
     pub cells: u64,
 }
 
 impl<'a> ReplaceTable<'a> {
-    /// The table directory `table` becomes an HDF5 file and a thin table.
+    /// Prepares to convert the table directory `table` to an HDF5 file and to make it a thin table.
     pub fn new(table: impl AsRef<Path>) -> Self {
         ReplaceTable {
             conversion: ToHdf5::new(table.as_ref()),
@@ -163,24 +164,24 @@ impl<'a> ReplaceTable<'a> {
 
     open_setters!();
 
-    /// Lets programs write to the thin table, see [`LinkTable::writable`].
+    /// Sets whether programs can write to the thin table, see [`LinkTable::writable`].
     pub fn writable(mut self, writable: bool) -> Self {
         self.writable = writable;
         self
     }
 
-    /// Sets the number of threads that decode, compress, read and write; 0, the default: one for each processor.
+    /// Sets the number of threads that decode, compress, read and write columns; 0, the default: one for each processor.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// Writes the HDF5 file `hdf5`, and replaces the table by a thin one.
+    /// Writes the HDF5 file `hdf5`, and replaces the table by a thin one with links to it.
     ///
     /// # Errors
     /// `Exists` if there is something at `hdf5`, unless [`if_exists`](Self::if_exists) says otherwise; `Format` if what was written
-    /// differs from the table; `Unsupported` if the table is not a directory, or thin already; `NoSpace`; `Interrupted`. The table is
-    /// then as it was; the HDF5 file may exist.
+    /// differs from the table; `Unsupported` if the table is not a directory, or thin already; `NoSpace`; `Interrupted`. The
+    /// table is then as it was; the HDF5 file may exist.
     pub fn write(self, hdf5: impl AsRef<Path>) -> Result<ReplaceSummary> {
         let (table, hdf5) = (self.table.as_path(), hdf5.as_ref());
         let place = Context::path(table);
@@ -221,7 +222,7 @@ impl<'a> ReplaceTable<'a> {
         Ok(ReplaceSummary { hdf5: written, table: linked, cells })
     }
 
-    /// Fails unless two sources have the same content; returns the number of cells.
+    /// Fails unless the sources at both paths have the same content; returns the number of cells that were compared.
     fn compare(&self, one: &Path, other: &Path) -> Result<u64> {
         self.call.progress.phase(Phase::Comparing);
         let mut compare = Compare::new(one, other).open_options(self.open).progress(self.call.progress);
@@ -241,7 +242,7 @@ impl<'a> ReplaceTable<'a> {
     }
 }
 
-/// Fails if the HDF5 file is the table, or would be in its directory, which is replaced.
+/// Fails if the HDF5 file is the table, or would be in the table's directory, which is going to be replaced.
 fn check_apart(hdf5: &Path, table: &Path) -> Result<()> {
     let real = |path: &Path| path.ancestors().find_map(|path| path.canonicalize().ok()).unwrap_or_default();
     if table.symlink_metadata().is_ok() && real(hdf5).starts_with(real(table)) {
@@ -251,7 +252,7 @@ fn check_apart(hdf5: &Path, table: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes a thin table independent: its tiles are copied into files of its own.
+/// Makes a thin table independent of its HDF5 file: its tiles are copied into files of its own.
 #[derive(Clone)]
 #[must_use = "`run` copies"]
 pub struct Materialize<'a> {
@@ -262,7 +263,7 @@ pub struct Materialize<'a> {
 }
 
 impl<'a> Materialize<'a> {
-    /// The thin table at `table`.
+    /// Prepares to make the thin table in the directory `table` independent.
     pub fn new(table: impl AsRef<Path>) -> Self {
         let open = OpenOptions::default();
         Materialize { table: table.as_ref().to_owned(), open, threads: 0, call: Call::default() }
@@ -272,13 +273,13 @@ impl<'a> Materialize<'a> {
 
     open_setters!();
 
-    /// Sets the number of threads that read and write; 0, the default: one for each processor.
+    /// Sets the number of threads that read and write columns; 0, the default: one for each processor.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// Replaces the table, in one step.
+    /// Replaces the thin table, in one step, by a table that has its tiles itself.
     ///
     /// # Errors
     /// `Usage` if the table is not thin; `Format` if the HDF5 file was moved or rewritten; `NoSpace`; `Interrupted`. The table is then
@@ -297,7 +298,7 @@ impl<'a> Materialize<'a> {
     }
 }
 
-/// A thin table as its record describes it.
+/// A thin table, as its link record describes it: the HDF5 file and the links to it.
 #[derive(Debug, Clone)]
 pub struct ThinTable {
     directory: PathBuf,
@@ -305,7 +306,7 @@ pub struct ThinTable {
 }
 
 impl ThinTable {
-    /// The record of the thin table in `directory`; `None` if it is not one.
+    /// Opens the link record of the thin table in `directory`; `None` if it is not a thin table.
     ///
     /// # Errors
     /// `Format` if the record is damaged.
@@ -314,17 +315,17 @@ impl ThinTable {
         Ok(thin::Record::read(directory)?.map(|record| ThinTable { directory: directory.to_owned(), record }))
     }
 
-    /// The path of the HDF5 file, relative to the directory of the table.
+    /// Path of the HDF5 file that has the tiles, relative to the directory of the thin table.
     pub fn hdf5(&self) -> &Path {
         &self.record.hdf5
     }
 
-    /// The files that are links, each with the path of its dataset and the bytes of that.
+    /// The files of the thin table that are links: file name, path of the linked dataset, and its size in bytes.
     pub fn links(&self) -> impl Iterator<Item = (&str, &str, u64)> {
         self.record.links.iter().map(|link| (link.file.as_str(), link.dataset.as_str(), link.bytes))
     }
 
-    /// Looks at the HDF5 file.
+    /// Checks that the HDF5 file is still the one to which the thin table was linked, neither moved nor rewritten.
     ///
     /// # Errors
     /// `Format` if it was moved or rewritten since it was linked.

@@ -1,13 +1,13 @@
-//! Datasets whose elements are not bytes: the file is the elements, little-endian, one after the other.
+//! Element types of files in HDF5: the bytes of a file may be stored as little-endian numbers instead of single bytes.
 
 use crate::container::{Announced, Properties, Property};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::value::DataType;
 
-/// Property, and attribute, with numpy's name of the type.
+/// Name of the property, and HDF5 attribute, with numpy's name of the type of a file's elements.
 const DTYPE: &str = "dtype";
 
-/// Types by the two names that numpy has for each.
+/// Types that the elements of a file may have, each after its short and its long name in numpy.
 const TYPES: [(&str, &str, DataType); 10] = [
     ("u1", "uint8", DataType::UChar),
     ("i2", "int16", DataType::Short),
@@ -21,14 +21,14 @@ const TYPES: [(&str, &str, DataType); 10] = [
     ("c16", "complex128", DataType::DComplex),
 ];
 
-/// Short name and element type for a name of a type.
+/// Short numpy name and element type for a numpy name such as `<f4` or `float32`; `None` if it is unknown or big-endian.
 fn type_of(name: &str) -> Option<(&'static str, DataType)> {
     let plain = name.strip_prefix(['<', '|', '=']).unwrap_or(name);
     let found = TYPES.iter().find(|(short, long, _)| [*short, *long].contains(&plain));
     found.map(|&(short, _, element)| (short, element))
 }
 
-/// Gives all files elements of a type, by numpy's name of it.
+/// Sets the element type of all announced `files` and of those in nested containers, by numpy's name of it.
 ///
 /// # Errors
 /// `Usage` if the type is unknown, or a file is not a whole number of elements.
@@ -53,13 +53,15 @@ pub(crate) fn set_dtype(files: &mut Announced, name: &str) -> Result<()> {
         .try_for_each(|(inner, files)| set_dtype(files, name).with_context(|| Context::member(&**inner)))
 }
 
-/// The type of the elements of a file of `len` bytes; bytes if its properties do not name another, or one that does not fit.
+/// Element type for the dataset of a file of `len` bytes: the one in its properties, or bytes if they have none or the length
+/// is not a multiple of its size.
 pub(super) fn element_of(properties: &Properties, len: u64) -> DataType {
     let named = properties.text(DTYPE).and_then(type_of).map(|(_, element)| element);
     named.filter(|element| len.is_multiple_of(element.size() as u64)).unwrap_or(DataType::UChar)
 }
 
-/// Whether the attributes of a dataset say that its elements, of type `found`, are the bytes of a file.
+/// Whether a dataset whose elements have the type `found` is a file: bytes are, other types only if its attribute `dtype` names
+/// them.
 pub(super) fn is_declared(properties: &Properties, found: DataType) -> bool {
     found == DataType::UChar || properties.text(DTYPE).and_then(type_of).is_some_and(|(_, element)| element == found)
 }

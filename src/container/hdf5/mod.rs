@@ -1,4 +1,4 @@
-//! Any files as datasets of bytes in an HDF5 file. docs/layout.md, "Files".
+//! A container of any files, as datasets of bytes in an HDF5 file. docs/layout.md, "Files".
 //!
 //! | in HDF5                              | is                                                                        |
 //! |--------------------------------------|---------------------------------------------------------------------------|
@@ -32,21 +32,21 @@ pub(crate) static FORMAT: Format = Format {
     ..Format::read_only("hdf5", is_files, |inside, name| Ok(read::Files::open(inside, name)?))
 };
 
-/// Root attribute that tells such files from other HDF5 files.
+/// Root attribute that marks an HDF5 file as a container of files, stored as datasets.
 const MARK: &str = "ctds_files";
 
-/// Version of the layout.
+/// Version of the layout of files as HDF5 datasets, in the root attribute `ctds_files`.
 const VERSION: i64 = 1;
 
-/// Name of the attribute with the identity of the bytes of a file.
+/// Name of the HDF5 attribute with the identity (such as a hash) of the bytes of a file.
 const CONTENT: &str = "hash";
 
-/// Name of the attribute of a group with the properties of a file that shares its dataset.
+/// Name of the attribute of a group with the properties of the file `name`, if that shares the dataset of another file.
 fn link_attribute(name: &str) -> String {
     format!("link.{name}")
 }
 
-/// Size of a chunk of a compressed dataset, in bytes.
+/// Size of a chunk in bytes, before compression, of a file that is stored as a compressed dataset.
 const CHUNK_BYTES: u64 = 1 << 20;
 
 fn is_files(inside: &dyn Container, name: &str) -> Result<bool> {
@@ -60,7 +60,7 @@ fn is_files(inside: &dyn Container, name: &str) -> Result<bool> {
     Ok(is_hdf5_files(&path).unwrap_or(false))
 }
 
-/// Whether the HDF5 file at `path`, which is not a sealed container, has this layout.
+/// Whether the HDF5 file at `path`, which is not a sealed container, holds files as datasets (root attribute `ctds_files`).
 ///
 /// # Errors
 /// Those of opening it.

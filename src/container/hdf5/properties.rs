@@ -1,4 +1,4 @@
-//! Properties of files, stored as attributes of HDF5.
+//! Properties of the files in a container, stored as HDF5 attributes.
 
 use serde_json::Value as Json;
 
@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::h5::Attribute;
 use crate::value::Values;
 
-/// Calls `set` with each property.
+/// Stores the properties of a file or container as HDF5 attributes: calls `set` with the name and value of each.
 pub(super) fn write(properties: &Properties, set: impl Fn(&str, &Attribute) -> Result<()>) -> Result<()> {
     if let Some(content) = &properties.content {
         set(CONTENT, &Attribute::string(content.as_str()))?;
@@ -25,7 +25,7 @@ fn attribute(value: &Property) -> Attribute {
     }
 }
 
-/// The properties among attributes. Attributes of other types are not properties.
+/// Reads the properties of a file or container from the HDF5 attributes `names`. Attributes of other types are skipped.
 pub(super) fn read(names: Vec<String>, get: impl Fn(&str) -> Result<Option<Attribute>>) -> Result<Properties> {
     let mut found = Properties::default();
     for name in names {
@@ -49,7 +49,7 @@ pub(super) fn read(names: Vec<String>, get: impl Fn(&str) -> Result<Option<Attri
     Ok(found)
 }
 
-/// The values as JSON: numbers, lists and strings.
+/// Encodes the named properties of a file as a JSON object of numbers, lists and strings; its `content` is left out.
 pub(super) fn to_json(properties: &Properties) -> String {
     let json = |value: &Property| match value {
         Property::Int(value) => Json::from(*value),
@@ -61,7 +61,7 @@ pub(super) fn to_json(properties: &Properties) -> String {
     Json::Object(values.collect()).to_string()
 }
 
-/// The values in JSON.
+/// Decodes the properties of a file from a JSON object of numbers, lists of integers and strings.
 ///
 /// # Errors
 /// `Format` if it is not an object of numbers, lists of integers, and strings.

@@ -1,4 +1,4 @@
-//! A container that is read.
+//! Reading a container of files that are stored as datasets in an HDF5 file.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,18 +14,19 @@ use crate::limits;
 use crate::sync::LockUnpoisoned;
 use crate::value::{DataType, Region, Shape, Values};
 
-/// The open HDF5 file.
+/// The open HDF5 file of a container whose files are datasets.
 #[derive(Debug)]
 struct Opened {
     _file: h5::File,
     source: FileSource,
 }
 
-/// The root group, or one below it.
+/// A group of the HDF5 file as a container: the root group, or a nested one.
 pub(super) struct Files {
     opened: Arc<Opened>,
     group: Group,
-    /// The names in it, in order of creation, and where each is in the list.
+    /// Names and kinds of the datasets (files) and groups (nested containers) in the container's HDF5 group, in order of
+    /// creation.
     links: Vec<(String, LinkKind)>,
     by_name: HashMap<String, usize>,
     depth: usize,
@@ -67,7 +68,7 @@ impl Files {
         self.by_name.get(name).is_some_and(|&at| self.links[at].1 == wanted)
     }
 
-    /// The dataset of a file, the type of its elements, and the number of bytes.
+    /// Opens the dataset of the file `name`; returns it with the type of its elements and the length of the file in bytes.
     fn dataset(&self, name: &str) -> Result<(Dataset, DataType, u64)> {
         let open = || {
             if !self.is(name, LinkKind::Dataset) {
@@ -93,7 +94,7 @@ impl Files {
 }
 
 impl Files {
-    /// Reads the properties of a file from the attributes of its dataset.
+    /// Reads the properties of the file `name` from the attributes of its dataset.
     fn own_properties(&self, name: &str) -> Result<Properties> {
         let dataset = self.group.header(name)?;
         properties::read(dataset.attributes()?, |name| dataset.attribute(name))
@@ -171,7 +172,7 @@ impl Container for Files {
         }
     }
 
-    /// HDF5's own checksums cover its metadata only.
+    /// Whether checksums protect the files: always false, because HDF5's own checksums cover only its metadata.
     fn check(&self) -> Result<bool> {
         Ok(false)
     }
@@ -183,13 +184,14 @@ impl fmt::Debug for Files {
     }
 }
 
-/// The bytes of a dataset.
+/// A file of the container, open for reading: the bytes of a dataset.
 #[derive(Debug)]
 struct StoredBytes {
     opened: Arc<Opened>,
     dataset: Mutex<Dataset>,
     element: DataType,
-    /// Position in the file of the first byte, if all follow it as they are.
+    /// Offset in the HDF5 file of the first byte of the container's file, if its dataset is contiguous; `None` if libhdf5 has
+    /// to read it.
     position: Option<u64>,
     len: u64,
 }

@@ -1,7 +1,7 @@
-//! A container that is written, all files of which are known before.
+//! Writing a container of files as datasets in an HDF5 file; all files have to be announced before.
 //!
-//! The bytes of a large file without compression are written past libhdf5, or copied by the system: libhdf5 says where the block
-//! is once it is reserved.
+//! The bytes of a large file without compression are written past libhdf5, or copied by the system: libhdf5 says where the
+//! block is once it is reserved.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -16,30 +16,31 @@ use crate::io::{FileTarget, Raw, RawCopy, ReadAt, WriteAt};
 use crate::sync::LockUnpoisoned;
 use crate::value::{ByteOrder, DataType, Region, Shape, Values};
 
-/// Bytes whose writing makes libhdf5 reserve the block of a dataset. More than it collects before it writes: it would write
-/// collected bytes over others later.
+/// Bytes that are written to a dataset to make libhdf5 reserve its block in the file. More than libhdf5 collects in memory: it
+/// would write collected bytes over others later.
 const RESERVING_BYTES: u64 = 128 << 10;
 
-/// The file that is written, with its groups.
+/// The HDF5 file that is being written, shared by the container and its nested containers.
 #[derive(Debug)]
 struct Open {
     file: h5::File,
-    /// The same file, to write past libhdf5.
+    /// The HDF5 file opened a second time, to write large files without libhdf5.
     target: Arc<FileTarget>,
-    /// Path, length and properties of the first file with each content.
+    /// Path of the dataset, and announced length and properties, of the first file with each content; the key is the identity
+    /// of the content.
     first: HashMap<String, (String, AnnouncedFile)>,
 }
 
-/// State that the container and its nested containers share; `None` after the commit.
+/// The open HDF5 file that a container shares with its nested containers; `None` after the commit.
 type Shared = Arc<Mutex<Option<Open>>>;
 
-/// The container, or one in it.
+/// A container that is being written as datasets of an HDF5 file: the root group, or a nested group.
 #[derive(Debug)]
 pub(super) struct FilesMut {
     shared: Shared,
     group: Group,
     announced: Announced,
-    /// Positions of the files in the announcement, by name.
+    /// Index of each file of the container in `announced.files`, by name.
     by_name: HashMap<String, usize>,
     compression: Compression,
     is_outermost: bool,
@@ -124,7 +125,8 @@ impl ContainerMut for FilesMut {
         Ok(Arc::new(create().context(Context::member(name))?))
     }
 
-    /// Files with a content that another one had are links to its dataset.
+    /// Links the file `name` to the dataset of an earlier file with the same content, if one was written; nothing is left to
+    /// write then.
     fn is_complete(&self, name: &str) -> Result<bool> {
         let file = self.announced(name)?;
         let open = self.open_file();
@@ -166,7 +168,8 @@ impl ContainerMut for FilesMut {
     }
 }
 
-/// Offset of the contiguous data of a dataset, if it has any and is large enough for disk space to be reserved.
+/// Offset in the HDF5 file of the bytes of a contiguous dataset, whose space is reserved by this call; `None` if it is small or
+/// not contiguous.
 fn block(dataset: &Dataset, element: DataType, len: u64) -> Result<Option<u64>> {
     if len < 2 * RESERVING_BYTES || !matches!(dataset.storage()?, Storage::Block(_)) {
         return Ok(None);
@@ -178,7 +181,7 @@ fn block(dataset: &Dataset, element: DataType, len: u64) -> Result<Option<u64>> 
     })
 }
 
-/// Writes bytes of a file as elements, whole ones.
+/// Writes `data` at byte `offset` of a file as elements of its dataset; both ends must be those of whole elements.
 fn write_bytes(dataset: &Dataset, element: DataType, offset: u64, data: &[u8]) -> Result<()> {
     let size = element.size() as u64;
     let count = data.len() as u64;
@@ -193,19 +196,19 @@ fn write_bytes(dataset: &Dataset, element: DataType, offset: u64, data: &[u8]) -
     dataset.write_region(&region, &values)
 }
 
-/// The dataset of a file that is written.
+/// A file that is being written as a dataset of an HDF5 file.
 #[derive(Debug)]
 struct DatasetBytes {
     shared: Shared,
     dataset: Dataset,
     element: DataType,
-    /// The file, and the position in it of the bytes; `None`: libhdf5 writes them.
+    /// The HDF5 file, and the offset in it of the dataset's first byte; `None` if libhdf5 has to write the bytes.
     block: Option<(Arc<FileTarget>, u64)>,
     len: u64,
 }
 
 impl DatasetBytes {
-    /// Refuses bytes after the end.
+    /// Refuses `count` bytes from byte `offset` on if they end after the announced length of the file.
     fn check(&self, offset: u64, count: u64) -> Result<()> {
         match offset.checked_add(count).is_some_and(|end| end <= self.len) {
             true => Ok(()),

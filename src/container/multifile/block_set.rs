@@ -1,12 +1,12 @@
-//! Sets of block numbers.
+//! Sets of block numbers of a MultiFile, stored as ranges.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Block numbers, as ranges that neither touch nor overlap.
+/// A set of block numbers, stored as half-open ranges that neither touch nor overlap.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct BlockSet {
-    /// The end of each range by its start.
+    /// The ranges of block numbers in the set: the end (exclusive) of each by its start.
     ranges: BTreeMap<u64, u64>,
 }
 
@@ -41,7 +41,7 @@ impl BlockSet {
         }
     }
 
-    /// Whether the first block of `range` is in the set, and the part of `range` from its start for which that holds.
+    /// Whether the first block number of `range` is in the set, and the part of `range` from its start for which that holds.
     pub(super) fn split(&self, range: Range<u64>) -> (bool, Range<u64>) {
         if let Some((_, &end)) = self.ranges.range(..=range.start).next_back()
             && end > range.start
@@ -52,7 +52,7 @@ impl BlockSet {
         (false, range.start..end)
     }
 
-    /// Takes the lowest numbers out, at most `count` consecutive ones.
+    /// Removes the lowest block numbers from the set and returns them, at most `count` consecutive ones; `None` if it is empty.
     pub(super) fn take(&mut self, count: u64) -> Option<Range<u64>> {
         let (&start, &end) = self.ranges.first_key_value()?;
         let taken = start..end.min(start.saturating_add(count));
@@ -60,12 +60,12 @@ impl BlockSet {
         Some(taken)
     }
 
-    /// The ranges in ascending order.
+    /// The ranges of block numbers in the set, half-open, in ascending order.
     pub(super) fn ranges(&self) -> impl DoubleEndedIterator<Item = Range<u64>> {
         self.ranges.iter().map(|(&start, &end)| start..end)
     }
 
-    /// Number of blocks in the set.
+    /// Number of blocks (block numbers) in the set.
     pub(super) fn len(&self) -> u64 {
         self.ranges().map(|range| range.end - range.start).sum()
     }

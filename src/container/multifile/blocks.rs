@@ -1,24 +1,25 @@
-//! Blocks of a MultiFile, read and checked.
+//! Reads the blocks of a MultiFile and compares them with their checksums.
 
 use super::crc::Crc;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::ReadAt;
 
-/// Read at once of a block of which only a part is wanted.
+/// Bytes that are read at a time to compute the checksum of a block of which only a part is wanted.
 const PIECE_BYTES: u64 = 1 << 16;
 
-/// The blocks of a file, block b at byte b·B. formats/table.md 5.5 and 5.6.
+/// The blocks of an open MultiFile, each of `block_bytes`; block b begins at byte b·`block_bytes`. formats/table.md 5.5 and
+/// 5.6.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Blocks<'a> {
     pub(super) file: &'a dyn ReadAt,
     pub(super) block_bytes: u64,
-    /// Checksums by block number; blocks after the last one are not checked.
+    /// CRC of each block, by block number; blocks after the last one are not checked, and `None` checks none.
     pub(super) checksums: Option<&'a [u32]>,
 }
 
 impl Blocks<'_> {
-    /// Reads `out` from byte `within` of `block` on, in one read over as many blocks as it takes, and checks each of them
-    /// as a whole unless `known` says that it was checked.
+    /// Reads `out` from byte `within` of `block` on, in one read across consecutive blocks, and checks each of them as a whole
+    /// unless `known` says that it was checked.
     pub(super) fn read(
         &self,
         block: u64,
@@ -49,7 +50,7 @@ impl Blocks<'_> {
         Ok(())
     }
 
-    /// The checksum of a block of which the bytes from `within` on are `part`.
+    /// Computes the CRC of a whole block, of which the bytes from `within` on are `part` already; the others are read.
     fn crc_around(&self, block: u64, within: u64, part: &[u8]) -> Result<u32> {
         let mut crc = Crc::new();
         self.add(&mut crc, block, 0..within)?;
@@ -58,12 +59,12 @@ impl Blocks<'_> {
         Ok(crc.finish())
     }
 
-    /// The checksum of a block as it is in the file.
+    /// Computes the CRC of a block as it is in the file.
     pub(super) fn crc(&self, block: u64) -> Result<u32> {
         self.crc_around(block, 0, &[])
     }
 
-    /// Adds the bytes `range` of a block.
+    /// Adds the bytes `range` of a block, read from the file, to a running CRC.
     fn add(&self, crc: &mut Crc, block: u64, range: std::ops::Range<u64>) -> Result<()> {
         let mut piece = vec![0; (range.end - range.start).min(PIECE_BYTES) as usize];
         let mut position = range.start;

@@ -1,4 +1,5 @@
-//! Whatever moment a writer is stopped at, the state of a commit is found: the last one, or the one under way.
+//! Tests that a MultiFile has the state of a commit at whatever moment its writer is stopped: the last one, or the one under
+//! way.
 //!
 //! A journal records all writes and syncs. What may be in the file at a moment is everything up to then, a write in pages
 //! (the process was killed), or everything up to the last sync and any part of what came later, in sectors (the power
@@ -25,7 +26,7 @@ enum Stop {
 }
 
 impl Stop {
-    /// What is written completely or not at all.
+    /// Bytes that a stopped writer has written completely or not at all.
     fn unit_bytes(self) -> u64 {
         match self {
             Stop::Killed => 4096,
@@ -36,7 +37,7 @@ impl Stop {
 
 #[derive(Debug, Clone)]
 enum Event {
-    /// A write of bytes that lie in one unit, with their offset.
+    /// A recorded write of bytes within one unit, with their offset in the file.
     Write(u64, Vec<u8>),
     SetLen(u64),
     Sync,
@@ -94,14 +95,14 @@ impl WriteAt for Journal {
     }
 }
 
-/// A commit: the number of events before and after it, and what was committed.
+/// A recorded commit: the number of events before and after it, and the files that were committed.
 struct Commit {
     start: usize,
     end: usize,
     files: Files,
 }
 
-/// What happens before each commit, and the bits that say which of the writes since a sync are lost.
+/// A random history for a test: changes before each commit, and bits that select the writes since a sync that are lost.
 #[derive(Debug, Clone)]
 struct History {
     commits: Vec<Vec<Change>>,
@@ -113,14 +114,14 @@ fn history() -> impl Strategy<Value = History> {
 }
 
 impl History {
-    /// Whether the write `number` is lost at a moment, in one of the attempts to imagine it.
+    /// Whether the write `number` is lost if the power fails at event `moment`; an attempt is one of several random choices.
     fn is_lost(&self, moment: usize, attempt: usize, number: usize) -> bool {
         let word = self.lost[(moment * 7 + attempt * 13 + number / 64) % self.lost.len()];
         attempt > 0 && word.rotate_left((number + moment) as u32) & 1 == 0
     }
 }
 
-/// Many changes and commits.
+/// Applies a history of changes and commits to a new MultiFile; returns all recorded events and commits.
 fn record(stop: Stop, history: &History, block_bytes: u64, checksums: bool) -> (Vec<Event>, Vec<Commit>) {
     let journal =
         Arc::new(Journal { unit_bytes: stop.unit_bytes(), file: MemoryFile::default(), events: Mutex::default() });
@@ -148,7 +149,7 @@ fn replay<'a>(events: impl Iterator<Item = &'a Event>) -> Vec<u8> {
     file.bytes()
 }
 
-/// How many of the states that a stop may leave are none of those that it should leave.
+/// Counts the states that a stop may leave at any event and that are neither the last commit's nor the next one's.
 fn wrong_states(stop: Stop, events: &[Event], commits: &[Commit], history: &History) -> usize {
     let mut wrong = 0;
     for moment in 0..=events.len() {

@@ -1,13 +1,14 @@
-//! The checksum of MultiFile. formats/table.md 5.6.
+//! The checksum of a MultiFile's blocks and header, CRC-32/BZIP2. formats/table.md 5.6.
 
-/// CRC-32/BZIP2: polynomial 0x04C11DB7, most significant bit first, all ones at the start, inverted at the end.
+/// Running checksum of a MultiFile's blocks and header, CRC-32/BZIP2: polynomial 0x04C11DB7, most significant bit first, all
+/// ones at the start, inverted at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Crc(u32);
 
-/// Bytes done in one step.
+/// Number of bytes that the CRC computation processes in one step.
 const STEP: usize = 16;
 
-/// The effect of a byte on the checksum after 0 to `STEP` - 1 further bytes.
+/// Effect of each byte value on the CRC after 0 to `STEP` - 1 further bytes.
 static TABLES: [[u32; 256]; STEP] = tables();
 
 const fn tables() -> [[u32; 256]; STEP] {
@@ -41,7 +42,7 @@ impl Crc {
         Crc(u32::MAX)
     }
 
-    /// The checksum of `bytes` alone.
+    /// CRC of `bytes` alone, from start to end.
     pub(super) fn of(bytes: &[u8]) -> u32 {
         let mut crc = Crc::new();
         crc.update(bytes);
@@ -67,7 +68,7 @@ impl Crc {
         self.0 = crc;
     }
 
-    /// Appends `count` zeros.
+    /// Adds `count` zero bytes to the running CRC.
     pub(super) fn zeros(&mut self, mut count: u64) {
         const ZEROS: [u8; 4096] = [0; 4096];
         while count > 0 {

@@ -1,4 +1,4 @@
-//! The header of a MultiFile: whose the blocks are. formats/table.md 5.2 and 5.3.
+//! The header of a MultiFile: which blocks belong to which file. formats/table.md 5.2 and 5.3.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -12,26 +12,27 @@ use crate::aipsio::{Decoder, Encoder, MAGIC};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::io::{ByteOrder, ReadAt, past_end, read_array};
 
-/// Name of the header in errors.
+/// Name of the MultiFile header in the context of errors.
 const PLACE: &str = "MultiFile header";
-/// The name of the AipsIO object.
+/// Name of the AipsIO object in the header of a MultiFile.
 const OBJECT: &str = "MultiFile";
-/// Offset of the AipsIO object in version 1.
+/// Offset in the file of the header's AipsIO object, in MultiFile version 1.
 const START_V1: u64 = 24;
-/// Offset of the AipsIO object in version 2.
+/// Offset in the file of the header's AipsIO object, in MultiFile version 2.
 const START_V2: u64 = 64;
-/// Offset of the number of the first continuation block in version 2.
+/// Offset in the file of the number of the header's first continuation block, in MultiFile version 2.
 const FIRST_LINK_AT: u64 = 8;
-/// Offset of the checksum in version 2.
+/// Offset in the file of the header's CRC, in MultiFile version 2.
 const CRC_AT: u64 = 28;
-/// The fields of fixed size and the beginning of the object are in block 0.
+/// Smallest block of a MultiFile in bytes: block 0 must hold the header's fields of fixed size and the beginning of the AipsIO
+/// object.
 pub(super) const MIN_BLOCK_BYTES: u64 = 128;
-/// Largest block for which the sizes of all blocks are sure to be numbers that casacore can hold.
+/// Largest block of a MultiFile that is written, in bytes: the sizes of all blocks are then numbers that casacore can hold.
 pub(super) const MAX_BLOCK_BYTES: u64 = 1 << 30;
-/// Bytes of a continuation block that hold the number of the next one.
+/// Bytes at the start of a continuation block of the header that hold the number of the next one.
 const LINK_BYTES: u64 = 8;
 
-/// Location of the bytes of a MultiFile.
+/// The header of a MultiFile: the files in it, and which blocks hold their bytes.
 ///
 /// Version 2, all numbers big endian. Bytes [0, B) of the header are in block 0; the others in continuation blocks, of
 /// which each begins with the number of the next one (0: none) and holds B - 8 bytes of the header:
@@ -62,39 +63,39 @@ pub(super) struct Header {
     pub(super) version: u32,
     pub(super) counter: u64,
     pub(super) block_bytes: u64,
-    /// Whether each entry says if it is a container.
+    /// Whether each file's entry in the header records if the file is a nested container.
     pub(super) marked: bool,
-    /// Block 0, continuation and free blocks included.
+    /// Number of blocks in the MultiFile: block 0, continuation and free blocks included.
     pub(super) blocks: u64,
-    /// Slots of removed files included: they have no name and no blocks.
+    /// Entries of the files, by slot; slots of removed files are included and have no name and no blocks.
     pub(super) files: Vec<Entry>,
     pub(super) free: Index,
-    /// Checksums by block number, without meaning for block 0, continuation and free blocks. The list may be shorter
-    /// than the number of blocks.
+    /// CRC of each block, by block number, without meaning for block 0, continuation and free blocks. The list may be shorter
+    /// than the number of blocks; `None` without checksums.
     pub(super) checksums: Option<Vec<u32>>,
-    /// Numbers of the continuation blocks of both sets, including unused ones.
+    /// Numbers of the header's continuation blocks, in two sets that commits use in turn; unused ones are included.
     pub(super) continuation: [Vec<u64>; 2],
-    /// Number of blocks in use in each set.
+    /// How many continuation blocks of each of the two sets hold a part of the header.
     pub(super) used: [u32; 2],
-    /// The set that this header is in, if it is in one.
+    /// Which set of continuation blocks this MultiFile header is in, 0 or 1; 0 if it fits into block 0.
     pub(super) current: usize,
-    /// Bytes of block 0 that mean something.
+    /// Number of bytes at the start of block 0 that the MultiFile header's fields occupy.
     pub(super) extent: u64,
 }
 
-/// A file in a MultiFile.
+/// Entry of the header for a file in the MultiFile: its name, length and blocks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Entry {
     pub(super) name: String,
-    /// Length in bytes.
+    /// Length in bytes of the file in the MultiFile.
     pub(super) len: u64,
-    /// Whether it is a container, if the header is `marked`.
+    /// Whether the file in the MultiFile is a nested container; has a meaning only if the header is `marked`.
     pub(super) nested: bool,
     pub(super) index: Index,
 }
 
 impl Entry {
-    /// Refuses a file of which a block is not, or not all, in `container`: every writer writes whole blocks.
+    /// Fails if blocks of the file lie beyond the end of `container`: every writer writes whole blocks.
     pub(super) fn check_present(&self, container: &dyn ReadAt, block_bytes: u64) -> Result<()> {
         let there = container.len()?;
         match self.index.ranges().map(|range| range.end).max() {
@@ -110,15 +111,15 @@ impl Entry {
     }
 }
 
-/// The parts of an encoded header.
+/// An encoded header of a MultiFile, as the bytes of the blocks that hold it.
 pub(super) struct Encoded {
-    /// The beginning of block 0.
+    /// First bytes of block 0 of the MultiFile: the beginning of the encoded header.
     pub(super) head: Vec<u8>,
-    /// Continuation blocks and their content.
+    /// Numbers of the continuation blocks that hold the rest of the encoded header, and the bytes of each.
     pub(super) pieces: Vec<(u64, Vec<u8>)>,
 }
 
-/// Whether a file that begins with `head` (128 bytes suffice) has the header of a MultiFile of some version.
+/// Whether a file that begins with `head` (128 bytes suffice) has the header of a MultiFile of version 1 or 2.
 pub(super) fn recognise(head: &[u8]) -> bool {
     let object = |start: u64| {
         let head = head.get(start as usize..)?;
@@ -130,8 +131,7 @@ pub(super) fn recognise(head: &[u8]) -> bool {
 }
 
 impl Header {
-    /// The header of an empty container that was never written; `marked` if each entry records whether it is a
-    /// container.
+    /// The header of an empty MultiFile that was never written; `marked` if each entry records whether it is a container.
     pub(super) fn empty(block_bytes: u64, checksums: bool, marked: bool) -> Self {
         Header {
             version: 2,
@@ -149,7 +149,8 @@ impl Header {
         }
     }
 
-    /// Reads the header of `file`; `extension` opens what belongs to version 1 beside it.
+    /// Reads the header of the MultiFile `file`; `extension` opens the second file in which a long header of version 1
+    /// continues.
     pub(super) fn read(file: &dyn ReadAt, extension: impl FnOnce() -> Result<Arc<dyn ReadAt>>) -> Result<Self> {
         let header = if u64::from_be_bytes(read_array(file, 0)?) == 0 {
             // version 1 has the size of its header there, which is never 0
@@ -279,7 +280,7 @@ impl Header {
         })
     }
 
-    /// What all who use the header rely on: each block has one owner, each file as many blocks as its bytes take.
+    /// Checks that each block of the MultiFile has one owner, and that each file has as many blocks as its length needs.
     fn check(&self) -> Result<()> {
         let mut names = BTreeSet::new();
         for file in &self.files {
@@ -318,20 +319,21 @@ impl Header {
         Ok(())
     }
 
-    /// The names of the files, and whether they are containers, if that is known without looking into them.
+    /// Names of the files in the MultiFile, each with whether it is a nested container; `None` if the header does not record
+    /// that.
     pub(super) fn marks(&self) -> BTreeMap<String, Option<bool>> {
         let named = self.files.iter().filter(|file| !file.name.is_empty());
         named.map(|file| (file.name.clone(), self.marked.then_some(file.nested))).collect()
     }
 
-    /// Notes the checksum of a block.
+    /// Records the CRC of a block in the header.
     pub(super) fn set_checksum(&mut self, block: u64, crc: u32) {
         let checksums = self.checksums.get_or_insert_default();
         checksums.resize(checksums.len().max(block as usize + 1), 0);
         checksums[block as usize] = crc;
     }
 
-    /// How many continuation blocks the set `target` must have for this header. It keeps those that it has.
+    /// How many continuation blocks the set `target` (0 or 1) needs for this header, never fewer than it has.
     pub(super) fn blocks_for(&self, target: usize) -> u64 {
         let body = self.body().len() as u64;
         let (mut count, other) = (self.continuation[target].len() as u64, self.continuation[1 - target].len() as u64);
@@ -345,7 +347,8 @@ impl Header {
         }
     }
 
-    /// The header as version 2, continued in the set `target`, which has blocks enough, if it must be continued.
+    /// Encodes the header as version 2, continued if necessary in the set `target` (0 or 1) of continuation blocks, which has
+    /// enough of them.
     ///
     /// With checksums it takes all bytes of its blocks, so that there are none without: what follows the fields is
     /// zeros, and casacore does not mind.
@@ -390,7 +393,8 @@ impl Header {
         Encoded { head: bytes, pieces }
     }
 
-    /// Encodes the header up to and including the CRCs of the blocks; fields that depend on its place are zero.
+    /// Encodes the header up to and including the CRCs of the blocks; fields that depend on where the header is stored are
+    /// zero.
     fn body(&self) -> Vec<u8> {
         let mut e = Encoder::new(ByteOrder::Big);
         e.u64(0);
@@ -436,7 +440,7 @@ fn block_bytes(d: &mut Decoder<'_>) -> Result<u64> {
     Ok(bytes)
 }
 
-/// The number of blocks; all of them have offsets.
+/// Reads the number of blocks in a MultiFile header; refuses one with which offsets would exceed 2^63 - 1.
 fn blocks(d: &mut Decoder<'_>, block_bytes: u64) -> Result<u64> {
     let start = d.position();
     let blocks = d.u64("number of blocks")?;
@@ -452,7 +456,7 @@ fn name(d: &mut Decoder<'_>) -> Result<String> {
     String::from_utf8(name.into()).map_err(|_| d.error_at(start, "the name of a file is not UTF-8"))
 }
 
-/// A count, then that many numbers of `bytes` each.
+/// Reads a count and then that many numbers of `bytes` bytes each from the header of a MultiFile.
 fn numbers<'a, T>(
     d: &mut Decoder<'a>,
     what: &str,
@@ -462,7 +466,7 @@ fn numbers<'a, T>(
     (0..count(d, what, bytes)?).map(|_| read(d, what)).collect()
 }
 
-/// The continuation blocks of a header of `len` bytes, from the first one on.
+/// Follows the links of a header of `len` bytes; returns the numbers of its continuation blocks, in order.
 fn read_chain(file: &dyn ReadAt, first: u64, len: u64, block_bytes: u64) -> Result<Vec<u64>> {
     let wanted = len.saturating_sub(block_bytes).div_ceil(block_bytes - LINK_BYTES);
     let file_len = file.len()?;
@@ -491,7 +495,7 @@ fn read_chain(file: &dyn ReadAt, first: u64, len: u64, block_bytes: u64) -> Resu
     }
 }
 
-/// The header's bytes in one piece.
+/// The bytes of a MultiFile header as one contiguous file, without the links of its continuation blocks.
 #[derive(Debug)]
 struct Logical<'a> {
     file: &'a dyn ReadAt,
@@ -500,7 +504,7 @@ struct Logical<'a> {
     rest: Rest<'a>,
 }
 
-/// Location of the bytes after block 0.
+/// Where the bytes of a MultiFile header after block 0 are: nowhere, in a second file, or in continuation blocks.
 #[derive(Debug)]
 enum Rest<'a> {
     None,
@@ -509,7 +513,7 @@ enum Rest<'a> {
 }
 
 impl Logical<'_> {
-    /// Checksum of all bytes, with zeros in place of the checksum itself.
+    /// CRC of all bytes of the MultiFile header, with zeros in place of the CRC itself.
     fn crc(&self) -> Result<u32> {
         let mut crc = Crc::new();
         let mut part = [0; 1 << 14];

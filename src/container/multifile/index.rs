@@ -1,24 +1,25 @@
-//! Which blocks hold a file, in runs of consecutive numbers.
+//! Which blocks hold a file of a MultiFile, as runs of consecutive block numbers.
 
 use std::ops::Range;
 
 use crate::aipsio::{Decoder, Encoder};
 use crate::error::Result;
 
-/// The blocks of a file in the order of its bytes: entry i holds bytes [i·B, (i+1)·B). formats/table.md 5.4.
+/// Numbers of the blocks that hold a file, in the order of its bytes: with blocks of B bytes, entry i holds bytes [i·B,
+/// (i+1)·B). formats/table.md 5.4.
 ///
 /// In version 2 it is stored as the number of items, then the items, i64 each: a block number, or -k for the k numbers
 /// that follow the last one. Kept as runs, so that a damaged file which claims 2^60 blocks takes no memory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Index {
-    /// Runs of consecutive blocks; none is empty.
+    /// Runs of consecutive block numbers, in the order of the file's bytes; none is empty.
     runs: Vec<Run>,
 }
 
-/// Consecutive entries in consecutive blocks.
+/// A run: consecutive blocks of a file in the MultiFile that have consecutive block numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Run {
-    /// First entry of the run.
+    /// Number of the run's first block within the file, from 0.
     entry: u64,
     blocks: Range<u64>,
 }
@@ -30,7 +31,7 @@ impl Run {
 }
 
 impl Index {
-    /// Decodes the packed form; all block numbers are above 0 and below `blocks`.
+    /// Decodes an index in the packed form of version 2; all block numbers must be above 0 and below `blocks`.
     pub(super) fn decode(d: &mut Decoder<'_>, what: &str, blocks: u64) -> Result<Self> {
         let mut index = Index::default();
         for _ in 0..count(d, what, 8)? {
@@ -50,7 +51,8 @@ impl Index {
         Ok(index)
     }
 
-    /// The plain form of version 1: an object `Block` of i64.
+    /// Decodes an index in the form of version 1, an AipsIO object `Block` of i64; block numbers must be above 0 and below
+    /// `blocks`.
     pub(super) fn decode_block(d: &mut Decoder<'_>, what: &str, blocks: u64) -> Result<Self> {
         let start = d.position();
         let mut index = Index::default();
@@ -81,7 +83,7 @@ impl Index {
         Ok(())
     }
 
-    /// Encodes the packed form.
+    /// Encodes the block numbers of a file in the packed form of MultiFile version 2.
     pub(super) fn encode(&self, e: &mut Encoder) {
         let items: usize = self.runs.iter().map(|run| if run.len() == 1 { 1 } else { 2 }).sum();
         e.u64(items as u64);
@@ -93,30 +95,31 @@ impl Index {
         }
     }
 
-    /// Number of entries, one for each block of the file.
+    /// Number of entries in the index, one for each block of the file in the MultiFile.
     pub(super) fn len(&self) -> u64 {
         self.runs.last().map_or(0, |run| run.entry + run.len())
     }
 
-    /// The block of an entry, and those of the entries after it as far as they are consecutive.
+    /// Number of the block that holds an entry, and those after it in the same run, as a half-open range; `None` after the last
+    /// entry.
     pub(super) fn find(&self, entry: u64) -> Option<Range<u64>> {
         let run = self.runs.get(self.runs.partition_point(|run| run.entry <= entry).checked_sub(1)?)?;
         let start = run.blocks.start + (entry - run.entry);
         (start < run.blocks.end).then_some(start..run.blocks.end)
     }
 
-    /// The ranges of blocks in the order of the file's bytes.
+    /// Half-open ranges of the block numbers that hold a file of the MultiFile, in the order of the file's bytes.
     pub(super) fn ranges(&self) -> impl Iterator<Item = Range<u64>> {
         self.runs.iter().map(|run| run.blocks.clone())
     }
 
-    /// Appends entries for `blocks`.
+    /// Appends blocks to the end of a file's index in a MultiFile.
     pub(super) fn push(&mut self, blocks: Range<u64>) {
         let entry = self.len();
         append(&mut self.runs, Run { entry, blocks });
     }
 
-    /// Keeps the first `entries`; returns the blocks of the others.
+    /// Removes all but the first `entries` entries; returns the block numbers of those removed.
     pub(super) fn truncate(&mut self, entries: u64) -> Vec<Range<u64>> {
         let keep = self.runs.partition_point(|run| run.entry < entries);
         let mut removed: Vec<_> = self.runs.drain(keep..).map(|run| run.blocks).collect();
@@ -130,7 +133,7 @@ impl Index {
         removed
     }
 
-    /// Moves the existing entries from `entry` on to other blocks.
+    /// Moves the existing entries of the index from `entry` on to other blocks, as many as `blocks` has.
     pub(super) fn replace(&mut self, entry: u64, blocks: Range<u64>) {
         let end = entry + (blocks.end - blocks.start);
         // with the neighbours, which may now continue in the new blocks or be continued by them
@@ -152,7 +155,7 @@ impl Index {
     }
 }
 
-/// Appends a run, which may be empty or continue the last one.
+/// Appends a run to a list, and joins it with the last one if it continues that; an empty run is ignored.
 fn append(runs: &mut Vec<Run>, run: Run) {
     match runs.last_mut() {
         _ if run.blocks.is_empty() => {}
@@ -161,7 +164,7 @@ fn append(runs: &mut Vec<Run>, run: Run) {
     }
 }
 
-/// Reads a number of items and checks that `bytes` for each of them follow.
+/// Reads a number of items from a MultiFile header, and checks that `bytes` for each of them follow.
 pub(super) fn count(d: &mut Decoder<'_>, what: &str, bytes: u64) -> Result<u64> {
     let start = d.position();
     let count = d.u64(what)?;

@@ -1,4 +1,5 @@
-//! MultiFile: equal blocks of one file, and a header that says whose they are. formats/table.md 5.
+//! MultiFile, a container of casacore: blocks of equal size in one file, and a header that records which file each belongs to.
+//! formats/table.md 5.
 //!
 //! ```text
 //!   block 0     1       2       3       4       5          [`Header`]    what is where: block 0 and continuation blocks
@@ -55,7 +56,7 @@ pub(crate) static FORMAT: Format = Format {
     ..Format::read_only("multifile", may_be_multi_file, |inside, name| Ok(Arc::new(MultiFile::open(inside, name)?)))
 };
 
-/// Whether a file begins as a MultiFile does.
+/// Whether a file begins with the header of a MultiFile.
 fn may_be_multi_file(inside: &dyn Container, name: &str) -> Result<bool> {
     let file = inside.open(name)?;
     let mut head = vec![0; file.len()?.min(HEAD_BYTES) as usize];
@@ -63,21 +64,21 @@ fn may_be_multi_file(inside: &dyn Container, name: &str) -> Result<bool> {
     Ok(recognise(&head))
 }
 
-/// Bytes at the beginning of a file that tell whether it may be a MultiFile.
+/// Number of bytes at the beginning of a file that tell whether it may be a MultiFile.
 const HEAD_BYTES: u64 = header::MIN_BLOCK_BYTES;
 
-/// The checksum of a block.
+/// CRC of a block of a MultiFile with these bytes.
 #[cfg(any(test, feature = "internals"))]
 pub(crate) fn crc_of(bytes: &[u8]) -> u32 {
     crc::Crc::of(bytes)
 }
 
-/// The name of the file with the rest of a header of version 1 that does not fit into a block.
+/// Name of the second file of a MultiFile version 1, with the rest of a header that does not fit into block 0.
 fn extension_name(name: &str) -> String {
     format!("{name}_hdrext")
 }
 
-/// A MultiFile that is read.
+/// A MultiFile of casacore (`table.mf`) that is open for reading.
 ///
 /// Its files are those of the moment at which it was opened.
 ///
@@ -95,7 +96,7 @@ fn extension_name(name: &str) -> String {
 #[derive(Debug)]
 pub struct MultiFile {
     opened: Arc<Opened>,
-    /// How many containers this one is in.
+    /// How many containers enclose this MultiFile; 0 for the outermost.
     depth: usize,
 }
 
@@ -103,14 +104,14 @@ pub struct MultiFile {
 struct Opened {
     file: Arc<dyn ReadAt>,
     header: Header,
-    /// The slot of each file by its name.
+    /// Index of each virtual file in the header's list of files, by its name.
     slots: BTreeMap<String, usize>,
-    /// One bit for each block, set when its bytes were compared with its checksum.
+    /// One bit for each block of the MultiFile, set once the bytes of the block were compared with its CRC.
     checked: Vec<AtomicU64>,
 }
 
 impl MultiFile {
-    /// Opens the file `name` of `inside`: version 1 or 2.
+    /// Opens the file `name` of `inside` as a MultiFile of version 1 or 2.
     ///
     /// # Errors
     /// `Format` if it is not a MultiFile or its header is damaged; `NotFound` or `Io`.
@@ -133,7 +134,7 @@ impl MultiFile {
     }
 }
 
-/// The slot of each file by its name; removed files have none.
+/// Index of each virtual file in the header's list of files, by its name; removed files are left out.
 fn slots(header: &Header) -> BTreeMap<String, usize> {
     let named = header.files.iter().enumerate().filter(|(_, entry)| !entry.name.is_empty());
     named.map(|(slot, entry)| (entry.name.clone(), slot)).collect()
@@ -143,14 +144,14 @@ fn read_header(file: &dyn ReadAt, inside: &dyn Container, name: &str) -> Result<
     Header::read(file, || inside.open(&extension_name(name))).context(Context::member(name))
 }
 
-/// The names of the files that are nested containers, or of those that are not.
+/// Names of the files in a MultiFile that are nested containers, or of those that are not.
 fn select(inside: &dyn Container, marks: BTreeMap<String, Option<bool>>, nested: bool) -> Vec<String> {
     let wanted = |name: &str, mark: Option<bool>| mark.unwrap_or_else(|| looks_nested(inside, name)) == nested;
     marks.into_iter().filter(|(name, mark)| wanted(name, *mark)).map(|(name, _)| name).collect()
 }
 
-/// Whether the file `name` of a container without marks is itself a MultiFile. One that cannot be read counts as a
-/// file: opening it gives the error.
+/// Whether the file `name`, in a container whose header does not tell, is itself a MultiFile. One that cannot be read counts as
+/// a file: opening it gives the error.
 fn looks_nested(inside: &dyn Container, name: &str) -> bool {
     let Ok(file) = inside.open(name) else { return false };
     let mut head = [0; HEAD_BYTES as usize];
@@ -214,7 +215,7 @@ impl Container for MultiFile {
         describe(&self.opened.header)
     }
 
-    /// Opening it compared the header with its checksum.
+    /// Whether CRCs protect the header: opening the MultiFile has compared them.
     fn check(&self) -> Result<bool> {
         Ok(self.opened.header.checksums.is_some())
     }
@@ -234,7 +235,7 @@ impl Opened {
     }
 }
 
-/// A file in a MultiFile.
+/// A virtual file of a MultiFile, open for reading.
 #[derive(Debug)]
 struct VirtualFile {
     opened: Arc<Opened>,
@@ -277,7 +278,8 @@ impl ReadAt for VirtualFile {
 }
 
 impl Entry {
-    /// Gives `read` each part of `out` that lies in consecutive blocks, with the first of them and where it begins there.
+    /// Calls `read` for each part of `out` that lies in consecutive blocks, with the number of the first block and the byte in
+    /// it where the part begins.
     fn runs(
         &self,
         block_bytes: u64,

@@ -1,4 +1,4 @@
-//! What a MultiFile that is written will be: which blocks are old, fresh and free, and how a commit goes.
+//! The uncommitted state of a MultiFile that is written: which blocks are old, fresh and free, and the steps of a commit.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,40 +12,42 @@ use super::slots;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::io::{Raw, RawCopy, WriteAt, past_end};
 
-/// Copied or zeroed at once.
+/// Bytes of a MultiFile that are copied or zeroed at a time.
 const PIECE_BYTES: u64 = 1 << 18;
 
-/// State of the container with the next commit.
+/// State of a MultiFile as it will be after the next commit.
 #[derive(Debug)]
 pub(super) struct Pending {
-    /// Header of the next commit, but with the free blocks of the last one; see `free`.
+    /// Header of the MultiFile's next commit, except that its list of free blocks is that of the last commit; see `free`.
     pub(super) header: Header,
-    /// The slot of each file by its name.
+    /// Index of each virtual file in the header's list of files, by its name.
     pub(super) slots: BTreeMap<String, usize>,
-    /// How often each slot was given up.
+    /// How often the file in each slot was removed: a handle with another number is of a removed file.
     pub(super) generations: Vec<u64>,
-    /// Blocks that may be taken: neither the header in the file nor this one refers to them.
+    /// Blocks of the MultiFile that may be allocated: neither the header in the file nor this one refers to them.
     pub(super) free: BlockSet,
-    /// Old blocks that are free after the commit.
+    /// Blocks of the MultiFile to which the committed header refers, and that become free with the next commit.
     released: BlockSet,
-    /// Blocks taken since the last commit.
+    /// Blocks of the MultiFile that were allocated since the last commit, and may be overwritten in place ("fresh").
     fresh: BlockSet,
-    /// Fresh blocks that hold only zeros; empty without checksums.
+    /// Fresh blocks of the MultiFile (not yet committed) that hold only zeros; empty without checksums.
     zeros: BlockSet,
-    /// Fresh blocks with zeros at their end: the number of bytes before the zeros, and the checksum of those bytes.
+    /// Fresh blocks of the MultiFile (not yet committed) with zeros at their end: the number of bytes before the zeros, and the
+    /// CRC of those bytes.
     partial: BTreeMap<u64, (u64, Crc)>,
-    /// Blocks that must be read again to compute their checksum. The checksums of all others are in the header.
+    /// Fresh blocks of the MultiFile (not yet committed) that must be read again to compute their CRC. The CRCs of all others
+    /// are in the header.
     stale: BlockSet,
-    /// Whether there is anything to commit.
+    /// Whether the MultiFile has changes to commit.
     pub(super) changed: bool,
-    /// Bytes of block 0 after the header, which may be anything until the first commit.
+    /// Bytes of block 0 after the header, as a half-open range: they are unspecified until the first commit clears them.
     slack: Option<Range<u64>>,
-    /// A commit failed half way: which header is in the file is not known.
+    /// Whether a commit failed half way: which header is in the file is then unknown.
     failed: bool,
 }
 
 impl Pending {
-    /// The state for the header in the file, without changes.
+    /// The state of a MultiFile without changes: that of the header in the file.
     pub(super) fn new(header: Header, slack: Option<Range<u64>>) -> Self {
         let mut free = BlockSet::default();
         header.free.ranges().for_each(|range| free.insert(range));
@@ -65,7 +67,7 @@ impl Pending {
         }
     }
 
-    /// Allocates a directory slot for the new file `name`.
+    /// Adds the new, empty file `name` to the header, in a free slot if there is one; returns the index of its slot.
     pub(super) fn add_file(&mut self, name: &str) -> usize {
         let entry = Entry { name: name.to_owned(), ..Entry::default() };
         let slot = match self.header.files.iter().rposition(|entry| entry.name.is_empty()) {
@@ -132,7 +134,8 @@ impl Pending {
         written
     }
 
-    /// Copies bytes that this process need not see; says how many, which may be none. With checksums it has to see them.
+    /// Copies bytes of an ordinary file into a virtual file inside the operating system, without reading them here; returns how
+    /// many, possibly 0. Always 0 with checksums, for which the bytes have to be read.
     pub(super) fn copy_raw(
         &mut self,
         file: &dyn WriteAt,
@@ -162,7 +165,7 @@ impl Pending {
         copied
     }
 
-    /// Writes to blocks that [`prepare`](Self::prepare) made.
+    /// Writes `data` at byte `offset` of a virtual file to blocks that [`prepare`](Self::prepare) made writable.
     fn put_all(&mut self, file: &dyn WriteAt, slot: usize, mut offset: u64, mut data: &[u8]) -> Result<()> {
         let block_bytes = self.header.block_bytes;
         while !data.is_empty() {
@@ -178,7 +181,7 @@ impl Pending {
         Ok(())
     }
 
-    /// Room for the blocks that the file still needs; they are taken when it gets longer.
+    /// Preallocates disk space for a virtual file of `len` bytes: for blocks that neither the file has nor are free.
     pub(super) fn reserve(&self, file: &dyn WriteAt, slot: usize, len: u64) -> Result<()> {
         let Header { block_bytes, blocks, ref files, .. } = self.header;
         let missing = len.div_ceil(block_bytes).saturating_sub(files[slot].index.len() + self.free.len());
@@ -213,8 +216,8 @@ impl Pending {
         Ok(())
     }
 
-    /// Makes the bytes `range` of a file writable in place and extends the file to the end of the range. The gap of a
-    /// shorter file is filled with zeros.
+    /// Makes the bytes `range` of a virtual file writable in place and extends the file to the end of the range. The gap after
+    /// a shorter file is filled with zeros.
     fn prepare(&mut self, file: &dyn WriteAt, slot: usize, range: Range<u64>) -> Result<()> {
         let block_bytes = self.header.block_bytes;
         let old_len = self.header.files[slot].len;
@@ -269,7 +272,7 @@ impl Pending {
         Ok(())
     }
 
-    /// Allocates consecutive blocks, at most `count`; also returns whether they hold zeros.
+    /// Allocates consecutive blocks of the MultiFile, at most `count`; also returns whether they hold only zeros.
     fn take(&mut self, count: u64) -> Result<(Range<u64>, bool)> {
         let (taken, clean) = match self.free.take(count) {
             Some(taken) => (taken, false),
@@ -292,7 +295,7 @@ impl Pending {
         Ok(start..end)
     }
 
-    /// Gives blocks up: fresh ones at once, old ones with the commit.
+    /// Releases blocks of a virtual file: fresh ones are free at once, old ones after the next commit.
     fn release(&mut self, mut range: Range<u64>) {
         while !range.is_empty() {
             let (fresh, part) = self.fresh.split(range.clone());
@@ -313,7 +316,7 @@ impl Pending {
         }
     }
 
-    /// Writes to fresh blocks, from byte `within` of `block` on.
+    /// Writes `data` to blocks that are not yet committed, from byte `within` of `block` on.
     fn put(&mut self, file: &dyn WriteAt, block: u64, within: u64, data: &[u8]) -> Result<()> {
         let block_bytes = self.header.block_bytes;
         file.write_at(block * block_bytes + within, data)?;
@@ -348,7 +351,7 @@ impl Pending {
         Ok(())
     }
 
-    /// Records that bytes of a fresh block change.
+    /// Records that bytes of a block that is not yet committed change, so that its CRC has to be computed again.
     fn note_change(&mut self, block: u64) {
         if self.header.checksums.is_some() {
             self.zeros.remove(block..block + 1);
@@ -357,7 +360,8 @@ impl Pending {
         }
     }
 
-    /// Copies `count` bytes of an old block to `target`, which is in a fresh one.
+    /// Copies `count` bytes of a committed block, from byte `within` on, to byte `target` of the MultiFile, which is in a block
+    /// that is not yet committed.
     fn copy(&mut self, file: &dyn WriteAt, block: u64, within: u64, target: u64, count: u64) -> Result<()> {
         let block_bytes = self.header.block_bytes;
         let mut piece = vec![0; count.min(PIECE_BYTES) as usize];
@@ -412,7 +416,7 @@ impl Pending {
         Ok(())
     }
 
-    /// The header to be committed, what is free then, and its bytes.
+    /// Computes the header to be committed; returns it with the blocks that are free then and its encoded bytes.
     fn next_header(&mut self, file: &dyn WriteAt) -> Result<(Header, BlockSet, Encoded)> {
         if self.header.checksums.is_some() {
             self.finish_checksums(file)?;
@@ -443,7 +447,7 @@ impl Pending {
         Ok((next, free, encoded))
     }
 
-    /// Gives every fresh block its checksum.
+    /// Computes the CRC of every block that is not yet committed, for the next header.
     fn finish_checksums(&mut self, file: &dyn WriteAt) -> Result<()> {
         let block_bytes = self.header.block_bytes;
         lengthen(file, self.header.blocks * block_bytes)?;
@@ -466,19 +470,19 @@ impl Pending {
     }
 }
 
-/// Free blocks as the header has them: casacore takes the last one first.
+/// List of free blocks in the descending order of the MultiFile header: casacore allocates the last one first.
 fn descending(free: &BlockSet) -> Index {
     let mut index = Index::default();
     free.ranges().rev().for_each(|range| range.rev().for_each(|block| index.push(block..block + 1)));
     index
 }
 
-/// Zeros up to `len`, where the file is shorter.
+/// Extends the MultiFile with zeros to `len` bytes if it is shorter.
 fn lengthen(file: &dyn WriteAt, len: u64) -> Result<()> {
     if file.len()? < len { file.set_len(len) } else { Ok(()) }
 }
 
-/// Puts zeros into the bytes `range`.
+/// Writes zeros over the bytes `range` of the MultiFile.
 fn zero(file: &dyn WriteAt, range: Range<u64>) -> Result<()> {
     let zeros = vec![0; range.end.saturating_sub(range.start).min(PIECE_BYTES) as usize];
     let mut position = range.start;

@@ -1,4 +1,4 @@
-//! MultiFiles by the letter, as casacore writes them, damaged, and changed at random.
+//! Tests of MultiFiles: made byte by byte, as casacore writes them, damaged, and changed at random.
 
 use ctds_hdf5_testing::proptest::collection::vec;
 use ctds_hdf5_testing::proptest::prelude::*;
@@ -12,7 +12,7 @@ use crate::container::{ContainerMut, Memory};
 use crate::error::ErrorKind;
 use crate::io::{MemoryFile, read_all};
 
-/// The sample of formats/table.md 5.9: blocks of 512 bytes, `top` of 100 bytes, `SUB` of 1024.
+/// A MultiFile for tests, the sample of formats/table.md 5.9: blocks of 512 bytes, file `top` of 100 bytes, `SUB` of 1024.
 fn sample() -> Vec<u8> {
     let hex = "00000000000000000000000000000000000000000000000100000002\
                0000000000000000000000de00000000000002000000000000000004\
@@ -42,10 +42,10 @@ fn open(bytes: Vec<u8>) -> Result<MultiFile> {
     MultiFile::open(&in_memory(bytes), "table.mf")
 }
 
-/// Names and contents.
+/// Names and contents of the files that a test expects in a container.
 pub(super) type Files = BTreeMap<String, Vec<u8>>;
 
-/// All files of the MultiFile `table.mf`.
+/// Reads all files of the MultiFile `table.mf` in a test's container.
 pub(super) fn contents(inside: &Memory) -> Result<Files> {
     let container = MultiFile::open(inside, "table.mf")?;
     let names = container.names()?.into_iter().chain(container.nested()?);
@@ -87,8 +87,8 @@ fn writes_the_sample_of_the_format() {
     assert_eq!(file.bytes(), expected);
 }
 
-/// A container of version 1, of five blocks, and its extension: `a`, which ends with the first byte of the last of these
-/// blocks, and a removed file.
+/// Makes, for a test, a MultiFile of version 1 with five blocks, and its second file `_hdrext`: it has a file `a`, which ends
+/// with the first byte of the last of its blocks, and a removed file.
 fn version_1(block_bytes: u64, blocks_of_a: &[u64], free: &[u64]) -> (Vec<u8>, Vec<u8>) {
     let mut e = crate::aipsio::Encoder::new(crate::io::ByteOrder::Big);
     let put_blocks = |e: &mut crate::aipsio::Encoder, blocks: &[u64]| {
@@ -304,7 +304,7 @@ fn nesting_has_a_limit() {
     assert_eq!(error.kind(), ErrorKind::Limit);
 }
 
-/// `sample()` with `bytes` at `offset`.
+/// The test's sample MultiFile with `bytes` written at `offset`.
 fn damaged(offset: usize, bytes: &[u8]) -> Vec<u8> {
     let mut sample = sample();
     sample[offset..offset + bytes.len()].copy_from_slice(bytes);
@@ -350,13 +350,13 @@ fn damaged_headers_are_errors() {
     }
 }
 
-/// SHA-256 of a file's content.
+/// SHA-256 of a file's content, in hexadecimal digits.
 fn sha256(content: &[u8]) -> String {
     use sha2::Digest;
     crate::sha::Sha256::from(sha2::Sha256::digest(content)).to_string()
 }
 
-/// testdata/multifile; casacore read the same values from these files when they were in another container.
+/// Tests that the files in testdata/multifile give the values that casacore read from them when they were in another container.
 #[test]
 fn containers_that_casacore_wrote() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/multifile");
@@ -480,7 +480,8 @@ fn the_counter_may_be_anything() {
     assert_eq!(contents(&inside).unwrap()["new"], b"bytes");
 }
 
-/// What is read of a damaged container, or the error: of a kind that damage leads to, and with the place.
+/// Returns what was read of a damaged container; if that is an error, checks that it is of a kind that damage leads to and
+/// names the place.
 fn is_suitable<T>(result: Result<T>) -> Option<T> {
     let error = match result {
         Ok(value) => return Some(value),
@@ -514,12 +515,12 @@ fn damage_at_random_is_an_error_or_can_be_changed() {
     });
 }
 
-/// One thing that may happen to a container, whatever is in it.
+/// A random change to a container in a test, whatever is in it.
 #[derive(Debug, Clone)]
 pub(super) struct Change {
-    /// The number of the file, or one more: a new file.
+    /// Selects the file to change among the existing ones, or a new file.
     file: Index,
-    /// The number of a new file.
+    /// Number of which the name of a new file is made.
     name: u64,
     kind: Kind,
 }
@@ -527,9 +528,9 @@ pub(super) struct Change {
 #[derive(Debug, Clone)]
 enum Kind {
     Remove,
-    /// The new length, up to three blocks longer.
+    /// Sets the length of the file, to at most three blocks more than it has.
     SetLen(Index),
-    /// Cut to whole blocks.
+    /// Cuts the file to whole blocks.
     CutPart,
     Write {
         place: Place,
@@ -542,7 +543,7 @@ enum Kind {
 #[derive(Debug, Clone)]
 enum Place {
     End,
-    /// Up to two blocks after it.
+    /// Begins at most two blocks after the end of the file.
     BehindEnd(Index),
     Block(Index),
     Anywhere(Index),
@@ -568,7 +569,7 @@ pub(super) fn change() -> impl Strategy<Value = Change> {
 }
 
 impl Change {
-    /// Does it to the container and to what is expected of it.
+    /// Applies the change to a container, and to the files that are expected in it.
     pub(super) fn apply(&self, container: &MultiFileMut, files: &mut Files, block_bytes: u64) {
         let number = self.file.index(files.len() + 1);
         let Some(name) = files.keys().nth(number).cloned() else {
@@ -614,12 +615,12 @@ impl Change {
     }
 }
 
-/// What happens after a change.
+/// What a test does after a change to a container: nothing, a commit, or leaving the writer.
 #[derive(Debug, Clone, Copy)]
 enum After {
     Nothing,
     Commit,
-    /// The writer goes away, and with it what it did not commit.
+    /// The writer is dropped, and the changes that it did not commit are lost.
     Abandon,
 }
 

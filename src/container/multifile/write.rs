@@ -1,4 +1,4 @@
-//! MultiFiles are written as version 2, and nothing that the last commit left is overwritten before the next.
+//! Writing of MultiFiles, as version 2; no byte of the last commit is overwritten before the next commit.
 //!
 //! A block to which the header in the file refers is *old*. Whatever changes in it goes to another block, which is
 //! *fresh* and may be written in place until the commit. The commit then
@@ -26,7 +26,7 @@ use crate::error::{Context, Error, ErrorKind, Result};
 use crate::io::{Raw, RawCopy, ReadAt, WriteAt};
 use crate::sync::LockUnpoisoned;
 
-/// A MultiFile that is written.
+/// A MultiFile that is open for writing, as version 2.
 ///
 /// What is written to its files, and [`WriteAt::sync`] of them, does not count before [`commit`](ContainerMut::commit).
 /// A file occupies whole blocks: small files in large blocks waste space. Blocks are taken in the order of
@@ -63,7 +63,7 @@ struct Shared {
 }
 
 impl MultiFileMut {
-    /// Empties `file` for a container with blocks of `block_bytes`, with or without checksums. Until the first commit
+    /// Creates an empty MultiFile in `file`, with blocks of `block_bytes`, with or without checksums. Until the first commit
     /// `file` is not a MultiFile.
     ///
     /// # Errors
@@ -72,7 +72,7 @@ impl MultiFileMut {
         Self::create_with(file, block_bytes, checksums, false)
     }
 
-    /// The same; `marked` if files that are containers are to be told from those that only look like one.
+    /// Creates an empty MultiFile in `file`; `marked` if the header is to record which files are nested containers.
     pub(super) fn create_with(file: Arc<dyn WriteAt>, block_bytes: u64, checksums: bool, marked: bool) -> Result<Self> {
         if !(MIN_BLOCK_BYTES..=MAX_BLOCK_BYTES).contains(&block_bytes) {
             return Err(Error::usage(format!(
@@ -83,8 +83,8 @@ impl MultiFileMut {
         Ok(Self::over(file, Header::empty(block_bytes, checksums, marked), None))
     }
 
-    /// Opens the file `name` of `inside` to change what is in it. Version 1 becomes version 2 with the first commit;
-    /// its file `<name>_hdrext` then means nothing any more and stays, as casacore has it.
+    /// Opens the MultiFile `name` of `inside` for changes. Version 1 becomes version 2 with the first commit; its file
+    /// `<name>_hdrext` is then without meaning and stays, as casacore leaves it.
     ///
     /// # Errors
     /// `Format` if it is not a MultiFile, its header is damaged or blocks are missing; `Unsupported` if they are larger
@@ -208,7 +208,7 @@ impl Shared {
     }
 }
 
-/// A file in a MultiFile that is written.
+/// A virtual file of a MultiFile, open for reading and writing.
 #[derive(Debug)]
 struct FileMut {
     shared: Arc<Shared>,
@@ -217,7 +217,7 @@ struct FileMut {
 }
 
 impl FileMut {
-    /// The container, if the file is still in it.
+    /// Locks the state of the MultiFile for an access to this virtual file; fails if the file was removed.
     fn state(&self) -> Result<MutexGuard<'_, Pending>> {
         let state = self.shared.state();
         if state.generations[self.slot] != self.generation {
@@ -255,7 +255,7 @@ impl WriteAt for FileMut {
         self.state()?.resize(&*self.shared.file, self.slot, len)
     }
 
-    /// Nothing: what is written is found again after the container's commit, which syncs.
+    /// Does nothing: the bytes of the virtual file become durable with the container's commit, which syncs.
     fn sync(&self) -> Result<()> {
         self.state().map(drop)
     }

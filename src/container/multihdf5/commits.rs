@@ -1,4 +1,5 @@
-//! The list of commits of a container that is appended to live: a row of file sizes for each. docs/containers.md.
+//! The list of commits of a MultiHDF5 container that is appended to live: a row of file sizes for each commit.
+//! docs/containers.md.
 
 use std::collections::HashMap;
 
@@ -8,19 +9,19 @@ use crate::error::{Error, Result};
 use crate::h5::{Attribute, Compression, Dataset, DatasetSpec, Group};
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Bytes of a chunk of the list.
+/// Size in bytes of a chunk of the dataset with the list of commits.
 const CHUNK_BYTES: u64 = 1 << 12;
 
-/// The list of commits in the root group of a container.
+/// The list of commits of a live container: a dataset in its root group, with a row of file sizes for each commit.
 #[derive(Debug)]
 pub(super) struct Commits {
     dataset: Dataset,
-    /// Paths of the files, in the order of the columns.
+    /// Paths of the container's files, in the order of the columns in the list of commits.
     names: Vec<String>,
 }
 
 impl Commits {
-    /// Replaces the list by an empty one for the files that the headers list.
+    /// Replaces the list of commits by an empty one for the files that the container's headers list.
     pub(super) fn create(root: &Group) -> Result<()> {
         if root.has(COMMITS) {
             root.remove(COMMITS)?;
@@ -39,7 +40,7 @@ impl Commits {
         dataset.set_attribute("names", &Attribute::Array(Values::String(names)))
     }
 
-    /// Opens the list; `None` if the container is not appendable.
+    /// Opens the list of commits in the root group of a MultiHDF5 container; `None` if the container is not appendable.
     pub(super) fn open(root: &Group) -> Result<Option<Self>> {
         if !root.has(COMMITS) {
             return Ok(None);
@@ -52,19 +53,20 @@ impl Commits {
         Ok(Some(Commits { dataset, names }))
     }
 
-    /// The sizes of the last commit by path; empty if nothing was committed live.
+    /// Sizes in bytes of all files of the container at the last commit, by path; empty if nothing was committed live.
     pub(super) fn sizes_by_path(root: &Group) -> Result<HashMap<String, u64>> {
         let Some(commits) = Self::open(root)? else { return Ok(HashMap::new()) };
         let sizes = commits.last()?.unwrap_or_default();
         Ok(commits.names.into_iter().zip(sizes).collect())
     }
 
-    /// Paths of the files, in the order of the sizes.
+    /// Paths of the files in the container, in the order of the sizes in each commit.
     pub(super) fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// The sizes of the last commit; `None` before the first.
+    /// Sizes in bytes of all files of the container at the last commit, in the order of `names`; `None` before the first
+    /// commit.
     pub(super) fn last(&self) -> Result<Option<Vec<u64>>> {
         let (dataset, count) = (&self.dataset, self.names.len());
         let shape = dataset.shape()?;
@@ -90,7 +92,7 @@ impl Commits {
         Ok(Some(sizes.into_iter().take(count).map(size).collect::<Result<_>>()?))
     }
 
-    /// Appends a row with the sizes of all files.
+    /// Appends a commit to the list: a row with the sizes in bytes of all files.
     pub(super) fn append(&self, sizes: Vec<i64>) -> Result<()> {
         let columns = columns(sizes.len());
         let shape = self.dataset.shape()?;
@@ -105,13 +107,13 @@ impl Commits {
         Ok(())
     }
 
-    /// Sees the rows that another process has appended.
+    /// Makes commits visible that another process has appended since the list was opened.
     pub(super) fn refresh(&self) -> Result<()> {
         self.dataset.refresh()
     }
 }
 
-/// Columns of the list: one for each file, and at least one because HDF5 chunks cannot be empty.
+/// Number of columns of the list of commits: one for each file, and at least one because HDF5 chunks cannot be empty.
 fn columns(files: usize) -> u64 {
     files.max(1) as u64
 }

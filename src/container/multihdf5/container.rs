@@ -1,4 +1,4 @@
-//! A container that is written: its files and the containers nested in it.
+//! A MultiHDF5 container that is written: its files and the containers nested in it.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -15,7 +15,7 @@ use crate::io::{ReadAt, WriteAt};
 use crate::limits;
 use crate::sync::LockUnpoisoned;
 
-/// A MultiHDF5 container that is written, or one nested in it. docs/containers.md.
+/// A MultiHDF5 container, or one nested in it, that is open for writing. docs/containers.md.
 ///
 /// A new container is written in place. An existing one is copied for the first change after a commit, and the next commit
 /// puts the copy in its place.
@@ -46,7 +46,7 @@ use crate::sync::LockUnpoisoned;
 #[derive(Debug)]
 pub struct MultiHdf5Mut {
     store: Arc<Store>,
-    /// Path of its group, from the root.
+    /// Path of the container's group in the HDF5 file; empty for the outermost container.
     path: String,
     content: Mutex<Content>,
 }
@@ -67,21 +67,22 @@ struct Entry {
 
 #[derive(Debug)]
 enum EntryKind {
-    /// The size at the last commit, and the file while it is open.
+    /// A virtual file of the container: its size in bytes at the last commit, and the file while it is open.
     File(u64, Option<Arc<StoredFile>>),
     Nested(Option<Arc<MultiHdf5Mut>>),
 }
 
-/// Action if the name of a new entry is taken.
+/// What to do if an entry of the container already has the name of a new one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum IfTaken {
     Fail,
-    /// A file is replaced; for a nested container it fails.
+    /// An existing file of the same name is replaced; an existing nested container of the name is an error.
     ReplaceFile,
 }
 
 impl MultiHdf5Mut {
-    /// Creates a file with an empty container, in place of an existing file. It is a container from the first commit on.
+    /// Creates a file with an empty MultiHDF5 container, in place of an existing file. It is a valid container from the first
+    /// commit on.
     ///
     /// # Errors
     /// `Usage` for blocks of 0 or 2^32 bytes and more, and for options that exclude each other; `Locked`, `Io`, `NoSpace`.
@@ -109,7 +110,7 @@ impl MultiHdf5Mut {
         MultiHdf5Mut { store, path, content: Mutex::new(content) }
     }
 
-    /// Opens a container to change it. New files in an archive are without filters.
+    /// Opens an existing MultiHDF5 container for changes. New files in an archive are stored without filters.
     ///
     /// # Errors
     /// `Locked` if another process has it open; those of reading it.
@@ -167,7 +168,7 @@ impl MultiHdf5Mut {
         format!("{}/{name}", self.path)
     }
 
-    /// The file of an entry, which is kept until the commit.
+    /// Opens the virtual file `name`, or returns the one that is open; it stays open until the commit.
     fn file(&self, content: &mut Content, name: &str) -> Result<Arc<StoredFile>> {
         content.store_unused()?;
         let block_bytes = content.block_bytes;
@@ -181,7 +182,7 @@ impl MultiHdf5Mut {
         }
     }
 
-    /// Writes all of this container into the HDF5 file.
+    /// Writes this container, its files and its nested containers into the HDF5 file.
     fn write(&self) -> Result<()> {
         let content = &mut *self.content();
         for entry in &mut content.entries {
@@ -211,7 +212,8 @@ impl MultiHdf5Mut {
         Ok(())
     }
 
-    /// Checks that a new entry can have this name, and removes an existing file of the name if it may be replaced.
+    /// Checks that a new entry of the container can have this name, and removes an existing file of the name if it may be
+    /// replaced.
     fn claim_name(&self, content: &mut Content, name: &str, taken: IfTaken) -> Result<()> {
         check_name(name)?;
         if name == HEADER || (name == COMMITS && self.path.is_empty()) {
@@ -242,7 +244,7 @@ impl MultiHdf5Mut {
 }
 
 impl Content {
-    /// Stores and closes files that have no other users, so that memory does not grow with the number of files.
+    /// Stores and closes virtual files that no caller uses, so that memory does not grow with the number of files.
     fn store_unused(&mut self) -> Result<()> {
         for entry in &mut self.entries {
             if let EntryKind::File(size, Some(file)) = &mut entry.kind
@@ -265,7 +267,8 @@ impl Content {
     }
 }
 
-/// How new files of an existing container are stored: in an archive as ours are, otherwise as casacore's.
+/// How new files are stored in an existing container, by its header: as this program does in an archive, otherwise as casacore
+/// does.
 fn stored_options(root: &Group) -> Result<FormatOptions> {
     let Header { block_bytes, archive, .. } = Header::read(root)?;
     Ok(FormatOptions {
@@ -351,7 +354,7 @@ impl ContainerMut for MultiHdf5Mut {
         Ok(create().context(Context::member(name))?)
     }
 
-    /// The commit of a nested container becomes visible with that of the outermost.
+    /// Writes this container; the commit of a nested one becomes visible with that of the outermost.
     fn commit(&self) -> Result<()> {
         self.write()?;
         if !self.path.is_empty() {

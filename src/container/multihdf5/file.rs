@@ -1,4 +1,5 @@
-//! A virtual file that is written: blocks in memory, filtered on all threads, stored whole.
+//! A virtual file of a MultiHDF5 container that is written: blocks are kept in memory, filtered on all threads and stored
+//! whole.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,31 +18,32 @@ use crate::sha::Sha256;
 use crate::sync::LockUnpoisoned;
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Bytes of a file's blocks that are kept in memory, and of filtered blocks on their way to the HDF5 file.
+/// Most bytes of a virtual file's blocks that are kept in memory, and of filtered blocks on their way to the HDF5 file.
 const CACHE_BYTES: u64 = 8 << 20;
-/// Buffer size for re-encoding or hashing a stored file.
+/// Buffer size in bytes for hashing a stored file.
 const COPY_BYTES: u64 = 1 << 22;
 
-/// A file of a container that is written.
+/// A virtual file of a MultiHDF5 container that is open for writing.
 pub(super) struct StoredFile {
     store: Arc<Store>,
-    /// Path of its group, from the root.
+    /// Path of the virtual file's group from the root of the HDF5 file.
     path: String,
     block_bytes: u64,
     state: Mutex<FileState>,
 }
 
 struct FileState {
-    /// Bytes of the file, those in memory included.
+    /// Length of the virtual file in bytes, including those that are only in memory.
     len: u64,
-    /// The dataset holds the file's bytes up to here.
+    /// Number of bytes from the start of the virtual file that its dataset holds.
     stored_len: u64,
-    /// Whether bytes or length differ from the last commit.
+    /// Whether bytes or length of the virtual file differ from those of the last commit.
     changed: bool,
     phase: Phase,
-    /// Blocks in memory by number; newer than those of the dataset.
+    /// Blocks of the virtual file that are in memory, by number from 0; newer than those of the dataset.
     blocks: BTreeMap<u64, Block>,
-    /// Running hash of the bytes written in sequence from the start, and the number of those bytes.
+    /// Running SHA-256 of the virtual file's bytes, as far as they were written in sequence from the start, and the number of
+    /// those bytes; `None` if it must be computed from the stored file.
     hash: Option<(Hasher, u64)>,
 }
 
@@ -50,22 +52,23 @@ struct Block {
     dirty: bool,
 }
 
-/// State of a file between its creation and its removal.
+/// State of a virtual file between its creation and its removal.
 enum Phase {
-    /// Nothing is stored, and the length can change: blocks of a small file stay in memory, so that its dataset can get
-    /// the right size at once.
+    /// Nothing of the virtual file is stored, and its length can change: blocks of a small file stay in memory, so that its
+    /// dataset can get the right size at once.
     New,
-    /// Nothing is stored, but the length is known: the dataset need not grow.
+    /// Nothing of the virtual file is stored, but its length is known: the dataset need not grow.
     Buffered,
-    /// A dataset has the bytes; `None` before it is used for the first time.
+    /// The virtual file is stored in a dataset; `None` before that is used for the first time.
     Stored(Option<Box<StoredRows>>),
-    /// The file was removed from the container.
+    /// The virtual file was removed from the container; it can no longer be read or written.
     Detached,
 }
 
-/// The dataset of a stored file: a row for each block.
+/// The open dataset of a stored virtual file: a row for each block.
 struct StoredRows {
-    /// The HDF5 file in which the dataset is open: [`Access::generation`]. It is opened again in the next one.
+    /// Number of the container's HDF5 file ([`Access::generation`]) in which the dataset is open: after a change of the file it
+    /// is opened again.
     generation: u64,
     dataset: Dataset,
     pipeline: Pipeline,
@@ -74,23 +77,24 @@ struct StoredRows {
     form: RowForm,
 }
 
-/// Layout of the rows of a dataset, as far as it is known.
+/// How the rows of a virtual file's dataset are stored, and whether they have changed since it was opened.
 enum RowForm {
-    /// Rows of any writer, with chunks of any shape. They are only read.
+    /// The dataset has rows of any writer, with chunks of any shape. They are only read.
     Found(VirtualFile),
-    /// Our own: a chunk for each block, none after the end of the file. Nothing was stored since they were opened.
+    /// The dataset has rows as this program stores them: a chunk for each block, none after the end of the file. Nothing was
+    /// stored since they were opened.
     Ours(VirtualFile),
-    /// Our own, and changed since.
+    /// The dataset has rows as this program stores them, some of them stored since the dataset was opened.
     Written,
 }
 
 impl RowForm {
-    /// Whether blocks can be stored.
+    /// Whether blocks can be stored in the dataset's rows as they are.
     fn is_ours(&self) -> bool {
         !matches!(self, RowForm::Found(_))
     }
 
-    /// The bytes as they were when the dataset was opened, unless blocks were stored since.
+    /// The virtual file as it was when its dataset was opened; `None` if blocks were stored since.
     fn unchanged(&self) -> Option<&VirtualFile> {
         match self {
             RowForm::Found(file) | RowForm::Ours(file) => Some(file),
@@ -107,7 +111,7 @@ impl Phase {
         }
     }
 
-    /// The length will not change before the file is stored.
+    /// Records that the length will not change before the virtual file is stored for the first time.
     fn fix_length(&mut self) {
         if matches!(self, Phase::New) {
             *self = Phase::Buffered;
@@ -116,7 +120,7 @@ impl Phase {
 }
 
 impl FileState {
-    /// A file with `len` bytes in a dataset.
+    /// The state of a virtual file with `len` bytes in its dataset and nothing in memory.
     fn stored(len: u64) -> Self {
         // there may be a dataset without bytes, which is found when it is needed
         let phase = if len == 0 { Phase::New } else { Phase::Stored(None) };
@@ -132,18 +136,18 @@ impl FileState {
 }
 
 impl StoredFile {
-    /// A file without bytes, whose group exists.
+    /// Creates the state of a new virtual file without bytes; its group `path` exists already.
     pub(super) fn new(store: Arc<Store>, path: String, block_bytes: u64) -> Self {
         let state = FileState { changed: true, hash: Some((Hasher::new(), 0)), ..FileState::stored(0) };
         StoredFile { store, path, block_bytes, state: Mutex::new(state) }
     }
 
-    /// Opens an existing file of the container.
+    /// Opens an existing virtual file of `len` bytes in the group `path`.
     pub(super) fn existing(store: Arc<Store>, path: String, block_bytes: u64, len: u64) -> Self {
         StoredFile { store, path, block_bytes, state: Mutex::new(FileState::stored(len)) }
     }
 
-    /// Opens an existing file that was appended to since its last commit.
+    /// Opens a virtual file that was appended to live: its `len` bytes and their hash have to be recorded with the next commit.
     pub(super) fn appended(store: Arc<Store>, path: String, block_bytes: u64, len: u64) -> Self {
         let state = FileState { changed: true, ..FileState::stored(len) };
         StoredFile { store, path, block_bytes, state: Mutex::new(state) }
@@ -153,7 +157,7 @@ impl StoredFile {
         self.state.lock_unpoisoned()
     }
 
-    /// Forgets blocks that are not stored: the file was removed.
+    /// Discards the blocks in memory of a virtual file that was removed.
     pub(super) fn detach(&self) {
         let mut state = self.state();
         state.blocks.clear();
@@ -161,7 +165,8 @@ impl StoredFile {
         state.changed = false;
     }
 
-    /// Stores everything, for a commit. Returns whether anything changed since the last one.
+    /// Stores everything of the virtual file that is in memory, for a commit. Returns whether it has changed since the last
+    /// commit.
     pub(super) fn finish(&self) -> Result<bool> {
         let state = &mut *self.state();
         if !state.changed {
@@ -187,7 +192,7 @@ impl StoredFile {
         Ok(true)
     }
 
-    /// Rows after the last block, as casacore has them.
+    /// How many empty rows follow the last of `count` blocks: casacore has one, archives have none.
     fn spare(&self, count: u64) -> u64 {
         u64::from(self.store.bounds() == Bounds::Earliest && count > 0)
     }
@@ -196,7 +201,8 @@ impl StoredFile {
         ByteFilters { compression: self.store.options.compression, checksums: self.store.options.checksums }
     }
 
-    /// Opens the dataset in the current HDF5 file, unless it is open. A file of which nothing is stored may have none.
+    /// Opens the dataset of the virtual file in the current HDF5 file, unless it is open. A file of which nothing is stored may
+    /// have none.
     fn attach(&self, state: &mut FileState, access: &Access<'_>) -> Result<()> {
         state.check_attached()?;
         if state.phase.rows().is_some_and(|rows| rows.generation == access.generation) {
@@ -221,8 +227,8 @@ impl StoredFile {
         Ok(StoredRows { generation: access.generation, dataset, pipeline, count, appendable, form })
     }
 
-    /// The rows of the dataset, at least `count`, into which blocks can be stored. The dataset is created if the file has
-    /// none, and replaced if it has a form into which blocks cannot be stored.
+    /// Opens the dataset with at least `count` rows in which blocks can be stored. It is created if the virtual file has none,
+    /// and replaced if its form does not allow storing blocks.
     fn writable_rows<'a>(
         &self,
         state: &'a mut FileState,
@@ -260,7 +266,7 @@ impl StoredFile {
         }
     }
 
-    /// Gives the rows of a dataset that was just opened our form.
+    /// Makes a dataset that was just opened fit for storing blocks: removes rows after the end, or replaces the dataset.
     fn prepare_rows(&self, rows: &mut StoredRows, access: &Access<'_>, stored_len: u64) -> Result<()> {
         let shape = Shape::from([self.block_bytes, 1]);
         let is_ours = rows.dataset.storage()? == Storage::Chunks
@@ -290,7 +296,7 @@ impl StoredFile {
         Ok(StoredRows { generation: access.generation, dataset, pipeline, count, appendable, form: RowForm::Written })
     }
 
-    /// Moves the `len` bytes of the file to a dataset that can grow.
+    /// Moves the `len` bytes of the virtual file to a new dataset, which can grow.
     fn replace(&self, rows: &mut StoredRows, access: &Access<'_>, len: u64) -> Result<()> {
         let group = access.group(&self.path)?;
         let source = Arc::new(FileSource::open(access.path)?);
@@ -312,7 +318,7 @@ impl StoredFile {
         Ok(())
     }
 
-    /// Stores whole blocks, each with its number.
+    /// Stores whole blocks in the dataset, each given with its number from 0, after filtering them on all threads.
     fn store_blocks(&self, state: &mut FileState, blocks: &[(u64, &[u8])]) -> Result<()> {
         let Some(last) = blocks.iter().map(|(number, _)| *number).max() else { return Ok(()) };
         let pipeline = self.store.change(|access| {
@@ -337,7 +343,7 @@ impl StoredFile {
         Ok(())
     }
 
-    /// Stores the blocks that are in memory only.
+    /// Stores the blocks of the virtual file that are only in memory so far.
     fn store_dirty(&self, state: &mut FileState) -> Result<()> {
         let mut blocks = std::mem::take(&mut state.blocks);
         let dirty: Vec<_> =
@@ -350,7 +356,8 @@ impl StoredFile {
         stored
     }
 
-    /// Fills `out` with the stored bytes from `offset` on, and zeros after the last of them; blocks in memory are ignored.
+    /// Fills `out` with the stored bytes of the virtual file from `offset` on, and zeros after the last of them; blocks in
+    /// memory are ignored.
     fn read_stored(&self, state: &mut FileState, offset: u64, out: &mut [u8]) -> Result<()> {
         let available = state.stored_len.saturating_sub(offset).min(out.len() as u64) as usize;
         let (out, after) = out.split_at_mut(available);
@@ -388,7 +395,7 @@ impl StoredFile {
         Ok(())
     }
 
-    /// The block `number` in memory, read from the file if necessary.
+    /// Returns the block `number` (from 0) of the virtual file in memory; it is read from the dataset if necessary.
     fn block<'a>(&self, state: &'a mut FileState, number: u64) -> Result<&'a mut Block> {
         if !state.blocks.contains_key(&number) {
             if (state.blocks.len() as u64 + 1) * self.block_bytes > CACHE_BYTES.max(2 * self.block_bytes) {
@@ -402,7 +409,7 @@ impl StoredFile {
         state.blocks.get_mut(&number).ok_or_else(|| Error::usage("the block is not in memory"))
     }
 
-    /// Lengthens the file to `len` bytes.
+    /// Extends the virtual file with zeros to `len` bytes.
     fn grow(&self, state: &mut FileState, len: u64) -> Result<()> {
         if len > i64::MAX as u64 {
             return Err(Error::usage(format!("the file would have {len} bytes; at most 2^63 - 1 are possible")));
@@ -456,7 +463,7 @@ impl StoredFile {
         Ok(())
     }
 
-    /// Computes the SHA-256 of the file, in hexadecimal digits.
+    /// Computes the SHA-256 of the virtual file, in hexadecimal digits.
     fn hash(&self, state: &mut FileState) -> Result<String> {
         let (mut hash, mut at) = state.hash.take().unwrap_or_default();
         let mut buffer = Vec::new();
@@ -471,7 +478,7 @@ impl StoredFile {
         Ok(Sha256::from(hash.finalize()).to_string())
     }
 
-    /// Fills `out` from blocks in memory and from the dataset.
+    /// Fills `out` with the bytes of the virtual file from `offset` on, from blocks in memory and from the dataset.
     fn read_through(&self, state: &mut FileState, offset: u64, out: &mut [u8]) -> Result<()> {
         let mut done = 0;
         while done < out.len() {
@@ -526,7 +533,8 @@ impl WriteAt for StoredFile {
         written.with_context(|| Context::member(&self.path))
     }
 
-    /// Gives the dataset its final length before the first byte is written, so that it need not grow.
+    /// Gives the dataset of a new virtual file its final length before the first byte is written, so that it need not grow, and
+    /// preallocates disk space.
     fn reserve(&self, len: u64) -> Result<()> {
         if self.len()? == 0 {
             self.set_len(len)?;
@@ -577,7 +585,8 @@ impl WriteAt for StoredFile {
         set().with_context(|| Context::member(&self.path))
     }
 
-    /// Hands everything to the HDF5 file; it is durable with the commit of the container.
+    /// Stores all blocks of the virtual file that are in memory in the HDF5 file; they become durable with the commit of the
+    /// container.
     fn sync(&self) -> Result<()> {
         let state = &mut *self.state();
         if matches!(state.phase, Phase::Detached) {
@@ -594,7 +603,7 @@ impl fmt::Debug for StoredFile {
     }
 }
 
-/// Encodes blocks through the filters, on all threads.
+/// Applies the dataset's filters to blocks, given with their numbers, on all threads.
 fn encode_blocks(pipeline: &Pipeline, blocks: &[(u64, &[u8])]) -> Result<Vec<Vec<u8>>> {
     let encode = |scratch: &mut FilterScratch, (_, bytes): &(u64, &[u8])| {
         let mut stored = Vec::new();

@@ -1,4 +1,4 @@
-//! The list of a container's files: attributes of one group. formats/table.md 6.1, 6.3.
+//! The list of the files in a MultiHDF5 container: attributes of one group. formats/table.md 6.1, 6.3.
 
 use std::collections::HashSet;
 
@@ -8,10 +8,10 @@ use crate::error::{Error, Result, ResultExt};
 use crate::h5::{Attribute, Bounds, Group};
 use crate::value::Values;
 
-/// Most names that casacore reads; it cuts off further ones.
+/// Largest number of file names that casacore reads from a MultiHDF5 header; it cuts off further ones.
 const MOST_NAMES: usize = 4000;
 
-/// Content of the group `__MultiHDF5_Header__`.
+/// The header of a MultiHDF5 container: the content of its group `__MultiHDF5_Header__`.
 ///
 /// | attribute    | type                                                                  |
 /// |--------------|-----------------------------------------------------------------------|
@@ -25,12 +25,12 @@ pub(super) struct Header {
     pub(super) block_bytes: u64,
     pub(super) counter: i64,
     pub(super) archive: bool,
-    /// Names and sizes; removed files are left out.
+    /// Name and size in bytes of each file in the container; removed files are left out.
     pub(super) files: Vec<(String, u64)>,
 }
 
 impl Header {
-    /// Reads the header of the container whose group this is.
+    /// Reads the header of the MultiHDF5 container in the group `container`.
     ///
     /// # Errors
     /// `Format` if there is none, or what it says cannot be.
@@ -69,7 +69,7 @@ impl Header {
         read().with_context(|| format!("group {}", group.path()))
     }
 
-    /// Writes the header into the container whose group this is, in place of the existing one.
+    /// Writes the header into the group `container`, in place of an existing one.
     pub(super) fn write(&self, container: &Group) -> Result<()> {
         let bounds = if self.archive { Bounds::V110 } else { Bounds::Earliest };
         if container.has(HEADER) {
@@ -97,7 +97,7 @@ impl Header {
         set("sizes", Attribute::Array(Values::Int64(sizes)))
     }
 
-    /// The description of a container with a header of these values.
+    /// Describes a container whose header has this block size in bytes and this counter of changes.
     pub(super) fn info(block_bytes: u64, counter: i64) -> ContainerInfo {
         ContainerInfo {
             format: "multihdf5",
@@ -107,7 +107,8 @@ impl Header {
         }
     }
 
-    /// Refuses what casacore could not read.
+    /// Refuses a new file that casacore could not read beside `count` existing ones: a name that is not ASCII, or one file too
+    /// many.
     pub(super) fn check_room(count: usize, name: &str, bounds: Bounds) -> Result<()> {
         if bounds == Bounds::V110 {
             return Ok(());
@@ -122,7 +123,7 @@ impl Header {
     }
 }
 
-/// The paths of all files of the container whose group this is, and of those nested in it.
+/// Paths of all files in the MultiHDF5 container in the group `container`, and in those nested in it.
 pub(super) fn file_paths(container: &Group) -> Result<Vec<String>> {
     let mut paths = Vec::new();
     for (name, _) in Header::read(container)?.files {
@@ -135,7 +136,7 @@ pub(super) fn file_paths(container: &Group) -> Result<Vec<String>> {
     Ok(paths)
 }
 
-/// The fields of the record that stands for an empty array. formats/table.md 6.3.
+/// Names of the fields of the HDF5 compound that stands for an empty array. formats/table.md 6.3.
 const EMPTY: [&str; 3] = ["emptyarray", "rank", "casatype"];
 
 fn is_empty_array(group: &Group, name: &str) -> Result<bool> {

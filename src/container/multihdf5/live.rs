@@ -1,4 +1,4 @@
-//! Files of a container that grow while others read them. docs/containers.md.
+//! MultiHDF5 containers whose files grow while other processes read them. docs/containers.md.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -14,10 +14,11 @@ use crate::h5::{self, Compression, Dataset, Group};
 use crate::io::past_end;
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Largest read of whole blocks, in bytes.
+/// Most bytes of a live container that are read at a time as whole blocks.
 const READ_BYTES: u64 = 1 << 20;
 
-/// A container whose files are appended to while others read them: they see what was committed, and nothing else.
+/// A MultiHDF5 container whose files are appended to while other processes read them: readers see what was committed, and
+/// nothing else.
 ///
 /// Files of nested containers have paths: `ANTENNA/table.f0`. No file can be added or removed. What a process that is
 /// killed had committed stays readable, by [`LiveContainerReader`] and wherever containers are read; to append again,
@@ -50,7 +51,7 @@ pub struct LiveContainer {
     commits: Commits,
     files: Vec<Appended>,
     numbers: HashMap<String, usize>,
-    /// Dropped last: closing it ends the datasets.
+    /// The open HDF5 file of the live container; the last field, because closing it ends the datasets.
     file: h5::File,
 }
 
@@ -59,15 +60,15 @@ struct Appended {
     dataset: Dataset,
     block_bytes: u64,
     len: u64,
-    /// The bytes of the last block, if it is not full.
+    /// Bytes of the last block of a file in the live container, if it is not full; otherwise empty.
     tail: Vec<u8>,
-    /// Whether bytes of the last block are not in the file yet.
+    /// Whether bytes of the last block of a file in the live container are not yet written to the HDF5 file.
     dirty: bool,
 }
 
 impl LiveContainer {
-    /// Makes a container of blocks of `block_bytes` with these files, which are empty, in place of the file that is
-    /// there.
+    /// Creates a MultiHDF5 container with these empty files, which can be appended to, and blocks of `block_bytes`; it replaces
+    /// an existing file.
     ///
     /// # Errors
     /// `Usage` for names or a size of blocks that cannot be; `Io`, `NoSpace`.
@@ -88,7 +89,7 @@ impl LiveContainer {
         Self::open(path)
     }
 
-    /// Opens a container whose files can grow.
+    /// Opens a MultiHDF5 container that was created as appendable, to append to its files while other processes read them.
     ///
     /// # Errors
     /// `Unsupported` if it was not created as appendable; `Locked` if another process is writing it, or a writer exited
@@ -107,7 +108,7 @@ impl LiveContainer {
         Ok(LiveContainer { commits, files, numbers, file })
     }
 
-    /// Appends bytes to a file. Readers do not see them before [`commit`](Self::commit).
+    /// Appends bytes to the file `name` of the container. Readers do not see them before [`commit`](Self::commit).
     ///
     /// # Errors
     /// `NotFound` if the file does not exist; `Io`, `NoSpace`.
@@ -119,7 +120,7 @@ impl LiveContainer {
         self.files[number].append(bytes).context(Context::member(name))
     }
 
-    /// Shows readers all that was appended, in all files at once.
+    /// Commits: shows readers all bytes that were appended to any file since the last commit, at once.
     ///
     /// A process that is killed leaves what the last commit left, or this one.
     ///
@@ -135,7 +136,7 @@ impl LiveContainer {
         self.file.flush()
     }
 
-    /// Commits and closes the container, which can be opened for anything then.
+    /// Commits and closes the live container; any program can open it then.
     ///
     /// # Errors
     /// As [`commit`](Self::commit).
@@ -147,7 +148,7 @@ impl LiveContainer {
     }
 }
 
-/// The list of commits, and the current size of each of its files.
+/// Opens the list of commits of a live container, and returns it with the current size in bytes of each of its files.
 fn listed(root: &Group) -> Result<(Commits, Vec<u64>)> {
     let Some(commits) = Commits::open(root)? else {
         return Err(Error::unsupported("the files of this container cannot grow while others read them"));
@@ -159,7 +160,8 @@ fn listed(root: &Group) -> Result<(Commits, Vec<u64>)> {
     Ok((commits, sizes))
 }
 
-/// The group of a file, the size of blocks there, and its size as the header says.
+/// Opens the group of the virtual file at `path`; returns it with the size of its blocks and of the file in bytes, by the
+/// header.
 fn parent(root: &Group, path: &str) -> Result<(Group, u64, u64)> {
     let mut group = root.clone();
     let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
@@ -219,7 +221,7 @@ impl Appended {
         Ok(())
     }
 
-    /// Lengthens the dataset so that it can hold a file of `len` bytes.
+    /// Extends the dataset of a file in the live container so that it can hold `len` bytes.
     fn make_rows(&self, len: u64) -> Result<()> {
         let rows = len.div_ceil(self.block_bytes);
         match self.dataset.shape()?.last() {
@@ -228,7 +230,8 @@ impl Appended {
         }
     }
 
-    /// Writes the last block, which is not full. Its committed bytes do not change, so concurrent readers see no difference.
+    /// Writes the last block of a file in the live container, which is not full. Its committed bytes do not change, so
+    /// concurrent readers see no difference.
     fn store_tail(&mut self) -> Result<()> {
         if self.dirty {
             let filled = self.tail.len();
@@ -242,7 +245,7 @@ impl Appended {
     }
 }
 
-/// Reads `count` bytes from byte `start` on of each of `rows` rows, the first of which is `first`.
+/// Reads `count` bytes from byte `start` on of each of `rows` rows of a dataset, the first of which is `first`.
 fn read_rows(dataset: &Dataset, first: u64, rows: u64, start: u64, count: u64) -> Result<Vec<u8>> {
     let mut values = Values::new(DataType::UChar);
     let region = Region { start: Shape::from([start, first]), shape: Shape::from([count, rows]) };
@@ -263,7 +266,7 @@ pub struct LiveContainerReader {
 }
 
 impl LiveContainerReader {
-    /// Opens a container that may be growing, at its last commit.
+    /// Opens a MultiHDF5 container that may be growing, to read it as of its last commit.
     ///
     /// # Errors
     /// `Unsupported` if it was not created as appendable; those of reading it.
@@ -273,7 +276,7 @@ impl LiveContainerReader {
         Ok(LiveContainerReader { commits, sizes, files: HashMap::new(), file })
     }
 
-    /// Advances to the last commit; returns whether it is newer than the previous one.
+    /// Advances to the last commit of the live container; returns whether it is newer than the previous one.
     ///
     /// # Errors
     /// `Io`, `Format`.
@@ -285,12 +288,12 @@ impl LiveContainerReader {
         Ok(newer)
     }
 
-    /// Paths of the files in the container.
+    /// Paths of the files in the live container, such as `ANTENNA/table.f0`.
     pub fn names(&self) -> &[String] {
         self.commits.names()
     }
 
-    /// Number of committed bytes of a file.
+    /// Number of committed bytes of the file `name` in the live container.
     ///
     /// # Errors
     /// `NotFound` if the file does not exist.
@@ -301,7 +304,7 @@ impl LiveContainerReader {
             .ok_or_else(|| Error::not_found("the file does not exist").context(Context::member(name)))
     }
 
-    /// Whether no byte of a file is committed.
+    /// Whether the file `name` in the live container has no committed bytes.
     ///
     /// # Errors
     /// As [`len`](Self::len).
@@ -309,7 +312,7 @@ impl LiveContainerReader {
         Ok(self.len(name)? == 0)
     }
 
-    /// Fills `out` with the bytes of a file from `offset` on.
+    /// Fills `out` with the committed bytes of the live container's file `name` from `offset` on.
     ///
     /// # Errors
     /// `Format` if fewer are committed, `NotFound` if the file does not exist, `Io`.

@@ -1,4 +1,4 @@
-//! The lock that HDF5 takes on a container file, also taken here: it excludes other processes.
+//! The lock that HDF5 holds on an open file, acquired for a container file by this program: it excludes other processes.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -11,13 +11,13 @@ use nix::fcntl::{Flock, FlockArg};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// How long to retry while another process holds the lock briefly.
+/// How long to retry while another process holds the lock of a container briefly.
 const LOCK_RETRY_LIMIT: Duration = Duration::from_millis(500);
 
-/// Time between two attempts.
+/// Pause between two attempts to lock a container.
 const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Locks a container against other writers, but not against readers. `None` where the file system has no locks.
+/// Locks a container against other writers, but not against readers. `None` if the file system has no locks.
 ///
 /// # Errors
 /// `Locked` if another process has it open. HDF5 takes the same lock for reading and writing.
@@ -34,7 +34,7 @@ pub(super) fn lock_for_writing(path: &Path) -> Result<Option<Flock<fs::File>>> {
     })
 }
 
-/// Locks a file against writers.
+/// Locks an open file against writers, with a shared lock; `None` if the file system has no locks.
 ///
 /// # Errors
 /// As [`lock_for_writing`].
@@ -59,7 +59,7 @@ pub(super) fn retry_while_locked<T>(open: impl Fn() -> Result<T>) -> Result<T> {
     }
 }
 
-/// `None` where the file system has no locks, which HDF5 accepts as well.
+/// Acquires a `flock` without waiting; `None` if the file system has no locks, which HDF5 accepts as well.
 fn flock(file: fs::File, how: FlockArg) -> Result<Option<Flock<fs::File>>> {
     match Flock::lock(file, how) {
         Ok(lock) => Ok(Some(lock)),

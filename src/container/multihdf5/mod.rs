@@ -1,4 +1,5 @@
-//! MultiHDF5: a dataset of bytes for each file, in one HDF5 file. formats/table.md 6, docs/containers.md.
+//! MultiHDF5, a container of casacore: one HDF5 file with a dataset of bytes for each file. formats/table.md 6,
+//! docs/containers.md.
 //!
 //! | file              | purpose                                                                                    |
 //! |-------------------|--------------------------------------------------------------------------------------------|
@@ -41,7 +42,8 @@ use names::HEADER;
 use read::Opened;
 use seal::Seal;
 
-/// Every HDF5 file may be such a container: only its groups tell, which opening reads.
+/// The container format MultiHDF5. It recognises every HDF5 file: only opening, which reads the groups, tells whether it is
+/// one.
 pub(crate) static FORMAT: Format = Format {
     damage: |inside, name| Seal::damage(&*inside.open(name)?),
     create: Some(|path, options| Ok(MultiHdf5Mut::create(path, options)?)),
@@ -56,7 +58,8 @@ pub(crate) static FORMAT: Format = Format {
     )
 };
 
-/// Whether the HDF5 file at `path` is such a container. One that is being written is, if it is appended to live.
+/// Whether the HDF5 file at `path` is a MultiHDF5 container. A file that is being written counts only if it is appended to
+/// live.
 pub(crate) fn is_multi_hdf5(path: &Path) -> Result<bool> {
     // no other file has a seal, and libhdf5 need not see one that is damaged
     if Seal::find(&FileSource::open(path)?)?.is_some() {
@@ -69,7 +72,7 @@ pub(crate) fn is_multi_hdf5(path: &Path) -> Result<bool> {
     }
 }
 
-/// libhdf5 reads files of the file system only.
+/// Path in the file system of the container `name`: libhdf5 cannot read a file that is inside another container.
 fn path_of(inside: &dyn Container, name: &str) -> Result<PathBuf> {
     inside
         .path(name)

@@ -1,4 +1,4 @@
-//! A container that is read.
+//! Reading a MultiHDF5 container.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -17,18 +17,18 @@ use crate::io::{FileSource, ReadAt};
 use crate::limits;
 use crate::value::Values;
 
-/// An open HDF5 file with a container, nested ones included.
+/// An open HDF5 file that is a MultiHDF5 container, nested ones included.
 #[derive(Debug)]
 pub(super) struct Opened {
     file: h5::File,
     source: Arc<FileSource>,
     sealed: bool,
-    /// Sizes that were committed live, by path: newer than those of the headers.
+    /// Sizes in bytes of the files that were appended to live, by path: newer than those of the headers.
     committed: HashMap<String, u64>,
 }
 
 impl Opened {
-    /// Opens a file to which another process may be appending.
+    /// Opens a MultiHDF5 container for reading; another process may be appending to it.
     ///
     /// # Errors
     /// `Format` if it is not HDF5, `Locked` if it is being changed.
@@ -43,7 +43,7 @@ impl Opened {
         Ok(Arc::new(open().context(Context::path(path))?))
     }
 
-    /// Opens the outermost container.
+    /// Opens the outermost container of the HDF5 file.
     ///
     /// # Errors
     /// `Format` if this is another kind of HDF5 file.
@@ -52,7 +52,7 @@ impl Opened {
         Ok(Arc::new(Node::new(self, group, 0)?))
     }
 
-    /// Whether it has a seal.
+    /// Whether the HDF5 file has a seal (checksums of every byte, after its end).
     ///
     /// # Errors
     /// `Format` if it had one, which is damaged or cut off.
@@ -67,18 +67,20 @@ impl Opened {
     }
 }
 
-/// So no two files share their bytes, and there are neither circles nor containers that are found again and again.
+/// Fails unless exactly one HDF5 link leads to an object: no two files may share their bytes, and no container may contain
+/// itself.
 fn check_links(links: usize) -> Result<()> {
     if links == 1 { Ok(()) } else { Err(Error::format(format!("{links} links lead to it"))) }
 }
 
-/// A container: the root group or one below it.
+/// A MultiHDF5 container that is open for reading: the root group, or a group below it that is nested.
 pub(super) struct Node {
     opened: Arc<Opened>,
     group: Group,
     header: Header,
     entries: BTreeMap<String, Entry>,
-    /// Those that are soft or lead to other files are not followed.
+    /// HDF5 links in the container's group by name, with the kind of each: soft links and those to other files are not
+    /// followed.
     links: HashMap<String, LinkKind>,
     depth: usize,
 }
@@ -103,12 +105,12 @@ impl Node {
         Ok(Node { opened, group, header, entries, links, depth })
     }
 
-    /// The path of a file or container in this one, from the root.
+    /// Path of a file or container in this one, from the root of the HDF5 file and without a leading slash.
     fn path_of(&self, name: &str) -> String {
         format!("{}/{name}", self.group.path()).trim_start_matches('/').to_owned()
     }
 
-    /// The group of an entry, to which leads a link of this one by exactly this name, and no other.
+    /// Opens the HDF5 group of a file or nested container, to which a link of exactly this name leads, and no other link.
     fn group_of(&self, name: &str) -> Result<Group> {
         check_name(name)?;
         if self.links.get(name) != Some(&LinkKind::Group) {
@@ -173,7 +175,8 @@ impl Container for Node {
         }
     }
 
-    /// The seal of the outermost covers nested containers.
+    /// Whether a seal (checksums after the end of the HDF5 file) protects the container; that of the outermost covers nested
+    /// ones.
     fn check(&self) -> Result<bool> {
         if self.depth > 0 { Ok(true) } else { self.opened.check_seal() }
     }

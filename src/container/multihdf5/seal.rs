@@ -1,4 +1,4 @@
-//! The seal: checksums of every byte of an HDF5 file, stored after its end. docs/containers.md.
+//! The seal: checksums of every byte of a MultiHDF5 container, stored after the end of the HDF5 file. docs/containers.md.
 //!
 //! | bytes | field, numbers little-endian                                                                        |
 //! |-------|-----------------------------------------------------------------------------------------------------|
@@ -27,15 +27,15 @@ use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{ChunkInfo, Group};
 use crate::io::{ReadAt, WriteAt, read_bytes};
 
-/// Most bytes of a region.
+/// Most bytes of a region, a range of the HDF5 file with a checksum of its own.
 const REGION_BYTES: u64 = 1 << 22;
-/// Number of bytes that are read at a time.
+/// Bytes of a sealed file that are read at a time to compute a checksum.
 const PIECE_BYTES: u64 = 1 << 16;
 
-/// Which bytes of an HDF5 file belong to virtual files.
+/// Which bytes of an HDF5 file belong to which virtual file of a container.
 #[derive(Debug, Default)]
 pub(super) struct Owners {
-    /// Paths of the virtual files; owner 1 is the first.
+    /// Paths of the virtual files of the container; a seal numbers them from 1.
     paths: Vec<String>,
     extents: Vec<Extent>,
 }
@@ -43,12 +43,12 @@ pub(super) struct Owners {
 #[derive(Debug, Clone)]
 struct Extent {
     bytes: Range<u64>,
-    /// A number of a path.
+    /// Index in `Owners::paths` of the virtual file that owns these bytes of the HDF5 file, from 0.
     owner: usize,
 }
 
 impl Owners {
-    /// Finds the owners of all bytes of a container that is being written.
+    /// Finds out which bytes of a container that is being written belong to which virtual file.
     pub(super) fn of(root: &Group) -> Result<Self> {
         let mut owners = Owners { paths: file_paths(root)?, extents: Vec::new() };
         for (owner, path) in owners.paths.iter().enumerate() {
@@ -64,18 +64,18 @@ impl Owners {
     }
 }
 
-/// Bytes that have a checksum of their own.
+/// A range of bytes of a sealed HDF5 file that has a checksum of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Region {
     bytes: Range<u64>,
-    /// Number of the virtual file that owns the bytes; 0 for HDF5 itself.
+    /// Number of the virtual file that owns the region of the sealed file, from 1; 0 for HDF5 itself.
     owner: u32,
-    /// 0 before it is known.
+    /// CRC-32 of the bytes in the region of the sealed file; 0 before it is computed.
     checksum: u32,
 }
 
 impl Seal {
-    /// Appends a seal to `file`.
+    /// Computes the checksums of all bytes of the HDF5 file `file` and appends them as a seal.
     pub(super) fn put(file: &dyn WriteAt, Owners { paths, extents }: Owners) -> Result<()> {
         let len = file.len()?;
         let mut regions = divide(len, extents)?;
@@ -98,7 +98,7 @@ impl Seal {
         file.write_at(len, &seal)
     }
 
-    /// Compares the bytes of `file` with its seal, if it has one, and returns the damage.
+    /// Compares the bytes of `file` with its seal and returns the damaged ranges; empty if they match or it has none.
     ///
     /// # Errors
     /// `Format` if the seal itself is.
@@ -106,7 +106,7 @@ impl Seal {
         Self::find(file)?.map_or(Ok(Vec::new()), |seal| seal.check(file))
     }
 
-    /// Compares the bytes of `file` with this seal: what is damaged.
+    /// Compares the bytes of the HDF5 file `file` with this seal and returns the damaged ranges.
     ///
     /// # Errors
     /// `Format` if the seal itself is.
@@ -123,8 +123,8 @@ impl Seal {
         Ok(found)
     }
 
-    /// Whether `file` has a seal. Refuses one in which what holds the container together is damaged: libhdf5 may crash or
-    /// run in circles there.
+    /// Whether `file` has a seal. Refuses a file in which bytes of the HDF5 structure are damaged: libhdf5 may crash or run in
+    /// circles there.
     ///
     /// # Errors
     /// `Format`; not for a damaged seal, of which nothing is known.
@@ -138,7 +138,7 @@ impl Seal {
         }
     }
 
-    /// The regions, and the paths of their owners.
+    /// Reads all of the seal: the regions of the HDF5 file, and the paths of the virtual files that own them.
     fn read(self, file: &dyn ReadAt) -> Result<(Vec<Region>, Vec<String>)> {
         let file_len = file.len()?;
         if !self.fits(file_len) {
@@ -169,7 +169,7 @@ impl Seal {
     }
 }
 
-/// Divides a file into regions, each of one owner.
+/// Divides an HDF5 file of `len` bytes into regions of at most [`REGION_BYTES`], each with one owner.
 ///
 /// # Errors
 /// `Format` if extents overlap or exceed the file.
@@ -209,7 +209,7 @@ fn crc(bytes: &[u8]) -> u32 {
     crc.sum()
 }
 
-/// The regions of a file that have not their checksums.
+/// The regions of a sealed file whose bytes differ from their checksums.
 fn damaged(file: &dyn ReadAt, regions: Vec<Region>) -> Result<Vec<Region>> {
     let compare = |piece: &mut Vec<u8>, region: Region| match region.find_checksum(file, piece) {
         Ok(found) if found == region.checksum => None,
@@ -220,7 +220,7 @@ fn damaged(file: &dyn ReadAt, regions: Vec<Region>) -> Result<Vec<Region>> {
 }
 
 impl Region {
-    /// Computes the checksum of the stored bytes, which are read in pieces.
+    /// Computes the CRC-32 of a region's bytes in a sealed file, which are read in pieces.
     fn find_checksum(&self, file: &dyn ReadAt, piece: &mut Vec<u8>) -> Result<u32> {
         let mut crc = Crc::new();
         for start in self.bytes.clone().step_by(PIECE_BYTES as usize) {

@@ -1,4 +1,5 @@
-//! The HDF5 file of a container that is written: how a commit replaces the old state by the new one. docs/containers.md.
+//! The HDF5 file of a MultiHDF5 container that is written: how a commit replaces the old state by the new one.
+//! docs/containers.md.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,10 +16,10 @@ use crate::io::{self, FileSource, FileTarget};
 use crate::output::Partial;
 use crate::sync::LockUnpoisoned;
 
-/// Bytes of a new file after which the disk is told to begin writing them.
+/// Bytes by which a new container file grows before the system is told to begin writing them to the disk.
 const WRITE_BACK_BYTES: u64 = 4 << 20;
 
-/// The HDF5 file that holds a container and those nested in it.
+/// The HDF5 file with a container that is written, and those nested in it.
 ///
 /// A new file is written in place. An existing one is copied for the first change after a commit, and the next commit puts
 /// the copy in its place.
@@ -26,7 +27,7 @@ const WRITE_BACK_BYTES: u64 = 4 << 20;
 pub(super) struct Store {
     path: PathBuf,
     pub(super) options: FormatOptions,
-    /// Whether commits append a [`Seal`] to the file.
+    /// Whether each commit of the container appends a [`Seal`] (checksums of every byte) to the HDF5 file.
     sealed: bool,
     state: Mutex<StoreState>,
 }
@@ -34,19 +35,20 @@ pub(super) struct Store {
 #[derive(Debug, Default)]
 struct StoreState {
     file: Option<OpenFile>,
-    /// Incremented whenever another file is opened: datasets of the previous one are no longer usable.
+    /// Number of the HDF5 file that is open, incremented whenever another one is opened: datasets of the previous one are no
+    /// longer usable.
     generation: u64,
-    /// HDF5's own lock on an existing container, shared: other processes may read it, but not change it.
+    /// HDF5's own lock on an existing container, held shared: other processes may read it, but not change it.
     lock: Option<Flock<fs::File>>,
-    /// A new file, as the operating system sees it; `None` for an existing container.
+    /// A new container file, opened to preallocate space and to write to the disk early; `None` for an existing container.
     disk: Option<NewFile>,
 }
 
-/// A new file as the operating system sees it.
+/// A new container file, opened a second time beside libhdf5 to preallocate space and to write to the disk early.
 #[derive(Debug)]
 struct NewFile {
     file: fs::File,
-    /// Bytes that the disk was told to write.
+    /// Number of bytes from the start of a new container file that the system was told to write to the disk.
     written_back: u64,
 }
 
@@ -54,11 +56,11 @@ struct NewFile {
 struct OpenFile {
     file: h5::File,
     writable: bool,
-    /// The copy that is changed; `None` for the container itself, when it is new or only read.
+    /// The copy of the container that is changed; `None` if the file is the container itself, new or only read.
     copy: Option<Partial>,
 }
 
-/// The open file during one call. The store's lock orders such calls.
+/// The open HDF5 file of a container during one call; the store's lock admits one call at a time.
 pub(super) struct Access<'a> {
     pub(super) file: &'a h5::File,
     pub(super) path: &'a Path,
@@ -66,7 +68,7 @@ pub(super) struct Access<'a> {
 }
 
 impl Access<'_> {
-    /// The group at `path`, from the root.
+    /// Opens the group at `path`, from the root of the container's HDF5 file.
     pub(super) fn group(&self, path: &str) -> Result<Group> {
         let names = path.split('/').filter(|name| !name.is_empty());
         names.fold(self.file.root(), |group, name| group?.group(name))
@@ -74,7 +76,7 @@ impl Access<'_> {
 }
 
 impl Store {
-    /// Creates the file, or truncates an existing one.
+    /// Creates the HDF5 file of a new container, or truncates an existing file.
     pub(super) fn create(path: &Path, options: &FormatOptions) -> Result<Self> {
         // a file that grows while others read it is never finished
         let sealed = (options.archive || options.checksums) && !options.appendable;
@@ -86,7 +88,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens an existing file to change it; `options` reads from its root group how it was made.
+    /// Opens the HDF5 file of an existing container for changes; `options` reads from its root group how it was made.
     ///
     /// # Errors
     /// `Locked` if another process has it open; those of reading it.
@@ -110,12 +112,12 @@ impl Store {
         if self.options.archive { Bounds::V110 } else { Bounds::Earliest }
     }
 
-    /// Whether anything was changed since the last commit.
+    /// Whether the container's HDF5 file was changed since the last commit.
     pub(super) fn is_changed(&self) -> bool {
         self.state().file.as_ref().is_some_and(|open| open.writable)
     }
 
-    /// Calls `call` with the current file, uncommitted changes included.
+    /// Calls `call` with the container's current HDF5 file, uncommitted changes included.
     pub(super) fn read<T>(&self, call: impl FnOnce(&Access<'_>) -> Result<T>) -> Result<T> {
         let mut state = self.state();
         if state.file.is_none() {
@@ -126,7 +128,8 @@ impl Store {
         self.call(&state, call)
     }
 
-    /// Calls `call` with a file that can be changed, which other processes do not see.
+    /// Calls `call` with a version of the container's HDF5 file that can be changed; other processes do not see the changes
+    /// before the commit.
     pub(super) fn change<T>(&self, call: impl FnOnce(&Access<'_>) -> Result<T>) -> Result<T> {
         let mut state = self.state();
         if !state.file.as_ref().is_some_and(|open| open.writable) {
@@ -135,7 +138,7 @@ impl Store {
         self.call(&state, call)
     }
 
-    /// Preallocates `bytes` more of disk space for a new file.
+    /// Preallocates `bytes` more of disk space for a new container file; nothing for an existing one.
     pub(super) fn reserve(&self, bytes: u64) -> Result<()> {
         match &self.state().disk {
             Some(NewFile { file, .. }) => io::reserve(file, file.metadata()?.len().saturating_add(bytes)),
@@ -143,7 +146,7 @@ impl Store {
         }
     }
 
-    /// Tells the disk to begin writing the bytes by which a new file has grown.
+    /// Tells the system to begin writing to the disk the bytes by which a new container file has grown.
     pub(super) fn write_back(&self) {
         if let Some(NewFile { file, written_back }) = &mut self.state().disk
             && let Ok(len) = file.metadata().map(|metadata| metadata.len())
@@ -160,7 +163,7 @@ impl Store {
         call(&Access { file: &open.file, path, generation: state.generation })
     }
 
-    /// Copies the container to a temporary file in the same folder, to be changed.
+    /// Copies the container to a temporary file in the same folder, which is then changed.
     fn begin(&self, state: &mut StoreState) -> Result<()> {
         (state.file, state.disk) = (None, None);
         let copy = Partial::create(&self.path)?;
@@ -178,7 +181,7 @@ impl Store {
         Ok(())
     }
 
-    /// Replaces the container by the changed file, durably.
+    /// Commits: replaces the container by the changed HDF5 file, sealed and durable.
     pub(super) fn publish(&self) -> Result<()> {
         let mut state = self.state();
         let Some(OpenFile { file, writable: true, copy }) = state.file.take() else { return Ok(()) };
@@ -208,7 +211,7 @@ impl Store {
     }
 }
 
-/// Called with the name of the step that is done.
+/// Callback of a test, called with the name of each step of a commit when it is done.
 #[cfg(test)]
 type AtMoment = Box<dyn FnMut(&'static str)>;
 

@@ -1,4 +1,5 @@
-//! Containers written and read back by this module; h5py, h5dump and casacore's files are in tests/python.
+//! Tests of MultiHDF5 containers that this module writes and reads; tests with h5py, h5dump and casacore's files are in
+//! tests/python.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -62,7 +63,7 @@ fn content(container: &dyn Container) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-/// Bytes that depend on a number, and that can be compressed.
+/// Test data of `count` bytes that depend on a number and can be compressed.
 fn bytes(number: u64, count: u64) -> Vec<u8> {
     let byte = |at: u64| ((at + 1).wrapping_mul(2 * number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33) % 7;
     (0..count).map(|at| byte(at) as u8).collect()
@@ -118,11 +119,11 @@ fn a_length_known_before_changes_no_byte() {
     }
 }
 
-/// One call on a file, and the part of the file that is read after it.
+/// A step of a random test: one call on a file, and the part of the file that is read after it.
 #[derive(Debug, Clone)]
 struct Step {
     file: u64,
-    /// Whether the file is created even if it exists.
+    /// Whether the test's step creates the file even if it exists.
     is_made: bool,
     action: Action,
     read: (Index, Index),
@@ -147,7 +148,7 @@ fn step() -> impl Strategy<Value = Step> {
     parts.prop_map(|(file, is_made, action, read)| Step { file, is_made, action, read })
 }
 
-/// Does the step to the container and to what is expected of it.
+/// Applies a step of a random test to a container, and to the files that are expected in it.
 fn apply(step: &Step, number: u64, container: &dyn ContainerMut, expected: &mut BTreeMap<String, Vec<u8>>) {
     let name = format!("table.f{}", step.file);
     let file = match expected.contains_key(&name) && !step.is_made {
@@ -236,7 +237,7 @@ fn check_hashes(container: &dyn Container) {
     }
 }
 
-/// The group of a container and the dataset of one of its files.
+/// Opens the dataset of the file `name` in a test's container.
 fn dataset(file: &h5::File, name: &str) -> h5::Dataset {
     file.root().unwrap().group(name).unwrap().dataset(DATA).unwrap()
 }
@@ -245,7 +246,7 @@ fn write(container: &dyn ContainerMut, name: &str, bytes: &[u8]) {
     container.create(name).unwrap().write_at(0, bytes).unwrap();
 }
 
-/// formats/table.md 6.1, 6.3: what casacore writes, and nothing newer.
+/// Tests that compatible containers have what casacore writes, and nothing newer: formats/table.md 6.1, 6.3.
 #[test]
 fn compatible_containers_are_as_casacore_writes_them() {
     let folder = tempfile::tempdir().unwrap();
@@ -352,7 +353,7 @@ fn names_that_cannot_be_are_refused() {
     MultiHdf5Mut::create(&folder.path().join("b"), &ARCHIVE).unwrap().create("\u{fc}").unwrap();
 }
 
-/// A container with one file, changed by `damage` and read.
+/// Makes a container with one file, changes it by `damage`, and returns the bytes that are then read.
 fn damaged(damage: impl FnOnce(&h5::Group)) -> Result<Vec<u8>> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.mfh5");
@@ -464,7 +465,8 @@ fn is_sealed(options: &FormatOptions) -> bool {
     (options.archive || options.checksums) && !options.appendable
 }
 
-/// Wherever it is: in the metadata of HDF5, in a block, after the end of a file in its last block, in between, in the seal.
+/// Tests that every flipped byte of a sealed container is found: in the metadata of HDF5, in a block, after the end of a file,
+/// in the seal.
 #[test]
 fn every_flipped_byte_of_a_sealed_container_is_found() {
     let folder = tempfile::tempdir().unwrap();
@@ -569,7 +571,7 @@ fn containers_in_circles_or_too_deep_are_errors() {
     assert!(error.to_string().contains("2 links lead to it"), "{error}");
 }
 
-/// Committed bytes are read, also from a file that a killed process left.
+/// Tests that committed bytes are read, also from a file that a killed process left.
 #[test]
 fn appended_bytes_are_seen_once_they_are_committed() {
     let folder = tempfile::tempdir().unwrap();
@@ -617,7 +619,7 @@ fn appended_bytes_are_seen_once_they_are_committed() {
     assert_eq!(LiveContainer::open(&copy).unwrap_err().kind(), ErrorKind::Locked);
 }
 
-/// A process that runs one test alone, until it is killed with a signal that it does not see.
+/// A child process that runs one test alone, until it is killed with a signal that it cannot catch.
 struct Running(Child);
 
 impl Running {
@@ -635,10 +637,10 @@ impl Drop for Running {
     }
 }
 
-/// Tells a test that it is a child, and where to write.
+/// Environment variable that tells a test that it is a child process, and where to write.
 const CHILD: &str = "MULTIHDF5_TEST_CHILD";
 
-/// The files of a container after `commits` commits.
+/// The files that a container should have after `commits` commits.
 fn state(commits: u64) -> BTreeMap<String, Vec<u8>> {
     let file = |number: u64| (format!("table.f{number}"), bytes(commits * 3 + number, 3000 + 31 * commits));
     let mut files: BTreeMap<_, _> = (0..3).map(file).collect();
@@ -646,14 +648,14 @@ fn state(commits: u64) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-/// A copy of a folder as a process leaves it that is killed now: the pages of its files are those of the system.
+/// Copies a folder as it is left if a process is killed now: with the pages of its files that the system has.
 fn snapshot(folder: &Path) -> tempfile::TempDir {
     let copy = tempfile::tempdir().unwrap();
     ctds_hdf5_testing::copy_tree(folder, copy.path());
     copy
 }
 
-/// Every moment between two steps of a commit is recorded, and tried afterwards.
+/// Tests that a container is old or new at every moment between two steps of a commit at which a process may be killed.
 #[test]
 fn killed_at_any_moment_a_container_is_old_or_new() {
     for options in [COMPATIBLE, FormatOptions { compression: Compression::gzip(1), checksums: true, ..ARCHIVE }] {
@@ -701,10 +703,10 @@ fn killed_at_any_moment_a_container_is_old_or_new() {
     }
 }
 
-/// So many that a commit takes its time.
+/// Number of files in the test's container, so large that a commit takes some time.
 const FILES: u64 = 30;
 
-/// The `n`th byte of what is appended to a file.
+/// Byte `n` of the test data that is appended to a file.
 fn appended(file: u64, n: u64) -> u8 {
     ((n * 31 + file * 7) >> 3) as u8
 }

@@ -1,4 +1,5 @@
-//! The bytes of one virtual file, read from where libhdf5 says that they are. formats/table.md 6.1, 6.4.
+//! Reads the bytes of one virtual file of a MultiHDF5 container from where libhdf5 reports that they are. formats/table.md 6.1,
+//! 6.4.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,12 +11,12 @@ use crate::h5::{ChunkInfo, Dataset, Pipeline, Storage, with_decoded};
 use crate::io::{Raw, ReadAt, Recent, past_end};
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Decoded chunks that are kept, so that small reads do not decode a chunk again.
+/// Bytes of decoded chunks of a virtual file that are kept in memory, so that small reads do not decode a chunk again.
 const CACHE_BYTES: u64 = 1 << 22;
-/// HDF5's own limit on what is stored in an object header.
+/// Most bytes that HDF5 stores in an object header, as a compact dataset.
 const MOST_COMPACT: u64 = 1 << 16;
 
-/// Layout of a virtual file when it was opened.
+/// A virtual file of a MultiHDF5 container, open for reading: where its bytes were in the HDF5 file when it was opened.
 ///
 /// Byte `o` is element (`o / block_bytes`, `o % block_bytes`) of a dataset of rows of `width` bytes, whatever its chunks.
 pub(super) struct VirtualFile {
@@ -25,14 +26,14 @@ pub(super) struct VirtualFile {
     width: u64,
     chunk: Chunk,
     pipeline: Pipeline,
-    /// Locations of the chunks, by number; chunks that were never written are missing.
+    /// Runs of chunks in the HDF5 file, sorted by chunk number; chunks that were never written are missing.
     runs: Vec<Run>,
     fill: u8,
     decoded: Recent<Vec<u8>>,
     place: String,
 }
 
-/// The extents of a chunk, and how many cover a row.
+/// Extents of a chunk of a virtual file's dataset, in bytes and rows, and how many chunks cover a row.
 #[derive(Debug, Clone, Copy)]
 struct Chunk {
     columns: u64,
@@ -40,7 +41,7 @@ struct Chunk {
     across: u64,
 }
 
-/// Chunks that follow each other, by number and in the file.
+/// Chunks of a dataset that follow each other, by number and in the HDF5 file.
 #[derive(Debug, Clone, Copy)]
 struct Run {
     first: u64,
@@ -51,28 +52,28 @@ struct Run {
 }
 
 impl Run {
-    /// The address after the last chunk.
+    /// Offset in the HDF5 file after the last chunk of the run; `None` if it exceeds 2^64.
     fn end(&self) -> Option<u64> {
         self.count.checked_mul(self.stored_bytes)?.checked_add(self.address)
     }
 
-    /// Whether the chunk `number` at `address` continues the run.
+    /// Whether the chunk `number`, stored at `address`, continues the run.
     fn is_followed_by(&self, number: u64, address: u64) -> bool {
         self.first + self.count == number && self.end() == Some(address)
     }
 }
 
-/// A part of the file that lies within one chunk.
+/// A part of a virtual file that lies within one chunk of its dataset.
 #[derive(Debug, Clone, Copy)]
 struct Piece {
     chunk: u64,
-    /// Bytes before it in the chunk.
+    /// Number of bytes in the decoded chunk before this part of the virtual file.
     within: u64,
     len: usize,
 }
 
 impl VirtualFile {
-    /// The file of `len` bytes in `dataset`, which is part of the HDF5 file `source`.
+    /// Opens the virtual file of `len` bytes that is stored in `dataset`, a part of the HDF5 file `source`.
     ///
     /// # Errors
     /// `Format` if the dataset cannot hold the file, `Unsupported` for filters that we have not.
@@ -157,7 +158,8 @@ impl VirtualFile {
         self.check_runs()
     }
 
-    /// The chunks of a dataset of `rows` rows, sorted by number. Unfiltered chunks that follow each other are one run.
+    /// Finds the chunks of a dataset of `rows` rows, sorted by number. Unfiltered chunks that follow each other are joined to
+    /// one run.
     fn find_runs(&self, dataset: &Dataset, rows: u64) -> Result<Vec<Run>> {
         let Chunk { rows: chunk_rows, across, .. } = self.chunk;
         let chunk_bytes = self.chunk_bytes()?;
@@ -196,13 +198,13 @@ impl VirtualFile {
         Ok(())
     }
 
-    /// Number of bytes of a decoded chunk.
+    /// Size in bytes of a decoded chunk of the virtual file's dataset.
     fn chunk_bytes(&self) -> Result<u64> {
         let bytes = self.chunk.columns.checked_mul(self.chunk.rows).filter(|&bytes| bytes <= u64::from(u32::MAX));
         bytes.ok_or_else(|| Error::format("the chunks have 2^32 bytes or more, HDF5 allows fewer"))
     }
 
-    /// The part that begins at `offset`, of at most `most` bytes.
+    /// The part of the virtual file that begins at `offset`, within one chunk and of at most `most` bytes.
     fn piece(&self, offset: u64, most: usize) -> Piece {
         let (row, column) = (offset / self.block_bytes, offset % self.block_bytes);
         let Chunk { columns, rows, across } = self.chunk;
@@ -226,7 +228,7 @@ impl VirtualFile {
         })
     }
 
-    /// Reads data that is stored without filters; adjacent pieces of the file are read at once.
+    /// Reads bytes of a virtual file that is stored without filters; adjacent parts of the HDF5 file are read at once.
     fn read_plain(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         let (mut done, mut start, mut next) = (0, 0, None);
         while done < out.len() {
@@ -242,7 +244,8 @@ impl VirtualFile {
         self.read_part(next, &mut out[start..])
     }
 
-    /// Reads the bytes that end at `end` of the HDF5 file, or fills in those that were never written.
+    /// Reads the bytes before offset `end` of the HDF5 file; fills `out` with the fill value if `end` is `None`, for bytes that
+    /// were never written.
     fn read_part(&self, end: Option<u64>, out: &mut [u8]) -> Result<()> {
         match end {
             Some(end) => self.source.read_at(end - out.len() as u64, out),
@@ -275,7 +278,7 @@ impl VirtualFile {
         read().with_context(|| Context::offset(format!("chunk {}", piece.chunk), chunk.address))
     }
 
-    /// Decodes chunks on all threads.
+    /// Reads bytes of a virtual file that is stored with filters: decodes its chunks on all threads.
     fn read_filtered(&self, offset: u64, mut out: &mut [u8]) -> Result<()> {
         let mut pieces = Vec::new();
         let mut at = offset;

@@ -1,21 +1,21 @@
-//! Location of the bytes of a stream, as pieces of a file.
+//! Where the bytes of a task's stream are in a SION file, as a list of extents.
 
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::io::{FileTarget, Raw, RawCopy, ReadAt, WriteAt, past_end};
 
-/// Pieces of a file that follow each other in a stream.
+/// The extents of a stream in a SION file: contiguous pieces of the file, in the order of the stream.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Extents {
-    /// Start of each piece in the stream and in the file; no piece is empty.
+    /// Offset of each extent in the task's stream, and its offset in the SION file; no extent is empty.
     starts: Vec<(u64, u64)>,
-    /// Length of the stream.
+    /// Length in bytes of the task's stream.
     pub(super) len: u64,
 }
 
 impl Extents {
-    /// Appends `len` bytes at `position` of the file.
+    /// Appends an extent to a task's stream: the `len` bytes at offset `position` of the SION file.
     pub(super) fn push(&mut self, position: u64, len: u64) {
         if len > 0 {
             self.starts.push((self.len, position));
@@ -23,7 +23,8 @@ impl Extents {
         }
     }
 
-    /// Position in the file of byte `offset` of the stream, and how many bytes follow it there.
+    /// Offset in the SION file of byte `offset` of a task's stream, and how many bytes of the stream follow it there
+    /// contiguously; `None` after the end.
     fn find(&self, offset: u64) -> Option<(u64, u64)> {
         let next = self.starts.partition_point(|&(start, _)| start <= offset);
         let (start, position) = *self.starts.get(next.checked_sub(1)?)?;
@@ -31,7 +32,8 @@ impl Extents {
         (offset < end).then(|| (position + (offset - start), end - offset))
     }
 
-    /// Calls `each` with the position in the file of each piece of the bytes from `offset` on, and its range in them.
+    /// Calls `each` for every contiguous piece of `count` bytes of a stream from `offset` on, with its offset in the SION file
+    /// and its range within the `count` bytes.
     fn pieces(
         &self,
         offset: u64,
@@ -50,7 +52,7 @@ impl Extents {
     }
 }
 
-/// A stream that is read.
+/// A stream of a SION file that is open for reading.
 #[derive(Debug)]
 pub(super) struct Stream {
     pub(super) file: Arc<dyn ReadAt>,
@@ -76,7 +78,7 @@ impl ReadAt for Stream {
     }
 }
 
-/// A stream that is written: its length is fixed.
+/// A stream of a SION file that is written; its length is fixed.
 #[derive(Debug)]
 pub(super) struct StreamMut {
     pub(super) file: Arc<FileTarget>,

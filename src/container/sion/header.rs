@@ -1,57 +1,58 @@
-//! META1, at the start of a file. docs/formats/sion.md has its table.
+//! The header of a SION file, META1, at its start. docs/formats/sion.md has the table of its fields.
 
 use super::MAGIC;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{ReadAt, read_bytes};
 use crate::value::ByteOrder;
 
-/// Bytes of the prefix field.
+/// Size in bytes of the prefix field in META1, the header of a SION file.
 const PREFIX_BYTES: usize = 1024;
 
-/// Formats with file number and flags.
+/// First version of the SION file format whose header has the file number and flags.
 const WITH_FILE_NUMBER: i32 = 3;
 
-/// Formats whose chunk sizes are the space that a chunk has; before, that is rounded up to whole blocks.
+/// First version of the SION file format that stores the space of a chunk; before, the stored chunk size has to be rounded up
+/// to whole blocks.
 const STORED_SPACES: i32 = 4;
 
-/// Format with key-value modes.
+/// Version of the SION file format whose header has the key-value mode.
 const WITH_KEY_VALUES: i32 = 5;
 
-/// The library computes the position of the first chunk with this length of META1, apart from 16 bytes for each task, whatever
-/// the format.
+/// Length of META1 in bytes, apart from 16 bytes for each task, by which SIONlib computes the offset of the first chunk,
+/// whatever the file format.
 const NOMINAL_BYTES: u64 = 1088;
 
-/// The first metadata block (META1) of a file.
+/// The header of a SION file, its first metadata block (META1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Meta1 {
-    /// Bytes 4 to 7 as they are in the file.
+    /// Bytes 4 to 7 of the SION file, which tell the byte orders of metadata and data.
     pub(super) endianness: [u8; 4],
-    /// Version of the library: 1000 times the major number, plus the minor one.
+    /// Version of SIONlib that wrote the file: 1000 times the major number, plus the minor one.
     pub(super) version: i32,
     pub(super) patch: i32,
-    /// Version of the file format.
+    /// Version of the SION file format, 2 to 5.
     pub(super) file_format: i32,
-    /// Size in bytes of the blocks to which chunks are aligned.
+    /// Size in bytes of the file system blocks to which chunks of the SION file are aligned.
     pub(super) block_bytes: i32,
-    /// Files of the set.
+    /// Number of physical files in the SION set.
     pub(super) files: i32,
     pub(super) file_number: i32,
-    /// The upper half is the key-value mode.
+    /// First flag word of the SION header; its upper half is the key-value mode.
     pub(super) flag1: i64,
     pub(super) flag2: i64,
-    /// Name that was given to the library, without the zeros after it.
+    /// File name that was given to SIONlib, without the zeros after it.
     pub(super) prefix: Vec<u8>,
-    /// The caller's number of each task of the file.
+    /// Global rank of each task (process) with a stream in the SION file: the number that the writing program gave it.
     pub(super) ranks: Vec<i64>,
-    /// Size in bytes of the chunks of each task, as stored.
+    /// Chunk size in bytes of each task in the SION file, as stored.
     pub(super) chunk_bytes: Vec<u64>,
-    /// Blocks of the file; 0 until it is closed.
+    /// Number of blocks in the SION file, each with one chunk of every task; 0 until the file is closed.
     pub(super) blocks: u32,
-    /// Position of META2; 0 until the file is closed.
+    /// Offset of META2, the second metadata block of a SION file; 0 until the file is closed.
     pub(super) meta2: u64,
 }
 
-/// Reads numbers in sequence.
+/// Reads the numbers of a SION header in sequence, in its byte order.
 struct Numbers<'a> {
     bytes: &'a [u8],
     order: ByteOrder,
@@ -77,10 +78,10 @@ impl Numbers<'_> {
     }
 }
 
-/// Byte order of the metadata, by bytes 4 to 7.
+/// Byte order of the metadata of a SION file, by bytes 4 to 7 of it.
 ///
-/// Bytes 4 and 7 are equal in files of the library: 0 is little-endian, 1 big-endian. Documents describe the word as the integer
-/// 1 in the order of the machine; then only one of them is 1.
+/// Bytes 4 and 7 are equal in files of the library: 0 is little-endian, 1 big-endian. Documents describe the word as the
+/// integer 1 in the order of the machine; then only one of them is 1.
 pub(super) fn order_of(word: [u8; 4]) -> Result<ByteOrder> {
     match word {
         [0, data, same, 0] if data == same && data <= 1 => Ok(ByteOrder::Little),
@@ -91,13 +92,13 @@ pub(super) fn order_of(word: [u8; 4]) -> Result<ByteOrder> {
     }
 }
 
-/// Whether the bytes of the streams are big-endian, by bytes 4 to 7.
+/// Whether the bytes of the tasks' streams are big-endian, by bytes 4 to 7 of a SION file.
 pub(super) fn is_data_big(word: [u8; 4]) -> bool {
     if word[0] == word[3] { word[1] == 1 } else { word[3] == 1 }
 }
 
 impl Meta1 {
-    /// Reads META1. Counts are compared with the length of the file before anything is allocated.
+    /// Reads the header (META1) of a SION file. Counts are compared with the length of the file before anything is allocated.
     ///
     /// # Errors
     /// `Format` if the file is not of a known format, or too short.
@@ -164,7 +165,7 @@ impl Meta1 {
         read().context(Context::offset("META1", 0))
     }
 
-    /// The bytes of META1.
+    /// Encodes the header (META1) of a SION file.
     pub(super) fn encode(&self) -> Result<Vec<u8>> {
         let order = order_of(self.endianness)?;
         let i32 = |value: i32| order.u32_bytes(value as u32);
@@ -189,22 +190,22 @@ impl Meta1 {
         Ok(out)
     }
 
-    /// Byte order of the metadata.
+    /// Byte order of the metadata of the SION file.
     pub(super) fn order(&self) -> Result<ByteOrder> {
         order_of(self.endianness)
     }
 
-    /// Length in bytes of META1.
+    /// Length in bytes of the SION file's header (META1).
     pub(super) fn len(&self) -> u64 {
         meta1_bytes(self.file_format, self.ranks.len() as u64)
     }
 
-    /// Whether the file was closed: only then it has META2.
+    /// Whether the SION file was closed: only then it has META2, with the lengths of all chunks.
     pub(super) fn is_closed(&self) -> bool {
         self.meta2 > 0
     }
 
-    /// The key-value mode: 50 none, 51 records in the streams.
+    /// Key-value mode of the SION file: 50 for none, 51 for key-value records in the streams.
     pub(super) fn key_value_mode(&self) -> i64 {
         match self.flag1 >> 32 {
             mode if self.file_format >= WITH_KEY_VALUES && mode != 0 => mode,
@@ -212,7 +213,7 @@ impl Meta1 {
         }
     }
 
-    /// The space in bytes that a chunk of each task has.
+    /// Space in bytes that a chunk of each task occupies in the SION file.
     ///
     /// # Errors
     /// `Format` if one is larger than any file.
@@ -225,7 +226,7 @@ impl Meta1 {
         self.chunk_bytes.iter().enumerate().map(space).collect()
     }
 
-    /// Position of the first chunk by the number of tasks.
+    /// Offset in the SION file of the first chunk by SIONlib's formula, from the number of tasks; `None` if it exceeds 2^64.
     pub(super) fn nominal_start(&self) -> Option<u64> {
         self.round_up(NOMINAL_BYTES + 16 * self.ranks.len() as u64)
     }
@@ -235,7 +236,7 @@ impl Meta1 {
     }
 }
 
-/// Length in bytes of META1 of a file with `tasks` tasks.
+/// Length in bytes of the header (META1) of a SION file with `tasks` tasks.
 fn meta1_bytes(file_format: i32, tasks: u64) -> u64 {
     let numbers = if file_format >= WITH_FILE_NUMBER { 20 } else { 0 };
     32 + numbers + PREFIX_BYTES as u64 + 16 * tasks + 12

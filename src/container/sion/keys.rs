@@ -1,4 +1,4 @@
-//! The key-value records in a stream: u64 key, u64 length, and the value, in the byte order of the metadata.
+//! The key-value records in a stream of a SION file: u64 key, u64 length, and the value, in the byte order of the metadata.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,15 +9,16 @@ use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{ReadAt, read_array};
 use crate::value::ByteOrder;
 
-/// Ends the name of the container with the values of a task, as in `TASK3.keys`. It is not listed: the stream has all of it.
+/// End of the name of the container with the values of a task's stream, as in `TASK3.keys`. It is not listed: the stream has
+/// all bytes of it.
 const SUFFIX: &str = ".keys";
 
-/// The virtual file whose values the container with this name has.
+/// Name of the stream that has the key-value records of the container `name`: without `.keys`; `None` for other names.
 pub(super) fn stream_of(name: &str) -> Option<&str> {
     name.strip_suffix(SUFFIX)
 }
 
-/// The values in a stream: a file for each key, named by its decimal number.
+/// The values in a stream of key-value records as a container: a file for each key, named by its decimal number.
 #[derive(Debug)]
 pub(super) struct Keys {
     stream: Arc<dyn ReadAt>,
@@ -25,7 +26,7 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// Reads the key and length of each record. Records with one key have one value, in their order.
+    /// Reads the key and length of each record in a stream. The values of records with the same key are joined, in their order.
     ///
     /// # Errors
     /// `Format` if a record is longer than the stream.

@@ -1,4 +1,5 @@
-//! SIONlib: the streams of the tasks of a parallel program in one file, or in a few. docs/formats/sion.md.
+//! SION files, a container of SIONlib: streams of the tasks (processes) of a parallel program in one file, or in a few.
+//! docs/formats/sion.md.
 //!
 //! ```text
 //!  0        data_start                                                  META2
@@ -48,7 +49,7 @@ pub(crate) static FORMAT: Format = Format {
     ..Format::read_only("sion", is_sion, |inside, name| Ok(Arc::new(read::Sion::new(set::Set::open(inside, name)?)?)))
 };
 
-/// First bytes of every SION file.
+/// First bytes of every SION file, by which it is recognised.
 const MAGIC: [u8; 4] = *b"sion";
 
 fn is_sion(inside: &dyn Container, name: &str) -> Result<bool> {

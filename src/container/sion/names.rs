@@ -1,4 +1,4 @@
-//! The index of names in task 0 of files that this program packs: SION files number their tasks.
+//! The index of file names in task 0 of SION files that this program packs: the format itself only numbers tasks.
 //!
 //! The stream of task 0 is a line `ctds-names 1` and a JSON array of paths. The path at index `i` is that of the file that
 //! task `i + 1` holds; paths that end in `/`, after all others, are containers without files.
@@ -11,32 +11,32 @@ use crate::error::{Error, Result};
 use crate::io::{ReadAt, read_all};
 use crate::limits;
 
-/// First bytes of the index.
+/// First bytes of the stream of task 0 in a SION file if it is an index of file names.
 const LINE: &[u8] = b"ctds-names 1\n";
 
-/// The names of the virtual files of tasks.
+/// Start of the names of virtual files that are called by their task, `TASK0`, `TASK1` …
 const TASK: &str = "TASK";
 
-/// The name of the virtual file of a task.
+/// Name of the virtual file with the stream of a task, such as `TASK3` for task 3.
 pub(super) fn task_name(task: usize) -> String {
     format!("{TASK}{task}")
 }
 
-/// The task of which this is the name.
+/// Number of the task from the name of its virtual file, such as 3 for `TASK3`; `None` for other names.
 pub(super) fn task_of(name: &str) -> Option<usize> {
     let task = name.strip_prefix(TASK)?.parse().ok()?;
     (task_name(task) == name).then_some(task)
 }
 
-/// The files and containers at one level of the names.
+/// A folder in the index of names of a SION file: the files and folders in it.
 #[derive(Debug, Default)]
 pub(super) struct Folder {
-    /// Task of each file.
+    /// Name of each file in the folder, and the number of the SION task that holds its bytes.
     pub(super) files: BTreeMap<String, usize>,
     pub(super) nested: BTreeMap<String, Arc<Folder>>,
 }
 
-/// A [`Folder`] under construction, to which paths are added.
+/// A [`Folder`] of the SION file's index of names under construction, to which paths are added.
 #[derive(Default)]
 struct Growing {
     files: BTreeMap<String, usize>,
@@ -44,7 +44,7 @@ struct Growing {
 }
 
 impl Folder {
-    /// Decodes the stream of task 0; `None` if it is not an index.
+    /// Decodes the SION file's index of names from the stream of task 0; `None` if the stream is not an index.
     ///
     /// # Errors
     /// `Format` if it begins as one and is damaged.
@@ -83,7 +83,8 @@ impl Folder {
         Ok(Some(root.finish()))
     }
 
-    /// The stream of task 0 for files that are announced; `None` if they are the tasks of a SION file by their names.
+    /// Encodes a SION file's index of names, the stream of task 0, for announced files; `None` if their names are those of
+    /// tasks.
     pub(super) fn index(files: &Announced) -> Result<Option<Vec<u8>>> {
         let is_task = |(task, name): (usize, &String)| task_of(name) == Some(task);
         let names: Vec<String> = files.files.iter().map(|file| file.name.clone()).collect();
@@ -110,7 +111,8 @@ fn collect(files: &Announced, prefix: &str, paths: &mut Vec<String>, folders: &m
 }
 
 impl Growing {
-    /// The folder at a path, made if it is missing; `None` if a file has the name of one of its parts.
+    /// The folder at a path in the SION file's index of names, made if it is missing; `None` if a file has the name of one of
+    /// the folders.
     fn folder<'a>(&mut self, path: impl Iterator<Item = &'a str>) -> Result<Option<&mut Self>> {
         let mut folder = self;
         for (depth, name) in path.enumerate() {
@@ -124,7 +126,7 @@ impl Growing {
         Ok(Some(folder))
     }
 
-    /// Adds a file; whether its path was free.
+    /// Adds the file at `path`, whose bytes are in `task`, to the SION file's index of names; false if the path is taken.
     fn add_file(&mut self, path: &str, task: usize) -> Result<bool> {
         let (folder, name) = match path.rsplit_once('/') {
             Some((folder, name)) => (self.folder(folder.split('/'))?, name),

@@ -1,4 +1,4 @@
-//! One physical file: META1, META2, and the locations of the chunks of each task.
+//! One physical file of a SION set: its metadata, and where the chunks of each task are.
 
 use std::sync::Arc;
 
@@ -8,40 +8,41 @@ use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{ReadAt, read_array, read_bytes};
 use crate::value::ByteOrder;
 
-/// Numbers of META2 that are read at a time.
+/// How many numbers of META2, the second metadata block of a SION file, are read at a time.
 const NUMBERS_AT_A_TIME: u64 = 1 << 17;
 
-/// A physical file of a SION set.
+/// An open physical file of a SION set, with its metadata.
 #[derive(Debug)]
 pub(super) struct Physical {
     pub(super) file: Arc<dyn ReadAt>,
     pub(super) meta1: Meta1,
     order: ByteOrder,
     places: Places,
-    /// Chunks of each task.
+    /// Number of chunks of each task in the physical SION file.
     counts: Vec<u32>,
-    /// Length in bytes of each stream.
+    /// Length in bytes of the stream of each task in the physical SION file.
     lens: Vec<u64>,
     written: Written,
-    /// File and task of each logical task, as stored; `None` if the field is missing.
+    /// File number and local task (in that file) of each logical task of the SION set, as stored; `None` if the field is
+    /// missing.
     pub(super) mapping: Option<Vec<[i32; 2]>>,
-    /// META2 gives this for chunks that are not used: 0, -1.
+    /// Number that META2 of the SION file has for chunks that are not used: 0 or -1.
     pub(super) unused: i64,
 }
 
-/// Locations of the chunks.
+/// Where the chunks of each task are in a SION file.
 #[derive(Debug, Clone)]
 pub(super) struct Places {
-    /// Space in bytes of a chunk of each task.
+    /// Space in bytes that a chunk of each task occupies in the SION file.
     pub(super) spaces: Vec<u64>,
-    /// Position of the first chunk of each task.
+    /// Offset in the SION file of the first chunk of each task.
     pub(super) starts: Vec<u64>,
-    /// Bytes from a chunk of a task to its next one.
+    /// Number of bytes in the SION file from the start of a chunk to the next chunk of the same task.
     pub(super) skip: u64,
 }
 
 impl Places {
-    /// The chunks of a file, the first of which is at position `first`.
+    /// Computes where the chunks of a SION file are, the first of which is at offset `first`.
     ///
     /// # Errors
     /// `Format` if they do not fit into any file.
@@ -57,12 +58,12 @@ impl Places {
         Ok(Places { spaces, starts, skip: next - first })
     }
 
-    /// Position of a chunk of a task.
+    /// Offset in the SION file of the chunk that a task has in a block (from 0); `None` if it exceeds 2^64.
     pub(super) fn chunk(&self, task: usize, block: u64) -> Option<u64> {
         block.checked_mul(self.skip)?.checked_add(self.starts[task])
     }
 
-    /// Location of the bytes of a stream; `written` is the number of bytes in each of its chunks.
+    /// Where the stream of `task` is in the SION file; `written` is the number of bytes in each of its chunks.
     pub(super) fn extents(&self, task: usize, written: impl IntoIterator<Item = u64>) -> Result<Extents> {
         let mut extents = Extents::default();
         for (block, written) in (0..).zip(written) {
@@ -73,17 +74,18 @@ impl Places {
     }
 }
 
-/// How many bytes each chunk holds.
+/// Where the numbers of bytes in the chunks of a SION file come from.
 #[derive(Debug, Clone, Copy)]
 enum Written {
-    /// META2 says; its first row of written bytes is at this position.
+    /// META2, the second metadata block, has the numbers of bytes in the chunks; its rows of them begin at this offset of the
+    /// SION file.
     Rows(u64),
-    /// META2 is missing: each chunk as far as the file goes.
+    /// META2, the second metadata block, is missing: every chunk counts with all its space, as far as the SION file goes.
     Spaces { end: u64 },
 }
 
 impl Physical {
-    /// Opens a file that was closed.
+    /// Opens a physical file of a SION set that was closed by its writer.
     ///
     /// # Errors
     /// `Format` if it was not, or the metadata contradicts the file.
@@ -104,7 +106,7 @@ impl Physical {
         Ok(opened)
     }
 
-    /// Opens a file without META2: all chunks that lie in the file, with all their space.
+    /// Opens a SION file without META2: takes all chunks that lie in the file, with all their space.
     ///
     /// # Errors
     /// `Format` if META1 is damaged.
@@ -130,7 +132,7 @@ impl Physical {
         Ok(opened)
     }
 
-    /// A file of which META1 is known: its chunks are empty so far.
+    /// A SION file of which only META1 is known: its streams are empty so far.
     fn new(file: Arc<dyn ReadAt>, meta1: Meta1) -> Result<Self> {
         let skip = Places::new(&meta1, 0)?.skip;
         // some builds of the library reserve more for META1; then only META2 tells where the first chunk is
@@ -158,7 +160,7 @@ impl Physical {
         })
     }
 
-    /// Reads the number of chunks and sums up their bytes, a piece of META2 at a time.
+    /// Reads the number of chunks of each task from META2 and sums up their bytes, some numbers at a time.
     fn read_meta2(&mut self, end: u64) -> Result<()> {
         let (tasks, blocks) = (self.tasks() as u64, u64::from(self.meta1.blocks));
         let numbers = (blocks + 1).checked_mul(tasks).filter(|&numbers| numbers <= (end - self.meta1.meta2) / 8);
@@ -219,7 +221,7 @@ impl Physical {
         Ok(())
     }
 
-    /// Reads the mapping; `None` if the file ends before it, as parallel single files do.
+    /// Reads the mapping of logical tasks to files; `None` if the SION file ends before it, as parallel single files do.
     fn read_mapping(&self, position: u64, end: u64) -> Result<Option<Vec<[i32; 2]>>> {
         if end - position < 4 {
             return Ok(None);
@@ -235,32 +237,32 @@ impl Physical {
         Ok(Some(pairs.iter().map(|[file, task]| [number(file), number(task)]).collect()))
     }
 
-    /// Tasks of this file.
+    /// Number of tasks in this physical SION file.
     pub(super) fn tasks(&self) -> usize {
         self.places.starts.len()
     }
 
-    /// Position of the first chunk.
+    /// Offset of the first chunk in the physical SION file.
     pub(super) fn first(&self) -> u64 {
         self.places.starts.first().copied().unwrap_or(0)
     }
 
-    /// Length in bytes of the stream of a task.
+    /// Length in bytes of the stream of a task, given by its number in this physical SION file.
     pub(super) fn stream_bytes(&self, task: usize) -> u64 {
         self.lens[task]
     }
 
-    /// Space in bytes of a chunk of a task.
+    /// Space in bytes of each chunk of a task, given by its number in this physical SION file.
     pub(super) fn space(&self, task: usize) -> u64 {
         self.places.spaces[task]
     }
 
-    /// Chunks of a task.
+    /// Number of chunks of a task, given by its number in this physical SION file.
     pub(super) fn chunks(&self, task: usize) -> u32 {
         self.counts[task]
     }
 
-    /// Bytes written to each chunk of a task.
+    /// Number of bytes written to each chunk of a task, given by its number in this physical SION file.
     pub(super) fn written(&self, task: usize) -> Result<Vec<u64>> {
         let tasks = self.tasks() as u64;
         (0..u64::from(self.counts[task]))
@@ -278,7 +280,7 @@ impl Physical {
             .collect()
     }
 
-    /// Location of the stream of a task.
+    /// Where the stream of a task is in this physical SION file, which numbers its tasks from 0.
     pub(super) fn extents(&self, task: usize) -> Result<Extents> {
         self.places.extents(task, self.written(task)?)
     }

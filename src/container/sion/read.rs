@@ -1,4 +1,4 @@
-//! Reading of SION containers: the streams of the tasks as files.
+//! Reading SION containers: the streams of the tasks are the virtual files.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,14 +11,14 @@ use crate::container::{Container, ContainerInfo, FileLayout, Properties, Propert
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{Raw, ReadAt};
 
-/// Key-value mode of streams that are records.
+/// Key-value mode of SION files whose streams consist of key-value records.
 const INLINE_KEYS: i64 = 51;
 
-/// The streams of a set, or those in one folder of its index of names.
+/// A SION set as a container: its streams, or those in one folder of its index of names.
 #[derive(Debug)]
 pub(super) struct Sion {
     set: Arc<Set>,
-    /// `None`: the streams are named by their tasks.
+    /// Folder of the index of names that this container shows; `None` if the streams are named by their tasks.
     folder: Option<Arc<Folder>>,
 }
 
@@ -30,7 +30,7 @@ impl Sion {
         Ok(Sion { set, folder: folder.map(Arc::new) })
     }
 
-    /// The task of a file.
+    /// Number of the logical task of the SION set that holds the file `name`.
     fn task(&self, name: &str) -> Result<usize> {
         let task = match &self.folder {
             Some(folder) => folder.files.get(name).copied(),
@@ -95,7 +95,7 @@ impl Container for Sion {
         })
     }
 
-    /// The fields of META1 and META2; a list has a number for each file of the set.
+    /// The fields of the SION metadata (META1 and META2) as properties; a list has a number for each file of the set.
     fn properties(&self) -> Result<Properties> {
         let each = |value: fn(&Meta1) -> i64| Property::Ints(self.meta1s().map(value).collect());
         let mut found = Properties::default();
@@ -140,13 +140,13 @@ impl Container for Sion {
         Ok(found)
     }
 
-    /// Checks nothing: SION files have no checksums.
+    /// Whether checksums protect the files: always false, because SION files have none.
     fn check(&self) -> Result<bool> {
         Ok(false)
     }
 }
 
-/// The stream of a logical task. META2 is asked for its chunks when it is read first.
+/// The stream of a logical task of a SION set. META2 is read for its chunks on the first access to its bytes.
 #[derive(Debug)]
 struct TaskStream {
     set: Arc<Set>,

@@ -1,4 +1,4 @@
-//! The physical files of a set, and which logical task is where.
+//! The physical files of a SION set, and which logical task is in which of them.
 
 use std::sync::Arc;
 
@@ -7,22 +7,22 @@ use crate::container::Container;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::io::ReadAt;
 
-/// The mark of copies of a set on other nodes: `NAME_BUDDY_00`.
+/// Mark in the names of copies of a SION set that SIONlib keeps on other nodes: `NAME_BUDDY_00`.
 const BUDDY: &str = "_BUDDY_";
 
-/// A set of SION files, or the part of a set that one of its files holds.
+/// An open SION set: its physical files, or the single file of it that was opened.
 #[derive(Debug)]
 pub(super) struct Set {
     pub(super) files: Vec<Physical>,
-    /// File and task in it of each logical task.
+    /// For each logical task of the SION set: index of its file in `files`, and its local number in that file, both from 0.
     pub(super) tasks: Vec<(u32, u32)>,
 }
 
-/// A function that opens a physical file.
+/// Function that opens a physical file of a SION set, closed or damaged.
 type Open = fn(Arc<dyn ReadAt>) -> Result<Physical>;
 
 impl Set {
-    /// Opens the file `name` and, if it is the first of a set, the others.
+    /// Opens the SION file `name` and, if it is the first of a set, the other files of the set.
     ///
     /// # Errors
     /// `Format` if a file is damaged or missing.
@@ -30,7 +30,8 @@ impl Set {
         Self::open_by(inside, name, Physical::open)
     }
 
-    /// Opens files without META2 as far as that is possible, and returns what is wrong with the set.
+    /// Opens a damaged SION set, with files without META2 as far as that is possible, and returns the error that describes the
+    /// damage.
     ///
     /// # Errors
     /// `Format` if META1 of a file is damaged, or a file is missing.
@@ -72,19 +73,19 @@ impl Set {
         Ok(Set { files, tasks })
     }
 
-    /// The file of a logical task, and its number there.
+    /// The physical file of the SION set that holds a logical task, and the local number of the task in it.
     pub(super) fn task(&self, task: usize) -> (&Physical, usize) {
         let (file, local) = self.tasks[task];
         (&self.files[file as usize], local as usize)
     }
 }
 
-/// The name of file `number` of a set.
+/// Name of file `number` of the SION set whose first file is `name`, such as `NAME.000001`.
 pub(super) fn member_name(name: &str, number: u32) -> String {
     format!("{name}.{number:06}")
 }
 
-/// File and task in it of each logical task: as the mapping says, else in order of the files.
+/// File and local task of each logical task of the SION set: by the stored mapping, else in order of the files.
 fn logical_tasks(files: &[Physical]) -> Result<Vec<(u32, u32)>> {
     let stored = files[0].mapping.as_deref().unwrap_or_default();
     if stored.is_empty() {
@@ -108,7 +109,7 @@ fn logical_tasks(files: &[Physical]) -> Result<Vec<(u32, u32)>> {
     stored.iter().enumerate().map(place).collect()
 }
 
-/// The other files of the set of which `name` is the first, and copies of them.
+/// Names of the other files of the SION set of which `name` is the first, and of copies of them.
 pub(super) fn parts(inside: &dyn Container, name: &str) -> Result<Vec<String>> {
     let is_part = |other: &String| {
         let rest = other.strip_prefix(name);

@@ -1,4 +1,4 @@
-//! Tests of the format with files that the writer made, and with changed ones.
+//! Tests of SION containers, with files that the writer made, and with changed ones.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ fn announce(files: &[(&str, &[u8])]) -> Announced {
     Announced { files: files.iter().map(file).collect(), ..Announced::default() }
 }
 
-/// The bytes of a file with these streams.
+/// The bytes of a SION file that the writer makes of these streams.
 fn packed(files: &[(&str, &[u8])], block_bytes: u64) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.sion");
@@ -76,7 +76,7 @@ fn a_stream_has_the_announced_length() {
     assert_eq!(container.create("TASK9").map(drop).unwrap_err().kind(), ErrorKind::NotFound);
 }
 
-/// Each byte of the metadata is set to each of some values: the streams are read, or a short error is returned.
+/// Tests each byte of the metadata with some other values: the streams are read, or a short error is returned.
 #[test]
 fn changed_metadata_is_an_error_or_other_streams() {
     let bytes = packed(TASKS, 512);
@@ -106,7 +106,7 @@ fn files_cut_short_are_errors() {
     assert!(open(&bytes[..bytes.len() - 4]).is_ok());
 }
 
-/// A file whose META2 was never written gives its chunks as far as it goes.
+/// Tests that a SION file whose META2 was never written gives its chunks as far as the file goes.
 #[test]
 fn unclosed_files_are_salvaged() {
     let mut bytes = packed(TASKS, 512);
@@ -124,7 +124,7 @@ fn unclosed_files_are_salvaged() {
     assert!(found[0].starts_with(b"first\0") && found[2].starts_with(&[7; 600]));
 }
 
-/// A header with absurd counts is refused before memory is allocated.
+/// Tests that a SION header with absurd counts is refused before memory is allocated.
 #[test]
 fn counts_are_compared_with_the_file() {
     let bytes = packed(TASKS, 512);

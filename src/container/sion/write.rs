@@ -1,4 +1,4 @@
-//! A container that is written: serially, all lengths known before the first byte.
+//! Writing a SION container serially; the lengths of all streams are known before the first byte.
 //!
 //! Streams that came from a SION file, with its properties, are laid out as they were in it: the files get the bytes that they
 //! had, up to bytes that belong to no stream. All others get one chunk for each file, aligned to the size of a block.
@@ -16,51 +16,51 @@ use crate::container::{Announced, AnnouncedFile, Container, ContainerInfo, Conta
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{FileTarget, ReadAt, WriteAt};
 
-/// Version 1.7 of the library, whose files ours are like.
+/// Version of SIONlib that is recorded in written files, which are like those of version 1.7.
 const VERSION: (i32, i32) = (1007, 6);
 
-/// Version of the file format that is written: the newest.
+/// Version of the SION file format that is written, the newest.
 const FILE_FORMAT: i32 = 5;
 
-/// `flag1` of files whose streams are not records.
+/// First flag word in the header of written SION files: their streams are not key-value records.
 const NO_KEYS: i64 = 50 << 32;
 
-/// A physical file that is going to be written.
+/// Metadata and layout of a physical SION file that is going to be written.
 struct FilePlan {
     meta1: Meta1,
     places: Places,
-    /// Bytes written to each chunk of each task.
+    /// Number of bytes in each chunk of each task of the planned SION file.
     written: Vec<Vec<u64>>,
-    /// Fills up the rows of META2.
+    /// Number with which META2 of the SION file is filled up for chunks that are not used.
     unused: i64,
     mapping: Option<Vec<[i32; 2]>>,
 }
 
-/// A physical file that is written.
+/// A physical SION file that is open for writing, and its encoded metadata.
 #[derive(Debug)]
 struct OpenFile {
     path: PathBuf,
     file: Arc<FileTarget>,
     meta1: Vec<u8>,
-    /// Offset and bytes of META2.
+    /// Offset in the SION file and encoded bytes of META2, the second metadata block.
     meta2: (u64, Vec<u8>),
 }
 
-/// State that the container and its nested containers share.
+/// The files and streams of a SION set that is written, shared by the container and its nested ones.
 #[derive(Debug)]
 struct Shared {
     files: Vec<OpenFile>,
-    /// File and extents of each stream, by its path.
+    /// Index of the physical file and extents in it of each stream, by the path of its virtual file.
     streams: HashMap<String, (usize, Extents)>,
     folders: BTreeSet<String>,
     info: ContainerInfo,
 }
 
-/// A container that is written.
+/// A SION container that is open for writing, or a folder nested in it.
 #[derive(Debug)]
 pub(super) struct SionMut {
     shared: Arc<Shared>,
-    /// Path of the folder, with a `/` at its end; empty for the outermost.
+    /// Path of the nested folder in the SION container, with a `/` at its end; empty for the outermost.
     prefix: String,
 }
 
@@ -112,7 +112,8 @@ impl SionMut {
     }
 }
 
-/// All files with their paths, in the order of tasks.
+/// Lists all announced files with their paths, in the order of the SION tasks that will hold them, and the paths of the
+/// folders.
 fn collect<'a>(
     files: &'a Announced,
     prefix: &str,
@@ -133,7 +134,7 @@ fn member_path(path: &Path, number: u32) -> Result<PathBuf> {
     Ok(path.with_file_name(member_name(name, number)))
 }
 
-/// One file with one chunk for each stream, and one for the index of names.
+/// Plans one SION file with one chunk for each stream, and one for the index of names.
 fn new_plan(
     path: &Path,
     index: Option<&[u8]>,
@@ -185,7 +186,7 @@ fn new_plan(
     })
 }
 
-/// File and task in it that a stream had.
+/// File number and local task that a stream had in the SION file it came from, by its properties.
 fn stored_place(file: &AnnouncedFile) -> Result<(usize, usize)> {
     let number = |name| file.properties.int(name).and_then(|value| usize::try_from(value).ok());
     let place = (number("sion_file"), number("sion_local_task"));
@@ -198,7 +199,8 @@ fn stored_place(file: &AnnouncedFile) -> Result<(usize, usize)> {
     Ok((number, local))
 }
 
-/// The files as they were, if the properties tell all of it and fit the streams.
+/// Plans the files of a SION set as they were in the source; `None` if the properties do not tell all of it or do not fit the
+/// streams.
 fn stored_plans(properties: &Properties, announced: &[(String, &AnnouncedFile)]) -> Option<Vec<FilePlan>> {
     let formats = properties.ints("sion_file_format")?;
     let list = |name: &str| properties.ints(name).filter(|list| list.len() == formats.len());
@@ -268,7 +270,7 @@ fn stored_plans(properties: &Properties, announced: &[(String, &AnnouncedFile)])
 }
 
 impl FilePlan {
-    /// Creates the file, in which all is written but for the streams.
+    /// Creates the SION file and reserves space for it; the metadata is written at the commit.
     fn create(&self, path: PathBuf) -> Result<OpenFile> {
         let file = Arc::new(FileTarget::create(&path)?);
         let meta2 = (self.meta1.meta2, self.meta2()?);
@@ -280,7 +282,7 @@ impl FilePlan {
         Ok(OpenFile { path, file, meta1: self.meta1.encode()?, meta2 })
     }
 
-    /// The bytes of META2.
+    /// Encodes META2, the second metadata block of the SION file.
     fn meta2(&self) -> Result<Vec<u8>> {
         let order = self.meta1.order()?;
         let mut out = Vec::new();
@@ -337,7 +339,8 @@ impl ContainerMut for SionMut {
         Ok(Arc::new(SionMut { shared: self.shared.clone(), prefix }))
     }
 
-    /// The outermost writes META2, and then META1, without which the file is not one.
+    /// Writes META2 and then META1 (second and first metadata block), without which the file is not a SION file; for a nested
+    /// container nothing.
     fn commit(&self) -> Result<()> {
         if !self.prefix.is_empty() {
             return Ok(());

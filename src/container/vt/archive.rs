@@ -1,4 +1,5 @@
-//! Archive files: a line for each state of a tree, the last one is the current.
+//! Archive files of vt (the Python package cs.vt): a line for each archived state of a tree of files, the last one is the
+//! current.
 //!
 //! ```text
 //! 2020-09-13T12:26:40.500000+00:00 1600000000.5 D{"my.ms":meta:M{…},block:B{…}} comment
@@ -10,19 +11,19 @@ use super::dirent::Dirent;
 use super::text::Text;
 use crate::error::{Context, Error, Result, ResultExt};
 
-/// Bytes at the beginning of a file that tell whether it is an archive.
+/// Number of bytes at the beginning of a file that tell whether it is a vt archive.
 pub(super) const HEAD_BYTES: u64 = 4096;
 
-/// A line of an archive.
+/// A line of a vt archive: one archived state of a tree of files.
 #[derive(Debug, Clone)]
 pub(super) struct Line {
-    /// Date and time in ISO form, as written.
+    /// Date and time of the archived state in ISO form, as the line of the vt archive has it.
     pub(super) date: String,
-    /// The archived entry.
+    /// The root entry of the tree that the line of the vt archive records; an error if the line cannot be parsed.
     pub(super) entry: Result<Dirent>,
 }
 
-/// The parts of a line: date, time in seconds, the rest.
+/// Splits a line of a vt archive into date, time in seconds and the entry; `None` if it has fewer parts.
 fn fields(line: &str) -> Option<(&str, &str, &str)> {
     let (date, rest) = line.split_once(char::is_whitespace)?;
     let (seconds, rest) = rest.trim_start().split_once(char::is_whitespace)?;
@@ -34,7 +35,7 @@ fn is_skipped(line: &str) -> bool {
     line.is_empty() || line.starts_with('#')
 }
 
-/// Whether a file that begins so is an archive.
+/// Whether a file that begins with the bytes `head` is a vt archive.
 pub(super) fn is_archive(head: &[u8]) -> bool {
     let head = match std::str::from_utf8(head) {
         Ok(head) => head,
@@ -48,7 +49,7 @@ pub(super) fn is_archive(head: &[u8]) -> bool {
     date.starts_with(b"0000-00-00T00:00") && seconds.parse::<f64>().is_ok() && is_entry
 }
 
-/// Parses all lines of an archive, the current one last.
+/// Parses all lines of a vt archive, the current state last.
 ///
 /// # Errors
 /// `Format` if the text is not one of whole lines, has no entry, or the current one cannot be parsed.

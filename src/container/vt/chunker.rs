@@ -1,24 +1,25 @@
-//! Cuts files into blocks: at places that their content chooses, so that bytes inserted into a file change few blocks.
+//! Cuts files into blocks for a vt store: at boundaries that depend on their content, so that bytes inserted into a file change
+//! few blocks.
 
-/// Bytes of the smallest block that content ends.
+/// Smallest block in bytes that the chunker ends at a boundary in the content.
 const SMALLEST: usize = 2048;
 
-/// Bytes of the largest block, as in the original.
+/// Largest block in bytes that is cut by content, as in the original vt program.
 pub(super) const LARGEST: usize = 16_383;
 
-/// A block ends where these bits of the rolling value are zero: 8 KiB after the smallest on average.
+/// Bits of the chunker's rolling value that are zero at the end of a block: 8 KiB after the smallest block on average.
 const MASK: u64 = 0x1fff << 40;
 
-/// How files are cut.
+/// The rule by which files are cut into blocks for a vt store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cut {
-    /// Boundaries depend on the content.
+    /// Blocks of a file have variable size: the content decides where they end.
     Content,
-    /// Into blocks of this number of bytes.
+    /// All blocks of a file but the last have this fixed number of bytes.
     Fixed(usize),
 }
 
-/// A number for each byte, distributed evenly.
+/// A random-looking number for each byte value, from which the rolling value of the chunker is made.
 static GEAR: [u64; 256] = gear();
 
 const fn gear() -> [u64; 256] {
@@ -37,7 +38,7 @@ const fn gear() -> [u64; 256] {
 }
 
 impl Cut {
-    /// Bytes of the largest block.
+    /// Largest block in bytes that this rule cuts.
     pub(super) fn largest(self) -> usize {
         match self {
             Cut::Content => LARGEST,
@@ -45,8 +46,8 @@ impl Cut {
         }
     }
 
-    /// The length of the block at the beginning of `data`. Unless a file ends in `data`, there have to be at least as many
-    /// bytes as the largest block has.
+    /// Length in bytes of the block at the beginning of `data`, by the rule for cutting. Unless the file ends in `data`, it
+    /// must have at least as many bytes as the largest block.
     pub(super) fn first(self, data: &[u8]) -> usize {
         let data = &data[..data.len().min(self.largest())];
         if self != Cut::Content || data.len() <= SMALLEST {

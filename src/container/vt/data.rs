@@ -1,4 +1,4 @@
-//! The data that references stand for, as files.
+//! Reads the data that references to blocks of a vt store stand for.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,27 +15,27 @@ use crate::io::{ReadAt, past_end};
 use crate::limits;
 use crate::sync::LockUnpoisoned;
 
-/// Reads data by references.
+/// Reads data by references to the blocks of a vt store.
 #[derive(Debug)]
 pub(super) struct Reader {
     pub(super) store: Arc<Store>,
-    /// Blocks of references that were decoded last.
+    /// Decoded blocks of references to vt blocks that were used last, with their hashes, oldest first.
     children: Mutex<Vec<(BlockHash, Arc<Children>)>>,
 }
 
-/// Decoded blocks of references that are kept, and the references of the largest of them.
+/// Largest number of decoded blocks of references (to vt blocks) that are kept in memory.
 const KEPT: usize = 64;
 const KEPT_REFERENCES: usize = 1 << 12;
 
-/// A block of references.
+/// A decoded vt block that consists of references to other blocks.
 #[derive(Debug)]
 struct Children {
     references: Vec<BlockRef>,
-    /// Ends of the data of each reference.
+    /// Length in bytes of all data up to the end of each reference in the block.
     ends: Vec<u64>,
 }
 
-/// A file: the data of a reference.
+/// A file of a vt archive, open for reading: the data of its reference.
 #[derive(Debug)]
 pub(super) struct VtFile {
     reader: Arc<Reader>,
@@ -43,17 +43,17 @@ pub(super) struct VtFile {
     len: u64,
 }
 
-/// Bytes of one block that are wanted.
+/// A request for bytes of one vt block, with the buffer for them.
 struct Wanted<'o> {
     hash: BlockHash,
     span: Option<u64>,
     offset: u64,
-    /// Location of the block in a file; `None` if it is not in a file.
+    /// Where the wanted vt block is in a file of the archive; `None` if it is not the data of a file.
     place: Option<InFile>,
     out: &'o mut [u8],
 }
 
-/// A position in a file, in bytes, and the length of the file.
+/// A byte offset in a file of the archive, and the length of the file in bytes.
 #[derive(Clone, Copy)]
 struct Position {
     at: u64,
@@ -71,7 +71,7 @@ impl Reader {
         Reader { store, children: Mutex::default() }
     }
 
-    /// Reads all data of a reference, which must be short enough for the memory.
+    /// Reads all data of a vt reference, such as a directory; fails if it is longer than the largest block.
     pub(super) fn all(&self, block: &BlockRef) -> Result<Vec<u8>> {
         let span = self.span(block, 0)?;
         if span > LARGEST_BLOCK as u64 {
@@ -83,7 +83,7 @@ impl Reader {
         Ok(data)
     }
 
-    /// The number of bytes that a reference stands for.
+    /// Number of bytes of data that a vt reference stands for.
     fn span(&self, block: &BlockRef, depth: usize) -> Result<u64> {
         limits::depth(depth, "block references")?;
         match block {
@@ -99,7 +99,8 @@ impl Reader {
         }
     }
 
-    /// Fills `out` with the data of a reference from `offset` on, which are those of a file at `position`, if it is given.
+    /// Fills `out` with the data of a vt reference from byte `offset` on; `position` tells where these bytes are in a file of
+    /// the archive, if they are of one.
     fn read(&self, block: &BlockRef, offset: u64, position: Option<Position>, out: &mut [u8]) -> Result<()> {
         let mut wanted = Vec::new();
         self.collect(block, offset, position, out, &mut wanted, 0)?;
@@ -109,7 +110,8 @@ impl Reader {
         }
     }
 
-    /// Finds the blocks that have the bytes, and fills in those that need none.
+    /// Collects requests for the vt blocks that have the wanted bytes, in `wanted`, and fills in literals and repeated bytes at
+    /// once.
     fn collect<'o>(
         &self,
         block: &BlockRef,
@@ -192,7 +194,7 @@ impl Reader {
         block.as_slice().read_at(offset, out)
     }
 
-    /// The references that are the data of `block`.
+    /// Decodes the references that are the data of the vt block `block`, or returns them from memory.
     fn children(&self, block: &BlockRef, depth: usize) -> Result<Arc<Children>> {
         limits::depth(depth, "block references")?;
         let hash = match block {
@@ -234,7 +236,7 @@ impl Reader {
 }
 
 impl VtFile {
-    /// The file of a reference; without one it is empty.
+    /// Opens the file of a vt archive whose data a reference stands for; without a reference the file is empty.
     pub(super) fn new(reader: Arc<Reader>, block: Option<BlockRef>) -> Result<Self> {
         let len = match &block {
             Some(block) => reader.span(block, 0)?,

@@ -1,4 +1,4 @@
-//! Entries of directories, and their binary form.
+//! Entries of directories in a vt archive, and their binary form.
 //!
 //! ```text
 //! bsuint type      0 file, 1 directory, 2 symbolic link, 3 hard link to the entry with the same UUID
@@ -21,7 +21,7 @@ const UUID: u64 = 8;
 const EARLIER: u64 = 16;
 const EXTENDED: u64 = 32;
 
-/// Kind of an entry: file, directory, link.
+/// Kind of an entry in a directory of a vt archive, by its number in the binary form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EntryKind {
     File,
@@ -30,25 +30,26 @@ pub(super) enum EntryKind {
     HardLink,
 }
 
-/// An entry of a directory, or the root that an archive names.
+/// An entry of a directory in a vt archive, or the root entry that a line of the archive names.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Dirent {
     pub(super) kind: EntryKind,
-    /// Empty for a root without a name.
+    /// Name of the archived file or directory; empty for a root without a name.
     pub(super) name: String,
     pub(super) meta: Meta,
     pub(super) uuid: Option<[u8; 16]>,
-    /// Reference to the data; `None` without data.
+    /// Reference to the vt blocks with the bytes of the file or the entries of the directory; `None` without data.
     pub(super) block: Option<BlockRef>,
-    /// Reference to an earlier entry of the same object.
+    /// Reference to an earlier vt entry of the same file or directory, before it was changed.
     pub(super) earlier: Option<BlockRef>,
 }
 
-/// Metadata of an entry by their short keys: `m` time of modification, `a` access, `u` and `g` owner, `x` extended attributes.
+/// Metadata of a vt entry by their short keys: `m` time of modification, `a` access, `u` and `g` owner, `x` extended
+/// attributes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Meta {
     pub(super) fields: Map<String, Value>,
-    /// The text in the entry.
+    /// The metadata as text, as they were in the vt entry.
     text: String,
 }
 
@@ -61,7 +62,7 @@ impl EntryKind {
 }
 
 impl Dirent {
-    /// Decodes the next entry.
+    /// Decodes the next entry of a vt directory from its binary form.
     pub(super) fn decode(cursor: &mut Cursor<'_>) -> Result<Self> {
         let place = cursor.place();
         Self::decode_here(cursor).context(place)
@@ -90,7 +91,7 @@ impl Dirent {
         Ok(Dirent { kind, name, meta, uuid, block, earlier })
     }
 
-    /// All entries of a directory's data.
+    /// Decodes all entries in the data of a vt directory.
     pub(super) fn decode_all(data: &[u8]) -> Result<Vec<Self>> {
         let mut cursor = Cursor::new(data, "directory");
         let mut entries = Vec::new();
@@ -100,7 +101,7 @@ impl Dirent {
         Ok(entries)
     }
 
-    /// Appends the binary form of an entry whose block is already encoded.
+    /// Appends the binary form of a vt entry to `out`; `block` is its encoded reference, and `meta` its metadata as text.
     pub(super) fn encode(out: &mut Vec<u8>, kind: EntryKind, name: &str, meta: &str, block: &[u8]) {
         put_uint(out, kind.code());
         put_uint(out, NAME | if meta.is_empty() { 0 } else { META });
@@ -113,7 +114,7 @@ impl Dirent {
 }
 
 impl Meta {
-    /// JSON, or `key:value;key:value`.
+    /// Parses the metadata of a vt entry from JSON or from `key:value;key:value`.
     pub(super) fn parse(text: &str) -> Result<Self> {
         if text.starts_with('{') {
             let parsed = serde_json::from_str(text);
@@ -130,17 +131,18 @@ impl Meta {
         Ok(Meta { fields, text: text.to_owned() })
     }
 
-    /// Metadata that were not text.
+    /// Makes the metadata of a vt entry from values that were not given as text.
     pub(super) fn of_fields(fields: Map<String, Value>) -> Self {
         Meta { text: Value::Object(fields.clone()).to_string(), fields }
     }
 
-    /// All as stored; `None` if nothing is.
+    /// The metadata of a vt entry as text, as stored; `None` if it has none.
     pub(super) fn stored(&self) -> Option<&str> {
         (!self.fields.is_empty()).then_some(&self.text)
     }
 
-    /// Metadata of a file or directory, in the short form: time of modification in seconds, permission bits.
+    /// Formats metadata of a file or directory as a vt entry has them: modification time (seconds and nanoseconds since 1970)
+    /// and permission bits.
     pub(super) fn compact(modified: Option<(i64, u32)>, mode: Option<u32>) -> String {
         let mut text = String::new();
         if let Some(mode) = mode {
@@ -166,7 +168,7 @@ impl Meta {
         self.fields.get(key)?.as_str()
     }
 
-    /// Time of modification in seconds since 1970.
+    /// Modification time of the archived file in seconds since 1970; `None` if it is not recorded.
     pub(super) fn modified(&self) -> Option<f64> {
         match self.fields.get("m")? {
             Value::String(text) => text.parse().ok(),
@@ -174,7 +176,7 @@ impl Meta {
         }
     }
 
-    /// Permission bits that the access list allows, with the bits for changed owners.
+    /// Unix permission bits that the access list of a vt entry grants, with the set-user-ID and set-group-ID bits.
     pub(super) fn mode(&self) -> u32 {
         let bits = |allowed: &str| {
             allowed.chars().fold(0, |bits, name| {

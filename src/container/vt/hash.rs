@@ -1,4 +1,4 @@
-//! Hashes that name blocks.
+//! Hashes of uncompressed blocks, by which a vt store names them.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use sha1::Digest as _;
 
 use crate::error::{Error, Result};
 
-/// A hash function.
+/// A hash function that names blocks of a vt store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum HashKind {
     Sha1,
@@ -14,21 +14,21 @@ pub(super) enum HashKind {
     Blake3,
 }
 
-/// Bytes of the longest hash.
+/// Length in bytes of the longest hash that names a vt block.
 const LONGEST: usize = 32;
 
-/// The hash of a block's uncompressed bytes, which is its name.
+/// The hash of a block's uncompressed bytes, which is its name in a vt store.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct BlockHash {
     kind: HashKind,
-    /// Zeros follow a shorter hash.
+    /// The bytes of the block's hash; zeros follow one that is shorter than 32 bytes.
     bytes: [u8; LONGEST],
 }
 
 impl HashKind {
     pub(super) const ALL: [Self; 3] = [HashKind::Sha1, HashKind::Sha256, HashKind::Blake3];
 
-    /// Its number in binary references.
+    /// Number of the hash function in binary references to vt blocks.
     pub(super) fn code(self) -> u64 {
         self as u64
     }
@@ -39,7 +39,7 @@ impl HashKind {
         })
     }
 
-    /// Its name in text references.
+    /// Name of the hash function in text references to vt blocks: `sha1`, `sha256`, `blake3`.
     pub(super) fn name(self) -> &'static str {
         match self {
             HashKind::Sha1 => "sha1",
@@ -55,7 +55,7 @@ impl HashKind {
             .ok_or_else(|| Error::format(format!("hash type {name:?}; expected sha1, sha256 or blake3")))
     }
 
-    /// Length of a hash in bytes.
+    /// Length in bytes of the hashes that this function makes.
     pub(super) fn bytes(self) -> usize {
         match self {
             HashKind::Sha1 => 20,
@@ -63,7 +63,7 @@ impl HashKind {
         }
     }
 
-    /// The hash of a block.
+    /// Computes the hash that names a vt block with these bytes.
     pub(super) fn hash(self, data: &[u8]) -> BlockHash {
         let mut bytes = [0; LONGEST];
         match self {
@@ -76,7 +76,7 @@ impl HashKind {
 }
 
 impl BlockHash {
-    /// A hash of as many bytes as its kind has.
+    /// Makes the name of a vt block from the bytes of a hash; fails if their number is not that of `kind`.
     pub(super) fn new(kind: HashKind, hash: &[u8]) -> Result<Self> {
         if hash.len() != kind.bytes() {
             let (name, expected) = (kind.name(), kind.bytes());
@@ -96,7 +96,7 @@ impl BlockHash {
     }
 }
 
-/// As text references have it: `sha1:` and hexadecimal digits.
+/// Formats the hash of a vt block as in text references: `sha1:` and hexadecimal digits.
 impl fmt::Display for BlockHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:", self.kind.name())?;

@@ -1,4 +1,4 @@
-//! Where blocks are: 24 bytes for each, sorted by hash.
+//! Where the blocks of a vt store are: an index with 24 bytes for each block, sorted by hash.
 //!
 //! An entry has the first 16 bytes of a hash; the block that it leads to is compared with the whole one when it is read.
 //! 10⁷ blocks take 240 MB, in memory if the store was scanned, in a file of the store ([`IndexFile`]) if this program wrote it.
@@ -25,16 +25,16 @@ use super::hash::BlockHash;
 use crate::error::{Error, Result};
 use crate::io::{FileTarget, ReadAt, WriteAt};
 
-/// Where a record is.
+/// Where the record of a block is in a vt store: number of the data file * 2^44 + offset in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place(u64);
 
 const OFFSET_BITS: u32 = 44;
 
-/// Most data files of a store.
+/// Largest number of data files in a vt store.
 pub(super) const MOST_FILES: usize = 1 << (u64::BITS - OFFSET_BITS);
 
-/// Bytes of the largest data file.
+/// Largest data file of a vt store in bytes that an index can address.
 pub(super) const LARGEST_FILE: u64 = 1 << OFFSET_BITS;
 
 impl Place {
@@ -51,7 +51,7 @@ impl Place {
     }
 }
 
-/// First bytes of a hash, and the place of its block.
+/// Entry for a block in the index of a vt store: the first 16 bytes of its hash, and where its record is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Entry {
     key: [u64; 2],
@@ -78,12 +78,12 @@ impl Entry {
         out.extend(self.place.0.to_le_bytes());
     }
 
-    /// The entry in another data file.
+    /// The same index entry for a record in data file number `file`.
     pub(super) fn in_file(self, file: usize) -> Self {
         Entry { place: Place::new(file, self.place.offset()), ..self }
     }
 
-    /// The entry with another number of its data file, from the list `numbers`.
+    /// The same index entry with the number of its data file replaced: file i becomes `numbers[i]`.
     fn renumbered(self, numbers: &[usize]) -> Self {
         let place = Place::new(numbers.get(self.place.file()).copied().unwrap_or(0), self.place.offset());
         Entry { place, ..self }
@@ -95,7 +95,7 @@ fn key(hash: &BlockHash) -> [u64; 2] {
     [u64::from_be_bytes(word(0)), u64::from_be_bytes(word(8))]
 }
 
-/// The entries of a store in memory, sorted.
+/// The index of a vt store in memory, sorted by hash.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     entries: Vec<Entry>,
@@ -129,33 +129,33 @@ const MAGIC: &[u8; 16] = b"h5bridge vt idx\n";
 const HEAD_BYTES: usize = 40;
 const HASH_BYTES: usize = 32;
 
-/// Bytes of the longest list of data files that is read.
+/// Longest list of data files, in bytes, that is read from an index file of a vt store.
 const LONGEST_LIST: u64 = 256 << 20;
 
-/// A data file as far as it is indexed.
+/// Name of a data file of a vt store, and how many bytes from its start are in the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Indexed {
     pub(super) name: String,
     pub(super) bytes: u64,
 }
 
-/// An index in a file: only the list of data files is in memory.
+/// The index of a vt store in a file: only the list of data files is in memory.
 #[derive(Debug)]
 pub(super) struct IndexFile {
     file: Arc<dyn ReadAt>,
     files: Vec<Indexed>,
-    /// Number of its own data files in the store.
+    /// Number that each data file of this index has in the vt store.
     numbers: Vec<usize>,
     entries: u64,
-    /// Position of the first entry.
+    /// Offset in the index file of the first entry.
     start: u64,
 }
 
-/// Entries that are read at a time.
+/// How many entries of a vt store's index file are read at a time in a search.
 const WINDOW: u64 = 170;
 
 impl IndexFile {
-    /// Opens an index.
+    /// Opens an index file of a vt store and checks its list of data files.
     ///
     /// # Errors
     /// `Format` if it is damaged. It is derived data.
@@ -193,12 +193,12 @@ impl IndexFile {
         Ok(IndexFile { file, numbers: (0..files.len()).collect(), files, entries, start })
     }
 
-    /// The data files that it covers.
+    /// The data files of the store that the index file covers, each with the number of indexed bytes.
     pub(super) fn files(&self) -> &[Indexed] {
         &self.files
     }
 
-    /// Sets the numbers that its data files have in the store.
+    /// Sets the numbers in the store of the data files of the index: file i gets `numbers[i]`.
     pub(super) fn renumber(&mut self, numbers: Vec<usize>) {
         self.numbers = numbers;
     }
@@ -244,7 +244,7 @@ impl IndexFile {
         Ok(None)
     }
 
-    /// Entries in their order.
+    /// Iterates over all entries of the vt store's index file, sorted by hash.
     fn entries(&self) -> impl Iterator<Item = Result<Entry>> + '_ {
         self.pieces().flat_map(|piece| {
             let (entries, error) = match piece {
@@ -255,7 +255,7 @@ impl IndexFile {
         })
     }
 
-    /// Entries in their order, a few thousand at a time.
+    /// Iterates over all entries of the vt store's index file, sorted by hash, a few thousand at a time.
     fn pieces(&self) -> impl Iterator<Item = Result<Vec<Entry>>> + '_ {
         const AT_A_TIME: u64 = 1 << 13;
         (0..self.entries.div_ceil(AT_A_TIME)).map(|piece| {
@@ -268,8 +268,8 @@ impl IndexFile {
     }
 }
 
-/// Writes the entries of all, in their order, with the list of the data files that they are of. Of several entries for one block that
-/// of the first index is written.
+/// Writes an index file with the entries of `old` and `added`, merged by hash, and the list of data files that they refer to.
+/// If a block has two or more entries, that of the first index is written.
 pub(super) fn write(target: &dyn WriteAt, files: &[Indexed], old: &[&IndexFile], added: &Index) -> Result<()> {
     let mut list = Vec::new();
     for Indexed { name, bytes } in files {
@@ -304,17 +304,17 @@ pub(super) fn write(target: &dyn WriteAt, files: &[Indexed], old: &[&IndexFile],
     target.write_at(0, &head)
 }
 
-/// Entries in memory of a [`Growing`], for 2.5 GiB of blocks of files.
+/// Most entries of a [`Growing`] index of vt blocks that are kept in memory, enough for 2.5 GiB of blocks.
 const MOST_RECENT: usize = 1 << 18;
 
-/// Runs of a [`Growing`] that are merged to one.
+/// Number of sorted runs of a [`Growing`] index of vt blocks that are merged to one.
 const MOST_RUNS: usize = 8;
 
-/// An index to which entries are added one by one. Memory is bounded: the entries added last are in memory, the others in sorted
-/// runs, in files without names.
+/// An index of blocks to which entries are added one by one, with bounded memory: the newest entries are in memory, the others
+/// in sorted runs, in files without names.
 #[derive(Debug)]
 pub(super) struct Growing {
-    /// Where the files are made.
+    /// Directory in which the unnamed files with the index's runs are made.
     directory: PathBuf,
     recent: HashMap<[u64; 2], Place>,
     runs: Vec<IndexFile>,
@@ -322,16 +322,16 @@ pub(super) struct Growing {
     most_recent: usize,
 }
 
-/// A Bloom filter: tells of most keys that were not added that they were not. It has room for 10⁷ keys (of others, one in 25 is
-/// taken for added), and none until the first is added.
+/// A Bloom filter of hashes: tells of most hashes that were not added that they were not. It is sized for 10⁷ hashes (one in 25
+/// others is taken for added), and allocated when the first is added.
 #[derive(Debug, Default)]
 struct Filter(Vec<u64>);
 
-/// Bits of a [`Filter`].
+/// Size in bits of a Bloom filter of hashes.
 const FILTER_BITS: u32 = 1 << 26;
 
 impl Filter {
-    /// Word and bit for each part of a key.
+    /// Index of the word in the Bloom filter, and the bit in it, for each of the four parts of a key.
     fn bits(key: [u64; 2]) -> [(usize, u64); 4] {
         let bit = |part: u64| {
             let bit = part as u32 % FILTER_BITS;
@@ -359,7 +359,7 @@ impl Growing {
         Growing { directory: directory.to_owned(), recent, runs, in_runs, most_recent: MOST_RECENT }
     }
 
-    /// Whether the index has an entry for the block `hash`.
+    /// Whether the index of the vt store has an entry for the block `hash`.
     pub(super) fn contains(&self, hash: &BlockHash) -> Result<bool> {
         if self.was_just_added(hash) {
             return Ok(true);
@@ -375,12 +375,13 @@ impl Growing {
         Ok(false)
     }
 
-    /// Whether a block is among those in memory.
+    /// Whether the vt block `hash` is among the newest entries of the index, which are in memory.
     pub(super) fn was_just_added(&self, hash: &BlockHash) -> bool {
         self.recent.contains_key(&key(hash))
     }
 
-    /// Adds a block at an offset of the only data file. Of a block that is added twice one entry counts.
+    /// Adds the vt block `hash`, whose record is at `offset` of the only data file. If a block is added twice, one of the
+    /// entries is kept.
     pub(super) fn add(&mut self, hash: &BlockHash, offset: u64) -> Result<()> {
         self.recent.insert(key(hash), Place::new(0, offset));
         if self.recent.len() < self.most_recent {
@@ -407,7 +408,7 @@ impl Growing {
         IndexFile::open(target)
     }
 
-    /// All entries, with the number of their data file: runs, and the others.
+    /// Returns all entries of the index, as runs and those in memory, with `file` as the number of their data file.
     pub(super) fn finish(mut self, file: usize) -> (Vec<IndexFile>, Vec<Entry>) {
         let recent = self.take_recent().entries.into_iter().map(|entry| entry.in_file(file)).collect();
         self.runs.iter_mut().for_each(|run| run.renumber(vec![file]));

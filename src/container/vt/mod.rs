@@ -1,4 +1,5 @@
-//! vt: content-addressed stores of blocks, and archives that say which blocks make up a tree of files. docs/formats/vt.md.
+//! The format of vt (the Python package cs.vt): content-addressed stores of blocks, and archives that record which blocks make
+//! up a tree of files. docs/formats/vt.md.
 //!
 //! ```text
 //!   my.vt                 archive: a line for each state of a tree           [`archive`] [`text`]
@@ -43,13 +44,14 @@ pub(crate) static FORMAT: Format = Format {
     ..Format::read_only("vt", tree::is_archive, |inside, name| Ok(Arc::new(Archive::open(inside, name)?)))
 };
 
-/// A store as a directory: it is known by its data files.
+/// The container format of a vt store without an archive: a directory that is known by its data files.
 pub(crate) static STORE: Format = Format {
     is_directory: true,
     ..Format::read_only(tree::STORE_NAME, tree::is_store, |inside, name| Ok(Arc::new(BareStore::open(inside, name)?)))
 };
 
-/// An archive with these files, and the data file of its store: each file is a literal, and the first one also a block.
+/// Makes, for tests, an archive with these files, and the data file of its store: each file is a literal, and the first one
+/// also a block.
 #[cfg(any(test, feature = "internals"))]
 pub(crate) fn archive_of(files: &[(String, Vec<u8>)]) -> [Vec<u8>; 2] {
     let (mut directory, mut data) = (Vec::new(), Vec::new());

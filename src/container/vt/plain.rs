@@ -1,4 +1,4 @@
-//! Blocks of a Platonic store: ranges of ordinary files.
+//! Blocks of a Platonic store of vt: ranges of ordinary files.
 //!
 //! The original finds them through an LMDB index. Here a block is looked for where the reference to it says that it is: at its
 //! position in a file of the archive, in the files of the store that have the length of that file. The hash decides.
@@ -12,37 +12,37 @@ use crate::container::Container;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::limits;
 
-/// Start of the names of the index of a store and of its state.
+/// Start of the names of the index files in a Platonic store, by which it is recognised.
 const INDEX: &str = "index-";
 
-/// Most files in the stores of an archive.
+/// Most files in the Platonic stores beside an archive.
 const MOST_FILES: usize = 1 << 24;
 
-/// Whether a directory that has no data files is a Platonic store.
+/// Whether a directory that has no data files is a Platonic store: one whose blocks are ranges of ordinary files.
 pub(super) fn is_platonic(directory: &dyn Container) -> Result<bool> {
     let is_index = |name: &String| name.starts_with(INDEX);
     Ok(directory.nested()?.iter().any(is_index) || directory.names()?.iter().any(is_index))
 }
 
-/// Where a block is in a file of the archive. All are bytes.
+/// Where a block is in a file of the archive, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct InFile {
-    /// Position of the block in the file.
+    /// Offset of the block in the file of the archive.
     pub(super) start: u64,
-    /// Length of the block in bytes.
+    /// Length of the vt block in bytes.
     pub(super) span: u64,
-    /// Length of the file.
+    /// Length in bytes of the archived file that has the vt block.
     pub(super) total: u64,
 }
 
-/// The ordinary files of the Platonic stores of an archive.
+/// The ordinary files in the Platonic stores of an archive, of which blocks are ranges.
 #[derive(Debug, Default)]
 pub(super) struct PlainFiles {
-    /// Data directories, with their paths from the archive.
+    /// Data directories of the Platonic stores, with their paths relative to the archive.
     directories: Vec<(String, Arc<dyn Container>)>,
-    /// Files, found when the first block is looked for.
+    /// All ordinary files of the stores, listed on the first search for a block.
     files: OnceLock<Result<Vec<PlainFile>>>,
-    /// The file that had the last block, and often has the next one.
+    /// Index in `files` of the ordinary file that had the last block, and often has the next one.
     last: AtomicUsize,
 }
 
@@ -59,7 +59,8 @@ impl PlainFiles {
         PlainFiles { directories, ..PlainFiles::default() }
     }
 
-    /// The block with a hash, if one of the files has it in its place.
+    /// Reads the vt block with a hash from an ordinary file that has as many bytes as the file of the archive, at the same
+    /// offset; `None` if no file has it.
     ///
     /// # Errors
     /// `Io` if the files cannot be listed or read; `Limit` if there are too many.

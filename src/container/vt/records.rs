@@ -1,4 +1,4 @@
-//! Records of a `.vtd` file: one block each, one after the other.
+//! Records of a `.vtd` data file of a vt store: one block each, one after the other.
 //!
 //! ```text
 //! bsuint flags    1: the data are a zlib stream; no other bit is known
@@ -17,47 +17,47 @@ use crate::io::ReadAt;
 
 const COMPRESSED: u64 = 1;
 
-/// Bytes of the largest block that is read. Blocks of files have 16 KiB; directories are one block, however large they are.
+/// Largest vt block in bytes that is read. Blocks of files have at most 16 KiB; a directory is one block, however large it is.
 pub(super) const LARGEST_BLOCK: usize = 64 << 20;
 
-/// Most bytes of the header of a record.
+/// Largest header in bytes of a record in a vt data file.
 const LONGEST_HEAD: usize = 2 * LONGEST_UINT;
 
-/// Bytes that are read for a record before its length is known.
+/// Number of bytes that are read for the data of a vt record before its length is known.
 const GUESS: u64 = 4 << 10;
 
-/// Room for a block before its length is known.
+/// Size in bytes of the first buffer into which a vt block is decompressed, as its length is not stored.
 const INFLATED_GUESS: usize = 16 << 10;
 
-/// Bytes that are read at a time where a file is read front to back.
+/// Number of bytes that are read at a time when a vt data file is scanned.
 const PIECE_BYTES: usize = 4 << 20;
 
-/// Header of a record: flags and lengths.
+/// Header of a record in a vt data file: whether it is compressed, and lengths.
 struct Head {
     is_compressed: bool,
-    /// Bytes of the head itself.
+    /// Length in bytes of the vt record's header itself.
     head: usize,
-    /// Bytes of the data that follow, as stored.
+    /// Length in bytes of the vt record's data after the header, as stored.
     stored: u64,
 }
 
-/// A record in a piece of its file.
+/// A record of a vt data file (one block), in memory as it is stored.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Record<'a> {
-    /// Position of the record in the file.
+    /// Offset of the record in the vt data file.
     pub(super) offset: u64,
     is_compressed: bool,
     stored: &'a [u8],
 }
 
-/// Where reading a file front to back has ended.
+/// Where and why the scan of a vt data file ended.
 #[derive(Debug, Clone)]
 pub(super) struct ScanEnd {
-    /// The position after the last whole record.
+    /// Offset in the vt data file after the last whole record.
     pub(super) end: u64,
-    /// Why it is not the end of the file.
+    /// The damage at which the scan ended; `None` if it reached the end of the file.
     pub(super) damage: Option<Error>,
-    /// Whether the file only ends in a record, as one does that a killed process has written.
+    /// Whether the data file ends in the middle of a record, as one of a killed writer does.
     pub(super) is_cut_off: bool,
 }
 
@@ -71,7 +71,7 @@ fn decode_head(bytes: &[u8]) -> Result<Option<Head>> {
 }
 
 impl Record<'_> {
-    /// Reads and decodes the block of the record.
+    /// Decodes the vt block of the record.
     pub(super) fn block(&self) -> Result<Vec<u8>> {
         let block = match self.is_compressed {
             true => inflate(self.stored),
@@ -80,13 +80,13 @@ impl Record<'_> {
         block.with_context(|| Context::offset("block", self.offset))
     }
 
-    /// Calls `f` with the block, which is copied only if it is compressed.
+    /// Calls `f` with the decoded vt block, which is copied only if it is compressed.
     pub(super) fn with_block<T>(&self, f: impl FnOnce(&[u8]) -> T) -> Result<T> {
         if self.is_compressed { Ok(f(&self.block()?)) } else { Ok(f(self.stored)) }
     }
 }
 
-/// The block of the record at `offset` of a file.
+/// Reads and decodes the block in the record at `offset` of a vt data file.
 pub(super) fn read_block(file: &dyn ReadAt, offset: u64) -> Result<Vec<u8>> {
     let read = || {
         let rest = file.len()?.saturating_sub(offset);
@@ -116,7 +116,8 @@ fn check_size(bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// Reads the records of a file from `start` on, which is the beginning of one, and gives them to `visit`, many at a time.
+/// Reads the records of a data file from offset `start` on, which is the beginning of one, and passes them to `visit`, many at
+/// a time.
 ///
 /// # Errors
 /// Those of reading the file and of `visit`; damage is in the result.
@@ -176,7 +177,7 @@ thread_local! {
     static DECOMPRESSOR: RefCell<Decompressor> = RefCell::new(Decompressor::new());
 }
 
-/// Decompresses a zlib stream.
+/// Decompresses the zlib stream of a vt block.
 fn inflate(stream: &[u8]) -> Result<Vec<u8>> {
     let mut size = (stream.len() * 4).clamp(INFLATED_GUESS, LARGEST_BLOCK);
     loop {

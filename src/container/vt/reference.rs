@@ -1,4 +1,4 @@
-//! References to blocks, and their binary form.
+//! References to blocks of a vt store, and their binary form.
 //!
 //! ```text
 //! bsdata of:  bsuint flags    1 INDIRECT, 2 a type follows, 4 flags of the type follow
@@ -26,23 +26,23 @@ const INDIRECT: u64 = 1;
 const TYPED: u64 = 2;
 const TYPE_FLAGS: u64 = 4;
 
-/// What a file or directory consists of. Spans are in bytes.
+/// A reference: the data of a file or directory of a vt archive, by the blocks that hold it. Spans are lengths in bytes.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum BlockRef {
-    /// A block of the store; the span is that of the block, which the text form may omit.
+    /// Reference to a block of the store by its hash; the span is the length of the block, which the text form may omit.
     Hash { hash: BlockHash, span: Option<u64> },
-    /// A byte, repeated.
+    /// The reference stands for data that is `span` times the byte `octet`.
     Rle { octet: u8, span: u64 },
-    /// The data itself.
+    /// The reference holds its data itself.
     Literal(Arc<[u8]>),
-    /// A part of another block.
+    /// The reference stands for a part of the data of another reference, `span` bytes from byte `offset` on.
     Sub { block: Arc<BlockRef>, offset: u64, span: u64 },
-    /// A block of references; the span is that of their data together.
+    /// The reference stands for a block whose data are references; the span is the length of all data that those stand for.
     Indirect { block: Arc<BlockRef>, span: Option<u64> },
 }
 
 impl BlockRef {
-    /// The next reference.
+    /// Decodes the next reference to vt blocks from its binary form.
     pub(super) fn decode(cursor: &mut Cursor<'_>) -> Result<Self> {
         Self::decode_at(cursor, 0)
     }
@@ -87,7 +87,7 @@ impl BlockRef {
         })
     }
 
-    /// Appends the binary form of a block of the store.
+    /// Appends the binary form of a reference to a block of the store; `span` is the number of bytes it stands for.
     pub(super) fn encode_hash(out: &mut Vec<u8>, hash: &BlockHash, span: u64, is_indirect: bool) {
         let mut inner = Vec::with_capacity(40);
         put_uint(&mut inner, if is_indirect { INDIRECT } else { 0 });
@@ -97,7 +97,7 @@ impl BlockRef {
         put_data(out, &inner);
     }
 
-    /// Appends the binary form of a few bytes.
+    /// Appends the binary form of a vt reference that holds its data itself.
     pub(super) fn encode_literal(out: &mut Vec<u8>, data: &[u8]) {
         let mut inner = Vec::with_capacity(data.len() + 8);
         put_uint(&mut inner, TYPED);
@@ -107,7 +107,7 @@ impl BlockRef {
         put_data(out, &inner);
     }
 
-    /// The kind of hash that names its data, if one does.
+    /// Kind of hash by which the reference names its vt blocks; `None` for data without blocks.
     pub(super) fn hash_kind(&self) -> Option<HashKind> {
         match self {
             BlockRef::Hash { hash, .. } => Some(hash.kind()),
@@ -117,7 +117,7 @@ impl BlockRef {
     }
 }
 
-/// The text form, in which equal references are equal.
+/// Formats the vt reference in text form; equal references have equal text.
 impl fmt::Display for BlockRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

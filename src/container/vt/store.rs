@@ -1,4 +1,4 @@
-//! The data files of the stores beside an archive, and the blocks in them.
+//! The data files of the vt stores beside an archive, and the blocks in them.
 
 use std::collections::HashMap;
 use std::panic::resume_unwind;
@@ -14,21 +14,21 @@ use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::io::{ReadAt, Recent};
 use crate::sync::LockUnpoisoned;
 
-/// The directory of a store in which its data files are.
+/// Name of the directory in a vt store that has its data files.
 pub(super) const DATA: &str = "data";
 
-/// End of the names of data files.
+/// End of the names of the data files of a vt store.
 const SUFFIX: &str = ".vtd";
 
-/// Bytes of blocks that are kept.
+/// Most bytes of decoded vt blocks that are kept in memory.
 const CACHE_BYTES: usize = 8 << 20;
 
-/// Name of the index that this program keeps in a store.
+/// Name of the index file that this program keeps in a vt store, for one kind of hash.
 pub(super) fn index_name(kind: HashKind) -> String {
     format!("index-{}.h5bridge", kind.name())
 }
 
-/// Whether a directory is a store: it has a directory `data` with data files.
+/// Whether a directory is a vt store: it has a directory `data` with data files.
 pub(super) fn is_store(directory: &dyn Container) -> Result<bool> {
     match directory.enter(DATA) {
         Ok(data) => Ok(data.names()?.iter().any(|name| is_data_file(name))),
@@ -41,7 +41,8 @@ fn is_data_file(name: &str) -> bool {
     name.ends_with(SUFFIX) && !name.starts_with('.')
 }
 
-/// The stores of an archive in `inside`: that directory itself, and the directories in it; names end in a slash.
+/// Finds the stores of archives in `inside`: that directory itself, and the directories in it. Returns names, which end in a
+/// slash, and data directories.
 pub(super) fn find_stores(inside: &dyn Container) -> Result<Vec<(String, Arc<dyn Container>)>> {
     let mut found = Vec::new();
     if is_store(inside)? {
@@ -58,7 +59,8 @@ pub(super) fn find_stores(inside: &dyn Container) -> Result<Vec<(String, Arc<dyn
     Ok(found)
 }
 
-/// The data directories of the Platonic stores of an archive in `inside`, which have ordinary files.
+/// Finds the Platonic stores of archives in `inside`, whose blocks are ranges of ordinary files. Returns paths and data
+/// directories.
 fn find_platonic(inside: &dyn Container) -> Result<Vec<(String, Arc<dyn Container>)>> {
     let mut found = Vec::new();
     for name in inside.nested()?.into_iter().filter(|name| !name.starts_with('.')) {
@@ -73,14 +75,14 @@ fn find_platonic(inside: &dyn Container) -> Result<Vec<(String, Arc<dyn Containe
     Ok(found)
 }
 
-/// The data files of one or more stores; a block is looked for in all of them.
+/// The data files of one or more vt stores, opened for reading; a block is searched for in all of them.
 #[derive(Debug)]
 pub(super) struct Store {
     files: Vec<DataFile>,
-    /// Data files that were read last.
+    /// Data files of the vt stores that were read last and are kept open, by their numbers.
     opened: Recent<Opened>,
     indexes: Mutex<HashMap<HashKind, Arc<Found>>>,
-    /// Index files by their kind of hash, with the names of the stores.
+    /// Index files of the vt stores: kind of hash, name of the store, and the open file.
     index_files: Vec<(HashKind, String, Arc<dyn ReadAt>)>,
     plain: PlainFiles,
     cache: Mutex<Cache>,
@@ -88,67 +90,68 @@ pub(super) struct Store {
 
 #[derive(Debug)]
 struct DataFile {
-    /// Path from the archive: `store/data/x.vtd`.
+    /// Path of the vt data file relative to the archive: `store/data/x.vtd`.
     path: String,
     name: String,
     directory: Arc<dyn Container>,
-    /// Bytes when the store was opened.
+    /// Length of the vt data file in bytes when the store was opened.
     len: u64,
 }
 
 #[derive(Debug)]
 struct Opened(Arc<dyn ReadAt>);
 
-/// Where the blocks of one kind of hash are.
+/// The indexes of all vt blocks with one kind of hash, and damage that was found in making them.
 #[derive(Debug, Default)]
 struct Found {
     in_files: Vec<IndexFile>,
     scanned: Index,
-    /// Whether every byte was scanned, so that no index file is believed.
+    /// Whether every byte of the data files was scanned, without trust in index files.
     is_complete: bool,
-    /// How far each data file was read or is covered by an index file.
+    /// How many bytes of each vt data file were scanned or are covered by an index file.
     ends: Vec<u64>,
-    /// Damaged records.
+    /// Errors that describe damaged records of the vt data files.
     damage: Vec<Error>,
-    /// Data files that end in a record: their writers were killed, or are at work.
+    /// Errors of data files that end in the middle of a record: their writers were killed, or are still writing.
     cut_off: Vec<Error>,
 }
 
-/// What an index of the whole store is made of.
+/// All that a new index file of a vt store is made from.
 pub(super) struct Known {
     found: Arc<Found>,
-    /// The data files of the store, with their indices as far as they are known.
+    /// The data files of the vt store, each with the number of bytes that were scanned or indexed.
     pub(super) files: Vec<Indexed>,
-    /// Bytes that no index covers.
+    /// Number of bytes in the data files that no index file covers.
     pub(super) unindexed_bytes: u64,
 }
 
 impl Known {
-    /// The index that covers a part of the data files.
+    /// The existing index file of the vt store, which covers a part of the data files; `None` if the store has none.
     pub(super) fn old(&self) -> Option<&IndexFile> {
         self.found.in_files.first()
     }
 
-    /// Blocks outside of it.
+    /// Index entries of vt blocks that the index file does not cover.
     pub(super) fn scanned(&self) -> &[Entry] {
         self.found.scanned.entries()
     }
 }
 
-/// Blocks read last.
+/// Decoded vt blocks that were read last, kept in memory.
 #[derive(Debug, Default)]
 struct Cache {
     blocks: Vec<(BlockHash, Arc<Vec<u8>>)>,
     bytes: usize,
 }
 
-/// Opened stores by their place in the file system: tables that belong together are opened one by one.
+/// The vt stores that are open in this process, by path and lengths of data files: tables that belong together are opened one
+/// by one.
 static OPENED: Mutex<Vec<(Key, Weak<Store>)>> = Mutex::new(Vec::new());
 
 type Key = (PathBuf, Vec<(String, u64)>);
 
 impl Store {
-    /// Opens the stores for archives in `inside`. Nothing is read of them yet.
+    /// Opens the vt stores of archives in `inside`. Their blocks are not read yet.
     pub(super) fn open(inside: &dyn Container) -> Result<Arc<Self>> {
         let mut files = Vec::new();
         let mut index_files = Vec::new();
@@ -197,14 +200,14 @@ impl Store {
         Ok(store)
     }
 
-    /// The number of blocks with hashes of this kind, each copy counted once, and damage that was found in counting.
+    /// Counts the different vt blocks with hashes of this kind; also returns errors that describe damage found in counting.
     pub(super) fn survey(&self, kind: HashKind) -> Result<(u64, Vec<Error>)> {
         let found = self.found(kind)?;
         let blocks = found.in_files.iter().map(IndexFile::len).sum::<u64>() + found.scanned.len();
         Ok((blocks, found.damage.clone()))
     }
 
-    /// Makes the data files durable that no index covers.
+    /// Makes those data files of the vt store durable that are not covered by an index.
     pub(super) fn sync(&self, kind: HashKind) -> Result<()> {
         let found = self.found(kind)?;
         for (file, &end) in self.files.iter().zip(&found.ends) {
@@ -219,7 +222,7 @@ impl Store {
         Ok(())
     }
 
-    /// What an index of everything is made of.
+    /// Collects all that a new index file of the vt store, with hashes of this kind, is made from.
     pub(super) fn known(&self, kind: HashKind) -> Result<Known> {
         let found = self.found(kind)?;
         let covered: u64 = found.in_files.iter().flat_map(IndexFile::files).map(|file| file.bytes).sum();
@@ -229,24 +232,25 @@ impl Store {
         Ok(Known { found, files, unindexed_bytes: bytes.saturating_sub(covered) })
     }
 
-    /// As [`survey`](Self::survey), with every byte read, whatever index files say.
+    /// Counts the different vt blocks with hashes of this kind by reading every byte, without index files; also returns errors
+    /// that describe damage.
     pub(super) fn survey_all(&self, kind: HashKind) -> Result<(u64, Vec<Error>)> {
         let found = self.scan_all(kind)?;
         Ok((found.scanned.len(), [&found.damage[..], &found.cut_off].concat()))
     }
 
-    /// Bytes of all data files.
+    /// Length in bytes of all data files of the vt stores together.
     pub(super) fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.len).sum()
     }
 
-    /// Whether a block is in the store, by its hash alone.
+    /// Whether the index of the vt store has a block with this hash; the block itself is not read.
     pub(super) fn contains(&self, hash: &BlockHash) -> Result<bool> {
         let found = self.found(hash.kind())?;
         Ok(found.find(hash)?.is_some())
     }
 
-    /// Reads a block and compares it with its hash.
+    /// Reads a block of the vt store by its hash and compares its bytes with the hash.
     ///
     /// # Errors
     /// `Format` if it is missing or damaged.
@@ -254,8 +258,8 @@ impl Store {
         self.block_of_file(hash, None)
     }
 
-    /// Reads a block like [`block`](Self::block), for a file of the archive: a Platonic store may have it in a file of
-    /// its own.
+    /// Reads a vt block by its hash as [`block`](Self::block) does; with `place`, its range in a file of the archive, a
+    /// Platonic store may also have it.
     pub(super) fn block_of_file(&self, hash: &BlockHash, place: Option<InFile>) -> Result<Arc<Vec<u8>>> {
         if let Some(block) = self.cache.lock_unpoisoned().get(hash) {
             return Ok(block);
@@ -323,7 +327,7 @@ impl Store {
         opened.map(|opened| opened.0.clone())
     }
 
-    /// Index files as far as they fit the data files, and an index of what they do not cover.
+    /// Returns the index files that fit the vt store's data files, and an index of the blocks that they do not cover.
     fn found(&self, kind: HashKind) -> Result<Arc<Found>> {
         let mut indexes = self.indexes.lock_unpoisoned();
         if let Some(found) = indexes.get(&kind) {
@@ -336,7 +340,7 @@ impl Store {
         Ok(found)
     }
 
-    /// An index of every byte.
+    /// Makes an index of all blocks of the vt store by scanning every data file.
     fn scan_all(&self, kind: HashKind) -> Result<Arc<Found>> {
         let mut indexes = self.indexes.lock_unpoisoned();
         if let Some(found) = indexes.get(&kind).filter(|found| found.is_complete) {
@@ -347,7 +351,8 @@ impl Store {
         Ok(found)
     }
 
-    /// The index files that fit the data files. `starts` becomes how much of each data file they cover.
+    /// Opens the index files that fit the vt store's data files. `starts` becomes the number of bytes of each data file that
+    /// they cover.
     fn index_files(&self, kind: HashKind, starts: &mut [u64]) -> Vec<IndexFile> {
         let mut fitting = Vec::new();
         for (_, store, file) in self.index_files.iter().filter(|(of, ..)| *of == kind) {
@@ -397,8 +402,8 @@ impl Store {
     }
 }
 
-/// `f` of each record, on all processors. The threads are not those of a pool: a worker that waits would begin other work,
-/// which may need the lock that the caller of the scan holds.
+/// Applies `f` to each record of a vt data file, on all processors. The threads are not those of a pool: a worker that waits
+/// would begin other work, which may need the lock that the caller of the scan holds.
 fn in_threads<'a, T: Send>(records: &[Record<'a>], f: impl Fn(&Record<'a>) -> T + Sync) -> Vec<T> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let share = records.len().div_ceil(threads).max(MIN_SHARE);
@@ -418,7 +423,7 @@ fn in_threads<'a, T: Send>(records: &[Record<'a>], f: impl Fn(&Record<'a>) -> T 
     })
 }
 
-/// Fewest records for which a thread is started.
+/// Fewest records of a vt data file for which another thread is started.
 const MIN_SHARE: usize = 32;
 
 impl Found {

@@ -1,4 +1,4 @@
-//! Archives that the original wrote, if they lie beside the project, and hostile ones made here.
+//! Tests of vt archives that the original program wrote, if they lie beside the project, and of hostile ones made here.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ fn sha256(file: &dyn ReadAt) -> Result<(u64, String)> {
     Ok((len, digits))
 }
 
-/// Every file below a container, with its length and SHA-256; directories end in a slash.
+/// Lists every file below a container, with its length and SHA-256; names of directories end in a slash.
 fn tree(container: &dyn Container, prefix: &str, found: &mut BTreeMap<String, (u64, String)>) -> Result<()> {
     for name in container.names()? {
         found.insert(format!("{prefix}{name}"), sha256(&*container.open(&name)?)?);
@@ -51,7 +51,7 @@ fn tree(container: &dyn Container, prefix: &str, found: &mut BTreeMap<String, (u
     Ok(())
 }
 
-/// The same of a manifest; links are followed, symbolic ones left out.
+/// Lists the files that a test's manifest expects, as `tree` does; hard links are followed, symbolic ones left out.
 fn expected_tree(entries: &serde_json::Map<String, Value>) -> BTreeMap<String, (u64, String)> {
     let mut found = BTreeMap::new();
     let file = |entry: &Value| (entry["size"].as_u64().unwrap(), entry["sha256"].as_str().unwrap().to_owned());
@@ -100,7 +100,7 @@ fn archives_of_the_original_have_the_content_of_their_manifests() {
     assert!(read >= 12, "{read} archives");
 }
 
-/// Names, access, times, owners, attributes and link targets, of the entries themselves.
+/// Tests that names, access, times, owners, attributes and link targets of entries are those of the manifests.
 #[test]
 fn metadata_are_those_of_the_manifests() {
     let Some((folder, manifest)) = fixtures() else { return };
@@ -199,7 +199,7 @@ fn bad_archives_are_refused_with_one_error() {
     assert_eq!(refused, 6);
 }
 
-/// A store and an archive in memory.
+/// A vt store and an archive in memory, made by a test.
 #[derive(Default)]
 struct Made {
     vtd: Vec<u8>,
@@ -221,7 +221,7 @@ impl Made {
     }
 }
 
-/// The binary form of a reference.
+/// Encodes a vt reference with these flags, span and rest in binary form.
 fn encoded(flags: u64, span: u64, rest: &[u8]) -> Vec<u8> {
     let mut inner = Vec::new();
     put_uint(&mut inner, flags);
@@ -262,7 +262,7 @@ fn references_that_lie_are_refused() {
     assert_eq!(read_all(&archive.open("f").unwrap()).unwrap(), [65; 40]);
 }
 
-/// A few bytes that stand for very many are read where they are wanted, and nowhere are they all in memory.
+/// Tests that a few bytes that stand for very many are read where they are wanted, without all of them in memory.
 #[test]
 fn repetitions_take_no_memory() {
     let mut made = Made::default();
@@ -309,7 +309,7 @@ fn lists_nest_only_so_deep() {
     }
 }
 
-/// A directory that holds a hard link to itself, a link to a link, and a link to nothing.
+/// Tests that a directory with a hard link to itself, a link to a link, and a link to nothing is refused.
 #[test]
 fn links_in_circles_are_refused() {
     let link = |name: &str, uuid: u8| [&[3, 2 | 4 | 8, name.len() as u8][..], name.as_bytes(), &[uuid; 16]].concat();
@@ -346,7 +346,7 @@ fn names_that_lead_elsewhere_are_never_written() {
     }
 }
 
-/// Any byte of a plain record that is changed is noticed, whatever it is.
+/// Tests that any changed byte of an uncompressed record is noticed.
 #[test]
 fn every_changed_byte_is_noticed() {
     let mut made = Made::default();
@@ -375,7 +375,7 @@ fn two_entries_of_one_name_are_refused() {
     assert!(error.to_string().contains("two entries named \"x\""), "{error}");
 }
 
-/// A container in memory has no path, so that stores in it are opened each time.
+/// Tests that stores with a path are opened once; a container in memory has no path, so that stores in it are opened each time.
 #[test]
 fn stores_with_a_path_are_opened_once() {
     let folder = tempfile::tempdir().unwrap();
@@ -391,7 +391,7 @@ fn stores_with_a_path_are_opened_once() {
     assert!(!Arc::ptr_eq(&first, &super::store::Store::open(&directory).unwrap()));
 }
 
-/// Files of all sizes at which something changes.
+/// Test files of all sizes at which something changes.
 fn sample() -> Memory {
     let mut state: u64 = 7;
     let mut noise = |len: usize| -> Vec<u8> {
@@ -488,7 +488,8 @@ fn any_byte_of_a_store_that_is_changed_is_named() {
     assert!(named + 64 > bytes.len(), "{named} of {}", bytes.len());
 }
 
-/// What a process leaves that is killed at any moment does not keep the next one from packing, which adds what is missing.
+/// Tests that blocks and lines left by a process that was killed at any moment do not keep the next one from packing, which
+/// adds those that are missing.
 #[test]
 fn packs_go_on_where_others_were_killed() {
     let folder = tempfile::tempdir().unwrap();
@@ -554,7 +555,7 @@ fn what_is_not_an_archive_is_not_written_to() {
     assert_eq!(tree_of(&*locate(&folder.path().join("one/a.vt")).unwrap()), tree_of(&sample()));
 }
 
-/// An archive becomes an HDF5 file and an archive again: the same tree, to the hash of its root.
+/// Tests that an archive becomes an HDF5 file and an archive again: the same tree, to the hash of its root.
 #[test]
 fn archives_become_hdf5_files_and_come_back() {
     use crate::pack::{Pack, PackFormat};
@@ -583,7 +584,7 @@ fn archives_become_hdf5_files_and_come_back() {
     assert_eq!(root(&second), root(&first));
 }
 
-/// A table in a MultiFile in an archive is opened in place, by each of its names, and is the one that was packed.
+/// Tests that a table in a MultiFile in an archive is opened in place, by each of its names, and is the one that was packed.
 #[test]
 fn tables_are_opened_in_place() {
     use crate::pack::{CompareBytes, Pack, PackFormat, Unpack};

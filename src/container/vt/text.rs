@@ -1,4 +1,4 @@
-//! The text form of references and entries, as archives have them.
+//! The text form of references and entries in the lines of a vt archive.
 //!
 //! ```text
 //! D{"name":meta:M{a:"o:rwx-",m:1.5},block:B{hash:H{sha1:…},span:428}}     F{…}  SymLink{…}  Indirect{…}
@@ -16,13 +16,13 @@ use super::reference::BlockRef;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::limits;
 
-/// Text that is parsed front to back.
+/// Parser of the text form of an entry in a vt archive.
 pub(super) struct Text<'a> {
     text: &'a str,
     at: usize,
 }
 
-/// The members of an object between braces.
+/// The members that an object in the text form of a vt entry has between its braces; `None` for those that are missing.
 #[derive(Default)]
 struct Members {
     hash: Option<BlockHash>,
@@ -40,12 +40,12 @@ impl<'a> Text<'a> {
         Text { text, at: 0 }
     }
 
-    /// The text that was not parsed.
+    /// The text after the vt entry that was parsed: the comment of the line.
     pub(super) fn rest(&self) -> &'a str {
         &self.text[self.at..]
     }
 
-    /// An entry.
+    /// Parses a vt entry, such as `D{"name":meta:…,block:…}`.
     pub(super) fn dirent(&mut self) -> Result<Dirent> {
         self.dirent_here().with_context(|| self.place())
     }
@@ -194,7 +194,7 @@ impl<'a> Text<'a> {
         Ok(Meta::of_fields(fields))
     }
 
-    /// A number, or a word of Python or JSON for a value.
+    /// Parses a value in the metadata of a vt entry that is a number, or a word of Python or JSON such as `True` or `null`.
     fn word(&mut self) -> Result<Value> {
         let rest = self.rest();
         let len = rest.find([',', '}']).unwrap_or(rest.len());
@@ -234,7 +234,7 @@ impl<'a> Text<'a> {
         Ok(bytes)
     }
 
-    /// Pairs of hexadecimal digits, and runs of readable bytes in brackets.
+    /// Parses the data of a literal in a vt archive: pairs of hexadecimal digits, and runs of readable bytes in brackets.
     fn literal(&mut self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         while self.peek() != Some('}') {
@@ -255,7 +255,7 @@ impl<'a> Text<'a> {
         Ok(bytes)
     }
 
-    /// A string in quotes of either kind.
+    /// Parses a string of a vt archive in double or single quotes, with escapes.
     fn quoted(&mut self) -> Result<String> {
         let quote = self.next()?;
         // as UTF-16, in which two escapes may make up one character
@@ -361,7 +361,7 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Quotes a name as a string, with escapes that every reader of the format knows.
+/// Quotes a name as a string of a vt archive, with escapes that every reader of the format knows.
 pub(super) fn quote(name: &str) -> String {
     let mut quoted = String::from("\"");
     for next in name.chars() {

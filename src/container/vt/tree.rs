@@ -1,4 +1,4 @@
-//! Archives and the directories in them as containers.
+//! Archives of vt and the directories in them as containers.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -14,21 +14,21 @@ use crate::io::{ReadAt, read_all};
 use crate::limits;
 use crate::sync::LockUnpoisoned;
 
-/// Name of a file that is archived by itself and has no name.
+/// Name of the virtual file for a file that was archived in a vt archive by itself and without a name.
 const NAMELESS: &str = "file";
 
-/// The archived tree of files, of an archive or of one of its entries.
+/// A vt archive as a container: the tree of files in its last line, or in one of its earlier ones.
 #[derive(Debug)]
 pub(super) struct Archive {
     root: Folder,
-    /// The name that was archived.
+    /// Name of the file or directory that the vt archive records.
     name: String,
-    /// All entries with their dates; none for an archive that is itself an entry of another.
+    /// All lines of the vt archive, the current one last; empty for an archive that is itself an earlier state of another.
     lines: Vec<Line>,
     reader: Arc<Reader>,
 }
 
-/// A directory of a tree.
+/// A directory of a vt archive's tree as a container.
 #[derive(Debug)]
 pub(super) struct Folder {
     reader: Arc<Reader>,
@@ -38,22 +38,22 @@ pub(super) struct Folder {
     children: OnceLock<BTreeMap<String, Dirent>>,
 }
 
-/// What all directories of a tree share: the files that hard links lead to.
+/// What all directories of a vt archive's tree share: its root, and the files that hard links lead to.
 #[derive(Debug)]
 struct Tree {
     root: Dirent,
-    /// `None` until the first hard link is followed.
+    /// The files of the archived tree by their UUIDs; `None` until the first hard link is followed.
     by_uuid: Mutex<Option<Arc<ByUuid>>>,
 }
 
-/// Files by their UUIDs.
+/// Entries of the files in an archived tree, by their UUIDs.
 type ByUuid = HashMap<[u8; 16], Dirent>;
 
-/// Most entries that are read to find what hard links lead to.
+/// Most entries of a tree that are read to find the files that hard links lead to.
 const MOST_ENTRIES: usize = 1 << 24;
 
 impl Archive {
-    /// Opens the archive `name` of `inside`, with the stores beside it.
+    /// Opens the vt archive `name` of `inside`, with the stores beside it.
     pub(super) fn open(inside: &dyn Container, name: &str) -> Result<Self> {
         let lines = archive::parse(&read_all(&inside.open(name)?)?).context(Context::member(name))?;
         let reader = Arc::new(Reader::new(Store::open(inside)?));
@@ -72,7 +72,7 @@ impl Archive {
         Archive { root, name, lines, reader }
     }
 
-    /// All entries of the current tree, by their paths.
+    /// All entries of a vt archive's current tree, by their paths, for tests.
     #[cfg(test)]
     pub(super) fn all_entries(&self) -> Result<BTreeMap<String, Dirent>> {
         let mut found = BTreeMap::new();
@@ -89,7 +89,7 @@ impl Archive {
         Ok(found)
     }
 
-    /// The last entry with a name or a date.
+    /// The entry of the last line of the vt archive with this name or date; `None` if no line has it.
     fn entry(&self, name: &str) -> Option<Result<Dirent>> {
         let dated = self.lines.iter().rfind(|line| line.date == name);
         let named = || self.lines.iter().rfind(|line| line.entry.as_ref().is_ok_and(|entry| entry.name == name));
@@ -110,7 +110,7 @@ impl Container for Archive {
         self.root.nested()
     }
 
-    /// A directory of the current tree; or an entry, by its date or name.
+    /// Enters a directory of the vt archive's current tree, or an archived state by its date or name.
     fn enter(&self, name: &str) -> Result<Arc<dyn Container>> {
         let error = match self.root.enter(name) {
             Err(error) if error.kind() == ErrorKind::NotFound => error,
@@ -168,7 +168,7 @@ impl Folder {
         }
     }
 
-    /// The entries by their names.
+    /// Entries of the archived directory, by their names; they are read on the first call.
     pub(super) fn children(&self) -> Result<&BTreeMap<String, Dirent>> {
         if let Some(children) = self.children.get() {
             return Ok(children);
@@ -188,7 +188,7 @@ impl Folder {
         found.ok_or_else(|| Error::not_found(format!("the {what} does not exist")).context(Context::member(name)))
     }
 
-    /// A file, with hard links followed.
+    /// The entry of the file `name` in the archived directory, with hard links followed.
     pub(super) fn file(&self, name: &str) -> Result<Dirent> {
         let is_file = |kind| matches!(kind, EntryKind::File | EntryKind::HardLink);
         let entry = self.child(name, is_file, "file")?;
@@ -208,7 +208,7 @@ impl Folder {
     }
 }
 
-/// The entries of a directory; a file is the only entry of its own tree.
+/// Entries of a directory in the vt archive; a file is the only entry of its own tree.
 fn entries(reader: &Reader, dirent: &Dirent) -> Result<Vec<Dirent>> {
     if dirent.kind != EntryKind::Directory {
         let mut only = dirent.clone();
@@ -224,7 +224,7 @@ fn entries(reader: &Reader, dirent: &Dirent) -> Result<Vec<Dirent>> {
 }
 
 impl Tree {
-    /// The files of the tree by their UUIDs.
+    /// Entries of all files in the archived tree that have UUIDs, by UUID.
     fn files(&self, reader: &Reader) -> Result<Arc<ByUuid>> {
         if let Some(known) = &*self.by_uuid.lock_unpoisoned() {
             return Ok(known.clone());
@@ -303,10 +303,12 @@ impl Container for Folder {
     }
 }
 
-/// Text forms of references longer than this are replaced by their hash.
+/// Longest text form of a vt reference, in bytes, that identifies the content of a file; longer ones are replaced by their
+/// hash.
 const LONGEST_CONTENT: usize = 256;
 
-/// What a format keeps of an entry besides its bytes.
+/// Properties of a file or directory by its entry in the vt archive: identity of the content, metadata, time of modification
+/// and permissions.
 fn properties_of(entry: &Dirent) -> Properties {
     let mut properties = Properties::default();
     if let Some(block) = entry.block.as_ref().filter(|_| entry.kind == EntryKind::File) {
@@ -326,10 +328,10 @@ fn properties_of(entry: &Dirent) -> Properties {
     properties
 }
 
-/// Property with the metadata of an entry as stored.
+/// Name of the property with the metadata of an entry, as stored in the vt archive.
 pub(super) const META: &str = "vt_meta";
 
-/// A store by itself: data files without the archives that say what their blocks make up.
+/// A vt store without an archive: data files alone do not tell which blocks make up which file.
 #[derive(Debug)]
 pub(super) struct BareStore {
     store: Arc<Store>,
@@ -345,7 +347,8 @@ impl BareStore {
 }
 
 impl Container for BareStore {
-    /// The archives in the directory of the store.
+    /// Names of the files in the store: always none, because a vt store has blocks, not files. Its archives are nested
+    /// containers.
     fn names(&self) -> Result<Vec<String>> {
         Ok(Vec::new())
     }
@@ -376,7 +379,7 @@ impl Container for BareStore {
         ContainerInfo { format: STORE_NAME, checksum: Some("zlib, sha1"), ..ContainerInfo::default() }
     }
 
-    /// Reads and checks every block. A data file with an incomplete or damaged block counts as damaged.
+    /// Reads and decodes every block of the vt store. A data file with an incomplete or damaged block is an error.
     fn check(&self) -> Result<bool> {
         let (_, damage) = self.store.survey_all(HashKind::Sha1)?;
         match damage.first() {
@@ -386,10 +389,10 @@ impl Container for BareStore {
     }
 }
 
-/// Name of the format of stores without an archive.
+/// Name of the container format of vt stores without an archive.
 pub(super) const STORE_NAME: &str = "vt-store";
 
-/// Whether a file is an archive.
+/// Whether the file `name` is a vt archive, by its first bytes.
 pub(super) fn is_archive(inside: &dyn Container, name: &str) -> Result<bool> {
     let file = inside.open(name)?;
     let mut head = vec![0; file.len()?.min(archive::HEAD_BYTES) as usize];
@@ -397,7 +400,7 @@ pub(super) fn is_archive(inside: &dyn Container, name: &str) -> Result<bool> {
     Ok(archive::is_archive(&head))
 }
 
-/// Whether a directory is a store.
+/// Whether the directory `name` is a vt store.
 pub(super) fn is_store(inside: &dyn Container, name: &str) -> Result<bool> {
     match inside.enter(name) {
         Ok(directory) => store::is_store(&*directory),

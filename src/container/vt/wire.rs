@@ -1,16 +1,16 @@
-//! Binary encoding: integers of variable length, bytes and text with their length in front.
+//! Binary encoding of vt: integers of variable length, and bytes and text after their length.
 
 use crate::error::{Context, Error, Result, ResultExt};
 
-/// Bytes of the longest integer that is read, leading zeros included.
+/// Longest encoded integer of the vt format that is read, in bytes, leading zeros included.
 pub(super) const LONGEST_UINT: usize = 10;
 
-/// Bytes that are decoded front to back.
+/// Decoder of a binary structure of vt, from front to back.
 #[derive(Debug)]
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Name of the structure, for errors.
+    /// Name of the vt structure that is decoded, for the context of errors.
     structure: &'static str,
 }
 
@@ -23,12 +23,12 @@ impl<'a> Cursor<'a> {
         self.at == self.bytes.len()
     }
 
-    /// The position, for errors.
+    /// Current offset in the vt structure that is decoded, for the context of errors.
     pub(super) fn place(&self) -> Context {
         Context::offset(self.structure, self.at as u64)
     }
 
-    /// The next `count` bytes.
+    /// Takes the next `count` bytes of the vt structure; fails if fewer are left.
     pub(super) fn take(&mut self, count: u64) -> Result<&'a [u8]> {
         let rest = &self.bytes[self.at..];
         let Some(taken) = usize::try_from(count).ok().and_then(|count| rest.get(..count)) else {
@@ -39,14 +39,14 @@ impl<'a> Cursor<'a> {
         Ok(taken)
     }
 
-    /// All bytes that are left.
+    /// Takes all bytes of the vt structure that are left.
     pub(super) fn rest(&mut self) -> &'a [u8] {
         let rest = &self.bytes[self.at..];
         self.at = self.bytes.len();
         rest
     }
 
-    /// The next integer.
+    /// Decodes the next integer of a vt structure, which has variable length.
     pub(super) fn uint(&mut self) -> Result<u64> {
         match decode_uint(&self.bytes[self.at..]).with_context(|| self.place())? {
             Some((value, len)) => {
@@ -57,20 +57,21 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The next bytes with their length in front.
+    /// Decodes the next run of bytes in a vt structure, which follows its length.
     pub(super) fn data(&mut self) -> Result<&'a [u8]> {
         let len = self.uint()?;
         self.take(len)
     }
 
-    /// Decodes the next text, which follows its length.
+    /// Decodes the next UTF-8 text in a vt structure, which follows its length.
     pub(super) fn string(&mut self) -> Result<&'a str> {
         let place = self.place();
         std::str::from_utf8(self.data()?).map_err(|_| Error::format("the text is not UTF-8").context(place))
     }
 }
 
-/// An integer at the beginning of `bytes`, and its length; `None` if the bytes end in it.
+/// Decodes the vt integer at the beginning of `bytes`; returns it with its encoded length, or `None` if the bytes end within
+/// it.
 pub(super) fn decode_uint(bytes: &[u8]) -> Result<Option<(u64, usize)>> {
     let mut value: u64 = 0;
     for (at, &byte) in bytes.iter().take(LONGEST_UINT).enumerate() {
@@ -88,7 +89,7 @@ pub(super) fn decode_uint(bytes: &[u8]) -> Result<Option<(u64, usize)>> {
     }
 }
 
-/// Appends an integer in as few bytes as possible.
+/// Appends an integer in vt's variable-length encoding, in as few bytes as possible.
 pub(super) fn put_uint(out: &mut Vec<u8>, value: u64) {
     let groups = (u64::BITS - value.leading_zeros()).div_ceil(7).max(1);
     for group in (0..groups).rev() {
@@ -97,7 +98,7 @@ pub(super) fn put_uint(out: &mut Vec<u8>, value: u64) {
     }
 }
 
-/// Appends bytes with their length in front.
+/// Appends the length of `data` (as a vt integer) and then its bytes.
 pub(super) fn put_data(out: &mut Vec<u8>, data: &[u8]) {
     put_uint(out, data.len() as u64);
     out.extend_from_slice(data);

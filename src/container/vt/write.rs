@@ -1,4 +1,4 @@
-//! Writes trees into stores.
+//! Writes trees of files into vt stores, and adds them to archives.
 //!
 //! Blocks are appended to a data file that the process made for itself, and are never changed. So whatever a process leaves
 //! that is killed are blocks that the next one finds; nothing refers to them until a line is appended to the archive, which is
@@ -32,25 +32,25 @@ use crate::io::{FileTarget, ReadAt, WriteAt};
 use crate::limits;
 use crate::progress::Progress;
 
-/// The hash that names blocks which this program writes: the only one that every version of the original reads.
+/// Hash function for the vt blocks that are written: SHA-1, the only one that every version of the original vt program reads.
 const KIND: HashKind = HashKind::Sha1;
 
-/// Largest data that are in the reference itself, in bytes.
+/// Largest data in bytes that a vt reference holds itself, without a block.
 const LITERAL_BYTES: usize = 32;
 
-/// Bytes of the largest block of references.
+/// Largest block of references in bytes that is written to a vt store.
 const REFERENCES_BYTES: usize = 16_383;
 
-/// Bytes of a file that are read at a time.
+/// Number of bytes of a file that are read at a time to be cut into vt blocks.
 const WINDOW: usize = 4 << 20;
 
-/// Name of a store that is made because an archive has none beside it.
+/// Name of the vt store that is made if an archive has none beside it.
 const STORE: &str = "store";
 
-/// Sizes of blocks that can be asked for.
+/// Sizes in bytes that a caller can choose for vt blocks, both ends included.
 const BLOCK_BYTES: std::ops::RangeInclusive<u64> = 128..=1 << 20;
 
-/// Writes the files of `source` into the store beside `target`, and appends an entry to the archive `target`, which is made
+/// Writes the files of `source` into the vt store beside `target`, and appends a line to the archive `target`, which is created
 /// if it is missing.
 pub(super) fn write_tree(
     source: &dyn Container,
@@ -92,7 +92,7 @@ pub(super) fn write_tree(
     Ok(Written { stored_bytes: added + line.len() as u64, warnings: damage.chain(warnings).collect() })
 }
 
-/// Refuses a target that is something else than an archive.
+/// Refuses a target that exists and is not a vt archive.
 fn check_target(target: &Path) -> Result<()> {
     if target.is_dir() {
         return Err(Error::usage("a directory; name the archive in it that gets an entry, such as NAME.vt"));
@@ -111,7 +111,7 @@ fn check_target(target: &Path) -> Result<()> {
     }
 }
 
-/// The directory of the store beside an archive.
+/// Path of the vt store beside an archive in `directory`, existing or not; two or more stores are an error.
 fn store_beside(files: &Directory, directory: &Path) -> Result<PathBuf> {
     let mut stores = store::find_stores(files)?.into_iter().map(|(name, _)| name);
     match (stores.next(), stores.next()) {
@@ -123,33 +123,33 @@ fn store_beside(files: &Directory, directory: &Path) -> Result<PathBuf> {
     }
 }
 
-/// Writes blocks that the store does not have.
+/// Writer of a vt store, which adds the blocks that the store does not have.
 struct Writer<'a> {
     store: Arc<Store>,
-    /// Directory of the store.
+    /// Path of the directory of the vt store that is written to.
     path: PathBuf,
     cut: Cut,
     progress: &'a dyn Progress,
-    /// Made for the first block that is new.
+    /// The vt data file to which new blocks are appended; `None` until the first of them.
     file: Option<DataFile>,
-    /// Blocks written by this process.
+    /// Index of the vt blocks that this process has written.
     written: Growing,
 }
 
-/// The data file that this process appends to.
+/// The data file of a vt store that this process appends to.
 struct DataFile {
     name: String,
     file: File,
     bytes: u64,
-    /// Records that are not written yet.
+    /// Encoded records that are not yet written to the vt data file.
     buffer: Vec<u8>,
 }
 
-/// A block of a file, ready to be written.
+/// A block of a file, hashed and ready to be written to the vt store.
 struct Ready {
     hash: BlockHash,
     span: usize,
-    /// The record; `None` if the store has the block.
+    /// The encoded record of the block; `None` if the vt store already has the block.
     record: Option<Vec<u8>>,
 }
 
@@ -159,7 +159,7 @@ impl<'a> Writer<'a> {
         Writer { store, path, cut, progress, file: None, written }
     }
 
-    /// Writes everything in a directory, and returns its data.
+    /// Writes all files of a directory and of those below it to the vt store; returns the encoded entries of the directory.
     fn directory(&mut self, source: &dyn Container, table: &str, depth: usize) -> Result<Vec<u8>> {
         limits::depth(depth, "directories")?;
         let mut entries: Vec<(String, EntryKind)> = Vec::new();
@@ -195,7 +195,7 @@ impl<'a> Writer<'a> {
         Ok(data)
     }
 
-    /// A reference to data that are one block.
+    /// Stores data in the vt store as one block, or in the reference itself if it is short; returns the encoded reference.
     fn whole(&mut self, data: &[u8]) -> Result<Vec<u8>> {
         let mut reference = Vec::new();
         if data.len() <= LITERAL_BYTES {
@@ -207,7 +207,7 @@ impl<'a> Writer<'a> {
         Ok(reference)
     }
 
-    /// Writes a file, and returns the reference to it.
+    /// Writes a file to the vt store in blocks; returns the encoded reference to it.
     fn file(&mut self, source: &dyn ReadAt, table: &str, name: &str) -> Result<Vec<u8>> {
         let len = source.len()?;
         let mut levels = Levels::default();
@@ -244,7 +244,8 @@ impl<'a> Writer<'a> {
         levels.finish(self)
     }
 
-    /// Reads on to a whole window, and returns where the file was read to.
+    /// Reads the next bytes of a file, from byte `at` on, to the end of `window`; returns the offset up to which the file is
+    /// read.
     fn fill(&self, source: &dyn ReadAt, window: &mut Vec<u8>, at: u64, len: u64) -> Result<u64> {
         let kept = window.len();
         let count = (WINDOW.max(2 * self.cut.largest()) as u64).min(len - at);
@@ -253,14 +254,14 @@ impl<'a> Writer<'a> {
         Ok(at + count)
     }
 
-    /// Hashes a block, and compresses it if it is new.
+    /// Hashes a block, and encodes a record of it if the vt store does not have it.
     fn prepare(&self, block: &[u8]) -> Result<Ready> {
         let hash = KIND.hash(block);
         let is_known = self.written.contains(&hash)? || self.store.contains(&hash)?;
         Ok(Ready { hash, span: block.len(), record: (!is_known).then(|| record(block)) })
     }
 
-    /// Writes a block if it is new.
+    /// Writes a block if the vt store does not have it; returns its hash.
     fn block(&mut self, block: &[u8]) -> Result<BlockHash> {
         let Ready { hash, record, .. } = self.prepare(block)?;
         if let Some(record) = record {
@@ -283,7 +284,7 @@ impl<'a> Writer<'a> {
         self.written.add(hash, offset)
     }
 
-    /// Makes all blocks durable, and returns how many bytes were added.
+    /// Makes all written blocks durable and updates the index of the vt store; returns the number of bytes added to it.
     fn finish(mut self) -> Result<u64> {
         let Some(mut file) = self.file.take() else { return Ok(0) };
         file.flush()?;
@@ -300,7 +301,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// The record of a block, compressed if that saves a tenth.
+/// Encodes the vt record of a block, compressed if that saves a tenth.
 fn record(block: &[u8]) -> Vec<u8> {
     thread_local! {
         static COMPRESSOR: std::cell::RefCell<Compressor> = std::cell::RefCell::new(Compressor::new(CompressionLvl::fastest()));
@@ -322,7 +323,7 @@ fn record(block: &[u8]) -> Vec<u8> {
     record
 }
 
-/// Metadata of what lies at a path.
+/// Metadata of the file or directory at `path`, in the text form of a vt entry; empty if they cannot be read.
 fn metadata(path: Option<PathBuf>) -> String {
     let metadata = path.and_then(|path| fs::metadata(path).ok());
     metadata.map_or(String::new(), |found| {
@@ -331,7 +332,8 @@ fn metadata(path: Option<PathBuf>) -> String {
     })
 }
 
-/// References of a file: when a block of them is full, a reference to it goes into the next level.
+/// References to the vt blocks of a file, in levels: when a block of references is full, a reference to it is added to the next
+/// level.
 #[derive(Default)]
 struct Levels(Vec<Level>);
 
@@ -339,7 +341,7 @@ struct Levels(Vec<Level>);
 struct Level {
     references: Vec<u8>,
     count: usize,
-    /// Bytes of data that they stand for.
+    /// Number of bytes of the file that the references of this level stand for.
     span: u64,
 }
 
@@ -364,7 +366,7 @@ impl Levels {
         Ok(())
     }
 
-    /// Writes the references of a level, and refers to them in the next.
+    /// Writes the references of a level as a vt block, and adds a reference to it to the next level.
     fn close(&mut self, writer: &mut Writer<'_>, level: usize) -> Result<()> {
         let Level { references, span, .. } = std::mem::take(&mut self.0[level]);
         let hash = writer.block(&references)?;
@@ -373,7 +375,7 @@ impl Levels {
         self.push_at(writer, level + 1, &reference, span)
     }
 
-    /// The reference to everything.
+    /// Returns the encoded reference to the whole file, after writing the references of all levels to the vt store.
     fn finish(mut self, writer: &mut Writer<'_>) -> Result<Vec<u8>> {
         let mut level = 0;
         loop {
@@ -389,11 +391,11 @@ impl Levels {
     }
 }
 
-/// Bytes that are written at a time.
+/// Size in bytes of the buffer for records that are written to a vt data file.
 const BUFFER_BYTES: usize = 1 << 20;
 
 impl DataFile {
-    /// A data file with a name of its own, locked as the original does while it appends.
+    /// Creates a vt data file with a random name, locked as the original vt program does while it appends.
     fn create(directory: &Path) -> Result<Self> {
         let (mut file, mut path) = tempfile::Builder::new()
             .prefix("h5bridge-")
@@ -410,7 +412,7 @@ impl DataFile {
         Ok(DataFile { name, file, bytes: 0, buffer: Vec::with_capacity(BUFFER_BYTES) })
     }
 
-    /// Where the next record begins.
+    /// Offset in the vt data file at which the next record begins.
     fn end(&self) -> u64 {
         self.bytes + self.buffer.len() as u64
     }
@@ -440,18 +442,18 @@ impl DataFile {
     }
 }
 
-/// What was prepared is kept for the next attempt, where the process is not killed.
+/// Writes the buffered records to the vt data file, so that the next attempt finds them, unless the process is killed.
 impl Drop for DataFile {
     fn drop(&mut self) {
         let _ = self.flush();
     }
 }
 
-/// Share of a store that may lie outside of its index, and is read when the store is opened.
+/// Share of a vt store, one byte in this number, that may be missing from its index and is read when the store is opened.
 const UNINDEXED_SHARE: u64 = 16;
 const UNINDEXED_BYTES: u64 = 1 << 30;
 
-/// Brings the index of a store up to date, if much of the store is missing from it.
+/// Writes a new index file for the vt store at `path`, if much of the store is missing from the existing one.
 fn write_index(path: &Path, store: &Store, own: Indexed, written: Growing) -> Result<()> {
     let name = store::index_name(KIND);
     let lock = File::options().create(true).truncate(false).write(true).open(path.join(format!("{name}.lock")))?;
@@ -478,23 +480,23 @@ fn write_index(path: &Path, store: &Store, own: Indexed, written: Growing) -> Re
     Ok(())
 }
 
-/// End of the name of the file whose existence locks an archive for the original.
+/// End of the name of the file whose existence locks an archive for the original vt program.
 const LOCK_SUFFIX: &str = ".lock";
 
-/// Content of such a file that this program made.
+/// Content of a vt archive's lock file that this program made.
 const LOCK_MARK: &[u8] = b"h5bridge\n";
 
-/// How long another program may have an archive locked, and how often that is looked at.
+/// How long to wait for another program that has a vt archive locked.
 const LOCK_WAIT: Duration = Duration::from_secs(10);
 const LOCK_POLL: Duration = Duration::from_millis(50);
 
-/// The lock of an archive as the original takes it; removed when dropped.
+/// The lock file of a vt archive, as the original vt program uses it; removed when dropped.
 #[derive(Debug)]
 struct ArchiveLock(PathBuf);
 
 impl ArchiveLock {
-    /// Takes the lock of an archive, on which the caller holds the lock of this program. A lock file with the mark of this
-    /// program is therefore one that a killed process has left.
+    /// Acquires the lock file of a vt archive, on which the caller holds the `flock` of this program. A lock file with the mark
+    /// of this program was therefore left by a killed process.
     ///
     /// # Errors
     /// `Locked` if another program holds it for longer than `wait`.
@@ -535,7 +537,7 @@ impl Drop for ArchiveLock {
     }
 }
 
-/// Appends a line to an archive; an incomplete last line is completed, or cut off with a warning.
+/// Appends a line to a vt archive; an incomplete last line is completed, or cut off with a warning, which is returned.
 fn append_line(target: &Path, line: &str) -> Result<Option<String>> {
     let is_new = !target.exists();
     let mut file = File::options().create(true).truncate(false).read(true).write(true).open(target)?;
@@ -568,13 +570,13 @@ fn append_line(target: &Path, line: &str) -> Result<Option<String>> {
     Ok(warning)
 }
 
-/// The time: as a date in ISO form, and in seconds since 1970.
+/// The current time: as a date in ISO form in UTC, and in seconds since 1970.
 fn now() -> (String, String) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     (date(now.as_secs(), now.subsec_micros()), format!("{}.{:06}", now.as_secs(), now.subsec_micros()))
 }
 
-/// A time of the Gregorian calendar in UTC.
+/// A time in seconds since 1970, with microseconds, as an ISO date of the Gregorian calendar in UTC.
 fn date(seconds: u64, microseconds: u32) -> String {
     let (days, second) = (seconds / 86_400, seconds % 86_400);
     // days since 0000-03-01, in periods of 400 years, which all have the same number of days

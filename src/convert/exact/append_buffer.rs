@@ -1,4 +1,4 @@
-//! Datasets of recipes, whose length shows at the end.
+//! Datasets of the recipes of a restorable file, written without knowing their length in advance.
 
 use rayon::prelude::*;
 
@@ -6,24 +6,24 @@ use crate::error::{Error, Result};
 use crate::h5::{Compression, Dataset, DatasetSpec, Effort, FilterScratch, Group};
 use crate::value::{DataType, Shape};
 
-/// Chunk size of the datasets of literals and of segments.
+/// Chunk size in bytes of the recipe datasets, from which original files are rebuilt.
 const CHUNK_BYTES: usize = 1 << 20;
-/// Chunks of literals that are compressed together.
+/// Number of chunks of a recipe dataset that are compressed together, in parallel.
 const CHUNKS_COMPRESSED_TOGETHER: usize = 8;
-/// Compression effort for a dataset of several chunks.
+/// Compression effort for a recipe dataset of several chunks.
 const EFFORT: Effort = Effort::Thorough;
-/// Compression effort for a dataset of one chunk, which takes little time anyway.
+/// Compression effort for a recipe dataset of one chunk, which takes little time anyway.
 const EFFORT_OF_ONE_CHUNK: Effort = Effort::Most;
 
-/// A dataset with one axis whose length is known only at the end.
+/// Writer of a recipe dataset with one axis, whose length is known only at the end.
 pub(super) struct AppendBuffer {
     group: Group,
     name: &'static str,
     element: DataType,
-    /// Made when there is more than one chunk.
+    /// The open recipe dataset; `None` until there is more than one chunk to write.
     dataset: Option<Dataset>,
     compression: Compression,
-    /// Chunks written.
+    /// Number of chunks that are written to the recipe dataset.
     chunks: u64,
     pending: Vec<u8>,
 }
@@ -41,12 +41,12 @@ impl AppendBuffer {
         }
     }
 
-    /// Number of elements appended so far.
+    /// Number of elements appended to the recipe dataset so far.
     pub(super) fn len(&self) -> u64 {
         (self.chunks * CHUNK_BYTES as u64 + self.pending.len() as u64) / self.element.size() as u64
     }
 
-    /// Appends the little-endian bytes of elements.
+    /// Appends elements to the recipe dataset, given as their little-endian bytes.
     pub(super) fn push(&mut self, mut bytes: &[u8], pool: &rayon::ThreadPool) -> Result<()> {
         while !bytes.is_empty() {
             let (now, later) =
@@ -83,7 +83,8 @@ impl AppendBuffer {
         self.group.create_dataset(self.name, &spec)
     }
 
-    /// Writes what is pending, filtered on the threads of `pool`; the last chunk is filled up with zeros.
+    /// Writes the pending elements of the recipe dataset, compressed on the threads of `pool`; the last chunk is filled up with
+    /// zeros.
     fn write(&mut self, pool: &rayon::ThreadPool) -> Result<()> {
         let size = self.element.size();
         if self.dataset.is_none() {

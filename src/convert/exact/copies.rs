@@ -1,4 +1,4 @@
-//! Parts of original files that the native file has as they are, so that both can share them.
+//! Parts of original files that the native file holds unchanged, so that a restored file can share their bytes.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,19 +9,20 @@ use crate::error::Result;
 use crate::grid::ChunkStorage;
 use crate::io::{ByteOrder, FileTarget, Raw, ReadAt};
 
-/// The parts of an original file that may be in the native file one after the other. Whether they are is seen when they are compared.
+/// The parts of an original file that the native file may hold as contiguous bytes. Whether it does is seen when they are
+/// compared.
 pub(super) struct Copies<'a> {
     parts: Vec<Copy<'a>>,
-    /// Whether the file system shares bytes, as far as was tried.
+    /// Whether the file system lets the restored file share bytes with the native file; false after the first failure.
     can_share: AtomicBool,
 }
 
 struct Copy<'a> {
-    /// Bytes of the original file.
+    /// Half-open range of bytes in the original file that the native file may also hold as contiguous bytes.
     bytes: Range<u64>,
-    /// The native file.
+    /// The native file that may hold the bytes of an original file.
     file: &'a dyn ReadAt,
-    /// Offset in it of the first of them.
+    /// Offset in the native file of the contiguous bytes that may equal a part of the original file.
     offset: u64,
 }
 
@@ -46,7 +47,8 @@ impl<'a> Copies<'a> {
         Ok(Copies { parts, can_share: AtomicBool::new(true) })
     }
 
-    /// Lets `target` share the bytes of the native file that equal `bytes`, which belong at `offset`; says whether it does.
+    /// Lets the restored file `target` share the bytes of the native file that equal `bytes`, which belong at byte `offset` of
+    /// `target`; returns whether it does.
     ///
     /// # Errors
     /// Those of reading the native file; `NoSpace`, `Interrupted`.

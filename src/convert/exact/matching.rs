@@ -1,4 +1,5 @@
-//! Where in the original files the elements of columns lie, as segments.
+//! Finds where in the original files the elements of columns are, as segments of recipes (rules by which the files are
+//! rebuilt).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,12 +13,13 @@ use crate::native::{Members, Reader, StoredForm, open_dataset};
 use crate::table::{ColumnCells, Extent, RowRun, Stored};
 use crate::value::{DataType, Shape};
 
-/// Rows whose offsets in a dataset of cells of differing shapes are read at a time.
+/// Number of rows whose offsets are read at a time, for a ragged column (cells of differing shapes).
 const OFFSETS_READ_TOGETHER: u64 = 1 << 16;
-/// Most segments of columns in a file, and most literals before the rest of it is kept whole.
+/// Most segments (ranges with elements of columns) in the recipe of an original file, and most literals before the rest of the
+/// file is kept whole.
 pub(super) const MAX_SEGMENTS_PER_FILE: usize = 1 << 18;
 
-/// The streams of a recipe and their numbers.
+/// The streams of a recipe (datasets that supply bytes of original files) and their numbers.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     pub(super) list: Vec<Stream>,
@@ -25,7 +27,7 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    /// The number of a stream, which is added if it is new.
+    /// Number of a stream (a dataset that supplies bytes) in the recipe, from 0; it is added if it is new.
     pub(super) fn number(&mut self, stream: Stream) -> u32 {
         if let Some(&number) = self.known.get(&stream) {
             return number;
@@ -37,16 +39,17 @@ impl Streams {
     }
 }
 
-/// Segments of a file, in the order in which they are found.
+/// Segments of an original file (ranges that a dataset supplies), in the order in which they are found.
 #[derive(Debug, Default)]
 pub(super) struct Segments {
     pub(super) list: Vec<Segment>,
-    /// There were more than can be held: the file is stored as it is.
+    /// Whether more segments of an original file were found than can be held: the file is then stored as it is.
     too_many: bool,
 }
 
 impl Segments {
-    /// Adds a box, as one more of the last segment where it can be.
+    /// Adds a box of elements of a stream's dataset, which is at byte `offset` of the original file; it extends the last
+    /// segment if it continues that.
     pub(super) fn push(&mut self, stream: u32, first: u64, rows: u64, offset: u64) {
         if let Some(last) = self.list.last_mut()
             && (last.stream, last.rows, last.first + last.count * last.rows) == (stream, rows, first)
@@ -61,7 +64,8 @@ impl Segments {
         self.list.push(Segment { stream, first, rows, count: 1, offset, stride: 0 });
     }
 
-    /// Adds bytes that are kept as they are, which may go on where the last ones ended.
+    /// Adds literal bytes (that no dataset holds) at byte `offset` of the original file; they extend the last literals if they
+    /// continue those.
     pub(super) fn push_literal(&mut self, first: u64, bytes: u64, offset: u64) {
         match self.list.last_mut() {
             Some(last) if last.count == 1 && last.offset + last.rows == offset => last.rows += bytes,
@@ -70,16 +74,16 @@ impl Segments {
     }
 }
 
-/// Turns the extents of a column in its files into segments.
+/// Turns the extents of a column in the files of its table into segments of recipes.
 pub(super) struct Placing<'a> {
     streams: &'a mut Streams,
     column: &'a ColumnPlan,
     form: StoredForm,
-    /// The path of the group of the table.
+    /// Path of the table's group in the native file.
     group: String,
-    /// Whether the column is one hypercube, stored as one dataset.
+    /// Whether the column is a single hypercube, stored as one dataset.
     is_cube: bool,
-    /// Of a column of differing shapes: where each row begins in `values`; and those of the rows from the first one on.
+    /// Reader of the dataset that tells where each row of a ragged column begins in its `values`; `None` for other columns.
     offsets: Option<Reader>,
     known: (u64, Vec<i64>),
 }
@@ -157,7 +161,7 @@ impl<'a> Placing<'a> {
         Ok(())
     }
 
-    /// Where a row begins in `values`.
+    /// Index in the dataset `values` of the first element of a row of a ragged column.
     fn offset(&mut self, row: u64) -> Result<u64> {
         let Some(reader) = &self.offsets else { return Err(Error::format("the column has no dataset of offsets")) };
         let (start, known) = &mut self.known;

@@ -1,4 +1,4 @@
-//! The bytes of an original file from its segments, window by window, on several threads.
+//! Rebuilds the bytes of an original file by its recipe, window by window, on several threads.
 
 use std::ops::Range;
 
@@ -13,24 +13,24 @@ use crate::pool::Buffers;
 use crate::sha::Sha256;
 use crate::value::{Region, Shape, Values, swap_bytes, swap_width};
 
-/// Bytes of a file that a thread works on.
+/// Size in bytes of a window, the part of an original file that a thread rebuilds at a time.
 pub(super) const WINDOW_BYTES: u64 = 2 << 20;
-/// Most windows that are worked on together; as many may wait to be hashed or written.
+/// Most windows of an original file that are rebuilt together; as many may wait to be hashed or written.
 pub(super) const WINDOWS: usize = 4;
-/// Bytes of a dataset that are read at a time, if a box is not larger.
+/// Bytes of a dataset that are read at a time to rebuild an original file, if a box of elements is not larger.
 const STEP_BYTES: u64 = 1 << 20;
 
-/// Part of a file and the segments that have bytes in it.
+/// A part of an original file, and the segments of its recipe that have bytes in it.
 #[derive(Debug)]
 pub(super) struct Window {
     pub(super) bytes: Range<u64>,
     segments: Vec<Segment>,
 }
 
-/// Cuts a file into windows. `segments` are sorted by their offsets.
+/// Iterator that cuts an original file into windows. `segments` (of its recipe) are sorted by their offsets.
 struct Windows<'a> {
     segments: &'a [Segment],
-    /// Segments that reach into the next window, each with its end in the file.
+    /// Segments of the recipe that may reach into the next window, each with its end in the original file.
     active: Vec<(Segment, u64)>,
     sources: &'a Sources,
     next: u64,
@@ -63,7 +63,8 @@ impl Iterator for Windows<'_> {
     }
 }
 
-/// Runs `work` on every window of a file of `len` bytes, `count` at a time, and `take` on the results in order.
+/// Calls `work` for every window of an original file of `len` bytes, `count` windows in parallel, and `take` on the results in
+/// order.
 pub(super) fn for_windows<T: Send>(
     len: u64,
     mut segments: Vec<Segment>,
@@ -91,7 +92,8 @@ pub(super) fn for_windows<T: Send>(
     }
 }
 
-/// Rebuilds a file, hands its bytes to `write`, several threads at a time and in no order, and returns their SHA-256.
+/// Rebuilds an original file of `len` bytes, passes its bytes to `write`, from several threads and in no order, and returns
+/// their SHA-256.
 pub(super) fn rebuild(
     len: u64,
     segments: Vec<Segment>,
@@ -121,8 +123,8 @@ impl Window {
         (self.bytes.end - self.bytes.start) as usize
     }
 
-    /// Puts the bytes of all segments into `out`, those of literals last; `covered` gets a 1 for each byte that comes
-    /// from one.
+    /// Fills `out` with the bytes that the recipe's segments give for the window, those of literals last; `covered` gets a 1
+    /// for each byte that a segment gives.
     pub(super) fn fill(&self, sources: &Sources, out: &mut [u8], mut covered: Option<&mut [u8]>) -> Result<()> {
         for literal in [false, true] {
             for segment in self.segments.iter().filter(|segment| (segment.stream == LITERALS) == literal) {
@@ -135,7 +137,7 @@ impl Window {
     }
 }
 
-/// The bytes of a file from `start` on that are wanted.
+/// The bytes of a restored file that are wanted, from `start` on, and the buffer for them.
 struct RestoreFile<'a> {
     start: u64,
     out: &'a mut [u8],
@@ -147,13 +149,13 @@ impl RestoreFile<'_> {
         self.start + self.out.len() as u64
     }
 
-    /// What of the bytes `range` of the file is wanted; may be empty.
+    /// The part of the bytes `range` of the restored file that is wanted; may be empty.
     fn wanted(&self, range: Range<u64>) -> Range<u64> {
         let start = range.start.clamp(self.start, self.end());
         start..range.end.clamp(start, self.end())
     }
 
-    /// The place of wanted bytes, which counts as covered.
+    /// The part of the buffer for the bytes `wanted` of the restored file, which are marked as covered.
     fn place(&mut self, wanted: Range<u64>) -> &mut [u8] {
         let range = (wanted.start - self.start) as usize..(wanted.end - self.start) as usize;
         if let Some(covered) = &mut self.covered {
@@ -162,7 +164,7 @@ impl RestoreFile<'_> {
         &mut self.out[range]
     }
 
-    /// Puts what is wanted of `bytes`, which belong at `offset`.
+    /// Copies the wanted part of `bytes`, which belong at `offset` of the restored file, to the buffer.
     fn put(&mut self, offset: u64, bytes: &[u8]) {
         let wanted = self.wanted(offset..offset + bytes.len() as u64);
         let from = wanted.start.saturating_sub(offset) as usize;
@@ -174,7 +176,7 @@ impl RestoreFile<'_> {
 }
 
 impl OpenStream {
-    /// Puts the bytes of a segment where they are wanted.
+    /// Copies the bytes that a segment of the recipe gives to the buffer, as far as they are wanted.
     fn fill(&self, segment: &Segment, mut target: RestoreFile<'_>) -> Result<()> {
         let box_bytes = self.box_bytes(segment.rows)?;
         if box_bytes == 0 || segment.offset >= target.end() {
@@ -223,7 +225,7 @@ impl OpenStream {
         Ok(())
     }
 
-    /// Puts `rows` rows from `first` on, which lie one after the other from byte `offset` of the file on.
+    /// Copies `rows` rows of the dataset from `first` on, which follow each other from byte `offset` of the restored file on.
     fn fill_rows(
         &self,
         first: u64,
@@ -254,7 +256,7 @@ impl OpenStream {
         Ok(())
     }
 
-    /// Fills `out` with the little-endian bytes of whole rows, zeros beyond the last.
+    /// Fills `out` with the little-endian bytes of whole rows of the dataset from row `first` on, and zeros after the last row.
     fn read_rows(&self, first: u64, out: &mut [u8]) -> Result<()> {
         let row_bytes = (self.cell.elements()? as usize * self.reader.data_type.size()).max(1);
         let there = ((out.len() / row_bytes) as u64).min(self.reader.rows().saturating_sub(first));
@@ -263,7 +265,8 @@ impl OpenStream {
         self.reader.read_rows(first, there, row_bytes)
     }
 
-    /// The bytes of a box that is a part of cells.
+    /// Bytes of box `number` of a recipe's segment whose boxes are parts of cells (tiles); elements beyond the dataset are
+    /// zeros.
     fn tile(&self, segment: &Segment, number: u64) -> Result<Vec<u8>> {
         let mut rest = number;
         let mut start: Vec<u64> = Vec::with_capacity(self.cell.len() + 1);
@@ -296,7 +299,8 @@ impl OpenStream {
         }
     }
 
-    /// The bytes of `boxes` equal boxes as they lie in the file, from those of their elements.
+    /// Converts the little-endian elements of `boxes` equal boxes to the form that they have in the original file: big-endian,
+    /// or bits.
     fn encode<'a>(&self, plain: &'a mut Vec<u8>, boxes: usize) -> &'a [u8] {
         if self.encoding == Encoding::Bits {
             let box_elements = plain.len() / boxes.max(1);
@@ -313,7 +317,7 @@ impl OpenStream {
     }
 }
 
-/// Up to eight Bools as bits, the first in the lowest.
+/// Packs up to eight Bools into a byte, the first in the lowest bit.
 fn pack(bools: &[u8]) -> u8 {
     bools.iter().enumerate().fold(0, |bits, (bit, &value)| bits | u8::from(value != 0) << bit)
 }

@@ -1,4 +1,4 @@
-//! How each original file is put together again, as plain data and as it is stored under `/_ctds/restore`.
+//! How each original file of a restorable file is rebuilt: recipes in memory, and as they are stored under `/_ctds/restore`.
 //! docs/restorable.md.
 
 use std::collections::{BTreeSet, HashSet};
@@ -17,23 +17,25 @@ use crate::native::{CTDS, RESTORE, Reader, json, restore_path};
 use crate::sha::Sha256;
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Number of the stream of literals, the bytes that no dataset holds.
+/// Number of the recipe's stream of literals, the bytes of original files that no dataset holds.
 pub(super) const LITERALS: u32 = 0;
-/// Most segments of a file that is not stored as it is: they are in memory together.
+/// Most segments in the recipe of an original file: they are in memory together.
 pub(super) const MAX_STORED_SEGMENTS: u64 = 1 << 20;
-/// A row is in memory as a whole, and so is a box that cannot be made row by row.
+/// Largest box of elements in bytes by which an original file can be rebuilt: a row is in memory as a whole, and so is a box
+/// that cannot be made row by row.
 const MAX_BOX_BYTES: usize = 32 << 20;
-/// Numbers that describe a segment.
+/// How many numbers describe a segment of a recipe in the stored form.
 pub(super) const FIELDS: usize = 6;
-/// Decoded chunks kept for all streams of a file.
+/// Bytes of decoded chunks that are kept in memory for all streams of an original file.
 const CACHE_BYTES: usize = 32 << 20;
 
-/// How elements lie in a file.
+/// How the elements of a dataset are encoded in an original file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Encoding {
-    /// One after the other in this order.
+    /// Elements follow one another in the original file, in this byte order.
     Bytes(ByteOrder),
-    /// Bools, eight in a byte, the first in its lowest bit; what is left of the last byte of a box is 0.
+    /// Bools are eight to a byte in the original file, the first in its lowest bit; the unused bits in the last byte of a box
+    /// are 0.
     Bits,
 }
 
@@ -51,7 +53,7 @@ impl Encoding {
             .find(|encoding| encoding.name() == name)
     }
 
-    /// Bytes that `elements` of `data_type` take.
+    /// Number of bytes that `elements` of `data_type` occupy in an original file.
     pub(super) fn len(self, data_type: DataType, elements: u64) -> Result<u64> {
         let len = match self {
             Encoding::Bits => Some(elements.div_ceil(8)),
@@ -61,29 +63,29 @@ impl Encoding {
     }
 }
 
-/// A dataset that supplies bytes of files, box by box.
+/// A stream of a recipe: a dataset that supplies bytes of original files, box by box.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Stream {
-    /// Its path.
+    /// Path in the native file of the dataset that supplies bytes of original files.
     pub(super) dataset: String,
     pub(super) encoding: Encoding,
-    /// The extents of a box on all axes but the last, fastest first.
+    /// Extents of a box of elements in the stream's dataset on all axes but the last, fastest axis first.
     pub(super) cell: Shape,
 }
 
-/// Boxes of a stream in a file, at equal distances.
+/// A segment of a recipe: boxes of a stream's elements that are in an original file at equal distances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Segment {
     pub(super) stream: u32,
-    /// Where the first box starts on the dataset's last (slowest) axis; on the others it starts at 0.
+    /// Where the segment's first box starts on the dataset's last (slowest) axis, from 0; on the other axes it starts at 0.
     pub(super) first: u64,
-    /// The extent of each box on that axis.
+    /// Extent of each box of the segment on the dataset's last (slowest) axis.
     pub(super) rows: u64,
-    /// Boxes; they follow each other in the dataset, fastest axis first.
+    /// Number of boxes in the segment; they follow each other in the dataset, fastest axis first.
     pub(super) count: u64,
-    /// Offset of the first box in the file.
+    /// Offset in the original file of the segment's first box.
     pub(super) offset: u64,
-    /// Bytes from the start of a box to the start of the next; 0 for a single box.
+    /// Bytes in the original file from the start of a box to the start of the next; 0 for a single box.
     pub(super) stride: u64,
 }
 
@@ -99,23 +101,23 @@ impl Segment {
     }
 }
 
-/// Recipe of an original file: path, length, digest, segments.
+/// Recipe of an original file: path, length, SHA-256 and number of segments.
 #[derive(Debug, Clone)]
 pub(super) struct File {
-    /// Relative to the directory, with `/`; empty if the source was this file alone.
+    /// Path of the original file relative to the directory, with `/`; empty if the source was this file alone.
     pub(super) path: BString,
     pub(super) len: u64,
     pub(super) sha256: Sha256,
     pub(super) segments: u64,
 }
 
-/// What `/_ctds/restore/index` holds.
+/// The recipes of all original files of a restorable file: the content of `/_ctds/restore/index`.
 #[derive(Debug, Default)]
 pub(super) struct Recipe {
     pub(super) streams: Vec<Stream>,
-    /// Datasets all of whose elements are in the files, so that none can change without the files'.
+    /// Paths of the datasets of which every element is in the original files, so that none can change without changing a file.
     pub(super) whole: Vec<String>,
-    /// Paths of the original directories, parents before children.
+    /// Paths of the original directories, relative to the table's, parents before children.
     pub(super) directories: Vec<BString>,
     pub(super) files: Vec<File>,
 }
@@ -142,7 +144,7 @@ impl Recipe {
         })
     }
 
-    /// Checks all names: none leads out of the directory, none occurs twice.
+    /// Decodes the recipes from JSON and checks all names: none leads out of the directory, none occurs twice.
     pub(super) fn from_json(document: &Json) -> Result<Self> {
         let missing = |what: &str| Error::format(format!("{what} is missing or has the wrong type"));
         let list = |of: &Json, name: &str| of.get(name).and_then(Json::as_array).cloned().ok_or_else(|| missing(name));
@@ -174,7 +176,7 @@ impl Recipe {
         Ok(recipe)
     }
 
-    /// Whether the source was one file and no directory.
+    /// Whether the source of the restorable file was a single file, not a directory.
     pub(super) fn is_file(&self) -> bool {
         matches!(self.files.as_slice(), [file] if file.path.is_empty()) && self.directories.is_empty()
     }
@@ -206,7 +208,7 @@ impl Recipe {
     }
 }
 
-/// A stored path, if it is one that stays below where it is put, spelt in the only way.
+/// Converts a stored path to one of the file system; `None` if it would lead out of the directory or is not in normal form.
 pub(super) fn relative(path: &[u8]) -> Option<PathBuf> {
     let path = path.to_path().ok()?;
     let plain = path.components().all(|part| matches!(part, Component::Normal(_)));
@@ -227,19 +229,19 @@ fn sha(hex: &str) -> Option<Sha256> {
     Some(bytes.into())
 }
 
-/// The recipes of an open native file.
+/// The recipes of an open restorable file, and the datasets that they refer to.
 #[derive(Debug)]
 pub(super) struct Archive {
     pub(super) recipe: Recipe,
     root: Group,
     source: Arc<dyn ReadAt>,
     segments: Reader,
-    /// Where those of each file begin.
+    /// Index of the first number of each original file in the dataset of segments, which has six numbers for each segment.
     starts: Vec<u64>,
 }
 
 impl Archive {
-    /// Opens the recipes of a file; `None` if it has none.
+    /// Opens the recipes of a native file; `None` if it is not restorable.
     pub(super) fn open(root: &Group, source: Arc<dyn ReadAt>) -> Result<Option<Self>> {
         let exact = root.group(CTDS)?;
         if !exact.has(RESTORE) {
@@ -277,7 +279,7 @@ impl Archive {
         open().context(restore_path()).map(Some)
     }
 
-    /// About how many bytes of the files could be shared with the native file.
+    /// Estimates how many bytes of the original files, restored to `directory`, could be shared with the native file.
     pub(super) fn shareable(&self, sharer: &Sharer<'_>, directory: &Path) -> Result<u64> {
         if !sharer.can_share(&*self.source, directory) {
             return Ok(0);
@@ -294,7 +296,8 @@ impl Archive {
         Ok(bytes)
     }
 
-    /// The segments of a file and what they take bytes from, checked against its length and the datasets.
+    /// Opens the recipe of original file `number`: its segments and the datasets that supply its bytes, checked against its
+    /// length and the datasets.
     pub(super) fn file(&self, number: usize) -> Result<(Vec<Segment>, Sources)> {
         let file = &self.recipe.files[number];
         let read = || -> Result<_> {
@@ -316,7 +319,7 @@ impl Archive {
     }
 }
 
-/// The numbers of a file's segments: field after field, each number the difference to the one before.
+/// Encodes the segments of a recipe as numbers: field after field, each number as the difference from the one before.
 pub(super) fn encode(segments: &[Segment]) -> Vec<i64> {
     let mut numbers = Vec::with_capacity(segments.len() * FIELDS);
     for field in 0..FIELDS {
@@ -345,17 +348,17 @@ fn decode(numbers: &[i64], count: usize) -> Result<Vec<Segment>> {
     fields.into_iter().enumerate().map(segment).collect()
 }
 
-/// The datasets that supply the bytes of one file, open; by the numbers of streams.
+/// The open datasets that supply the bytes of one original file, by number of the stream.
 #[derive(Debug)]
 pub(super) struct Sources(Vec<Option<OpenStream>>);
 
-/// A stream whose dataset is open.
+/// A stream of a recipe whose dataset is open.
 #[derive(Debug)]
 pub(super) struct OpenStream {
     pub(super) reader: Reader,
     pub(super) encoding: Encoding,
     pub(super) cell: Shape,
-    /// Boxes side by side on each axis but the last.
+    /// Number of a stream's boxes side by side on each axis of the dataset but the last.
     pub(super) across: Shape,
 }
 
@@ -388,7 +391,7 @@ impl Sources {
         found.ok_or_else(|| Error::format(format!("stream {} is not open", segment.stream)))
     }
 
-    /// Checks that a segment lies within the file and its dataset; returns its bytes.
+    /// Checks that a segment of a recipe lies within the original file and its dataset; returns its number of bytes.
     pub(super) fn check(&self, segment: &Segment, file_len: u64) -> Result<u64> {
         let stream = self.get(segment)?;
         let box_bytes = stream.box_bytes(segment.rows)?;
@@ -431,7 +434,7 @@ impl OpenStream {
         Ok(OpenStream { reader, encoding: stream.encoding, cell: stream.cell.clone(), across })
     }
 
-    /// Elements of the dataset that a segment has, without padding.
+    /// Number of elements of the dataset that a recipe's segment covers, without padding.
     pub(super) fn elements(&self, segment: &Segment) -> Result<u64> {
         let across = self.across.elements()?.max(1);
         let rows = (segment.count / across).saturating_mul(segment.rows);
@@ -440,19 +443,19 @@ impl OpenStream {
         Ok(cell.elements()?.saturating_mul(rows.min(self.reader.rows().saturating_sub(segment.first))))
     }
 
-    /// Whether a box has whole cells, so that rows of it are rows of the dataset.
+    /// Whether a box of the stream covers whole cells of the dataset, so that its rows are rows of the dataset.
     pub(super) fn covers_cells(&self) -> bool {
         self.reader.shape[..self.cell.len()] == *self.cell
     }
 
-    /// Bytes of the elements of `rows` rows of boxes, unpacked.
+    /// Number of bytes that the elements in `rows` rows of a stream's boxes have in memory.
     pub(super) fn plain_bytes(&self, rows: u64) -> Result<usize> {
         let bytes = self.cell.with_axis(rows).elements()?.checked_mul(self.reader.data_type.size() as u64);
         let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
         bytes.ok_or_else(|| Error::format("a box would exceed the memory: 2^64 bytes or more"))
     }
 
-    /// Bytes of a box of `rows`.
+    /// Number of bytes that a box of `rows` rows has in the original file.
     pub(super) fn box_bytes(&self, rows: u64) -> Result<u64> {
         self.encoding.len(self.reader.data_type, self.cell.with_axis(rows).elements()?)
     }

@@ -1,4 +1,4 @@
-//! While converting: finds the recipe of every original file, tries it, and keeps what it does not give.
+//! Finds, during a conversion, the recipe of every original file, tests it, and stores the bytes that it does not give.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -25,15 +25,17 @@ use crate::source::tree::Tree;
 use crate::table::Extent;
 use crate::value::{DataType, Shape};
 
-/// Memory that a window takes in all: three times its bytes, its waiting bytes, and its share of caches.
+/// Bytes of memory that testing a window of an original file needs: three times its size, its waiting bytes, and its share of
+/// caches.
 const MEMORY_OF_WINDOW: u64 = 64 << 20;
-/// Matching bytes between two literals that are not worth a segment of their own.
+/// Number of matching bytes between two literals (bytes that no dataset gives) up to which they are joined to one.
 const MIN_MERGE_GAP_BYTES: usize = 8;
 // the window in which there are that many may be full of small ones
 const _: () =
     assert!(2 * MAX_SEGMENTS_PER_FILE as u64 + WINDOW_BYTES / MIN_MERGE_GAP_BYTES as u64 <= MAX_STORED_SEGMENTS);
 
-/// Writes to `/_ctds/restore` how the files of `tree` come from the datasets of the file, all of which are written.
+/// Writes to `/_ctds/restore` how the files of `tree` are rebuilt from the datasets of the native file, all of which are
+/// written already.
 ///
 /// `source` is the file itself, `root` its root group. About `max_memory` bytes are held at a time.
 #[allow(clippy::too_many_arguments, reason = "the parts of a conversion")]
@@ -84,7 +86,7 @@ struct Recorder<'a> {
     root: &'a Group,
     source: &'a Arc<dyn ReadAt>,
     pool: &'a rayon::ThreadPool,
-    /// Windows of a file that are tried together.
+    /// Number of windows of an original file that are tested together.
     windows: usize,
     recipe: Recipe,
     streams: Streams,
@@ -94,7 +96,7 @@ struct Recorder<'a> {
 }
 
 impl Recorder<'_> {
-    /// Finds where in the files of `tree` the elements of all columns lie.
+    /// Finds where in the files of `tree` the elements of all columns are, as segments of each file.
     fn find_segments(&mut self, tree: &Tree, tables: &Source, plan: &Plan) -> Result<HashMap<PathBuf, Segments>> {
         let mut found: HashMap<PathBuf, Segments> =
             tree.files.iter().map(|(_, path)| (path.clone(), Segments::default())).collect();
@@ -124,8 +126,8 @@ impl Recorder<'_> {
         Ok(found)
     }
 
-    /// Tries the segments of a file and keeps them, and as literals what they do not give. `elements` are those that
-    /// datasets give of their own.
+    /// Tests the segments of an original file's recipe and stores them, and as literals the bytes that they do not give.
+    /// `elements` counts, by stream, the elements that are in a file as they are.
     fn file(
         &mut self,
         name: &BString,
@@ -156,7 +158,7 @@ impl Recorder<'_> {
         Ok(())
     }
 
-    /// Compares what segments give with a file, and stores the rest as literals.
+    /// Compares the bytes that a recipe's segments give with the original file, and stores the others as literals.
     fn try_segments(
         &mut self,
         file: &FileSource,
@@ -198,7 +200,7 @@ impl Recorder<'_> {
         Ok(trial)
     }
 
-    /// Finds the datasets all of whose elements are in files as they are.
+    /// Finds the datasets of the native file of which every element is in the original files.
     fn find_whole(&mut self, elements: HashMap<u32, u64>) -> Result<()> {
         let mut given: HashMap<&str, u64> = HashMap::new();
         for (stream, elements) in elements {
@@ -216,14 +218,14 @@ impl Recorder<'_> {
     }
 }
 
-/// What became of the segments of a file.
+/// Result of testing the recipe of an original file: which of its bytes the segments give.
 struct FileTrial {
     sha256: Sha256,
-    /// The bytes that they do not give.
+    /// Literals for the bytes of the original file that no other segment of the recipe gives.
     literals: Segments,
-    /// Whether all bytes that they give are right.
+    /// Whether all bytes that the recipe's segments give equal those of the original file.
     as_expected: bool,
-    /// Bytes that they give, each counted once.
+    /// Number of bytes of the original file that the recipe's segments give, each counted once.
     covered: u64,
 }
 
@@ -232,7 +234,8 @@ impl FileTrial {
         self.literals.list.iter().map(|segment| segment.rows * segment.count).sum()
     }
 
-    /// The ranges of a window that become literals: all of it where the file has too many of them.
+    /// Ranges of a window of the original file, in bytes from its start, that are stored as literals: the whole window if the
+    /// file has too many literals.
     fn ranges_to_keep(&self, window: &WindowTrial) -> Vec<Range<usize>> {
         if self.literals.list.len() < MAX_SEGMENTS_PER_FILE {
             window.wrong.clone()
@@ -242,20 +245,21 @@ impl FileTrial {
     }
 }
 
-/// A window of a file beside what its segments give.
+/// Result of comparing a window of an original file with the bytes that the recipe's segments give.
 struct WindowTrial {
     start: u64,
     actual: Vec<u8>,
-    /// What becomes literals.
+    /// Half-open ranges of the window, in bytes from its start, that the recipe's segments do not give correctly: they become
+    /// literals.
     wrong: Vec<Range<usize>>,
-    /// Bytes that segments give.
+    /// Number of bytes in the window that the recipe's segments give.
     covered: u64,
-    /// Whether all of them are right.
+    /// Whether all bytes that the recipe's segments give for the window equal those of the file.
     as_expected: bool,
 }
 
-/// The ranges in which no segment gives the right bytes, joined where they are close, and whether segments give only right
-/// bytes.
+/// Ranges of a window in which no segment of the recipe gives the right bytes, joined where they are close, and whether
+/// segments give only right bytes.
 fn differences(actual: &[u8], given: &[u8], covered: &[u8]) -> (Vec<Range<usize>>, bool) {
     const BLOCK: usize = 64;
     let (mut wrong, mut as_expected) = (Vec::<Range<usize>>::new(), true);

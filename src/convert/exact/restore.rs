@@ -1,4 +1,4 @@
-//! Original files again, from a native file.
+//! Restores original files from a restorable native file.
 
 use std::path::Path;
 
@@ -19,24 +19,25 @@ use crate::sha::Sha256;
 use crate::source::Source;
 use crate::source::stored_digests::changed_columns;
 
-/// Summary of [`ToOriginal::write`](super::super::ToOriginal::write).
+/// Summary of [`ToOriginal::write`](super::super::ToOriginal::write), which restores the original files of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ToOriginalSummary {
-    /// Number of files written.
+    /// Number of original files that were restored.
     pub files: u64,
-    /// Sum of the lengths of all files, in bytes.
+    /// Length of all restored files in bytes.
     pub bytes: u64,
-    /// The number of these bytes that are shared with the native file: they take no space of their own.
+    /// Number of restored bytes that are shared with the native file: they take no space of their own.
     pub shared_bytes: u64,
 }
 
-/// Puts the original directory that the native file at `path` was made from to `target`, where it appears when it is
-/// whole. The SHA-256 of every file has been checked then.
+/// Restores the original directory from the native file at `path` to `target`, where it appears when it is complete and the
+/// SHA-256 of every file has been checked.
 ///
 /// # Errors
 /// `Usage` if the file is not restorable. `Format` if a file would not be what it was: because columns have changed since
-/// the conversion, which are named, or because of damage. `Exists` if there is something at `target` that is not to be replaced,
+/// the conversion, which are named, or because of damage. `Exists` if there is something at `target` that is not to be
+/// replaced,
 /// `NoSpace`, `Interrupted` if `progress` says so. Nothing is left at `target` then.
 pub(crate) fn restore(
     path: &Path,
@@ -79,7 +80,7 @@ pub(crate) fn restore(
     Ok(ToOriginalSummary { files: recipe.files.len() as u64, bytes, shared_bytes: sharer.shared() })
 }
 
-/// Puts files below a directory.
+/// Restores the original files of a native file into a directory.
 struct Restorer<'a> {
     source: &'a Source,
     archive: &'a Archive,
@@ -110,7 +111,7 @@ impl Restorer<'_> {
         Err(Error::format(format!("it would not be what it was, {why}")).context(name))
     }
 
-    /// Writes a file and returns its SHA-256.
+    /// Writes original file `number` (its index in the recipe) below the target directory and returns its SHA-256.
     fn write(&self, number: usize, advance: impl Fn(u64) -> Result<()> + Sync) -> Result<Sha256> {
         let file = &self.archive.recipe.files[number];
         let path = if file.path.is_empty() { self.root.to_owned() } else { self.root.join(inside(&file.path)?) };
@@ -126,12 +127,12 @@ impl Restorer<'_> {
     }
 }
 
-/// A stored path, checked when the recipe was read.
+/// Converts a stored path, which was checked when the recipe was read, to one relative to the target directory.
 fn inside(path: &[u8]) -> Result<std::path::PathBuf> {
     relative(path).ok_or_else(|| Error::format(format!("the path {:?} leaves the directory", path.as_bstr())))
 }
 
-/// The recipes of the native file at `path`, if it has some.
+/// Opens the recipes of the native file at `path`; `None` if it is not restorable.
 fn open(path: &Path) -> Result<Option<Archive>> {
     let open = || -> Result<_> {
         let (file, source) = File::open_with_source(path)?;
@@ -140,14 +141,15 @@ fn open(path: &Path) -> Result<Option<Archive>> {
     open().with_context(|| Context::path(path))
 }
 
-/// A file that would not be what it was.
+/// An original file that would not be restored to what it was, with the SHA-256 that is stored and the one that was found.
 pub(crate) struct ChangedFile {
     pub(crate) name: String,
     pub(crate) stored: Sha256,
     pub(crate) found: Result<Sha256>,
 }
 
-/// The files of a restorable file that would not be what they were; and how many files there are.
+/// Rebuilds all original files of the restorable file at `path` without writing them; returns their number, and those that
+/// differ from what they were.
 pub(crate) fn changed_files(path: &Path, progress: &dyn Progress) -> Result<(u64, Vec<ChangedFile>)> {
     let Some(archive) = open(path)? else { return Ok((0, Vec::new())) };
     let (pool, buffers) = (thread_pool(0)?, Buffers::default());

@@ -1,4 +1,4 @@
-//! How the bytes of a native file divide among data and original files.
+//! How the bytes of a native file divide among elements and what is kept to restore the original files.
 
 use std::path::Path;
 
@@ -8,26 +8,26 @@ use crate::io::remote;
 use crate::limits;
 use crate::native::{self, restore_path};
 
-/// Space used by the parts of a native file, in bytes.
+/// Space in bytes that the parts of a native HDF5 file use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct SpaceUsage {
-    /// Bytes of the whole file.
+    /// Size of the whole native file in bytes.
     pub file: u64,
-    /// Bytes of the elements of all datasets of the native layout, without the text of variable-length strings.
+    /// Stored bytes of all datasets of the native layout, without the text of variable-length strings.
     pub datasets: u64,
-    /// Bytes of the recipes, which describe how the original files are rebuilt from datasets.
+    /// Stored bytes of the recipes, which describe how the original files are rebuilt from datasets.
     pub recipes: u64,
-    /// Bytes of the literals, the parts of the original files that no other dataset holds.
+    /// Stored bytes of the literals, the parts of the original files that no other dataset holds.
     pub literals: u64,
-    /// All other bytes: the structure of the file, attributes, the text of strings.
+    /// All other bytes of the native file: the structure of HDF5, attributes, the text of strings.
     pub other: u64,
-    /// Whether the original files can be restored.
+    /// Whether the original files can be restored from the native file.
     pub restorable: bool,
 }
 
 impl SpaceUsage {
-    /// Measures the native file at `path`; `None` if it is something else.
+    /// Measures the space in the native file at `path`; `None` if it is another kind of file.
     ///
     /// # Errors
     /// Those of reading it.

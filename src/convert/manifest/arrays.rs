@@ -1,4 +1,4 @@
-//! The arrays of a source: what its native file would have, and where the elements of each are.
+//! The arrays of a manifest: which ones a native file of the source would have, and where the elements of each are.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -22,38 +22,40 @@ use crate::progress::Progress;
 use crate::source::Source;
 use crate::value::{DataType, Record, Region, Shape, Values};
 
-/// Larger datasets that cannot be referred to are left out; the elements of others are in the manifest.
+/// Size in bytes of elements from which a dataset that cannot be referred to is left out of a manifest; smaller ones are
+/// written into it.
 const INLINE_BYTES: u64 = 1 << 20;
-/// Rows of which the numbers are in one chunk, where no file has them.
+/// Number of row numbers in a chunk of a manifest, where no file has them.
 const ROW_NUMBERS: u64 = 1 << 17;
-/// Decoded tiles kept while a column is read.
+/// Bytes of decoded tiles that are kept in memory while a column is written into the manifest.
 const CACHE_BYTES: usize = 4 << 20;
 
-/// Everything that arrays are made of.
+/// All that the arrays of a manifest are made from: source, plan and files.
 pub(super) struct Arrays<'a> {
     pub(super) source: &'a Source,
     pub(super) plan: &'a Plan,
     pub(super) outline: &'a Outline,
-    /// For each table and column of the plan: the tiles that are referred to.
+    /// The tiles to which the manifest refers, for each table and column of the plan; `None` for columns that are not in tiles.
     pub(super) tiles: &'a [Vec<Option<Vec<Tiles>>>],
-    /// The root of the HDF5 file with the other elements, and the file: the native source or the companion.
+    /// Root group of the HDF5 file that has the elements that are not in tiles (the native source or the companion), and its
+    /// number and size.
     pub(super) stored: (Group, StoredIn),
     pub(super) files: &'a Files,
-    /// The only table is the root.
+    /// Whether the manifest is of one table only, whose group is the root.
     pub(super) is_flat: bool,
 }
 
-/// What the arrays of a manifest are.
+/// Counts of the columns in a manifest, for its summary.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
-    /// Columns with arrays.
+    /// Number of columns with arrays in the manifest.
     pub(super) columns: usize,
-    /// Columns with arrays whose elements are in the document.
+    /// Number of columns with arrays whose elements are in the manifest itself.
     pub(super) inline_columns: usize,
     pub(super) left_out: Vec<LeftOutColumn>,
 }
 
-/// An array with the place of its elements.
+/// Where the elements of an array of a manifest are: in tiles, in an HDF5 file, or in the manifest itself.
 enum Elements<'a> {
     Tiles(&'a Tiles),
     Stored(Box<StoredArray>),
@@ -71,7 +73,7 @@ impl Elements<'_> {
 }
 
 impl<'a> Arrays<'a> {
-    /// The columns that the plan cannot read and those whose elements cannot be referred to, before anything is written.
+    /// Finds the columns that the plan cannot read and those whose elements cannot be referred to, before anything is written.
     pub(super) fn left_out(&self) -> Result<Vec<LeftOutColumn>> {
         let mut left_out = Vec::new();
         for (number, (table, outline)) in self.plan.tables.iter().zip(&self.outline.tables).enumerate() {
@@ -89,7 +91,7 @@ impl<'a> Arrays<'a> {
         Ok(left_out)
     }
 
-    /// Writes all groups and arrays.
+    /// Writes all groups and arrays of the manifest; returns counts of them.
     pub(super) fn write<W: Write>(
         &self,
         left_out: Vec<LeftOutColumn>,
@@ -107,7 +109,7 @@ impl<'a> Arrays<'a> {
         Ok(counts)
     }
 
-    /// The path of the group of a table in the manifest.
+    /// Path of the group of a table in the manifest, without a leading slash; empty for the root.
     fn group<'b>(&self, outline: &'b TableOutline) -> &'b str {
         if self.is_flat { "" } else { outline.group.trim_start_matches('/') }
     }
@@ -152,7 +154,7 @@ impl<'a> Arrays<'a> {
         Ok(())
     }
 
-    /// The datasets of a column with the places of their elements, or the reason for which they cannot be referred to.
+    /// The datasets of a column and where the elements of each are, or the reason why they cannot be referred to.
     fn column(
         &self,
         table: usize,
@@ -247,7 +249,7 @@ impl<'a> Arrays<'a> {
         }
     }
 
-    /// The scale of the rows.
+    /// Writes the array with the row numbers of a table, its dimension scale of rows.
     fn write_row_numbers<W: Write>(
         &self,
         table: &TablePlan,
@@ -279,7 +281,8 @@ impl<'a> Arrays<'a> {
         })
     }
 
-    /// The values of an axis; in the file if that has the same ones.
+    /// Writes the array with the values of an axis into the manifest; refers to the dataset in the HDF5 file if that has the
+    /// same values.
     fn write_coordinate<W: Write>(
         &self,
         outline: &TableOutline,
@@ -310,7 +313,8 @@ impl<'a> Arrays<'a> {
         self.write_elements(&array, &elements, out, progress, &mut |_| Ok(values.clone()))
     }
 
-    /// The dataset at a path, if it has this shape and type.
+    /// Opens the dataset at `path` of the HDF5 file to which the manifest refers; `None` if it is missing or has another shape
+    /// or type.
     fn dataset(&self, path: &str, shape: &Shape, data_type: DataType) -> Result<Option<Dataset>> {
         let (root, path) = (&self.stored.0, path.trim_start_matches('/'));
         let Some((group, name)) = path.rsplit_once('/') else { return Ok(None) };
@@ -323,7 +327,8 @@ impl<'a> Arrays<'a> {
         Ok(suits.then_some(dataset))
     }
 
-    /// The dataset at a path as an array, if it can be one of this shape and type.
+    /// Finds the dataset at `path` as an array to which the manifest can refer; `None` if it is missing, has another shape or
+    /// type, or cannot be referred to.
     fn scale(&self, path: &str, shape: &Shape, data_type: DataType) -> Result<Option<StoredArray>> {
         let Some(dataset) = self.dataset(path, shape, data_type)? else { return Ok(None) };
         Ok(StoredArray::find(dataset, shape, data_type, self.stored.1)?.ok())

@@ -1,4 +1,4 @@
-//! [`ToManifest`].
+//! [`ToManifest`], the builder of manifests, and its steps in order.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -25,11 +25,11 @@ use crate::source::Source;
 use crate::table::OpenOptions;
 use crate::value::DataType;
 
-/// About as many bytes as a reference has, for the look at the free space.
+/// Estimated bytes of a reference in a manifest, by which free space is checked.
 const REFERENCE_BYTES: u64 = 64;
 
-/// Writes a manifest: references of kerchunk, version 1, to the chunks of a table or of a native HDF5 file. xarray, zarr and
-/// VirtualiZarr open it as arrays; the elements stay where they are.
+/// Writes a manifest: references in the format of kerchunk, version 1, to the chunks of a table or of a native HDF5 file.
+/// xarray, zarr and VirtualiZarr open it as arrays; the elements stay where they are.
 ///
 /// Tiles of a table are chunks as they are. All other numbers, and every Bool, are converted to a small HDF5 file, the
 /// companion, beside the manifest: `my.json.rest.h5`. Strings are in the manifest itself.
@@ -58,36 +58,37 @@ pub struct ToManifest<'a> {
     call: Call<'a>,
 }
 
-/// What a manifest holds.
+/// Summary of a manifest that was written.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ManifestSummary {
-    /// Number of tables.
+    /// Number of tables in the manifest.
     pub tables: usize,
-    /// Number of columns with arrays.
+    /// Number of columns with arrays in the manifest.
     pub columns: usize,
-    /// Number of columns whose tiles are referred to in the table itself.
+    /// Number of columns whose tiles in the table itself are referred to.
     pub tiled_columns: usize,
     /// Number of columns with elements in the manifest itself.
     pub inline_columns: usize,
-    /// Rows of the main table.
+    /// Number of rows of the main table in the manifest.
     pub rows: u64,
-    /// Number of chunks.
+    /// Number of chunks in the manifest, each with a reference or its bytes.
     pub references: u64,
-    /// Bytes of the tiles in the table.
+    /// Bytes of the tiles in the table to which the manifest refers.
     pub tile_bytes: u64,
-    /// The HDF5 file with the elements that are not tiles, and its bytes; `None` if the source is a native file.
+    /// Path of the companion (the HDF5 file with the elements that are not tiles), and its size in bytes; `None` if the source
+    /// is a native file.
     pub companion: Option<(PathBuf, u64)>,
-    /// Bytes of the manifest.
+    /// Size of the manifest in bytes.
     pub file_bytes: u64,
-    /// The columns without arrays.
+    /// Columns that have no arrays in the manifest, with the reasons.
     pub left_out: Vec<LeftOutColumn>,
-    /// What the user should know.
+    /// Warnings for the user about the manifest, as sentences.
     pub warnings: Vec<String>,
 }
 
 impl<'a> ToManifest<'a> {
-    /// A manifest of the table directory or native HDF5 file at `source`.
+    /// Prepares a manifest of the table directory or native HDF5 file at `source`.
     pub fn new(source: impl AsRef<Path>) -> Self {
         ToManifest {
             source: source.as_ref().to_owned(),
@@ -103,32 +104,34 @@ impl<'a> ToManifest<'a> {
 
     open_setters!();
 
-    /// Takes only this table, `MAIN` or `ANTENNA`: its columns are arrays of the root, and not of a group. Readers that know no groups
-    /// need that.
+    /// Restricts the manifest to this table, `MAIN` or `ANTENNA`: its columns are arrays of the root, not of a group, as
+    /// readers need that do not know groups.
     pub fn table(mut self, name: impl Into<String>) -> Self {
         self.table = Some(name.into());
         self
     }
 
-    /// Sets the directory or URL in which readers find the source and the companion, `s3://archive/2026`; without, references
-    /// have the absolute paths of today.
+    /// Sets the directory or URL in which readers find the source and the companion, such as `s3://archive/2026`; by default
+    /// references have their present absolute paths.
     pub fn base(mut self, base: impl Into<String>) -> Self {
         self.base = Some(base.into());
         self
     }
 
-    /// Sets the number of threads that decode and compress what the companion gets; 0, the default: one for each processor.
+    /// Sets the number of threads that decode and compress the elements of the companion; 0, the default: one for each
+    /// processor.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// Writes the manifest `target` and its companion, which appear when both are whole.
+    /// Writes the manifest `target` and its companion, which appear under their names when both are complete.
     ///
     /// # Errors
     /// `Unsupported` for a table inside a container, or one with files that are symbolic links; `Exists` if there is something at
     /// `target` or in the place of the companion, unless [`if_exists`](Self::if_exists) says otherwise; `Format` if the source
-    /// changes while the manifest is made; `NoSpace`; `Interrupted`; those of reading the source. The target is then as it was before.
+    /// changes while the manifest is made; `NoSpace`; `Interrupted`; those of reading the source. The target is then as it was
+    /// before.
     pub fn write(self, target: impl AsRef<Path>) -> Result<ManifestSummary> {
         // the companion lies beside the file that a link leads to
         let resolved = target.as_ref().canonicalize().ok().filter(|_| target.as_ref().is_symlink());
@@ -148,8 +151,8 @@ impl<'a> ToManifest<'a> {
         self.call.run(|progress| self.write_from(&source, target, progress).with_context(|| source.place.clone()))
     }
 
-    /// Writes references to the chunks of a native file, and to nothing else, to `out`. `url` is the address of the file for readers;
-    /// without it, it is where the file was opened. What was written before an error is not a whole document.
+    /// Writes references to the chunks of a native file, and to nothing else, to `out`. `url` is the address of the file for
+    /// readers, by default the one under which it was opened. What was written before an error is not a whole document.
     ///
     /// # Errors
     /// `Usage` if the source is a table directory; `Format` if it changes while the references are made; those of reading the source
@@ -261,7 +264,8 @@ impl<'a> ToManifest<'a> {
         ToHdf5Options { compress, tables, digest: false, threads: self.threads, ..ToHdf5Options::default() }
     }
 
-    /// Finds the tiles that are referred to, for each table and column of the plan.
+    /// Finds the tiles to which the manifest refers, for each table and column of the plan; `None` for columns that are not in
+    /// tiles.
     fn tiles(
         &self,
         source: &Source,
@@ -290,7 +294,7 @@ impl<'a> ToManifest<'a> {
         Ok(found)
     }
 
-    /// Converts all numbers that are not in tiles; returns warnings.
+    /// Converts all numbers that are not in tiles to the companion, the HDF5 file at `path`; returns warnings.
     fn write_companion(
         &self,
         source: &Source,
@@ -314,14 +318,14 @@ impl<'a> ToManifest<'a> {
     }
 }
 
-/// A document that was written, and where.
+/// The result of writing a manifest to `out`.
 struct Document<W> {
     counts: Counts,
     references: u64,
     out: W,
 }
 
-/// Writes the document of `arrays`, which begins with `record`.
+/// Writes the manifest of `arrays` to `out`, beginning with `record`.
 fn write_document<W: Write>(
     arrays: &Arrays<'_>,
     mut record: Json,
@@ -339,7 +343,7 @@ fn write_document<W: Write>(
     Ok(Document { counts, references, out })
 }
 
-/// The summary of a manifest without its files.
+/// The summary of a manifest, without the sizes of its files.
 fn summary(
     plan: &Plan,
     tiles: &[Vec<Option<Vec<Tiles>>>],
@@ -365,7 +369,7 @@ fn summary(
     }
 }
 
-/// A target that counts its bytes.
+/// A writer that counts the bytes of the manifest written to it.
 struct Counted<W> {
     out: W,
     bytes: u64,
@@ -383,7 +387,7 @@ impl<W: Write> Write for Counted<W> {
     }
 }
 
-/// The path of the companion of a manifest.
+/// Path of the companion of a manifest: its own path and `.rest.h5`.
 fn companion_of(manifest: &Path) -> PathBuf {
     let mut path = manifest.as_os_str().to_owned();
     path.push(COMPANION);

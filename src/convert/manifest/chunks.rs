@@ -1,4 +1,4 @@
-//! Chunks and blocks of datasets in an HDF5 file.
+//! Chunks of datasets in an HDF5 file, to which a manifest refers; contiguous datasets are divided into chunks.
 
 use super::files::{FileNumber, Files};
 use super::metadata::{self, ArrayMetadata};
@@ -8,32 +8,34 @@ use crate::grid::{Grid, unravel};
 use crate::h5::{ChunkInfo, Dataset, Storage};
 use crate::value::{ByteOrder, DataType, Shape};
 
-/// A contiguous dataset is divided into chunks of about this many bytes.
+/// Size in bytes of the chunks into which a contiguous dataset is divided in a manifest, at most.
 const BLOCK_BYTES: u64 = 16 << 20;
-/// Smaller parts of a contiguous dataset are not worth a reference each.
+/// Least size in bytes of the chunks into which a contiguous dataset is divided: if they would be smaller, it stays one chunk.
 const SMALL_BLOCK_BYTES: u64 = 64 << 10;
 
-/// An HDF5 file that is referred to.
+/// The HDF5 file to which an array of a manifest refers: its number and its size in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StoredIn {
     pub(super) file: FileNumber,
     pub(super) bytes: u64,
 }
 
-/// A dataset whose elements a manifest refers to.
+/// A dataset of an HDF5 file to whose elements a manifest refers.
 pub(super) struct StoredArray {
     dataset: Dataset,
     grid: Grid,
     metadata: ArrayMetadata,
-    /// The first byte of a contiguous dataset; `None` if it is in chunks, or was never written.
+    /// Offset in the HDF5 file of the first byte of a contiguous dataset to which the manifest refers; `None` if it is in
+    /// chunks, or was never written.
     block: Option<u64>,
 }
 
-/// A dataset, or the reason for which it cannot be referred to.
+/// A dataset to which a manifest can refer, or the reason why it cannot.
 pub(super) type Found = Result<StoredArray, String>;
 
 impl StoredArray {
-    /// The elements of `dataset`, of which `shape` is taken.
+    /// Examines `dataset`, of which the elements in `shape` are wanted; returns an array, or the reason why a manifest cannot
+    /// refer to it.
     ///
     /// # Errors
     /// `Format` if the dataset is damaged.
@@ -76,7 +78,7 @@ impl StoredArray {
         }
     }
 
-    /// Why not all of the elements can be referred to.
+    /// The reason why a manifest cannot refer to all chunks of the dataset; `None` if it can.
     fn problem(&self, stored: StoredIn) -> Result<Option<String>> {
         let total = self.grid.counts().elements()?;
         let plain_bytes = self.chunk_bytes()?;
@@ -114,7 +116,7 @@ impl StoredArray {
         Ok(self.grid.chunk.elements()?.saturating_mul(size))
     }
 
-    /// Calls `visit` with each chunk that was written, or each part of a contiguous dataset.
+    /// Calls `visit` for each chunk of the dataset that was written, or each part of a contiguous dataset.
     fn each(&self, visit: &mut dyn FnMut(&ChunkInfo) -> Result<()>) -> Result<()> {
         if let Some(block) = self.block {
             let (counts, stored_bytes) = (self.grid.counts(), self.chunk_bytes()?);
@@ -150,7 +152,8 @@ impl StoredArray {
     }
 }
 
-/// The chunks of a contiguous dataset: whole rows, equally many in each, because chunks of Zarr are whole.
+/// Shape of the chunks into which a contiguous dataset is divided: whole rows, equally many in each, because Zarr has no
+/// incomplete chunks.
 fn block_chunk(shape: &Shape, element_bytes: u64) -> Shape {
     let Some((cell, rows)) = shape.split_last() else { return shape.clone() };
     let row_bytes = cell.iter().fold(element_bytes, |bytes, &extent| bytes.saturating_mul(extent)).max(1);

@@ -1,4 +1,4 @@
-//! The files that a manifest depends on: their names in references, sizes and modification times.
+//! The files on which a manifest depends: their names in references, sizes and modification times.
 
 use std::fs;
 use std::io::{BufReader, Read};
@@ -12,12 +12,12 @@ use crate::call::{Call, call_setters};
 use crate::convert::recorded_file::RecordedFile;
 use crate::error::{Context, Error, Result, ResultExt};
 
-/// How files are named in references.
+/// Rules by which files are named in the references of a manifest.
 #[derive(Debug, Clone)]
 pub(super) struct Naming {
-    /// A directory or URL that stands for the directories of the source and of the manifest; `None`: absolute paths.
+    /// Directory or URL in which readers find the files of the manifest; `None` for absolute paths.
     pub(super) base: Option<String>,
-    /// The directory of the manifest.
+    /// Absolute path of the directory in which the manifest is.
     pub(super) directory: PathBuf,
 }
 
@@ -28,7 +28,7 @@ impl Naming {
         Ok(Naming { base: base.map(|base| base.trim_end_matches('/').to_owned()), directory })
     }
 
-    /// The name in references of a file or directory that a user calls `path`.
+    /// Name in references of the file or directory at `path`, as the user gave it.
     pub(super) fn name(&self, path: &Path) -> Result<String> {
         let absolute = std::path::absolute(path)?;
         let named = match &self.base {
@@ -42,20 +42,20 @@ impl Naming {
         named.ok_or_else(|| Error::unsupported("a path that is not UTF-8").context(Context::path(path)))
     }
 
-    /// The path by which a check finds a file.
+    /// Path to be recorded in the manifest for the file at `local`, by which a check finds it.
     fn recorded(&self, local: &Path) -> PathBuf {
         if self.base.is_some() { relative(&self.directory, local) } else { local.to_owned() }
     }
 }
 
-/// The path that leads from a directory to a file; both are absolute and without links.
+/// The relative path that leads from a directory to a file of the manifest; both are given as absolute paths without links.
 fn relative(directory: &Path, file: &Path) -> PathBuf {
     let common = directory.components().zip(file.components()).take_while(|(one, other)| one == other).count();
     let up = directory.components().skip(common).map(|_| Component::ParentDir);
     up.chain(file.components().skip(common)).collect()
 }
 
-/// The files that a manifest refers to, or copies from.
+/// The files to which a manifest refers, or from which it copies.
 #[derive(Debug)]
 pub(super) struct Files {
     naming: Naming,
@@ -66,11 +66,12 @@ pub(super) struct Files {
 struct KnownFile {
     local: PathBuf,
     name: FileName,
-    /// `None` for the file at an address, whose state the server checks.
+    /// Path, size and modification time of the file when it was added; `None` for a file at an address, whose state the server
+    /// checks.
     state: Option<RecordedFile>,
 }
 
-/// The number of a file among [`Files`].
+/// Index of a file in [`Files`], from 0.
 pub(super) type FileNumber = usize;
 
 impl Files {
@@ -78,7 +79,7 @@ impl Files {
         Files { naming, list: Vec::new() }
     }
 
-    /// Adds the regular file at `local`, which references name `name`.
+    /// Adds the regular file at `local`, which the manifest's references call `name`; returns its number.
     pub(super) fn add(&mut self, local: &Path, name: &str) -> Result<FileNumber> {
         if let Some(known) = self.list.iter().position(|known| known.local == local) {
             return Ok(known);
@@ -90,13 +91,14 @@ impl Files {
         Ok(self.list.len() - 1)
     }
 
-    /// Adds the file at an address, which references name `name`.
+    /// Adds the file at the URL `address`, which the manifest's references call `name`; returns its number.
     pub(super) fn add_remote(&mut self, address: &Path, name: &str) -> FileNumber {
         self.list.push(KnownFile { local: address.to_owned(), name: FileName::new(name), state: None });
         self.list.len() - 1
     }
 
-    /// Records the file that is at `local` now and at `target` later.
+    /// Adds the file that is at `local` now and will be at `target`, which the manifest's references call `name`; returns its
+    /// number.
     pub(super) fn add_new(&mut self, local: &Path, target: &Path, name: &str) -> Result<FileNumber> {
         let number = self.add(local, name)?;
         if let Some(state) = &mut self.list[number].state {
@@ -105,7 +107,7 @@ impl Files {
         Ok(number)
     }
 
-    /// The name in references.
+    /// Name of a file in the references of the manifest.
     pub(super) fn name(&self, file: FileNumber) -> &FileName {
         &self.list[file].name
     }
@@ -118,7 +120,7 @@ impl Files {
         Ok(json!(states))
     }
 
-    /// Fails if a file is not what it was when it was added.
+    /// Fails if a file to which the manifest refers has changed since it was added.
     pub(super) fn check_unchanged(&self) -> Result<()> {
         for known in &self.list {
             let Some(state) = &known.state else { continue };
@@ -132,7 +134,7 @@ impl Files {
     }
 }
 
-/// Compares the files that a manifest depends on with their recorded sizes and modification times.
+/// Compares the files on which a manifest depends with the sizes and modification times that it records.
 ///
 /// ```
 /// use ctds_hdf5::convert::{CheckManifest, ToManifest};
@@ -154,25 +156,25 @@ pub struct CheckManifest<'a> {
     call: Call<'a>,
 }
 
-/// The result of [`CheckManifest::run`].
+/// Result of [`CheckManifest::run`], which compares the files of a manifest with their recorded sizes and times.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ManifestCheck {
-    /// Number of files compared.
+    /// Number of files of the manifest that were compared.
     pub files: usize,
-    /// Recorded bytes of these files.
+    /// Size in bytes of all compared files together, as the manifest records it.
     pub bytes: u64,
-    /// The files that are missing or differ.
+    /// The files of the manifest that are missing or have changed.
     pub changed: Vec<ChangedFile>,
 }
 
-/// A file that is not as a manifest recorded it.
+/// A file that is missing or has changed since a manifest recorded it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChangedFile {
-    /// Path of the file; a relative one is resolved against the directory of the manifest.
+    /// Path of the changed file; a relative one is resolved against the directory of the manifest.
     pub path: PathBuf,
-    /// The difference, as a sentence.
+    /// How the changed file differs from what the manifest records, as a sentence.
     pub change: String,
 }
 
@@ -189,14 +191,14 @@ struct Record {
 }
 
 impl<'a> CheckManifest<'a> {
-    /// A check of the manifest at `path`.
+    /// Prepares a check of the manifest at `path`.
     pub fn new(path: impl AsRef<Path>) -> Self {
         CheckManifest { path: path.as_ref().to_owned(), call: Call::default() }
     }
 
     call_setters!();
 
-    /// Whether the file at `path` looks like a manifest: its name ends in `.json`, and it begins with `{`.
+    /// Whether the file at `path` may be a manifest: its name ends in `.json`, and it begins with `{`.
     pub fn is_at(path: impl AsRef<Path>) -> bool {
         let path = path.as_ref();
         let first = || -> std::io::Result<u8> {
@@ -207,7 +209,7 @@ impl<'a> CheckManifest<'a> {
         path.extension().is_some_and(|end| end == "json") && path.is_file() && first().is_ok_and(|byte| byte == b'{')
     }
 
-    /// Compares. The elements are not read.
+    /// Compares the sizes and modification times of the files with those that the manifest records; elements are not read.
     ///
     /// # Errors
     /// `NotFound` and `Io`; `Format` if the file is not a manifest, or one without sizes and times; `Interrupted`.

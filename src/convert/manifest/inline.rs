@@ -1,4 +1,4 @@
-//! Elements that a manifest itself contains: strings, which HDF5 stores in pieces, and the few numbers that no file has.
+//! Elements that a manifest contains itself: strings, which HDF5 stores in pieces, and the few numbers that no file has.
 
 use serde_json::json;
 
@@ -10,10 +10,10 @@ use crate::h5::{Compression, FilterScratch, Pipeline};
 use crate::progress::Progress;
 use crate::value::{ByteOrder, DataType, Region, Shape, Values};
 
-/// Level of the compression.
+/// Compression level (gzip, 0 to 9) of elements that a manifest contains.
 const LEVEL: u8 = 6;
 
-/// An array whose chunks are in the document.
+/// An array of a manifest whose chunks the manifest contains itself.
 pub(super) struct InlineArray {
     grid: Grid,
     data_type: DataType,
@@ -34,7 +34,7 @@ impl InlineArray {
         ArrayMetadata { shape: self.grid.shape.clone(), chunk: self.grid.chunk.clone(), dtype, filters }
     }
 
-    /// Writes all chunks, with the elements that `read` returns for a box of the array.
+    /// Writes all chunks of the array into the manifest; `read` returns the elements of a box of it.
     pub(super) fn write<W: std::io::Write>(
         &self,
         array: &str,
@@ -76,7 +76,8 @@ impl InlineArray {
     }
 }
 
-/// Strings as numcodecs' `vlen-utf8` has them: their number, then the length and the bytes of each; numbers are of 32 bits.
+/// Encodes strings as numcodecs' `vlen-utf8` does: their number, then the length and the bytes of each; numbers have 32 bits,
+/// little-endian.
 fn joined(strings: &[bstr::BString]) -> Result<Vec<u8>> {
     let number = |len: usize| {
         let number = u32::try_from(len).map_err(|_| Error::unsupported("a manifest cannot hold 4 GiB of strings"))?;

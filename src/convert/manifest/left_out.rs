@@ -1,13 +1,13 @@
-//! Columns that a manifest lacks.
+//! Columns that a manifest cannot include.
 
-/// A column that a manifest lacks.
+/// A column that a manifest does not include, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LeftOutColumn {
-    /// Name of the table; `MAIN` for the main one.
+    /// Name of the table with the column; `MAIN` for the main table.
     pub table: String,
-    /// Name of the column.
+    /// Name of the column that the manifest does not include.
     pub column: String,
-    /// Why it is left out.
+    /// The reason why the column is left out of the manifest.
     pub reason: String,
 }

@@ -1,4 +1,4 @@
-//! Documents of Zarr, version 2: arrays, groups, attributes.
+//! Metadata documents of Zarr, version 2, for a manifest: arrays, groups, attributes.
 
 use bstr::{BString, ByteSlice};
 use serde_json::{Map, Value as Json, json};
@@ -6,32 +6,32 @@ use serde_json::{Map, Value as Json, json};
 use crate::h5::Compression;
 use crate::value::{ByteOrder, DataType, Record, Shape, Value, Values};
 
-/// The attribute that names the axes of an array, slowest first.
+/// Name of the attribute that lists the axes of a Zarr array, slowest first, for xarray.
 const DIMENSIONS: &str = "_ARRAY_DIMENSIONS";
 
-/// The document of every group.
+/// The document `.zgroup`, which is the same for every group of a manifest.
 pub(super) fn group() -> Json {
     json!({ "zarr_format": 2 })
 }
 
-/// What a reader needs to know of an array besides its elements.
+/// Metadata of a Zarr array: shape, chunks, element type and filters.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ArrayMetadata {
-    /// First axis fastest.
+    /// Shape of the Zarr array, fastest axis first.
     pub(super) shape: Shape,
-    /// First axis fastest.
+    /// Shape of a chunk of the Zarr array, fastest axis first.
     pub(super) chunk: Shape,
-    /// The element type, as numpy spells it.
+    /// Type of the Zarr array's elements, as numpy spells it: `<f4`.
     pub(super) dtype: String,
-    /// Filters in the order in which a writer applies them.
+    /// Filters of the Zarr array's chunks as numcodecs names them, in the order in which a writer applies them.
     pub(super) filters: Vec<Json>,
 }
 
 impl ArrayMetadata {
-    /// The document `.zarray`.
+    /// Encodes the metadata as the document `.zarray` of Zarr version 2.
     ///
-    /// Filters are not split into filters and a compressor, because some readers take no compressor from such documents. The fill
-    /// value is null: xarray would take every other one for a mask.
+    /// Filters are not split into filters and a compressor, because some readers take no compressor from such documents. The
+    /// fill value is null: xarray would take every other one for a mask.
     pub(super) fn to_json(&self) -> Json {
         let chunk: Vec<u64> = self.chunk.reversed().into_iter().map(|extent| extent.max(1)).collect();
         let filters = if self.filters.is_empty() { Json::Null } else { self.filters.clone().into() };
@@ -48,7 +48,7 @@ impl ArrayMetadata {
     }
 }
 
-/// The element type as numpy spells it. Bools have a byte each; strings are objects, which [`STRINGS`] decodes.
+/// Type of a Zarr array's elements as numpy spells it. Bools have a byte each; strings are objects, which [`strings`] decodes.
 pub(super) fn dtype(data_type: DataType, order: ByteOrder) -> String {
     let end = if order == ByteOrder::Big { '>' } else { '<' };
     match data_type {
@@ -67,17 +67,17 @@ pub(super) fn dtype(data_type: DataType, order: ByteOrder) -> String {
     }
 }
 
-/// The codec of strings: their number, then the length and the UTF-8 bytes of each.
+/// The codec of strings in Zarr, `vlen-utf8`: their number, then the length and the UTF-8 bytes of each.
 pub(super) fn strings() -> Json {
     json!({ "id": "vlen-utf8" })
 }
 
-/// The filters of [`Compression::gzip`] as numcodecs names them.
+/// The filters of [`Compression::gzip`] as numcodecs names them, in the order in which a writer applies them.
 pub(super) fn gzip(element_bytes: usize, level: u8) -> Vec<Json> {
     vec![json!({ "id": "shuffle", "elementsize": element_bytes }), json!({ "id": "zlib", "level": level })]
 }
 
-/// A filter of HDF5 as numcodecs names it; `None` if numcodecs has none that reads the same bytes.
+/// The HDF5 filter with number `id` as numcodecs names it; `None` if numcodecs has none that reads the same bytes.
 pub(super) fn filter(id: i32, parameters: &[u32], element_bytes: usize) -> Option<Json> {
     let parameter = |number: usize| parameters.get(number).copied();
     Some(match id {
@@ -90,18 +90,18 @@ pub(super) fn filter(id: i32, parameters: &[u32], element_bytes: usize) -> Optio
     })
 }
 
-/// Advice for a column with a filter that numcodecs lacks.
+/// Advice for the user about a column with an HDF5 filter that numcodecs lacks.
 pub(super) fn recompress() -> String {
     format!("`h5bridge to-hdf5 --compress {}` writes a file that has none", Compression::gzip(4))
 }
 
-/// The document `.zattrs` of a group.
+/// The Zarr document `.zattrs` of a group, with the fields of a record as attributes.
 pub(super) fn attributes(record: &Record) -> Map<String, Json> {
     let field = |name: &BString, value: &Value| (name.to_str_lossy().into_owned(), attribute(value));
     record.fields.iter().map(|field_| field(&field_.name, &field_.value)).collect()
 }
 
-/// The document `.zattrs` of an array whose axes are `dims`, slowest first.
+/// The Zarr document `.zattrs` of an array whose axes are `dims`, slowest first, with the fields of a record as attributes.
 pub(super) fn array_attributes(record: Option<&Record>, dims: &[String]) -> Json {
     let mut found = record.map(attributes).unwrap_or_default();
     found.insert(DIMENSIONS.to_owned(), dims.into());
@@ -132,7 +132,7 @@ fn elements(values: &Values) -> Vec<Json> {
     }
 }
 
-/// JSON has no numbers that are not finite: these are strings, `NaN`, `Infinity` and `-Infinity`.
+/// Encodes a number as JSON; numbers that are not finite are the strings `NaN`, `Infinity` and `-Infinity`.
 fn float(value: f64) -> Json {
     let word = if value.is_nan() {
         "NaN"

@@ -1,4 +1,4 @@
-//! The JSON of kerchunk, version 1, written entry by entry: memory does not grow with the number of chunks.
+//! Writes the JSON of a manifest (kerchunk, version 1) entry by entry: memory does not grow with the number of chunks.
 
 use std::io::Write;
 
@@ -7,28 +7,29 @@ use serde_json::{Map, Value as Json, json};
 use crate::error::{Error, Result};
 use crate::grid::Grid;
 
-/// The member with what this program records; readers skip it.
+/// Name of the member of a manifest with what this program records of its files; readers skip it.
 pub(super) const RECORD: &str = "h5bridge";
 
-/// A document that is being written.
+/// Writer of a manifest, which is a JSON document, entry by entry.
 pub(super) struct References<W> {
     out: W,
     count: u64,
-    /// Number of chunks.
+    /// Number of chunks that were written to the manifest.
     chunks: u64,
-    /// All documents once more: zarr finds the members of groups only here, because it cannot list references.
+    /// Copies of all metadata documents for `.zmetadata`: Zarr finds the members of groups only there, because it cannot list
+    /// references.
     consolidated: Vec<Document>,
 }
 
-/// A document of a group or array.
+/// A Zarr metadata document of a group or array in a manifest.
 struct Document {
-    /// The path of the group that contains the group or array.
+    /// Path of the group that contains the group or array of the document.
     parent: String,
     key: String,
     document: Json,
 }
 
-/// A file as references name it.
+/// Name of a file in the references of a manifest, encoded as a JSON string.
 #[derive(Debug, Clone)]
 pub(super) struct FileName(String);
 
@@ -39,7 +40,7 @@ impl FileName {
 }
 
 impl<W: Write> References<W> {
-    /// Begins with what is recorded, which a check finds without reading on.
+    /// Begins a manifest with `record`, the member of this program, which a check finds without reading on.
     pub(super) fn begin(mut out: W, record: &Json) -> Result<Self> {
         write!(out, "{{\"version\":1,\"templates\":{{}},\"{RECORD}\":{record},\"refs\":{{")?;
         Ok(References { out, count: 0, chunks: 0, consolidated: Vec::new() })
@@ -53,7 +54,7 @@ impl<W: Write> References<W> {
         Ok(write!(self.out, "{separator}{key}:")?)
     }
 
-    /// A document of the group or array at a path, `.zarray` say, as text.
+    /// Writes a Zarr metadata document, such as `.zarray`, of the group or array at `path` into the manifest.
     pub(super) fn document(&mut self, path: &str, name: &str, document: Json) -> Result<()> {
         self.text(path, name, &document)?;
         let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent).to_owned();
@@ -67,14 +68,15 @@ impl<W: Write> References<W> {
         Ok(write!(self.out, "{text}")?)
     }
 
-    /// A chunk that is a range of a file. `index` is first axis fastest.
+    /// Writes a reference to a chunk of an array, `len` bytes from byte `offset` of a file, into the manifest. `index` is that
+    /// of the chunk, fastest axis first.
     pub(super) fn range(&mut self, array: &str, index: &[u64], file: &FileName, offset: u64, len: u64) -> Result<()> {
         self.chunks += 1;
         self.key(array, &chunk_key(index))?;
         Ok(write!(self.out, "[{},{offset},{len}]", file.0)?)
     }
 
-    /// A chunk that the document contains.
+    /// Writes the bytes of a chunk of an array into the manifest. `index` is that of the chunk, fastest axis first.
     pub(super) fn inline(&mut self, array: &str, index: &[u64], bytes: &[u8]) -> Result<()> {
         self.chunks += 1;
         self.key(array, &chunk_key(index))?;
@@ -83,7 +85,7 @@ impl<W: Write> References<W> {
         Ok(self.out.write_all(b"\"")?)
     }
 
-    /// Ends the document; returns the number of chunks in it.
+    /// Ends the manifest; returns the output and the number of chunks in it.
     pub(super) fn end(mut self) -> Result<(W, u64)> {
         let mut documents = std::mem::take(&mut self.consolidated);
         // zarr expects the members of a group one after the other
@@ -96,12 +98,12 @@ impl<W: Write> References<W> {
     }
 }
 
-/// The path of a member of a group or array; that of the root is empty.
+/// Path in the manifest of the member `name` of the group or array at `path`, which is empty for the root.
 pub(super) fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") }
 }
 
-/// The name of a chunk: its place on each axis, slowest first.
+/// Name of a chunk in the manifest's references: its index on each axis, slowest first, joined by dots.
 fn chunk_key(index: &[u64]) -> String {
     let mut key = String::new();
     for (number, place) in index.iter().rev().enumerate() {
@@ -113,7 +115,7 @@ fn chunk_key(index: &[u64]) -> String {
     key
 }
 
-/// Whether the chunk at `index` has elements of the array; chunks beyond those of an array that grows have none.
+/// Whether the chunk at `index` has elements of the array; chunks beyond the extents of an array that grows have none.
 pub(super) fn is_inside(grid: &Grid, index: &[u64]) -> bool {
     let counts = grid.counts();
     index.len() == counts.len() && index.iter().zip(counts.iter()).all(|(index, count)| index < count)
@@ -121,7 +123,7 @@ pub(super) fn is_inside(grid: &Grid, index: &[u64]) -> bool {
 
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Bytes as text, RFC 4648 section 4.
+/// Writes bytes as base64 text (RFC 4648 section 4) into the manifest.
 fn write_base64(out: &mut impl Write, bytes: &[u8]) -> Result<()> {
     let mut text = Vec::with_capacity(4096);
     for group in bytes.chunks(3) {

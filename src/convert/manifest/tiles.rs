@@ -1,4 +1,4 @@
-//! Tiles of hypercubes in the files of a table, which are chunks as they are.
+//! Tiles of hypercubes in the files of a table, which are chunks of a manifest's arrays as they are.
 
 use std::path::{Path, PathBuf};
 
@@ -14,20 +14,20 @@ use crate::source::Content;
 use crate::table::{Stored, Table, TableKind, Tiling};
 use crate::value::{ByteOrder, DataType, Shape};
 
-/// References that are written between two looks at whether to stop.
+/// Number of references that are written between two checks whether to stop.
 const BETWEEN_LOOKS: u64 = 4096;
 
-/// The directory of a table, and its name in references.
+/// Directory of a table, and its name in references of a manifest.
 #[derive(Debug)]
 pub(super) struct TableDirectory {
-    /// Without links.
+    /// Absolute path of the table directory, without symbolic links.
     pub(super) path: PathBuf,
     pub(super) name: String,
 }
 
 impl TableDirectory {
-    /// Adds the files in which a table of this directory has its cells and keywords: copies of their content are out of date when
-    /// they change.
+    /// Adds the files in which a table of this directory has its cells and keywords: what the manifest copies from them is out
+    /// of date when they change.
     pub(super) fn add_files(&self, content: &Content, files: &mut Files) -> Result<()> {
         let Some(table) = content.as_table() else { return Ok(()) };
         let directory = table.path().canonicalize().with_context(|| Context::path(table.path()))?;
@@ -48,15 +48,15 @@ impl TableDirectory {
     }
 }
 
-/// The tiles of a hypercube, of one column.
+/// The tiles of one hypercube of a column, to which a manifest refers.
 #[derive(Debug)]
 pub(super) struct Tiles {
     file: FileNumber,
-    /// First byte of the first tile.
+    /// Offset in the table's file of the first byte of the hypercube's first tile.
     offset: u64,
-    /// Bytes from the start of a tile to that of the next.
+    /// Number of bytes in the table's file from the start of a tile to the start of the next.
     stride: u64,
-    /// Bytes of a tile.
+    /// Size in bytes of a tile of the hypercube.
     bytes: u64,
     count: u64,
     grid: Grid,
@@ -65,8 +65,8 @@ pub(super) struct Tiles {
 }
 
 impl Tiles {
-    /// The tiles of each hypercube of a column; `None` if its cells are stored in another way: as bits, in buckets, computed, or in
-    /// a table outside of `root`.
+    /// Finds the tiles of each hypercube of a column; `None` if its cells are stored in another way: as bits, in buckets,
+    /// computed, or in a table outside of `root`.
     ///
     /// # Errors
     /// `Unsupported` if a file is a symbolic link or inside a container.
@@ -113,12 +113,12 @@ impl Tiles {
         }
     }
 
-    /// Number of tiles.
+    /// Number of tiles in the hypercube.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
 
-    /// Bytes of all tiles.
+    /// Size in bytes of all tiles of the hypercube.
     pub(super) fn total_bytes(&self) -> u64 {
         self.bytes.saturating_mul(self.count)
     }
@@ -141,7 +141,8 @@ impl Tiles {
     }
 }
 
-/// The shapes of the hypercubes, if the datasets of the form are just these, all rows in order.
+/// Shapes of the hypercubes of a column, fastest axis first, if each is a dataset of the planned form with all rows in order;
+/// otherwise `None`.
 fn shapes(form: &ColumnForm, tiling: &Tiling<'_>, rows: u64) -> Option<Vec<Shape>> {
     let found: Vec<&Shape> = tiling.cubes.iter().map(|cube| &cube.grid().shape).collect();
     match (form, found.as_slice(), tiling.runs.as_slice()) {
@@ -157,7 +158,7 @@ fn shapes(form: &ColumnForm, tiling: &Tiling<'_>, rows: u64) -> Option<Vec<Shape
     }
 }
 
-/// The file with the tiles of a column; `None` if the table lies outside of `root`.
+/// Number of the file with the tiles of a column; `None` if the table lies outside of `root`.
 fn find(
     table: &Table,
     column: usize,

@@ -1,4 +1,4 @@
-//! Compares the bytes of items with their recorded SHA-256.
+//! Compares the chunks that workers of a conversion by many processes have written with their recorded SHA-256.
 
 use std::path::PathBuf;
 
@@ -12,30 +12,31 @@ use crate::io::{FileSource, ReadAt};
 use crate::native::open_dataset;
 use crate::progress::Progress;
 
-/// Bytes read at a time.
+/// Number of bytes that are read at a time to check what workers have written.
 const STEP_BYTES: u64 = 1 << 20;
 
-/// Reads back what workers have written: in the file of a plan, or in the published one. Items may be checked from any thread.
+/// Reads back what the workers of a conversion by many processes have written: in the file of a plan, or in the published one.
+/// Items may be checked from any thread.
 pub struct RangeCheck<'a> {
     plan: &'a ShardPlan,
     path: PathBuf,
     file: FileSource,
-    /// The chunks of each dataset of the plan that commit has inserted, by their numbers.
+    /// Chunks that commit has inserted, for each dataset of the plan, sorted by number.
     inserted: Vec<Vec<Inserted>>,
 }
 
-/// A chunk that commit has inserted.
+/// Where a chunk is in the published HDF5 file after commit has inserted it.
 struct Inserted {
-    /// Number of the chunk, first axis fastest.
+    /// Number of the inserted chunk in its dataset from 0, counting along the fastest axis first.
     number: u64,
-    /// Offset in the file, in bytes.
+    /// Offset in the HDF5 file of the inserted chunk's first byte.
     address: u64,
-    /// Number of bytes stored.
+    /// Number of bytes that the inserted chunk has in the HDF5 file.
     bytes: u64,
 }
 
 impl<'a> RangeCheck<'a> {
-    /// Opens the file of a plan.
+    /// Opens the HDF5 file of a plan, or the published one, to check what workers have written for items.
     ///
     /// # Errors
     /// `NotFound`, `Format`, `Io`.
@@ -49,7 +50,8 @@ impl<'a> RangeCheck<'a> {
         Ok(RangeCheck { plan, path, file, inserted })
     }
 
-    /// Reads the bytes of an item; returns how they differ from the result of the worker, as a sentence, if they do.
+    /// Reads the bytes that a worker has written for an item; returns how they differ from its result, as a sentence, or
+    /// `None`.
     ///
     /// # Errors
     /// `Io`, `Interrupted`.
@@ -71,7 +73,7 @@ impl<'a> RangeCheck<'a> {
         }
     }
 
-    /// The bytes of a range of a block.
+    /// Hashes the bytes that a worker has written for an item, if they are a range of a contiguous dataset.
     fn block(
         &self,
         item: &ShardItem,
@@ -89,7 +91,7 @@ impl<'a> RangeCheck<'a> {
         Ok(ShardResult::new(len, hasher))
     }
 
-    /// The chunks that commit has inserted, as they were in the file of chunks.
+    /// Hashes the chunks of an item that commit has inserted into the HDF5 file, as they were in the file of chunks.
     fn chunks(&self, item: &ShardItem, progress: &dyn Progress) -> Result<ShardResult> {
         let (mut hasher, mut len) = (Hasher::new(), 0);
         let inserted = &self.inserted[item.dataset];
@@ -104,7 +106,7 @@ impl<'a> RangeCheck<'a> {
         Ok(ShardResult::new(len, hasher))
     }
 
-    /// The file of chunks, which has to have those of the item and no more.
+    /// Hashes the file of chunks that a worker has written for an item, which must have the chunks of the item and no more.
     fn chunk_file(&self, item: &ShardItem, progress: &dyn Progress) -> Result<ShardResult> {
         let read = || {
             let mut chunks = StoredChunks::open(&self.plan.chunk_file(item))?;
@@ -139,7 +141,7 @@ impl<'a> RangeCheck<'a> {
     }
 }
 
-/// The chunks of a published file, for each dataset of the plan.
+/// The chunks in the published HDF5 file, for each dataset of the plan; empty for contiguous datasets.
 fn inserted(plan: &ShardPlan) -> Result<Vec<Vec<Inserted>>> {
     let file = h5::File::open(plan.target())?;
     let root = file.root()?;

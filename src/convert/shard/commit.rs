@@ -1,4 +1,4 @@
-//! Publishes the file of a plan when all items are done.
+//! Publishes the HDF5 file of a conversion by many processes when all items of its plan are done.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
@@ -23,14 +23,14 @@ use crate::pool::thread_pool;
 use crate::progress::Progress;
 use crate::publishing::SyncPolicy;
 
-/// The file that is locked by a commit.
+/// Name of the file in the directory of a plan that is locked during a commit.
 const LOCK: &str = "commit.lock";
-/// The file that exists from the moment on at which the HDF5 file is changed.
+/// Name of the file that exists as soon as a commit has begun to change the HDF5 file.
 const BEGUN: &str = "commit.begun";
-/// The document of the ranges, before it is beside the file.
+/// Name of the document with the ranges that workers wrote, before commit moves it beside the published file.
 const RANGES: &str = "ranges.ndjson";
 
-/// Publishes the file of a plan.
+/// Commit of a conversion by many processes: checks the items of a plan and publishes its HDF5 file.
 #[must_use = "`write` publishes"]
 pub struct CommitShards<'a> {
     plan: &'a ShardPlan,
@@ -40,24 +40,24 @@ pub struct CommitShards<'a> {
     call: Call<'a>,
 }
 
-/// Summary of a commit.
+/// Summary of the commit of a conversion by many processes.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ShardCommitSummary {
-    /// Number of items.
+    /// Number of items (ranges of chunks) in the committed plan.
     pub items: usize,
-    /// Bytes that were inserted from files of chunks.
+    /// Bytes of chunks that were inserted into the HDF5 file from files of chunks.
     pub inserted_bytes: u64,
-    /// Bytes of blocks that were read back.
+    /// Bytes of contiguous datasets that were read back and compared with the results of workers.
     pub checked_bytes: u64,
-    /// Rows of the main table.
+    /// Number of rows of the main table in the HDF5 file.
     pub rows: u64,
-    /// Size of the file in bytes.
+    /// Size of the published HDF5 file in bytes.
     pub file_bytes: u64,
 }
 
 impl<'a> CommitShards<'a> {
-    /// A commit of a plan by the results of its items.
+    /// Prepares the commit of a plan, with the result of each item by its identifier.
     pub fn new(plan: &'a ShardPlan, results: impl IntoIterator<Item = (String, ShardResult)>) -> Self {
         let results = results.into_iter().collect();
         CommitShards { plan, results, checks_ranges: false, threads: 0, call: Call::default() }
@@ -65,21 +65,21 @@ impl<'a> CommitShards<'a> {
 
     call_setters!(target);
 
-    /// Reads back all blocks and compares them with the results. Without, that is done only for ranges in which the file system knows
-    /// of missing bytes; files of chunks are always read.
+    /// Sets whether all ranges of contiguous datasets are read back and compared with the results of workers; by default only
+    /// those in which the file system knows of missing bytes. Files of chunks are always read.
     pub fn check_ranges(mut self, checks_ranges: bool) -> Self {
         self.checks_ranges = checks_ranges;
         self
     }
 
-    /// Sets the number of threads that read; 0, the default: one for each processor.
+    /// Sets the number of threads that read back what was written; 0, the default: one for each processor.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// Inserts the files of chunks, gives the file its name, and leaves the ranges beside it
-    /// ([`ShardPlan::ranges_of`]). A commit that was interrupted can be repeated.
+    /// Publishes the HDF5 file: inserts the files of chunks, renames it to its target, and leaves the document of the ranges
+    /// beside it ([`ShardPlan::ranges_of`]). A commit that was interrupted can be repeated.
     ///
     /// # Errors
     /// `Usage` if an item has no result; `Format` if its bytes are missing or differ, or the source changed; `Exists` if there is
@@ -131,7 +131,7 @@ impl<'a> CommitShards<'a> {
         Ok(ShardCommitSummary { inserted_bytes, checked_bytes, ..self.finish()? })
     }
 
-    /// All items; fails if one has no result.
+    /// All items of the plan with the results of their workers; fails if one has no result.
     fn items_with_results(&self) -> Result<Vec<(&'a ShardItem, &ShardResult)>> {
         let items = self.plan.items();
         let mut found = Vec::with_capacity(items.len());
@@ -150,7 +150,8 @@ impl<'a> CommitShards<'a> {
         Ok(found)
     }
 
-    /// Checks the files of chunks, and blocks if that is wanted or bytes seem to be missing; returns the bytes of the latter.
+    /// Checks the files of chunks, and ranges of contiguous datasets if that is wanted or bytes seem to be missing; returns the
+    /// bytes of those ranges.
     fn check(&self, items: &[(&ShardItem, &ShardResult)], progress: &dyn Progress) -> Result<u64> {
         let (plan, check) = (self.plan, RangeCheck::open(self.plan)?);
         let file = File::open(plan.unpublished())?;
@@ -175,7 +176,7 @@ impl<'a> CommitShards<'a> {
         pool.install(|| items.par_iter().map(check_item).try_reduce(|| 0, |sum, bytes| Ok(sum + bytes)))
     }
 
-    /// Writes the chunks of all files of chunks into the HDF5 file; returns their bytes.
+    /// Writes the chunks in all files of chunks into the HDF5 file; returns their bytes.
     fn insert(&self, items: &[(&ShardItem, &ShardResult)], begun: bool, progress: &dyn Progress) -> Result<u64> {
         let (plan, path) = (self.plan, self.plan.unpublished());
         let packed: Vec<_> = items.iter().filter(|(item, _)| plan.is_packed(item)).collect();
@@ -210,7 +211,7 @@ impl<'a> CommitShards<'a> {
         Ok(inserted)
     }
 
-    /// Writes the plan with the results.
+    /// Writes the document of the ranges that workers wrote: the plan with the results of its items.
     fn write_ranges(&self) -> Result<()> {
         let mut ranges = ShardPlan::open(self.plan.target())?;
         for item in ranges.items_mut() {
@@ -219,7 +220,7 @@ impl<'a> CommitShards<'a> {
         ranges.write(&self.path(RANGES))
     }
 
-    /// Puts the ranges beside the published file and removes the directory of the plan.
+    /// Moves the document of the ranges that workers wrote beside the published file and removes the directory of the plan.
     fn finish(&self) -> Result<ShardCommitSummary> {
         let (plan, target) = (self.plan, self.plan.target());
         let ranges = self.path(RANGES);
@@ -238,7 +239,7 @@ impl<'a> CommitShards<'a> {
     }
 }
 
-/// Removes the directory of a plan, the document last.
+/// Removes the directory of a plan, the plan's document last.
 fn remove_plan(directory: &Path) -> Result<()> {
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
@@ -252,7 +253,7 @@ fn remove_plan(directory: &Path) -> Result<()> {
     Ok(fs::remove_dir(directory)?)
 }
 
-/// The bytes of the file that an item has written; `None` if it has a file of chunks.
+/// Half-open range of bytes in the HDF5 file that a worker has written for an item; `None` if the item has a file of chunks.
 fn item_range(plan: &ShardPlan, item: &ShardItem, result: &ShardResult) -> Result<Option<Range<u64>>> {
     let dataset = plan.dataset(item);
     let Some(address) = dataset.address else { return Ok(None) };
@@ -260,7 +261,8 @@ fn item_range(plan: &ShardPlan, item: &ShardItem, result: &ShardResult) -> Resul
     Ok(Some(start..start.saturating_add(result.file_bytes)))
 }
 
-/// Whether the file system knows of bytes in a range that were never written. One that does not store zeros reports them in the same way.
+/// Whether the file system knows of bytes in a range that were never written. One that does not store zeros reports them in the
+/// same way.
 fn has_hole(file: &File, range: &Range<u64>) -> bool {
     let Ok(start) = i64::try_from(range.start) else { return true };
     // where this is not supported the end of the file is found, or nothing

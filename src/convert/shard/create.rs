@@ -1,4 +1,5 @@
-//! Makes a plan: the file without the chunks of large datasets, and the document.
+//! Makes the plan of a conversion by many processes: the HDF5 file without the chunks of large datasets, and the document with
+//! the items.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,30 +18,30 @@ use crate::publishing::{IfExists, Publishing, SyncPolicy};
 use crate::source::Source;
 use crate::source::tree::Tree;
 
-/// Datasets smaller than this are written when the plan is made.
+/// Size in bytes from which a dataset is left to workers; smaller ones are written when the plan is made.
 const LARGE_BYTES: u64 = 64 << 20;
-/// Name of the files by which casacore locks tables: their times change with every reader.
+/// Name of the files by which casacore locks tables; a plan does not record them, for every reader changes their times.
 const LOCK_FILE: &str = "table.lock";
 
-/// Summary of a plan.
+/// Summary of a plan for a conversion by many processes.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ShardPlanSummary {
-    /// Number of items.
+    /// Number of items in the plan, the ranges of chunks that workers will write.
     pub items: usize,
-    /// Bytes of the elements that workers write, uncompressed.
+    /// Bytes of the elements that the plan leaves to workers, uncompressed.
     pub bytes: u64,
-    /// Bytes of them that go to files of chunks, which commit inserts.
+    /// Bytes of the elements that workers will write to files of chunks, which commit inserts, uncompressed.
     pub packed_bytes: u64,
-    /// Length of the HDF5 file before commit, in bytes; its blocks take no space yet.
+    /// Length of the plan's HDF5 file before commit, in bytes; its contiguous datasets occupy no disk space yet.
     pub file_bytes: u64,
-    /// Rows of the main table.
+    /// Number of rows of the main table that the plan converts.
     pub rows: u64,
-    /// Warnings for the user, in sentences.
+    /// Warnings for the user about the plan, as sentences.
     pub warnings: Vec<String>,
 }
 
-/// Makes the plan of a conversion to the file `target`, with items of about `work_bytes` bytes.
+/// Makes the plan of a conversion to the HDF5 file `target` by many processes, with items of about `work_bytes` bytes.
 ///
 /// # Errors
 /// `Usage` for options that are not for plans; `Exists` if `target` has a plan; `NoSpace`; those of reading the source.
@@ -95,7 +96,7 @@ pub(in crate::convert) fn create(
     Ok(ShardPlanSummary { items, bytes, packed_bytes, file_bytes, rows, warnings })
 }
 
-/// Refuses options by which a worker could not find the cells of an item, or that need all cells in one place.
+/// Refuses options with which a worker could not find the cells of an item, or that need all cells in one process.
 fn check_options(source: &Source, options: &ToHdf5Options) -> Result<()> {
     let refused = [
         (options.compress != Compress::Shared, "a plan compresses as `shared` does"),
@@ -111,7 +112,7 @@ fn check_options(source: &Source, options: &ToHdf5Options) -> Result<()> {
     }
 }
 
-/// Fails if the target exists, or has a plan.
+/// Fails if the target of a conversion exists and is not to be replaced, or has a plan already.
 fn check_target(target: &Path, if_exists: IfExists) -> Result<()> {
     let directory = ShardPlan::directory_of(target);
     let exists = |path: &Path| path.symlink_metadata().is_ok();
@@ -126,7 +127,7 @@ fn check_target(target: &Path, if_exists: IfExists) -> Result<()> {
     Ok(())
 }
 
-/// The files of all tables of a source, without those of locks.
+/// Lists the files of all tables of a source with sizes and times, except for casacore's lock files.
 fn files_of(source: &Source, path: &Path) -> Result<Vec<RecordedFile>> {
     let tables = source.tables.iter().filter_map(|table| table.path.clone());
     let mut roots: Vec<PathBuf> = tables.chain([path.canonicalize().context(Context::path(path))?]).collect();
@@ -144,7 +145,7 @@ fn files_of(source: &Source, path: &Path) -> Result<Vec<RecordedFile>> {
     Ok(files)
 }
 
-/// The line of a dataset.
+/// The line of a plan's document for a dataset that workers write.
 fn dataset(plan: &Plan, held: &Held) -> Dataset {
     let table = &plan.tables[held.table];
     let column = &table.columns[held.column];

@@ -1,4 +1,5 @@
-//! The plan as a document: NDJSON, a line for the conversion, one for each dataset, one for each item.
+//! The document of the plan for a conversion by many processes, in NDJSON: a line for the conversion, one for each dataset, one
+//! for each item.
 
 use std::ffi::OsString;
 use std::fs;
@@ -16,53 +17,53 @@ use crate::h5::Compression;
 use crate::sha::Sha256;
 use crate::value::Shape;
 
-/// Version of the document.
+/// Version of the document of a conversion plan for many processes; other versions are refused.
 const VERSION: u32 = 1;
-/// Most items of a plan.
+/// Largest number of items (ranges of chunks) in a conversion plan for many processes.
 const MOST_ITEMS: u64 = 1 << 20;
-/// Digits of an identifier.
+/// Number of hexadecimal digits in the identifier of an item of a plan.
 const ID_DIGITS: usize = 16;
-/// Bytes of the largest chunk that a plan may have: four times those of the largest tile that becomes one.
+/// Largest chunk in bytes that a plan may have: four times the largest tile that becomes a chunk.
 const MOST_CHUNK_BYTES: u64 = 64 << 20;
-/// Longest line of a plan, which lists all files of a source.
+/// Longest line in bytes of a plan's document; the first lists all files of the source.
 const LINE_BYTES: u64 = 1 << 28;
 
-/// The plan of a conversion that several processes do: made by [`ToHdf5Plan::shard`](super::super::ToHdf5Plan::shard).
+/// The plan of a conversion by two or more processes, made by [`ToHdf5Plan::shard`](super::super::ToHdf5Plan::shard).
 #[derive(Debug)]
 pub struct ShardPlan {
     target: PathBuf,
     pub(super) header: Header,
     pub(super) datasets: Vec<Dataset>,
     items: Vec<ShardItem>,
-    /// Whether the file is published.
+    /// Whether the plan's HDF5 file is published: the document is then the one that commit has left beside it.
     is_committed: bool,
 }
 
-/// A range of chunks of a dataset, which a worker writes.
+/// An item of a plan: a range of chunks of a dataset, which one worker writes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ShardItem {
-    /// Identifier: 16 hexadecimal digits, those of no other item of this source.
+    /// Identifier of the item: 16 hexadecimal digits, unique among the items of this source.
     pub id: String,
-    /// Number of the dataset in the plan.
+    /// Index of the item's dataset in `ShardPlan::datasets`, from 0.
     pub(super) dataset: usize,
-    /// Number of the first chunk, first axis fastest.
+    /// Number of the item's first chunk in the dataset from 0, counting along the fastest axis first.
     pub(super) first: u64,
-    /// Number of the chunk after the last.
+    /// Number of the chunk after the item's last one, so that the range of chunks is half-open.
     pub(super) last: u64,
-    /// Bytes of the elements of the chunks, uncompressed; edge padding counts.
+    /// Bytes of the elements in the item's chunks, uncompressed; edge padding counts.
     pub bytes: u64,
-    /// The result, once the file is published.
+    /// The result that a worker had for the item; `None` until the file is published.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<ShardResult>,
 }
 
-/// The bytes that a worker has written for an item.
+/// Result of an item: number and SHA-256 of the bytes that a worker has written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShardResult {
-    /// Number of bytes: those in the file, or of the file of chunks.
+    /// Number of bytes that were written for the item to the HDF5 file, or to its file of chunks.
     pub file_bytes: u64,
-    /// Their SHA-256 in hexadecimal digits.
+    /// SHA-256 of the bytes that were written for the item, in hexadecimal digits.
     pub sha256: String,
 }
 
@@ -72,54 +73,54 @@ impl ShardResult {
     }
 }
 
-/// The line of the conversion.
+/// The first line of a plan's document: the conversion and its source.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Header {
     version: u32,
-    /// Version of the program that made the plan.
+    /// Version of h5bridge that made the plan.
     program: String,
-    /// Path of the source.
+    /// Absolute path of the source of the conversion.
     pub(super) source: PathBuf,
-    /// The files of the source.
+    /// Files of the source with their sizes and times when the plan was made.
     files: Vec<RecordedFile>,
-    /// Length of the HDF5 file before commit, in bytes.
+    /// Length of the plan's HDF5 file before commit, in bytes.
     pub(super) file_bytes: u64,
-    /// Number of rows of the main table.
+    /// Number of rows of the main table that are converted.
     pub(super) rows: u64,
 }
 
-/// The line of a dataset.
+/// A line of a plan's document for a dataset that workers write.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Dataset {
-    /// Path of the dataset in the HDF5 file.
+    /// Path in the HDF5 file of the dataset that workers write.
     pub(super) path: String,
-    /// Name of the table in the source.
+    /// Name of the source table that has the column of the dataset.
     pub(super) table: String,
-    /// Name of the column.
+    /// Name of the source column that becomes the dataset.
     pub(super) column: String,
-    /// Number of the table in the source.
+    /// Index in the source of the table with the column, from 0.
     pub(super) table_number: usize,
-    /// Number of the column in the table.
+    /// Index in its table of the column that becomes the dataset, from 0.
     pub(super) column_number: usize,
-    /// Number of the hypercube.
+    /// Index of the column's hypercube that becomes the dataset, from 0.
     pub(super) cube: usize,
-    /// Extents of the dataset, slowest axis first.
+    /// Extents of the dataset that workers write, slowest axis first.
     shape: Vec<u64>,
-    /// Extents of its chunks.
+    /// Extents of the chunks of the dataset that workers write, slowest axis first.
     chunk: Vec<u64>,
-    /// Bytes of an element.
+    /// Size of an element of the dataset in bytes.
     element_bytes: u64,
-    /// The row of the source that is the first of the dataset.
+    /// Row of the source table, from 0, that is the first row of the dataset.
     pub(super) first_row: u64,
-    /// Whether chunks are made of tiles; else of rows.
+    /// Whether the dataset's chunks are made of the tiles of the column; otherwise of rows.
     pub(super) is_of_tiles: bool,
-    /// Compression, as [`Compression::parse`] reads it.
+    /// Name of the dataset's compression, as [`Compression::parse`] reads it.
     compression: String,
-    /// Offset in the file of the first chunk, in bytes; without it, chunks go to files of chunks.
+    /// Offset in the HDF5 file of the first chunk of a contiguous dataset; `None` if chunks go to files of chunks.
     pub(super) address: Option<u64>,
 }
 
-/// A line of the document.
+/// A line of a plan's document, of any of its three kinds.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line<H, D, I> {
@@ -128,10 +129,10 @@ enum Line<H, D, I> {
     Item(I),
 }
 
-/// A line that is read.
+/// A line of a plan's document as it is read.
 type OwnLine = Line<Header, Dataset, ShardItem>;
 
-/// What is known of a dataset before it is in a plan.
+/// The facts from which the line of a dataset in a plan is made.
 pub(super) struct NewDataset<'a> {
     pub(super) path: String,
     pub(super) table: (usize, &'a str),
@@ -170,13 +171,13 @@ impl Dataset {
         Grid { shape: Shape::from_reversed(&self.shape), chunk: Shape::from_reversed(&self.chunk) }
     }
 
-    /// Bytes of a chunk, uncompressed.
+    /// Size in bytes of a chunk of the dataset, uncompressed.
     pub(super) fn chunk_bytes(&self) -> Result<u64> {
         let bytes = Shape::from_reversed(&self.chunk).elements()?.checked_mul(self.element_bytes);
         bytes.ok_or_else(|| Error::format("a chunk has more than 2^64 bytes"))
     }
 
-    /// Bytes of an element.
+    /// Size in bytes of an element of the dataset.
     pub(super) fn element_bytes(&self) -> u64 {
         self.element_bytes
     }
@@ -185,7 +186,8 @@ impl Dataset {
         Compression::parse(&self.compression).map_err(Error::blame_source)
     }
 
-    /// The bytes of the file that the chunks are, if the dataset is one block.
+    /// Half-open range of bytes in the HDF5 file that the chunks of a contiguous dataset occupy; `None` if it is not
+    /// contiguous.
     pub(super) fn block(&self) -> Result<Option<Range<u64>>> {
         let Some(start) = self.address else { return Ok(None) };
         let bytes = self.grid().counts().elements()?.checked_mul(self.chunk_bytes()?);
@@ -193,7 +195,7 @@ impl Dataset {
         end.map(|end| Some(start..end)).ok_or_else(|| Error::format("the block ends after 2^64 bytes"))
     }
 
-    /// Fails where the numbers contradict each other.
+    /// Fails if the numbers in the line of a dataset contradict each other.
     fn check(&self) -> Result<()> {
         let grid = self.grid();
         if grid.shape.is_empty() || grid.shape.len() != grid.chunk.len() || grid.chunk.contains(&0) {
@@ -230,7 +232,7 @@ impl Header {
         hasher
     }
 
-    /// Fails if a file of the source is not as it was when the plan was made.
+    /// Fails if a file of the source has changed since the plan was made.
     ///
     /// # Errors
     /// `Format`, which names the file.
@@ -246,7 +248,7 @@ impl Header {
     }
 }
 
-/// Appends words to the name of a file.
+/// Path `target` with `suffix` appended to the file name.
 fn with_suffix(target: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(target);
     name.push(suffix);
@@ -254,17 +256,18 @@ fn with_suffix(target: &Path, suffix: &str) -> PathBuf {
 }
 
 impl ShardPlan {
-    /// The directory of the plan of the file `target`.
+    /// Path of the directory with the plan of a conversion to the file `target` by many processes: `target.shards`.
     pub fn directory_of(target: impl AsRef<Path>) -> PathBuf {
         with_suffix(target.as_ref(), ".shards")
     }
 
-    /// The document of the ranges of a file that is published.
+    /// Path of the document that commit leaves beside the file `target`, with the ranges that workers wrote:
+    /// `target.shards.ndjson`.
     pub fn ranges_of(target: impl AsRef<Path>) -> PathBuf {
         with_suffix(target.as_ref(), ".shards.ndjson")
     }
 
-    /// Opens the plan of the file `target`, or the document that commit has left beside it.
+    /// Opens the plan of a conversion to the file `target` by many processes, or the document that commit has left beside it.
     ///
     /// # Errors
     /// `NotFound` if there is neither, `Format`, `Io`.
@@ -311,7 +314,7 @@ impl ShardPlan {
         Ok(ShardPlan { target: target.to_owned(), header, datasets, items, is_committed })
     }
 
-    /// A plan for datasets, cut into items of about `work_bytes` bytes.
+    /// Makes a plan in which workers write these datasets, cut into items of about `work_bytes` bytes, at least a chunk each.
     pub(super) fn new(target: &Path, header: Header, datasets: Vec<Dataset>, work_bytes: u64) -> Result<Self> {
         let mut items = Vec::new();
         let of_source = header.hash_source();
@@ -334,7 +337,7 @@ impl ShardPlan {
         Ok(ShardPlan { target: target.to_owned(), header, datasets, items, is_committed: false })
     }
 
-    /// Writes the document and makes it durable.
+    /// Writes the document of the plan to `path` and makes it durable.
     pub(super) fn write(&self, path: &Path) -> Result<()> {
         let write = || -> Result<()> {
             let mut out = BufWriter::new(fs::File::create(path)?);
@@ -350,32 +353,32 @@ impl ShardPlan {
         write().with_context(|| Context::path(path))
     }
 
-    /// The file that the conversion makes.
+    /// Path of the HDF5 file that the conversion makes.
     pub fn target(&self) -> &Path {
         &self.target
     }
 
-    /// The source, as an absolute path.
+    /// Absolute path of the source that the plan converts.
     pub fn source(&self) -> &Path {
         &self.header.source
     }
 
-    /// The directory of the plan, its files and its ledger.
+    /// Directory of the plan, with its document, files of chunks and results.
     pub fn directory(&self) -> PathBuf {
         Self::directory_of(&self.target)
     }
 
-    /// Directory for the results of items.
+    /// Directory in which callers keep the results that workers had for items.
     pub fn ledger(&self) -> PathBuf {
         self.directory().join(LEDGER)
     }
 
-    /// The items, in the order of the datasets.
+    /// The items of the plan, in the order of the datasets.
     pub fn items(&self) -> &[ShardItem] {
         &self.items
     }
 
-    /// Fails if the source is not as it was when the plan was made.
+    /// Fails if a file of the source has changed since the plan was made.
     ///
     /// # Errors
     /// `Format`, which names the file that changed.
@@ -383,18 +386,18 @@ impl ShardPlan {
         self.header.check_source()
     }
 
-    /// Whether the file is published: only [`RangeCheck`](super::RangeCheck) is left to do.
+    /// Whether the HDF5 file is published: only [`RangeCheck`](super::RangeCheck) is then left to do.
     pub fn is_committed(&self) -> bool {
         self.is_committed
     }
 
-    /// An item for people: `MAIN/DATA, chunks 0..32`.
+    /// Describes an item for people: `MAIN/DATA, chunks 0..32`.
     pub fn describe(&self, item: &ShardItem) -> String {
         let path = self.dataset(item).path.trim_start_matches('/');
         format!("{path}, chunks {}..{}", item.first, item.last)
     }
 
-    /// Whether the chunks of an item go to a file of chunks, since their addresses are known at commit only.
+    /// Whether the chunks of an item go to a file of chunks, because their offsets in the HDF5 file are known at commit only.
     pub fn is_packed(&self, item: &ShardItem) -> bool {
         self.dataset(item).address.is_none()
     }
@@ -404,17 +407,17 @@ impl ShardPlan {
         &self.datasets[item.dataset]
     }
 
-    /// The HDF5 file: before commit that of the plan, then the target.
+    /// Path of the plan's HDF5 file: before commit in the directory of the plan, then the target.
     pub(super) fn file(&self) -> PathBuf {
         if self.is_committed { self.target.clone() } else { self.unpublished() }
     }
 
-    /// The HDF5 file before commit.
+    /// Path of the unpublished HDF5 file in the directory of the plan, before commit.
     pub(super) fn unpublished(&self) -> PathBuf {
         self.directory().join(self.target.file_name().unwrap_or_default())
     }
 
-    /// The file of the chunks of an item.
+    /// Path of the file of chunks that a worker writes for an item.
     pub(super) fn chunk_file(&self, item: &ShardItem) -> PathBuf {
         self.directory().join(CHUNKS).join(format!("{}.chunks", item.id))
     }
@@ -423,7 +426,7 @@ impl ShardPlan {
         &mut self.items
     }
 
-    /// The error of a file that is published already.
+    /// Fails if the plan's HDF5 file is already published.
     pub(super) fn check_not_committed(&self) -> Result<()> {
         if !self.is_committed {
             return Ok(());
@@ -433,12 +436,13 @@ impl ShardPlan {
     }
 }
 
-/// The names within the directory of a plan.
+/// Name of the document in the directory of a plan.
 pub(super) const PLAN: &str = "plan.ndjson";
 pub(super) const CHUNKS: &str = "chunks";
 pub(super) const LEDGER: &str = "ledger";
 
-/// The identifier of chunks of a dataset; `hasher` has seen the source.
+/// Identifier of an item of a plan: a hash of the source's files, the dataset and the range of chunks. The hasher has seen the
+/// files.
 fn identifier(mut hasher: Hasher, dataset: &Dataset, chunks: Range<u64>) -> String {
     let Dataset { path, address, .. } = dataset;
     hasher.update(format!("{path} {address:?} {chunks:?}\n"));
@@ -447,7 +451,7 @@ fn identifier(mut hasher: Hasher, dataset: &Dataset, chunks: Range<u64>) -> Stri
     id
 }
 
-/// Fails where an item contradicts its dataset; its identifier is a part of a file name.
+/// Fails if an item of a plan contradicts its dataset or its identifier is not one; the identifier is a part of a file name.
 fn check_item(item: &ShardItem, datasets: &[Dataset]) -> Result<()> {
     if item.id.len() != ID_DIGITS || !item.id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(Error::format(format!(

@@ -1,4 +1,4 @@
-//! A copy of everything in a file but the blocks that workers write: what a commit that was interrupted returns to.
+//! A copy of all parts of the HDF5 file of a plan that workers do not write, to which an interrupted commit returns.
 
 use std::fs::File;
 use std::io;
@@ -9,14 +9,14 @@ use std::path::Path;
 use super::document::ShardPlan;
 use crate::error::{Context, Result, ResultExt};
 
-/// Bytes copied at a time.
+/// Number of bytes of the plan's HDF5 file that are copied at a time.
 const STEP_BYTES: u64 = 1 << 20;
 
-/// The name of the copy in the directory of the plan.
+/// Name of the copy of the HDF5 file's structure in the directory of a plan.
 pub(super) const STRUCTURE: &str = "structure.h5";
 
-/// Copies all of the file at `from` but the blocks of `plan` to the same offsets of the file at `to`, which becomes as long, and makes
-/// it durable.
+/// Copies all of the HDF5 file at `from`, except the contiguous datasets that workers write, to the same offsets of the file at
+/// `to`, which gets the same length, and makes it durable.
 ///
 /// # Errors
 /// `NoSpace`, `Io`.
@@ -41,7 +41,7 @@ pub(super) fn copy_structure(plan: &ShardPlan, from: &Path, to: &Path) -> Result
     copy().with_context(|| Context::path(to))
 }
 
-/// The ranges of a file of `len` bytes that are in no block of a plan.
+/// Half-open byte ranges of an HDF5 file of `len` bytes that are outside the contiguous datasets of a plan.
 fn outside(plan: &ShardPlan, len: u64) -> Result<Vec<Range<u64>>> {
     let blocks = plan.datasets.iter().map(|dataset| dataset.block());
     let mut blocks = blocks.filter_map(Result::transpose).collect::<Result<Vec<_>>>()?;
@@ -57,7 +57,7 @@ fn outside(plan: &ShardPlan, len: u64) -> Result<Vec<Range<u64>>> {
     Ok(ranges)
 }
 
-/// Makes the entries of a directory durable.
+/// Makes the names of the files in a plan's directory durable.
 pub(super) fn sync_directory(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }

@@ -1,4 +1,4 @@
-//! Writes the chunks of items.
+//! Workers of a conversion by many processes: they write the chunks of a plan's items.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -21,10 +21,11 @@ use crate::source::{Content, Source};
 use crate::table::{ColumnCells, OpenOptions};
 use crate::value::Values;
 
-/// Bytes after which the system is told to begin to write them to the disk.
+/// Number of bytes that a worker has written after which the system is told to begin writing them to the disk.
 const WRITE_BACK_BYTES: u64 = 8 << 20;
 
-/// Does items of a plan, each from any thread. It holds the source open, and locked if it is a table directory.
+/// A worker of a conversion by many processes: does items of a plan, each from any thread. It keeps the source open, and locked
+/// if it is a table directory.
 ///
 /// ```
 /// use ctds_hdf5::convert::{CommitShards, Compare, Compress, DigestPolicy, ShardPlan, ShardWorker, ToHdf5};
@@ -52,12 +53,12 @@ const WRITE_BACK_BYTES: u64 = 8 << 20;
 pub struct ShardWorker<'a> {
     plan: &'a ShardPlan,
     source: Source,
-    /// The HDF5 file; `None` if nothing is written.
+    /// The HDF5 file of the plan; `None` for a worker that only computes digests.
     file: Option<FileTarget>,
 }
 
 impl<'a> ShardWorker<'a> {
-    /// Opens the source and the file of a plan.
+    /// Opens the source and the HDF5 file of a plan, to do items of it.
     ///
     /// # Errors
     /// `Format` if the source changed since the plan was made, `Exists` if the file is published; those of
@@ -69,7 +70,7 @@ impl<'a> ShardWorker<'a> {
         Ok(ShardWorker { file: Some(file), ..Self::for_digests(plan, options)? })
     }
 
-    /// Opens the source of a plan, to compute [`digest`](Self::digest)s only.
+    /// Opens only the source of a plan, to compute [`digest`](Self::digest)s of items without writing them.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -81,7 +82,8 @@ impl<'a> ShardWorker<'a> {
         Ok(ShardWorker { plan, source, file: None })
     }
 
-    /// Writes the chunks of an item and makes them durable. Doing it again, or twice at the same time, writes the same bytes.
+    /// Writes the chunks of an item and makes them durable. Doing an item again, or twice at the same time, writes the same
+    /// bytes.
     ///
     /// # Errors
     /// `Format` if the source changed; `NoSpace`; `Interrupted`; those of reading the source.
@@ -111,7 +113,7 @@ impl<'a> ShardWorker<'a> {
         Ok(result)
     }
 
-    /// The result of an item by the source, without writing anything.
+    /// Computes the result that an item should have, from the source and without writing anything.
     ///
     /// # Errors
     /// As [`write`](Self::write).
@@ -121,7 +123,7 @@ impl<'a> ShardWorker<'a> {
         Ok(result)
     }
 
-    /// Writes the file of the chunks of an item under a name of its own, and gives it its name.
+    /// Writes the file of chunks of an item under a temporary name, and then renames it.
     fn write_chunk_file(&self, item: &ShardItem, progress: &dyn Progress) -> Result<ShardResult> {
         let path = self.plan.chunk_file(item);
         let directory = path.parent().unwrap_or(Path::new("."));
@@ -143,7 +145,8 @@ impl<'a> ShardWorker<'a> {
         Ok(result)
     }
 
-    /// Hands the bytes of an item to `write`, in order, with their offset from the start of the block.
+    /// Produces the bytes of a plan's item and passes them to `write`, in order, with their offset from the start of the
+    /// dataset.
     fn produce(
         &self,
         item: &ShardItem,
@@ -205,7 +208,7 @@ impl<'a> ShardWorker<'a> {
         Ok(ShardResult::new(file_bytes, hasher))
     }
 
-    /// The table of a dataset, which has to have the column.
+    /// The source table of a dataset in the plan; fails if its column is not the one of the plan.
     fn content(&self, dataset: &Dataset) -> Result<&Content> {
         let changed = || Error::format("the source lacks this column of the plan: make a new plan");
         let table = self.source.tables.get(dataset.table_number).filter(|table| table.name == dataset.table);
@@ -219,7 +222,7 @@ impl<'a> ShardWorker<'a> {
     }
 }
 
-/// The chunks of a dataset, read from the source.
+/// Reader of the chunks of a plan's dataset from the source.
 struct Chunks<'a> {
     dataset: &'a Dataset,
     content: &'a Content,
@@ -247,12 +250,12 @@ impl<'a> Chunks<'a> {
         Tiles::new(&**cube, &self.grid)
     }
 
-    /// The number of chunks that are read at a time.
+    /// Number of chunks of the dataset that are read from the source at a time.
     fn batch(&self) -> u64 {
         self.tiles().map_or(1, |tiles| tiles.batch())
     }
 
-    /// Replaces `bytes` by those of chunks; the last of all may be shorter.
+    /// Replaces `bytes` by those of the chunks in a half-open range of numbers; the last chunk of the dataset may be shorter.
     fn read(&self, chunks: Range<u64>, bytes: &mut Vec<u8>) -> Result<()> {
         if self.dataset.is_of_tiles {
             return self.tiles()?.read(chunks, bytes);
@@ -277,10 +280,10 @@ impl<'a> Chunks<'a> {
     }
 }
 
-/// The chunks in the bytes of a file of chunks, as they are stored: each follows its length.
+/// Reader of a file of chunks: the chunks of an item as they will be stored, each after its length.
 pub(super) struct StoredChunks<R> {
     reader: R,
-    /// Bytes that are left in the file.
+    /// Number of bytes of the file of chunks that were not read yet.
     left: u64,
 }
 
@@ -296,12 +299,12 @@ impl StoredChunks<std::io::BufReader<File>> {
 }
 
 impl<R: std::io::Read> StoredChunks<R> {
-    /// Bytes of the file that were not read yet.
+    /// Number of bytes of the file of chunks that were not read yet.
     pub(super) fn left(&self) -> u64 {
         self.left
     }
 
-    /// Replaces `bytes` by those of the next chunk.
+    /// Reads the next chunk of the file of chunks, and replaces `bytes` by its stored bytes.
     pub(super) fn next(&mut self, bytes: &mut Vec<u8>) -> Result<()> {
         let mut len = [0; 8];
         let ended = || Error::format("the file of chunks ends before its last chunk");

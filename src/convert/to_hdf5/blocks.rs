@@ -1,4 +1,4 @@
-//! Datasets that are one block of tiles: shared with the file that has the tiles, or filled with copies of them.
+//! Datasets whose chunks are one contiguous block of tiles: they share the bytes of the file that has the tiles, or get copies.
 
 use std::fs::File;
 use std::ops::Range;
@@ -18,64 +18,65 @@ use crate::progress::Progress;
 use crate::source::{Content, Source};
 use crate::value::Values;
 
-/// Chunks that are copied at a time are about as large as this.
+/// Approximate number of bytes of a dataset's chunks that are copied at a time.
 const BATCH_BYTES: u64 = 1 << 20;
 
-/// How much of a file shares its bytes with the source.
+/// How much of a converted HDF5 file shares its bytes with the source (reflinks).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Sharing {
-    /// The number of bytes of the file that it shares with the source: they take no space of their own.
+    /// Number of bytes of the HDF5 file that it shares with the source: they take no space of their own.
     pub shared_bytes: u64,
-    /// The columns of the file, in its order.
+    /// How many bytes each column shares with the source, in the order of the HDF5 file.
     pub columns: Vec<ColumnSharing>,
 }
 
-/// How much of a column of a file shares its bytes with the source.
+/// How much of a column in the HDF5 file shares its bytes with the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ColumnSharing {
-    /// The path of the group of its table: `/MAIN`.
+    /// Path of the group of the column's table: `/MAIN`.
     pub group: String,
-    /// The name of its dataset or group there.
+    /// Name of the column's dataset or group in the group of its table.
     pub link: String,
-    /// The number of bytes of all its elements, uncompressed.
+    /// Number of bytes of all elements of the column, uncompressed.
     pub bytes: u64,
-    /// The number of bytes that are shared.
+    /// Number of bytes of the column that are shared with the source.
     pub shared_bytes: u64,
-    /// The first reason why bytes are copied; `None` if only ends are that are not whole blocks of the file system.
+    /// The first reason why bytes of the column are copied; `None` if only its ends are, which are not whole blocks of the file
+    /// system.
     pub not_shared: Option<NotShared>,
 }
 
-/// A dataset to be filled.
+/// A dataset of the HDF5 file that is one contiguous block of tiles, and has yet to be filled.
 #[derive(Debug)]
 pub(super) struct Block {
-    /// Index of the table in the plan.
+    /// Which table of the conversion plan the dataset belongs to: an index of `Plan::tables`, from 0.
     pub(super) table: usize,
-    /// Index of the column in the table.
+    /// Which column of the table becomes the dataset: an index of `TablePlan::columns`, from 0.
     pub(super) column: usize,
-    /// Number of the hypercube.
+    /// Which hypercube of the column becomes the dataset, from 0.
     pub(super) cube: usize,
-    /// Number of the dataset in the writer.
+    /// Which of the datasets that are written it is: an index of `Writer::datasets`, from 0.
     pub(super) dataset: usize,
-    /// Shape and chunks of the dataset.
+    /// Shape of the dataset and of its chunks.
     pub(super) grid: Grid,
-    /// Offset in the file of the first chunk, in bytes.
+    /// Offset in the HDF5 file of the first chunk of the dataset, in bytes.
     pub(super) address: u64,
 }
 
-/// The tiles of a hypercube and the chunks that they become.
+/// The tiles of a hypercube, and the chunks of the dataset that they become.
 pub(crate) struct Tiles<'a> {
     cube: &'a dyn ChunkRead,
-    /// Bytes of a tile.
+    /// Size in bytes of a tile of the hypercube, uncompressed.
     tile_bytes: u64,
-    /// Number of tiles.
+    /// Number of tiles in the hypercube.
     tiles: u64,
-    /// Tiles in a chunk.
+    /// Number of tiles of the hypercube that are joined to a chunk of the dataset.
     joined: u64,
-    /// Bytes of a chunk.
+    /// Size in bytes of a chunk of the dataset that the tiles become, uncompressed.
     chunk_bytes: u64,
-    /// Number of chunks.
+    /// Number of chunks in the dataset that the tiles become.
     chunks: u64,
 }
 
@@ -96,17 +97,18 @@ impl<'a> Tiles<'a> {
         })
     }
 
-    /// Whether chunks are whole tiles.
+    /// Whether each chunk of the dataset consists of whole tiles.
     fn are_whole(&self) -> bool {
         self.chunk_bytes == self.joined * self.tile_bytes
     }
 
-    /// Bytes of the block.
+    /// Size in bytes of the contiguous dataset that the tiles become.
     fn block_bytes(&self) -> u64 {
         self.chunks * self.chunk_bytes
     }
 
-    /// The file, offset and number of the bytes that the source has as the block has them; its last chunk may have padding.
+    /// The source file, offset and number of bytes that equal those of the dataset, of which the last chunk may have padding;
+    /// an error says why the source does not have them.
     fn range(&self) -> std::result::Result<(&'a dyn ReadAt, u64, u64), NotShared> {
         let (file, offset) = match self.cube.storage() {
             ChunkStorage::Block { order: ByteOrder::Big, .. } => return Err(NotShared::ByteOrder),
@@ -124,7 +126,7 @@ impl<'a> Tiles<'a> {
         Ok((file, offset, self.block_bytes().min(self.tiles * self.tile_bytes)))
     }
 
-    /// Lets the block at `address` of `to` share the bytes of the source; returns how many it shares.
+    /// Lets the dataset at byte `address` of `to` share the bytes of the tiles; returns how many it shares.
     fn share(&self, to: &File, address: u64, sharer: &Sharer<'_>) -> Result<std::result::Result<u64, NotShared>> {
         let (file, offset, bytes) = match self.range() {
             Ok(range) => range,
@@ -144,13 +146,13 @@ impl<'a> Tiles<'a> {
         Ok(Ok(shared))
     }
 
-    /// The number of chunks that one call of [`read`](Self::read) should get.
+    /// Number of chunks that one call of [`read`](Self::read) should get.
     pub(crate) fn batch(&self) -> u64 {
         if self.are_whole() { (BATCH_BYTES / self.chunk_bytes.max(1)).max(1) } else { 1 }
     }
 
-    /// Replaces `bytes` by those of consecutive chunks, at most [`batch`](Self::batch); the last chunk of the block ends with its
-    /// last tile.
+    /// Replaces `bytes` by those of consecutive chunks (a half-open range of numbers), at most [`batch`](Self::batch); the last
+    /// chunk of the dataset ends with its last tile.
     pub(crate) fn read(&self, chunks: Range<u64>, bytes: &mut Vec<u8>) -> Result<()> {
         let tiles = chunks.start * self.joined..(chunks.end * self.joined).min(self.tiles);
         bytes.resize((tiles.end.saturating_sub(tiles.start) * self.tile_bytes) as usize, 0);
@@ -165,7 +167,8 @@ impl<'a> Tiles<'a> {
         Ok(())
     }
 
-    /// Copies the tiles to the block at `address` of `to`; `advance` gets the number of bytes and fails if the call should stop.
+    /// Copies the tiles to the dataset at byte `address` of `to`; `advance` gets the number of bytes and fails if the call
+    /// should stop.
     fn copy(&self, to: &FileTarget, address: u64, advance: &(dyn Fn(u64) -> Result<()> + Sync)) -> Result<()> {
         let batch = self.batch();
         (0..self.chunks.div_ceil(batch)).into_par_iter().try_for_each_init(Vec::new, |bytes: &mut Vec<u8>, number| {
@@ -177,7 +180,7 @@ impl<'a> Tiles<'a> {
     }
 }
 
-/// Fills blocks of a file.
+/// Fills the datasets of an HDF5 file that are contiguous blocks of tiles.
 pub(super) struct BlockWriter<'a> {
     pub(super) source: &'a Source,
     pub(super) plan: &'a Plan,
@@ -187,7 +190,8 @@ pub(super) struct BlockWriter<'a> {
 }
 
 impl BlockWriter<'_> {
-    /// Fills a block; returns the number of bytes that it shares with the source, and the reason if it shares none.
+    /// Fills a dataset that is one contiguous block of tiles; returns the number of bytes that it shares with the source, and
+    /// the reason if it shares none.
     ///
     /// # Errors
     /// `Unsupported` if it has to share them and cannot; those of reading and writing.
@@ -226,7 +230,8 @@ impl BlockWriter<'_> {
 }
 
 impl Sharing {
-    /// What is expected of a conversion to a file in `directory`: every file of the source is tried once.
+    /// Estimates how much a conversion to a file in `directory` will share with the source: every file of the source is tried
+    /// once.
     ///
     /// # Errors
     /// `Unsupported` if bytes have to be shared and cannot be; those of opening columns.
@@ -250,7 +255,7 @@ impl Sharing {
         Ok(sharing)
     }
 
-    /// The columns of a plan, with the reasons that do not depend on file systems.
+    /// The columns of a plan with no bytes shared so far, and the reasons for copies that do not depend on file systems.
     pub(super) fn of_columns(source: &Source, plan: &Plan) -> Result<Self> {
         let mut columns = Vec::new();
         for table in &plan.tables {
@@ -267,7 +272,7 @@ impl Sharing {
         Ok(Sharing { shared_bytes: 0, columns })
     }
 
-    /// Notes what a block shares.
+    /// Records how many bytes a dataset shares, and the reason for copies.
     pub(super) fn add(&mut self, plan: &Plan, block: &Block, shared: u64, reason: Option<NotShared>) {
         let before: usize = plan.tables[..block.table].iter().map(|table| table.columns.len()).sum();
         let entry = &mut self.columns[before + block.column];
@@ -276,7 +281,7 @@ impl Sharing {
         self.shared_bytes += shared;
     }
 
-    /// Refuses a conversion that has to share and cannot.
+    /// Refuses a conversion with [`Reflink::Always`] of which a column cannot share its bytes.
     fn check_all_shared(&self, plan: &Plan) -> Result<()> {
         let allocations = plan.columns().map(|column| column.allocation);
         let blocks = self.columns.iter().zip(allocations).filter(|(_, allocation)| *allocation == Allocation::Block);
@@ -299,7 +304,7 @@ impl Sharing {
     }
 }
 
-/// What a block of a column would share with a file in `directory`, and why not more.
+/// Estimates the bytes that the datasets of a column would share with a file in `directory`, and the reason why not more.
 fn expect_column(
     content: &Content,
     column: &ColumnPlan,
@@ -321,7 +326,7 @@ fn expect_column(
     Ok((shared, first))
 }
 
-/// Whether a range at an aligned address could share its bytes; returns how many.
+/// Tries whether a range of a source file could share its bytes with a file in `directory`; returns how many.
 fn try_range(
     (file, offset, bytes): (&dyn ReadAt, u64, u64),
     reflink: Reflink,
@@ -340,7 +345,7 @@ fn try_range(
     probe(raw, directory).map_err(permission)?.map(|()| bytes / 4096 * 4096)
 }
 
-/// Why a column is not a block.
+/// The reason why a column does not become a contiguous block of tiles.
 fn why_no_block(content: &Content, table: &TablePlan, column: &ColumnPlan) -> Result<NotShared> {
     let cells = content.cells(column.index)?;
     let tiling = if column.data_type.is_fixed_size() { cells.tiling(MAX_CUBES) } else { None };
@@ -358,7 +363,7 @@ fn why_no_block(content: &Content, table: &TablePlan, column: &ColumnPlan) -> Re
 }
 
 impl ColumnForm {
-    /// Shape and chunks of each dataset of tiles.
+    /// Shape and chunk shape of each dataset of the column that has its elements; empty for a ragged column.
     fn grids(&self) -> Vec<Grid> {
         match self {
             ColumnForm::Dense { shape, chunk, .. } => vec![grid(shape, chunk)],

@@ -1,32 +1,32 @@
-//! The memory that a conversion takes.
+//! The memory that a conversion needs, and how many columns are converted concurrently within it.
 
 use super::plan::Plan;
 use super::profile::CHUNK_BYTES;
 use crate::source::blocks::WRITE_BYTES;
 
-/// Chunks that wait for the writer, for each lane.
+/// How many chunks of a lane (a thread that converts columns) wait for the writing thread at most.
 pub(super) const QUEUED_CHUNKS: usize = 2;
-/// Chunks that a lane filters at a time.
+/// How many chunks a lane (a thread that converts columns) filters at a time.
 pub(super) const CHUNKS_FILTERED_TOGETHER: usize = 4;
-/// Most chunks that a lane holds.
+/// Most chunks that a lane (a thread that converts columns) holds in memory.
 const CHUNKS_HELD: u64 = (QUEUED_CHUNKS + 2 * CHUNKS_FILTERED_TOGETHER + 2) as u64;
-/// Columns that are read, digested and filtered at the same time, at most.
+/// Most columns that are read, digested and filtered concurrently.
 const MAX_LANES: u64 = 4;
-/// What the program takes before it converts anything.
+/// Bytes of memory that the program needs before it converts anything.
 const BASE_BYTES: u64 = 24 << 20;
 
 impl Plan {
-    /// Columns that are worked on at the same time, so that about `max_memory` bytes suffice.
+    /// How many columns are converted concurrently, so that about `max_memory` bytes of memory suffice; 1 to 4.
     pub(crate) fn lanes(&self, max_memory: u64) -> u64 {
         (max_memory / self.lane_bytes()).clamp(1, MAX_LANES)
     }
 
-    /// Bytes that the conversion holds at a time, about, within `max_memory`.
+    /// Estimate of the bytes of memory that the conversion holds, if it may hold `max_memory`.
     pub fn memory(&self, max_memory: u64) -> u64 {
         BASE_BYTES + self.lanes(max_memory) * self.lane_bytes()
     }
 
-    /// Bytes that a lane holds: its chunks, what it reads, and the tiles it keeps.
+    /// Bytes of memory that a lane (a thread that converts columns) holds: its chunks, what it reads, and the tiles it keeps.
     fn lane_bytes(&self) -> u64 {
         let largest = self.columns().map(|column| column.form.chunk_bytes(column.data_type)).max().unwrap_or(0);
         largest.max(CHUNK_BYTES) * CHUNKS_HELD + 2 * WRITE_BYTES + self.averaging_bytes

@@ -1,4 +1,4 @@
-//! A column on its way from the table to the chunks of its datasets, on a lane.
+//! Conversion of a column, on a lane (a worker thread): reads the cells of the table and produces the chunks of its datasets.
 
 use std::ops::Range;
 
@@ -19,17 +19,17 @@ use crate::source::digest::{CellDigest, ColumnStream, digest_cells, not_selected
 use crate::table::{ColumnCells, ColumnInfo, Tiling};
 use crate::value::{Region, Shape, Values};
 
-/// What a lane says of a finished column.
+/// The result that a lane (a worker thread) reports for a finished column.
 pub(super) struct ColumnResult {
     pub(super) table: usize,
     pub(super) column: usize,
-    /// The error if the column has no digest.
+    /// CTFP-1 digest of the column; an error if it has none.
     pub(super) sha256: Result<Sha256>,
-    /// Strings that HDF5 cannot represent, if one dataset holds the strings of the column.
+    /// Strings of the column that HDF5 cannot represent (not UTF-8, or with a NUL), if one dataset holds its strings.
     pub(super) raw: RawStrings,
 }
 
-/// The scale `row` of a table.
+/// Writes the dimension scale `row` of a table: the numbers of `rows` in the original table.
 pub(super) fn write_row_numbers(
     target: &DatasetSink,
     content: &Content,
@@ -43,19 +43,19 @@ pub(super) fn write_row_numbers(
     appender.finish(lane)
 }
 
-/// A column on its way.
+/// Converter of one column, from the cells of the table to the chunks of its datasets.
 pub(super) struct ColumnWriter<'a> {
     content: &'a Content,
     info: &'a ColumnInfo,
     plan: &'a ColumnPlan,
     cells: Box<dyn ColumnCells + 'a>,
     rows: Range<u64>,
-    /// Whether its digest is wanted.
+    /// Whether the digest of the converted column is wanted.
     digest: CellDigest,
-    /// Whether the chunks of hypercubes are written; those of blocks are filled already.
+    /// Whether the chunks of hypercubes are written; false if they are filled by other means already.
     writes_cubes: bool,
     progress: &'a dyn Progress,
-    /// Strings that HDF5 cannot represent, if one dataset holds the strings of the column.
+    /// Strings of the column that HDF5 cannot represent (not UTF-8, or with a NUL), if one dataset holds its strings.
     pub(super) raw: RawStrings,
 }
 
@@ -73,12 +73,12 @@ impl<'a> ColumnWriter<'a> {
         Ok(ColumnWriter { content, info, plan, cells, rows, digest, writes_cubes: true, progress, raw })
     }
 
-    /// Sets whether the chunks of hypercubes are written.
+    /// Sets whether the chunks of the column's hypercubes are written.
     pub(super) fn cubes_written(self, writes_cubes: bool) -> Self {
         ColumnWriter { writes_cubes, ..self }
     }
 
-    /// Reads the column, hands its chunks to the lane, and returns its digest.
+    /// Reads the column, passes its chunks to the lane (this worker thread's output), and returns its digest.
     pub(super) fn write(
         &mut self,
         sinks: &Members<DatasetSink>,
@@ -101,7 +101,7 @@ impl<'a> ColumnWriter<'a> {
         RowBlocks::new(self.info, &*self.cells, self.rows.clone(), WRITE_BYTES)
     }
 
-    /// A digest of its own, for cells that were not read in row order.
+    /// Computes the column's digest by reading its cells once more, if they were not read in row order.
     fn digest(&self) -> Result<Result<Sha256>> {
         if self.digest == CellDigest::Skipped {
             return Ok(Err(not_selected()));
@@ -114,7 +114,8 @@ impl<'a> ColumnWriter<'a> {
         tiling.ok_or_else(|| Error::format("the hypercubes have changed since the plan was made"))
     }
 
-    /// One hypercube with all rows in order; where its tiles cover the cell, chunks are consecutive rows.
+    /// Converts a column that is one hypercube with all rows in order; where its tiles cover the cell, chunks are consecutive
+    /// rows.
     fn write_tiles(&self, target: &DatasetSink, lane: &mut Lane<'_, ColumnResult>) -> Result<Result<Sha256>> {
         let tiling = self.tiling()?;
         let cube = tiling.cubes.first().ok_or_else(|| Error::format("the column has no hypercube"))?;
@@ -175,7 +176,7 @@ impl<'a> ColumnWriter<'a> {
         self.digest()
     }
 
-    /// Writes the column in blocks of rows.
+    /// Converts a column in blocks of rows, to one dataset.
     fn write_rows(
         &mut self,
         data: &DatasetSink,
@@ -212,7 +213,7 @@ impl<'a> ColumnWriter<'a> {
         Ok(stream.finish())
     }
 
-    /// The strings of whole cells, records as JSON, empty where a cell is undefined.
+    /// The strings of whole cells of a column: records as JSON, and empty strings where a cell is undefined.
     fn dense_strings(&self, values: &Values, shapes: &Shapes, cell_len: usize) -> Vec<BString> {
         let strings: Vec<BString> = match values {
             Values::Record(records) => {
@@ -236,7 +237,7 @@ impl<'a> ColumnWriter<'a> {
             .collect()
     }
 
-    /// Large cells, chunk by chunk. What is undefined stays unwritten.
+    /// Converts a column of large cells, chunk by chunk. Chunks of undefined cells stay unwritten.
     fn write_parts(
         &self,
         data: &DatasetSink,
@@ -274,7 +275,7 @@ impl<'a> ColumnWriter<'a> {
         self.digest()
     }
 
-    /// ColumnCells of differing shapes, one after the other.
+    /// Converts a ragged column: cells of differing shapes, one after the other.
     fn write_ragged(
         &mut self,
         mut sinks: RaggedSinks<'_>,
@@ -310,18 +311,18 @@ impl<'a> ColumnWriter<'a> {
     }
 }
 
-/// The datasets of cells of differing shapes.
+/// The datasets of a ragged column (cells of differing shapes) while they are written.
 struct RaggedSinks<'a> {
     values: &'a DatasetSink,
     elements: Appender<'a>,
     offsets: Appender<'a>,
     extents: Appender<'a>,
     flags: Appender<'a>,
-    /// The extents that each row has.
+    /// Number of extents that the ragged column's dataset of shapes has for each row.
     width: usize,
-    /// Where the elements of the next row begin.
+    /// Index in the ragged column's dataset of values at which the next row begins.
     next: u64,
-    /// The strings that were written, which do not pass through `elements`.
+    /// Number of strings of the ragged column that were written so far; they do not pass through `elements`.
     strings: u64,
 }
 
@@ -339,12 +340,12 @@ impl<'a> RaggedSinks<'a> {
         }
     }
 
-    /// The offset of the first row.
+    /// Writes the offset of a ragged column's first row, which is 0.
     fn begin(&mut self, lane: &mut Lane<'_, ColumnResult>) -> Result<()> {
         self.offsets.push(lane, &0i64.to_le_bytes())
     }
 
-    /// Writes shape, offset and definedness of the next row; its elements follow separately.
+    /// Writes shape, offset and definedness of the next row of a ragged column; its elements are written separately.
     fn add_row(&mut self, shape: Option<&Shape>, lane: &mut Lane<'_, ColumnResult>) -> Result<()> {
         self.flags.push(lane, &[u8::from(shape.is_some())])?;
         let mut padded = vec![-1i32; self.width];
@@ -375,13 +376,13 @@ impl<'a> RaggedSinks<'a> {
     }
 }
 
-/// A byte for each row of a block: 1 if its cell is defined.
+/// A byte for each row of a block: 1 if its cell is defined, otherwise 0.
 fn defined_rows(block: &RowBlock) -> Vec<u8> {
     let rows = (block.rows.end - block.rows.start) as usize;
     (0..rows).map(|row| u8::from(block.shapes.of(row).is_some())).collect()
 }
 
-/// Appends cells of `cell_bytes` bytes each, zeros where one is undefined.
+/// Appends cells of a column, `cell_bytes` bytes each, to a dataset, zeros where one is undefined.
 fn push_cells(
     appender: &mut Appender<'_>,
     shapes: &Shapes,
@@ -403,8 +404,8 @@ fn push_cells(
     Ok(())
 }
 
-/// Copies the tiles of a cube to the chunks of `target`, whose chunk is a tile, or several along the last axis, or the
-/// part of a tile that has rows. `seen` gets the little-endian bytes of each chunk, padding included.
+/// Copies the tiles of a hypercube to the chunks of `target`. A chunk is a tile, or several along the last axis, or the part of
+/// a tile that has rows. `seen` gets the little-endian bytes of each chunk, padding included.
 fn tiles_to_chunks(
     cube: &dyn crate::grid::ChunkRead,
     target: &DatasetSink,
@@ -436,7 +437,7 @@ fn tiles_to_chunks(
     Ok(())
 }
 
-/// The bytes of an array, padded to a larger shape with zeros.
+/// The little-endian bytes of an array of shape `shape`, padded with zeros to the larger shape `padded`.
 fn pad(values: &Values, shape: &Shape, padded: &Shape) -> Result<Vec<u8>> {
     let zero = vec![0; shape.len()];
     let mut whole = Values::new(values.data_type());

@@ -1,4 +1,4 @@
-//! Which columns are compressed: where it gains.
+//! Decides which columns of a conversion are compressed: those that get smaller by it.
 
 use std::ops::Range;
 use std::time::Instant;
@@ -9,29 +9,30 @@ use crate::source::blocks::RowBlocks;
 use crate::table::{ColumnCells, ColumnInfo};
 use crate::value::{DataType, Values};
 
-/// Datasets smaller than this are not worth a filter, nor a probe.
+/// Size in bytes from which a dataset is compressed; smaller ones are not worth a filter, nor a sample.
 const SMALL_DATASET_BYTES: u64 = 1 << 10;
 const PROBE_FROM_BYTES: u64 = 1 << 20;
 const PROBE_BYTES: u64 = 256 << 10;
-/// The part of its bytes that a sample of measured numbers may take for the column to be compressed.
+/// Largest compressed size of a sample, as a fraction of its bytes, with which a column of floating-point numbers is
+/// compressed.
 const WORTHWHILE: f64 = 0.95;
-/// Row numbers that are worth a filter.
+/// Number of rows from which row numbers are worth a filter.
 const MANY_ROWS: u64 = 128;
 
-/// How datasets are compressed.
+/// How the datasets of a conversion are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compress {
-    /// All numbers in the same way.
+    /// All datasets of numbers are compressed in the same way.
     With(Compression),
-    /// The codec that every HDF5 reader has, but none where a probe gains less than 5 %.
+    /// The codec that every HDF5 reader has, but none where a sample of a column gets less than 5 % smaller.
     Auto,
-    /// As `Auto`, but hypercubes of numbers stay as they are: each dataset is one block of the tiles in their order, so that the
-    /// file can share its bytes with the source.
+    /// As `Auto`, but hypercubes of numbers stay as they are: each dataset is one block of the tiles in their order, so that
+    /// the file can share its bytes with the source.
     Shared,
 }
 
 impl Compress {
-    /// `auto`, `shared`, or what [`Compression::parse`] accepts.
+    /// Parses `auto`, `shared`, or a compression that [`Compression::parse`] accepts.
     ///
     /// # Errors
     /// `Usage` as for [`Compression::parse`].
@@ -43,7 +44,7 @@ impl Compress {
         }
     }
 
-    /// The plugin that other programs need to read what is compressed so; `None` if every libhdf5 reads it.
+    /// The HDF5 plugin that other programs need to read files with this compression; `None` if every libhdf5 reads them.
     pub fn plugin(self) -> Option<Plugin> {
         match self {
             Compress::With(compression) => compression.plugin(),
@@ -51,7 +52,7 @@ impl Compress {
         }
     }
 
-    /// How a column of `bytes` bytes is compressed.
+    /// Decides how a column of `bytes` bytes is compressed, by a sample of its cells in `rows` if it is large.
     pub(super) fn of_column(
         self,
         info: &ColumnInfo,
@@ -78,7 +79,7 @@ impl Compress {
         Ok(Choice { compression: if is_left { Compression::NONE } else { compression }, sample: Some(sample) })
     }
 
-    /// How the numbers of `rows` rows are compressed, and the arrays that say where the cells of `rows` rows are.
+    /// How the row numbers of `rows` rows are compressed, and the arrays that tell where the cells of these rows are.
     pub(super) fn of_row_numbers(self, rows: u64) -> Compression {
         match self {
             Compress::With(compression) => compression,
@@ -88,20 +89,20 @@ impl Compress {
     }
 }
 
-/// How a column is compressed, and why.
+/// How a column is compressed, and the sample by which that was decided.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Choice {
     pub(super) compression: Compression,
-    /// `None` if no sample was taken.
+    /// Result of compressing a sample of the column; `None` if no sample was taken.
     pub(super) sample: Option<Sample>,
 }
 
-/// What compressing a sample of a column showed.
+/// Result of compressing a sample of a column: how much remains, and how long it took.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Sample {
-    /// The part of its bytes that the sample took.
+    /// Compressed size of the sample, as a fraction of its bytes.
     pub(crate) remains: f64,
-    /// Processor time for a byte.
+    /// Processor time in seconds for compressing a byte of the sample.
     pub(crate) seconds_per_byte: f64,
 }
 
@@ -135,7 +136,7 @@ impl From<Compression> for Compress {
     }
 }
 
-/// Some elements from the middle rows.
+/// Reads some elements of a column from the middle of `rows`, as a sample.
 fn probe(info: &ColumnInfo, cells: &dyn ColumnCells, rows: &Range<u64>) -> Result<Values> {
     let middle = rows.start + (rows.end - rows.start) / 2;
     let mut values = Values::new(info.data_type());

@@ -1,5 +1,5 @@
-//! What the groups and datasets of a plan have besides elements: attributes, and the names and values of their axes. The
-//! file and its outline get it from here.
+//! Attributes, and names and values of the axes, of the groups and datasets in a conversion plan. The file and its outline get
+//! them from here.
 
 use bstr::{BStr, ByteSlice};
 
@@ -15,7 +15,7 @@ use crate::schema::TableInfo;
 use crate::source::{Content, Source, coordinates};
 use crate::value::{Record, Shape};
 
-/// A plan, and what it is a plan of.
+/// A conversion plan together with its source.
 #[derive(Clone, Copy)]
 pub(super) struct Described<'a> {
     pub(super) source: &'a Source,
@@ -27,7 +27,7 @@ impl<'a> Described<'a> {
         self.source.tables[table.source].content()
     }
 
-    /// The attributes of a table's group: its keywords, and the expressions of columns that are not converted.
+    /// Attributes of a table's group: its keywords, and the expressions of columns that are not converted.
     pub(super) fn table_attributes(
         self,
         table: &TablePlan,
@@ -52,7 +52,7 @@ impl<'a> Described<'a> {
         Ok(listed)
     }
 
-    /// The attributes of a column whose comment and keywords these are.
+    /// Attributes of a column with this comment and these keywords.
     pub(super) fn column_attributes(
         self,
         table: &TablePlan,
@@ -66,7 +66,8 @@ impl<'a> Described<'a> {
         Ok(Attributes::of_column(exact_name, comment, keywords, &table_path))
     }
 
-    /// The values of the axes of a table's columns: what the subtables say, if it is the main table of a MeasurementSet.
+    /// Values of the axes of a table's columns, such as frequencies: those in the subtables if it is the main table of a
+    /// MeasurementSet, otherwise none.
     pub(super) fn coordinates(self, table: &TablePlan) -> Coordinates {
         let Ok(content) = self.content(table) else { return Coordinates::default() };
         if table.source != 0 || !content.info().table_type.starts_with(b"Measurement Set") {
@@ -75,7 +76,8 @@ impl<'a> Described<'a> {
         Coordinates::new(true, coordinates(self.source))
     }
 
-    /// The path of the group of the table that a keyword of `table` stores as `stored`.
+    /// Path of the group of the subtable that a keyword of `table` names as `stored`; `stored` itself if the subtable is not
+    /// converted.
     fn table_path(self, table: &TablePlan, stored: &BStr) -> String {
         let found = self.source.find(table.source, stored);
         match found.and_then(|source| self.plan.tables.iter().find(|other| other.source == source)) {
@@ -86,7 +88,7 @@ impl<'a> Described<'a> {
 }
 
 impl ColumnPlan {
-    /// Hands `work` what the datasets of the column have besides elements.
+    /// Calls `work` with the attributes, axis roles and names for the datasets of the column.
     pub(super) fn with_new<T>(
         &self,
         table: &TablePlan,
@@ -101,7 +103,7 @@ impl ColumnPlan {
         work(&NewColumn { attributes, roles: &roles, cubes, flags }, names)
     }
 
-    /// Shape and chunk of one of the column's datasets, the table having `rows` rows.
+    /// Shape and chunk shape of one of the column's datasets, fastest axis first, if the table has `rows` rows.
     pub(super) fn extents(&self, part: Part, rows: u64, growth: Growth) -> Result<(Shape, Shape)> {
         let size = stored_size(part.element(self.data_type));
         let one = |len: u64| (Shape::from([len]), Shape::from([chunk_rows(size, len, Growth::None)]));

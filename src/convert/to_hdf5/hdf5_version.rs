@@ -1,21 +1,22 @@
-//! Which HDF5 a file is written for.
+//! The version of HDF5 for which a file is written.
 
 use crate::error::{Error, Result};
 use crate::h5::{Attribute, Bounds};
 
-/// The oldest HDF5 that reads a file.
+/// The oldest version of HDF5 that can read a converted file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Hdf5Version {
-    /// HDF5 1.8, and readers that know its structures only: superblock 0, symbol tables, version 1 B-trees.
+    /// The file can be read by HDF5 1.8, and by readers that know its structures only: superblock 0, symbol tables, version 1
+    /// B-trees.
     V18,
-    /// HDF5 1.10.
+    /// The file can be read by HDF5 1.10 and later.
     #[default]
     V110,
 }
 
 impl Hdf5Version {
-    /// Parses `1.8` or `1.10`.
+    /// Parses a version of HDF5 to write for: `1.8` or `1.10`.
     ///
     /// # Errors
     /// `Usage` for any other text.
@@ -27,7 +28,7 @@ impl Hdf5Version {
         }
     }
 
-    /// The versions of HDF5's structures that are written.
+    /// The versions of HDF5's file structures that libhdf5 may write.
     pub(crate) fn bounds(self) -> Bounds {
         match self {
             Hdf5Version::V18 => Bounds::Earliest,
@@ -35,12 +36,13 @@ impl Hdf5Version {
         }
     }
 
-    /// Whether an attribute can be stored. Its keyword is in the document of the table or column in any case.
+    /// Whether the attribute `name` can be stored in a file for this version of HDF5. Its keyword is in the document of the
+    /// table or column in any case.
     pub(super) fn holds(self, name: &str, value: &Attribute) -> bool {
         self == Hdf5Version::V110 || value.fits_header(name)
     }
 
-    /// The index that chunks have in these files where HDF5 1.10 has `index`.
+    /// Name of the chunk index in a file for this version, where HDF5 1.10 uses `index`.
     pub(super) fn chunk_index(self, index: &'static str) -> &'static str {
         if self == Hdf5Version::V18 && index != "none" { "btree_v1" } else { index }
     }

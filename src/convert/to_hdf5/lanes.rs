@@ -1,4 +1,5 @@
-//! Columns become chunks on several threads, which one thread writes in an order that is always the same.
+//! Conversion of columns to chunks on several threads, the lanes; one thread writes the chunks in an order that is always the
+//! same.
 //!
 //! ```text
 //! lane 0   read, digest, filter  ──┐ chunks
@@ -21,37 +22,37 @@ use crate::pool::Buffers;
 use crate::sync::LockUnpoisoned;
 use crate::value::{Region, Shape, Values};
 
-/// What a lane has for the writer.
+/// A message from a lane (a thread that converts columns) to the writing thread.
 pub(crate) enum Message<D> {
-    /// A finished chunk, filtered.
+    /// A finished chunk of a dataset, filtered; `len` is its size in bytes before.
     Chunk { dataset: usize, index: Shape, bytes: Vec<u8>, len: u64 },
-    /// Elements that only libhdf5 can write: strings.
+    /// Elements of a dataset that only libhdf5 can write: strings.
     Strings { dataset: usize, region: Region, values: Values },
-    /// A column is done.
+    /// A column is finished; the lane reports its result.
     Done(D),
-    /// The lane cannot go on.
+    /// The lane (a thread that converts columns) has failed and stops.
     Failed(Error),
 }
 
-/// A dataset as a lane sees it.
+/// A dataset of the conversion, as a lane (a thread that converts columns) needs it to produce chunks.
 #[derive(Debug, Clone)]
 pub(crate) struct DatasetSink {
-    /// Number of the dataset, for the writer.
+    /// Which of the datasets that are written it is: an index of `Writer::datasets`, from 0.
     pub(crate) dataset: usize,
     pub(crate) grid: Grid,
-    /// Bytes of an element.
+    /// Size of an element of the dataset in bytes.
     pub(crate) size: usize,
     pub(crate) pipeline: Option<Pipeline>,
 }
 
 impl DatasetSink {
-    /// Bytes of a chunk; planning has seen that they fit in memory.
+    /// Size of a chunk of the dataset in bytes, uncompressed; planning has checked that chunks fit in memory.
     pub(crate) fn chunk_bytes(&self) -> usize {
         self.grid.chunk.iter().product::<u64>() as usize * self.size
     }
 }
 
-/// How many lanes may work at a time; the others wait.
+/// Permits for lanes (threads that convert columns) to work at the same time; those without one wait.
 #[derive(Debug)]
 struct Permits {
     free: Mutex<usize>,
@@ -71,7 +72,7 @@ impl Permits {
     }
 }
 
-/// The working memory of filters, which is costly to make: used again by all threads.
+/// Working memory of HDF5 filters, which is costly to create: used again by all threads.
 #[derive(Debug, Default)]
 struct FilterScratches(Mutex<Vec<FilterScratch>>);
 
@@ -85,20 +86,20 @@ impl FilterScratches {
     }
 }
 
-/// The end of a lane that its thread holds.
+/// A lane, one of the threads that convert columns, from the side of that thread: it passes chunks to the writing thread.
 pub(crate) struct Lane<'a, D> {
     sender: SyncSender<Message<D>>,
-    /// One is held while working, and given back while waiting for the writer.
+    /// Permits to work; the lane holds one while working, and returns it while waiting for the writer.
     permits: &'a Permits,
     pool: &'a rayon::ThreadPool,
     pub(crate) buffers: &'a Buffers,
     filters: &'a FilterScratches,
-    /// Chunks to be filtered together.
+    /// Chunks of the lane's datasets that wait to be filtered together.
     pending: Vec<(DatasetSink, Shape, Vec<u8>)>,
 }
 
 impl<D: Send> Lane<'_, D> {
-    /// Hands over a whole chunk, unfiltered.
+    /// Passes a whole, unfiltered chunk of a dataset to the writing thread, after filtering it with others.
     pub(crate) fn chunk(&mut self, target: &DatasetSink, index: Shape, bytes: Vec<u8>) -> Result<()> {
         if target.pipeline.is_none() {
             return self.send_chunk(target, index, bytes.len(), bytes);
@@ -111,7 +112,7 @@ impl<D: Send> Lane<'_, D> {
         self.send(Message::Strings { dataset, region, values })
     }
 
-    /// Says that a column is done.
+    /// Reports to the writing thread that a column is finished, with its result.
     pub(crate) fn done(&mut self, result: D) -> Result<()> {
         self.send(Message::Done(result))
     }
@@ -150,7 +151,7 @@ impl<D: Send> Lane<'_, D> {
     }
 }
 
-/// Cuts a stream of bytes into the chunks of a dataset along its last axis.
+/// Cuts a stream of bytes into the chunks of a dataset along its last axis, and passes them to a lane, which filters them.
 pub(crate) struct Appender<'a> {
     target: &'a DatasetSink,
     chunk: Vec<u8>,
@@ -189,7 +190,7 @@ impl<'a> Appender<'a> {
         Ok(())
     }
 
-    /// Hands over the last chunk, padded with zeros.
+    /// Passes the last chunk of the dataset on, padded with zeros.
     pub(crate) fn finish<D: Send>(mut self, lane: &mut Lane<'_, D>) -> Result<()> {
         if self.chunk.is_empty() {
             return Ok(());
@@ -208,7 +209,8 @@ impl<'a> Appender<'a> {
     }
 }
 
-/// Runs `jobs`, each with its size in bytes, on at most `lanes` lanes and hands what they produce to `write`.
+/// Runs `jobs`, each given with its size in bytes, on at most `lanes` threads (lanes), and passes what they produce to `write`
+/// in an order that is always the same.
 ///
 /// # Errors
 /// The first error of a job or of `write`, by the order of writing.
@@ -258,10 +260,10 @@ pub(crate) fn run<J: Send, D: Send>(
     })
 }
 
-/// The writer's end of a lane.
+/// A lane, one of the threads that convert columns, from the side of the writing thread, which receives its messages.
 struct LaneEnd<D> {
     receiver: Receiver<Message<D>>,
-    /// Bytes that the lane is expected to produce.
+    /// Number of bytes that the lane (a thread that converts columns) is expected to produce.
     total: u64,
     taken: u64,
 }
@@ -271,7 +273,8 @@ fn furthest_behind<D>(ends: &[LaneEnd<D>]) -> Option<usize> {
     (0..ends.len()).min_by_key(|&lane| progress(&ends[lane]))
 }
 
-/// Shares out jobs so that lanes get about equally much, each in the given order.
+/// Divides jobs among lanes (threads) so that all get about the same number of bytes, and each lane its jobs in the given
+/// order.
 fn share<J>(jobs: Vec<(u64, J)>, lanes: usize) -> Vec<(u64, Vec<J>)> {
     let mut by_size: Vec<usize> = (0..jobs.len()).collect();
     by_size.sort_by_key(|&job| std::cmp::Reverse(jobs[job].0));

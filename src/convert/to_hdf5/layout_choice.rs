@@ -1,4 +1,4 @@
-//! The form of a column in HDF5: which datasets, in which chunks. docs/layout.md.
+//! Chooses the storage form of a column in HDF5: which datasets, in which chunks. docs/layout.md.
 
 use std::ops::Range;
 
@@ -10,61 +10,61 @@ use crate::native::{MAX_CUBES, stored_size};
 use crate::table::{ColumnCells, ColumnInfo, Tiling};
 use crate::value::{DataType, Shape};
 
-/// A cell larger than this gets chunks smaller than itself.
+/// Size in bytes above which a cell gets chunks smaller than itself.
 const LARGE_CELL_BYTES: u64 = 4 << 20;
-/// A tile larger than this, decoded, is not a chunk.
+/// Size in bytes, decoded, above which a tile does not become a chunk.
 const LARGE_TILE_BYTES: u64 = 16 << 20;
-/// Tiles smaller than this are not used as chunks if more than [`MANY_TILES`] of them cannot be merged.
+/// Size in bytes below which tiles do not become chunks if more than [`MANY_TILES`] of them cannot be merged.
 const SMALL_TILE_BYTES: u64 = 16 << 10;
-/// The same limit where datasets keep the tiles in any case: chunks in one block have no index.
+/// As [`SMALL_TILE_BYTES`], for datasets that keep the tiles to share them: chunks in one block have no index.
 const SMALL_SHARED_TILE_BYTES: u64 = 4 << 10;
 const MANY_TILES: u64 = 4096;
-/// Rows that an appendable dataset is expected to get at least.
+/// Number of rows that an appendable dataset is expected to get at least.
 const APPENDABLE_ROWS: u64 = 1024;
-/// Cells whose shapes are in memory together.
+/// Number of rows whose cell shapes are in memory together.
 const SURVEYED_ROWS: usize = 4096;
 
-/// The form that the cells of a column take. Shapes are in casacore's order, rows last.
+/// The storage form of a column in the HDF5 file. Shapes are in casacore's order, rows last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ColumnForm {
-    /// One dataset.
+    /// The column is one dense dataset, whose last axis is the rows.
     Dense {
-        /// Shape of the dataset, fastest axis first.
+        /// Shape of the dense dataset, fastest axis first, rows last.
         shape: Shape,
-        /// Shape of its chunks, fastest axis first.
+        /// Shape of the dense dataset's chunks, fastest axis first, rows last.
         chunk: Shape,
-        /// Number of undefined cells.
+        /// Number of undefined cells in the dense column.
         undefined: u64,
-        /// How the data gets there.
+        /// How the cells of the dense column are read and written.
         route: ReadStrategy,
     },
-    /// A dataset for each hypercube.
+    /// The column is a group with a dataset for each hypercube.
     Cubes {
-        /// Shape and chunk of each.
+        /// Shape and chunk shape of each hypercube's dataset, fastest axis first.
         cubes: Vec<(Shape, Shape)>,
     },
-    /// Cells of differing shapes, one after the other.
+    /// The column is a group with cells of differing shapes, one after the other.
     Ragged {
-        /// Most axes of a cell.
+        /// Most axes that a cell of the ragged column has.
         axes: usize,
-        /// Number of elements of all cells.
+        /// Number of elements in all cells of the ragged column.
         elements: u64,
     },
 }
 
-/// How the cells of a dense column are read and written.
+/// How the cells of a dense column are read and written in a conversion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadStrategy {
-    /// Tile by tile: the bytes of tiles are the bytes of chunks.
+    /// Reads a dense column tile by tile: the bytes of tiles are the bytes of chunks.
     Tiles,
-    /// Reads the column in blocks of rows.
+    /// Reads a dense column in blocks of whole rows.
     Rows,
-    /// Reads each cell in parts.
+    /// Reads each cell of a dense column in parts, because cells are large.
     Parts,
 }
 
 impl ColumnForm {
-    /// Bytes of the largest chunk.
+    /// Size in bytes of the column's largest chunk, uncompressed.
     pub(super) fn chunk_bytes(&self, data_type: DataType) -> u64 {
         let bytes = |chunk: &Shape| chunk.iter().product::<u64>() * stored_size(data_type);
         match self {
@@ -74,17 +74,17 @@ impl ColumnForm {
         }
     }
 
-    /// Whether chunks are tiles.
+    /// Whether the chunks of the column are made of its tiles.
     pub(super) fn is_of_tiles(&self) -> bool {
         matches!(self, ColumnForm::Dense { route: ReadStrategy::Tiles, .. } | ColumnForm::Cubes { .. })
     }
 
-    /// How the cells of a dense column are read; of others it does not matter.
+    /// How the cells of a dense column are read; by rows for all other forms.
     pub(super) fn route(&self) -> ReadStrategy {
         if let ColumnForm::Dense { route, .. } = self { *route } else { ReadStrategy::Rows }
     }
 
-    /// The index that HDF5 will have for the chunks, as `H5Dget_chunk_index_type` calls it.
+    /// Name of the HDF5 chunk index that the column's datasets will have, as in `H5Dget_chunk_index_type`.
     pub(super) fn chunk_index(&self, growth: Growth, allocation: Allocation) -> &'static str {
         let of = |shape: &Shape, chunk: &Shape| {
             if growth == Growth::Rows && !chunk.contains(&0) {
@@ -108,7 +108,7 @@ impl ColumnForm {
         }
     }
 
-    /// Refuses more axes than HDF5 has, also for shapes that are only listed: none are real.
+    /// Refuses more axes than HDF5 supports, also if no cell is stored with these shapes.
     pub(super) fn check_axes(&self) -> Result<()> {
         let axes = match self {
             ColumnForm::Dense { shape, .. } => shape.len(),
@@ -132,8 +132,8 @@ impl ColumnForm {
         }
     }
 
-    /// The elements of all chunks, those included that chunks at the edges have beyond the array, as a part of the elements
-    /// of the column: 1 or more.
+    /// Number of elements in all chunks, padding at the edges included, divided by the number of elements of the column: 1 or
+    /// more.
     pub(super) fn padding(&self) -> f64 {
         let of_chunks = |shape: &Shape, chunk: &Shape| {
             let along = shape
@@ -152,31 +152,31 @@ impl ColumnForm {
     }
 }
 
-/// Whether datasets can grow along `row`.
+/// Whether the datasets of a conversion can be extended along the row axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Growth {
     None,
     Rows,
 }
 
-/// Which rows of a table are taken.
+/// Whether all rows of a table are converted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Selection {
-    /// All rows: hypercubes can be taken whole.
+    /// All rows are converted: hypercubes can be kept whole.
     AllRows,
     SomeRows,
 }
 
-/// What tiles are for.
+/// How the tiles of a column are used in the HDF5 file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TileUse {
-    /// They are chunks where they make good ones.
+    /// Tiles become chunks where they make good ones.
     Chunks,
-    /// They are chunks wherever that is possible, so that the source and the file can share them.
+    /// Tiles become chunks wherever that is possible, so that source and HDF5 file can share them.
     Shared,
 }
 
-/// Finds the form of a column.
+/// Examines the cells of a column to find its storage form.
 pub(super) struct Survey<'a> {
     pub(super) info: &'a ColumnInfo,
     pub(super) cells: &'a dyn ColumnCells,
@@ -258,12 +258,13 @@ impl Survey<'_> {
         Ok(ColumnForm::Dense { shape, chunk, undefined, route: ReadStrategy::Rows })
     }
 
-    /// Rows of a chunk of whole rows of `row_bytes` each.
+    /// Number of rows in a chunk of whole rows of `row_bytes` bytes each, for a dataset of `rows` rows.
     fn chunk_rows(&self, row_bytes: u64, rows: u64) -> u64 {
         chunk_rows_of(self.profile.chunk_bytes(), row_bytes, rows, self.growth)
     }
 
-    /// One hypercube that holds all rows in order is a dataset, several are a group of them.
+    /// The form of a column in tiles: a dense dataset for one hypercube with all rows in order, a group of datasets for
+    /// several; `None` if the tiles do not make good chunks.
     fn tiled(&self, tiling: &Tiling<'_>) -> Result<Option<ColumnForm>> {
         let rows = self.rows.end;
         match tiling.cubes.as_slice() {
@@ -294,7 +295,7 @@ impl Survey<'_> {
         }
     }
 
-    /// The chunk made of a tile, or of several where a tile covers the cell; `None` if tiles do not make good chunks.
+    /// Shape of the chunk made of a tile, or of several where a tile covers the cell; `None` if tiles do not make good chunks.
     fn joined_tiles(&self, cube: &dyn ChunkRead) -> Result<Option<Shape>> {
         let grid = cube.grid();
         let Some((cell, tile_rows)) = grid.chunk.split_last() else { return Ok(None) };
@@ -325,12 +326,12 @@ impl Survey<'_> {
     }
 }
 
-/// Rows of a chunk of whole rows of `row_bytes` each.
+/// Number of rows in a chunk of whole rows of `row_bytes` bytes each, for a dataset of `rows` rows.
 pub(crate) fn chunk_rows(row_bytes: u64, rows: u64, growth: Growth) -> u64 {
     chunk_rows_of(CHUNK_BYTES, row_bytes, rows, growth)
 }
 
-/// Rows of a chunk of about `bytes`, of whole rows of `row_bytes` each.
+/// Number of rows in a chunk of about `bytes` bytes, with whole rows of `row_bytes` bytes each.
 fn chunk_rows_of(bytes: u64, row_bytes: u64, rows: u64, growth: Growth) -> u64 {
     let most = if growth == Growth::Rows { rows.max(APPENDABLE_ROWS) } else { rows };
     let fitting = (bytes / row_bytes.max(1)).clamp(1, most.max(1));
@@ -341,7 +342,7 @@ fn chunk_rows_of(bytes: u64, row_bytes: u64, rows: u64, growth: Growth) -> u64 {
     rows.max(1).div_ceil(rows.max(1).div_ceil(fitting))
 }
 
-/// A part of a large cell: whole fast axes, as many as fit.
+/// Shape of a part of a large cell with about `bytes` bytes: whole fast axes, as many as fit.
 fn part_of_cell(cell: &Shape, size: u64, bytes: u64) -> Shape {
     let mut left = (bytes / size.max(1)).max(1);
     cell.iter()
@@ -353,7 +354,7 @@ fn part_of_cell(cell: &Shape, size: u64, bytes: u64) -> Shape {
         .collect()
 }
 
-/// The chunks of a dataset along each axis.
+/// The grid of chunks in a dataset with these shapes of dataset and chunk.
 pub(crate) fn grid(shape: &Shape, chunk: &Shape) -> Grid {
     Grid { shape: shape.clone(), chunk: chunk.clone() }
 }

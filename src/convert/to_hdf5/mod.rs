@@ -1,4 +1,4 @@
-//! How a column becomes a dataset: a plan, the structure of the file, then the data.
+//! Conversion of tables to HDF5: a plan of the datasets, the structure of the file, then the data.
 
 mod blocks;
 mod budget;

@@ -1,4 +1,4 @@
-//! The groups, datasets, axes and attributes that a source has as a native file, without writing one.
+//! Outlines the groups, datasets, axes and attributes that a source would have as a native file, without writing one.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ use crate::source::{Content, Source};
 use crate::value::{DataType, Field, Record, Region, Shape, Value, Values};
 
 /// What [`ToHdf5`](super::super::ToHdf5) would make of a source: each group, dataset, axis and attribute, by the names that
-/// they have in the file. Nothing is written, and no elements are read but those of the axes.
+/// they have in the file. Nothing is written, and only elements of axes are read.
 ///
 /// ```
 /// use ctds_hdf5::convert::{Outline, Source};
@@ -37,83 +37,84 @@ use crate::value::{DataType, Field, Record, Region, Shape, Value, Values};
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Outline {
-    /// Those of the root: arrays have one axis. Those of a native file are as they are; for any other source, the digest,
-    /// which takes all elements, is not among them.
+    /// Attributes of the root group; arrays have one axis. Those of a native file are as they are; for any other source the
+    /// digest, which needs all elements, is not among them.
     pub attributes: Record,
-    /// The main table first, parents before children.
+    /// Outlines of the tables in the HDF5 file, the main table first, parents before children.
     pub tables: Vec<TableOutline>,
 }
 
-/// The group of a table.
+/// The group that a table would have in the HDF5 file.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct TableOutline {
-    /// The number of the table in [`Source::tables`].
+    /// Which table of the source it is: an index of [`Source::tables`], from 0.
     pub table: usize,
-    /// The path of the group.
+    /// Path of the table's group in the HDF5 file.
     pub group: String,
-    /// The name of the axis of the rows, and of its scale.
+    /// Name of the axis of the rows in the table's group, and of its dimension scale.
     pub row: String,
-    /// Number of rows of the table.
+    /// Number of rows of the table in the outline.
     pub rows: u64,
-    /// The numbers that the rows have in the table they are from; `None` if they count from 0.
+    /// Numbers that the rows have in the original table; `None` if they count from 0.
     pub row_numbers: Option<Vec<i64>>,
-    /// Arrays have one axis.
+    /// Attributes of the table's group in the HDF5 file; those that are arrays have one axis.
     pub attributes: Record,
-    /// The columns that can be read, in the order of the table.
+    /// Outlines of the columns that can be read, in the order of the table.
     pub columns: Vec<ColumnOutline>,
-    /// The scales with values besides that of the rows.
+    /// Dimension scales with values in the table's group, except for that of the rows.
     pub coordinates: Vec<CoordinateOutline>,
 }
 
-/// A dataset, or a group of datasets.
+/// The dataset, or the group of datasets, that a column would have in the HDF5 file.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ColumnOutline {
-    /// The number of the column in [`SourceTable::columns`](crate::convert::SourceTable::columns).
+    /// Which column of the table becomes the dataset or group: an index of
+    /// [`SourceTable::columns`](crate::convert::SourceTable::columns), from 0.
     pub column: usize,
-    /// The name of its dataset or group.
+    /// Name of the column's dataset or group.
     pub link: String,
-    /// Whether it is a group.
+    /// Whether the column is a group of datasets.
     pub is_group: bool,
-    /// Attributes of the group, or of the first of the datasets. Arrays have one axis.
+    /// Attributes of the column's group, or of its first dataset; those that are arrays have one axis.
     pub attributes: Record,
-    /// What the column consists of.
+    /// Datasets of which the column consists.
     pub datasets: Vec<DatasetOutline>,
 }
 
-/// A dataset of a column.
+/// A dataset of a column, as it would be in the HDF5 file.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct DatasetOutline {
-    /// The path below the group of the table.
+    /// Path of the dataset below the group of the table.
     pub path: String,
-    /// What it holds of the column.
+    /// Which part of the column the dataset holds.
     pub part: Part,
-    /// The names of the axes, slowest first.
+    /// Names of the axes that the dataset would have, slowest first.
     pub dims: Vec<String>,
-    /// Last axis slowest.
+    /// Shape that the dataset would have in the HDF5 file, fastest axis first.
     pub shape: Shape,
-    /// Last axis slowest; `None` without elements.
+    /// Shape that the dataset's chunks would have in the HDF5 file, fastest axis first; `None` if it has no elements.
     pub chunk: Option<Shape>,
-    /// Type of the elements; records are JSON strings.
+    /// Type that the dataset's elements would have; records are JSON strings.
     pub data_type: DataType,
 }
 
-/// The values of an axis.
+/// The values of an axis, as a dimension scale of the HDF5 file.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct CoordinateOutline {
-    /// The path of the scale below the group of the table. Its last part is the name of the axis.
+    /// Path of the dimension scale below the group of the table. Its last part is the name of the axis.
     pub path: String,
-    /// One for each element of the axis.
+    /// Values of the axis, one for each element.
     pub values: Values,
-    /// Attributes of the scale, which are texts.
+    /// Attributes of the dimension scale, which are strings.
     pub attributes: Record,
 }
 
 impl Outline {
-    /// The outline of everything in `source`.
+    /// Outlines everything that a conversion of `source` would write.
     ///
     /// # Errors
     /// Those of a conversion: of tables and columns that are damaged, and of reading the shapes of cells.
@@ -127,7 +128,7 @@ impl Outline {
         Self::of_plan(source, &Plan::new(source, &options)?)
     }
 
-    /// The outline of what a plan of `source` takes.
+    /// Outlines what a conversion of `source` by this plan would write.
     ///
     /// # Errors
     /// Those of [`new`](Self::new).
@@ -190,7 +191,8 @@ impl TableOutline {
         Ok(outline)
     }
 
-    /// Adds the values of the axes of a dataset, which is in the group of the table, or in `group` below it.
+    /// Adds the values of the axes of a dataset to the outline; the dataset is in the group of the table, or in `group` below
+    /// it.
     fn add_coordinates(&mut self, axes: &AxisNames<'_>, dataset: &NewDataset, group: Option<&str>) {
         for axis in &dataset.axes {
             let NewAxis::Named { name, role, len } = axis else { continue };
@@ -232,10 +234,10 @@ fn record(attributes: impl IntoIterator<Item = (String, Attribute)>) -> Record {
     Record { fields: attributes.into_iter().map(field).collect() }
 }
 
-/// The datasets of columns as they would be in the file.
+/// Elements of columns, in the form that they would have in the datasets of a native file.
 impl Source {
-    /// The elements of the cells of `rows`, one cell after the other, as datasets have them: strings are UTF-8 and end at a
-    /// NUL, records are JSON. Of each cell a part if there is a `region`. Where a cell is undefined, there are zeros or empty
+    /// Reads the cells of `rows` (a half-open range from 0), one after the other, as datasets have them: strings are UTF-8 and
+    /// end at a NUL, records are JSON. With a `region`, only that part of each cell. An undefined cell gives zeros or empty
     /// strings: as many as `cell` has elements, or none.
     ///
     /// # Errors
@@ -267,7 +269,8 @@ impl Source {
         Ok(stored_values(values, content))
     }
 
-    /// A part of a hypercube of a column. The positions are the last axis.
+    /// Reads a part of hypercube number `cube` of a column, both counted from 0. The positions (rows) are the last axis of
+    /// `region`.
     ///
     /// # Errors
     /// `NotFound` if the column lacks the hypercube; `Usage` if the region leaves it; those of reading.
@@ -275,7 +278,8 @@ impl Source {
         self.hypercube_elements(table, column, cube, region, &ChunkCache::new(CACHE_BYTES))
     }
 
-    /// As [`hypercube_part`](Self::hypercube_part), with decoded tiles in a cache that several calls share.
+    /// Reads a part of a hypercube as [`hypercube_part`](Self::hypercube_part) does, with decoded tiles in a cache that several
+    /// calls share.
     pub(super) fn hypercube_elements(
         &self,
         table: usize,
@@ -293,8 +297,8 @@ impl Source {
         Ok(values)
     }
 
-    /// Which rows are in which hypercube of a column: consecutive rows, the number of the cube, the position of the first of
-    /// the rows. Rows in none of them are undefined.
+    /// Tells which rows are in which hypercube of a column: each entry has consecutive rows (half-open), the number of the
+    /// cube, and the position in it of the first of the rows. Rows in none of the entries are undefined.
     ///
     /// # Errors
     /// `NotFound` if the table lacks the column; those of opening it.
@@ -305,7 +309,7 @@ impl Source {
     }
 }
 
-/// The elements of cells as datasets have them: strings are UTF-8 and end at a NUL, records are JSON.
+/// Converts cells to the elements that datasets have: strings are UTF-8 and end at a NUL, records are JSON.
 pub(super) fn stored_values(values: Values, content: &Content) -> Values {
     match values {
         Values::String(strings) => {
@@ -320,5 +324,5 @@ pub(super) fn stored_values(values: Values, content: &Content) -> Values {
     }
 }
 
-/// Decoded tiles that one call keeps.
+/// Bytes of decoded tiles that one call of `hypercube_part` keeps in memory.
 const CACHE_BYTES: usize = 4 << 20;

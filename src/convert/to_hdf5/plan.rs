@@ -1,4 +1,4 @@
-//! What a conversion will do, as plain data: which column becomes which dataset, in which chunks.
+//! The plan of a conversion to HDF5, as plain data: which column becomes which dataset, in which chunks.
 
 use std::ops::Range;
 
@@ -22,60 +22,61 @@ use crate::table::{ColumnCells, ColumnInfo, Table};
 use crate::thin;
 use crate::value::{DataType, Region, Values};
 
-/// Sums of averaged samples, and the samples, flags and weights that are added to them.
+/// Bytes of memory that averaging needs for sums, and for the samples, flags and weights that are added to them.
 const AVERAGING_BYTES: u64 = 12 << 20;
 
-/// What to convert, and how.
+/// Options of a conversion to HDF5: what to convert, and how.
 #[derive(Debug, Clone)]
 pub(crate) struct ToHdf5Options {
-    /// Columns to take: `DATA` of the main table, `ANTENNA/NAME` of a subtable. All of tables that none is named of.
+    /// Columns to convert: `DATA` of the main table, `ANTENNA/NAME` of a subtable. Of a table without a name in the list, all.
     pub(crate) columns: Vec<String>,
-    /// Columns to leave out, named in the same way as `columns`.
+    /// Columns to leave out of the conversion, named in the same way as `columns`.
     pub(crate) exclude: Vec<String>,
-    /// Rows of the main table.
+    /// Rows of the main table to convert, half-open from 0; `None` for all.
     pub(crate) rows: Option<Range<u64>>,
-    /// A condition on the rows of the main table. The source has been reduced to the rows that satisfy it.
+    /// Condition on the rows of the main table, to which the source has been reduced already; `None` without one.
     pub(crate) predicate: Option<Predicate>,
-    /// How the main table is averaged. The source has been averaged.
+    /// How the main table was averaged, which the source is already; `None` if it is not.
     pub(crate) average: Option<Averaging>,
-    /// Tables to take: `MAIN`, or a subtable's name; empty: all.
+    /// Names of the tables to convert, `MAIN` or a subtable's name; empty for all.
     pub(crate) tables: Vec<String>,
-    /// Filters of the datasets.
+    /// How the datasets of the conversion are compressed.
     pub(crate) compress: Compress,
-    /// Whether blocks share their bytes with the source.
+    /// Whether datasets that keep the tiles share their bytes with the source.
     pub(crate) reflink: Reflink,
-    /// Where the file will be read.
+    /// Where the converted HDF5 file will be read.
     pub(crate) profile: Profile,
-    /// The oldest HDF5 that reads the file.
+    /// The oldest version of HDF5 that can read the converted file.
     pub(crate) hdf5: Hdf5Version,
-    /// Datasets can grow along `row`.
+    /// Whether the datasets of the converted file can be extended along the row axis.
     pub(crate) appendable: bool,
-    /// Threads that decode and compress; 0: one for each processor.
+    /// Number of threads that decode and compress; 0 for one on each processor.
     pub(crate) threads: usize,
-    /// Bytes that the conversion may hold at a time.
+    /// Bytes of memory that the conversion may hold at a time.
     pub(crate) max_memory: u64,
-    /// Compute the CTFP-1 digest of what is read, and keep it in the file.
+    /// Whether to compute the CTFP-1 digest of what is read, and to keep it in the file.
     pub(crate) digest: bool,
-    /// Try a cell of each column before anything else is done with it.
+    /// Whether to read a cell of each column before anything else is done with it.
     pub(crate) tries_cells: bool,
-    /// Write small versions of the visibilities beside them.
+    /// Whether to write small versions of the visibilities ("quicklook") beside them.
     pub(crate) quicklook: bool,
-    /// Keep what the exact original directory takes besides the datasets. The digest is then computed anyway.
+    /// Whether to keep what restoring the original directory needs besides the datasets. The digest is then computed in any
+    /// case.
     pub(crate) restorable: bool,
 }
 
 impl ToHdf5Options {
-    /// Whether the datasets can grow.
+    /// Whether the datasets of the conversion can be extended along the row axis.
     pub(crate) fn growth(&self) -> Growth {
         if self.appendable { Growth::Rows } else { Growth::None }
     }
 
-    /// Whether large columns are compressed, so that a digest takes little time beside that.
+    /// Whether large columns are compressed, so that a digest takes little time compared with that.
     pub(crate) fn is_compressed(&self) -> bool {
         !matches!(self.compress, Compress::With(Compression::NONE) | Compress::Shared)
     }
 
-    /// Refuses what files for HDF5 1.8 cannot have.
+    /// Refuses options that files for HDF5 1.8 cannot have.
     fn check_hdf5(&self) -> Result<()> {
         let newer = [
             (self.appendable, "appending under SWMR", "--appendable"),
@@ -90,12 +91,12 @@ impl ToHdf5Options {
         }
     }
 
-    /// What tiles have to be for datasets to keep them.
+    /// How the tiles of columns are used in the HDF5 file.
     fn tiles(&self) -> TileUse {
         if self.compress == Compress::Shared { TileUse::Shared } else { TileUse::Chunks }
     }
 
-    /// The rows of a table that are taken, which has `all` rows.
+    /// Rows that are converted of table number `table`, half-open from 0; the table has `all` rows.
     fn rows_of(&self, table: usize, all: u64) -> Result<Range<u64>> {
         match &self.rows {
             Some(rows) if table == 0 => limits::row_range(rows, all).map(|()| rows.clone()),
@@ -103,7 +104,8 @@ impl ToHdf5Options {
         }
     }
 
-    /// Whether a column is selected: by its table (`.` for the main table, else as `ANTENNA`) and its name.
+    /// Whether the options select a column, given by its table (`.` for the main table, otherwise such as `ANTENNA`) and its
+    /// name.
     pub(crate) fn takes(&self, table: &str, column: &str) -> bool {
         let of_table = |name: &&String| split_name(name).0 == table;
         let is_named = |names: &[String]| names.iter().filter(of_table).any(|name| split_name(name).1 == column);
@@ -136,92 +138,93 @@ impl Default for ToHdf5Options {
     }
 }
 
-/// What a conversion will do.
+/// The plan of a conversion to HDF5: all tables and columns that will be written, and how.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    /// The main table first, parents before children.
+    /// Plans of the tables, the main table first, parents before children.
     pub(crate) tables: Vec<TablePlan>,
-    /// What the user should know.
+    /// Warnings for the user about the conversion, as sentences.
     pub(crate) warnings: Vec<String>,
-    /// Missing subtables that keywords name.
+    /// Names of subtables that keywords refer to, but that are missing.
     pub(crate) missing_tables: Vec<String>,
-    /// Subtables that are not served: the paths that their groups would have, and where they are, as keywords store it.
+    /// Subtables that the server refuses to open: the path that the group of each would have, and the place that the keyword
+    /// stores.
     pub(crate) refused_tables: Vec<(String, String)>,
-    /// The original directory, if it is to be restorable.
+    /// Files of the original directory; `None` if it is not to be restorable.
     pub(crate) tree: Option<Tree>,
-    /// Names of everything in each group but the dimension scales.
+    /// Names of all objects in each group of the file except for the dimension scales.
     pub(crate) names: Names,
-    /// Bytes that a column takes while it is averaged.
+    /// Bytes of memory that a column needs while it is averaged.
     pub(super) averaging_bytes: u64,
 }
 
-/// A table that becomes a group.
+/// Plan of a table that becomes a group of the HDF5 file.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct TablePlan {
-    /// Number of the table in [`Source::tables`].
+    /// Which table of the source it is: an index of [`Source::tables`], from 0.
     pub(crate) source: usize,
-    /// Its name there: `.`, `ANTENNA` …
+    /// Name of the table in the source: `.` for the main table, `ANTENNA` …
     pub name: String,
-    /// The path of the group.
+    /// Path of the table's group in the HDF5 file.
     pub group: String,
-    /// The name of the scale of its rows.
+    /// Name of the dimension scale of the table's rows.
     pub(crate) row: String,
-    /// The rows taken.
+    /// Rows of the table that are converted, half-open from 0.
     pub rows: Range<u64>,
-    /// The columns taken.
+    /// Plans of the columns that are converted.
     pub columns: Vec<ColumnPlan>,
-    /// The columns that are wanted but cannot be read by this program.
+    /// Columns that were selected but cannot be read by this program.
     pub missing: Vec<MissingColumn>,
 }
 
-/// A column that is not converted.
+/// A column of the source that is not converted, and the reason.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct MissingColumn {
-    /// Number of the column in the table.
+    /// Index in its table of the column that is not converted, from 0.
     pub(crate) index: usize,
-    /// Name in the table.
+    /// Name in its table of the column that is not converted.
     pub name: String,
-    /// The data manager that holds it.
+    /// Type of the casacore data manager that holds the column that is not converted.
     pub manager: String,
-    /// Why it is not converted.
+    /// The reason why the column is not converted, as a sentence.
     pub reason: String,
 }
 
-/// A column that becomes a dataset, or a group of datasets.
+/// Plan of a column that becomes a dataset, or a group of datasets, of the HDF5 file.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ColumnPlan {
-    /// Number of the column in the table.
+    /// Index in its table of the column that is converted, from 0.
     pub(crate) index: usize,
-    /// Name in the table.
+    /// Name in its table of the column that is converted.
     pub name: String,
-    /// Name of the dataset or group.
+    /// Name of the column's dataset or group in the HDF5 file.
     pub link: String,
-    /// Name of the dataset that says which cells are defined, beside a dense one.
+    /// Name of the dataset that tells which cells of a dense column are defined; `None` if all are.
     pub(crate) defined_link: Option<String>,
-    /// The data manager that holds the column.
+    /// Type of the casacore data manager that holds the column.
     pub manager: String,
-    /// The type of the elements.
+    /// Type of the column's elements.
     pub data_type: DataType,
-    /// The form that the cells take.
+    /// Storage form of the column in the HDF5 file.
     pub form: ColumnForm,
-    /// How the datasets of numbers are compressed.
+    /// How the column's datasets of numbers are compressed.
     pub compression: Compression,
-    /// `None` if the column is not to be compressed, or has less than 1 MiB.
+    /// Result of compressing a sample of the column; `None` if the column is not to be compressed, or has less than 1 MiB.
     pub(crate) sample: Option<Sample>,
-    /// When the datasets of numbers get space in the file.
+    /// When the column's datasets of numbers get their space in the file: chunk by chunk, or as one block.
     pub(crate) allocation: Allocation,
-    /// The index of the chunks in HDF5, as `H5Dget_chunk_index_type` names it: `single`, `implicit`, `fixed_array`,
-    /// `extensible_array`, or `none` without chunks; in files for HDF5 1.8 `btree_v1`.
+    /// Name of the HDF5 chunk index of the column's datasets, as in `H5Dget_chunk_index_type`: `single`, `implicit`,
+    /// `fixed_array`, `extensible_array`, or `none` without chunks; in files for HDF5 1.8 `btree_v1`.
     pub chunk_index: &'static str,
-    /// Bytes of all elements, uncompressed; strings are counted at 16 each.
+    /// Bytes of all elements of the column, uncompressed; strings are counted as 16 bytes each.
     pub bytes: u64,
 }
 
 impl Plan {
-    /// Looks at everything in `source` that `options` ask for.
+    /// Plans the conversion of everything in `source` that `options` select.
     ///
     /// # Errors
     /// `Usage` if the options name a table or column that does not exist; those of reading where a column cannot be read.
@@ -268,7 +271,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Plans a table of the source, if it is taken; returns the path of its group.
+    /// Plans a table of the source, if it is selected; returns the path of its group.
     fn add_table(
         &mut self,
         source: &Source,
@@ -303,7 +306,7 @@ impl Plan {
         Ok(Some(group))
     }
 
-    /// The path of a group for a table; those of its parents are known.
+    /// Chooses the path of the group for a table; `groups` has the paths of the tables before it.
     fn new_group(&mut self, parent: Option<usize>, name: &str, groups: &[Option<String>]) -> String {
         let main = table_path(MAIN_TABLE);
         let Some(parent) = parent else {
@@ -318,7 +321,7 @@ impl Plan {
         }
     }
 
-    /// Plans a column, if it is taken.
+    /// Plans the dataset or datasets of a column, if it is selected.
     fn add_column(
         &mut self,
         source: &Source,
@@ -348,7 +351,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Finds the original files, if they are to be restorable.
+    /// Finds the original files of the source, if they are to be restorable.
     fn find_tree(&mut self, source: &Source, options: &ToHdf5Options) -> Result<()> {
         if !options.restorable {
             return Ok(());
@@ -385,7 +388,7 @@ impl Plan {
         Ok(())
     }
 
-    /// A subtable that is not there is worth a warning; one that is damaged stops the conversion.
+    /// Records a subtable that could not be opened: a missing one is worth a warning; one that is damaged stops the conversion.
     fn add_missing_table(&mut self, name: &str, error: Error) -> Result<()> {
         if error.kind() != ErrorKind::NotFound {
             return Err(error);
@@ -412,7 +415,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Refuses tables with more datasets than a scale can list in a file for HDF5 1.8.
+    /// Refuses tables with more datasets than a dimension scale can list in a file for HDF5 1.8.
     fn check_scales(&self) -> Result<()> {
         for table in &self.tables {
             let datasets: usize = table.columns.iter().map(ColumnPlan::datasets_of_rows).sum();
@@ -427,7 +430,7 @@ impl Plan {
         Ok(())
     }
 
-    /// The original files that will be restorable, and their bytes; `None` if none will.
+    /// Number of original files that will be restorable, and their bytes; `None` if none will.
     ///
     /// # Errors
     /// `Io` if one is gone.
@@ -435,7 +438,7 @@ impl Plan {
         self.tree.as_ref().map(Tree::size).transpose()
     }
 
-    /// Bytes of all elements, uncompressed.
+    /// Bytes of all elements that the plan converts, uncompressed.
     pub(crate) fn bytes(&self) -> u64 {
         self.columns().fold(0, |sum, column| sum.saturating_add(column.bytes))
     }
@@ -445,19 +448,19 @@ impl Plan {
     }
 }
 
-/// `MAIN` and `.` are the main table.
+/// Whether a table named `name` in the source is the one that the user calls `wanted`; `MAIN` and `.` are the main table.
 fn is_named(wanted: &str, name: &str) -> bool {
     wanted == name || source_name(wanted) == name
 }
 
 impl ColumnPlan {
-    /// The part of its bytes, from 0 to 1, that a sample of the column took when it was compressed; `None` if no sample was
-    /// taken because the column is not to be compressed, or has less than 1 MiB.
+    /// Compressed size of a sample of the column, as a fraction of its bytes from 0 to 1; `None` if no sample was taken because
+    /// the column is not to be compressed, or has less than 1 MiB.
     pub fn sample_remains(&self) -> Option<f64> {
         self.sample.map(|sample| sample.remains)
     }
 
-    /// The number of datasets that have an axis of the rows of the table.
+    /// Number of the column's datasets that have an axis of the rows of the table.
     fn datasets_of_rows(&self) -> usize {
         match &self.form {
             ColumnForm::Dense { .. } => 1 + usize::from(self.defined_link.is_some()),
@@ -465,7 +468,7 @@ impl ColumnPlan {
         }
     }
 
-    /// The form of the column in the file.
+    /// Storage form of the column, as the file's documents describe it.
     pub(crate) fn stored_form(&self) -> StoredForm {
         let kind = match (&self.form, self.data_type) {
             (_, DataType::Record) => FormKind::Record,
@@ -524,12 +527,12 @@ impl ColumnPlan {
     }
 }
 
-/// Whether the bytes of all tiles are those of their elements.
+/// Whether the bytes of all tiles of a column are those of their elements: neither packed nor compressed.
 fn has_plain_tiles(cells: &dyn ColumnCells) -> bool {
     cells.tiling(MAX_CUBES).is_some_and(|tiling| tiling.cubes.iter().all(|cube| cube.storage().is_plain()))
 }
 
-/// Fails at once where a row count is larger than the data, and not after all existing rows were read.
+/// Reads a cell of the last row: fails at once if the row count is larger than the data, not after all existing rows were read.
 fn touch_last_row(info: &ColumnInfo, cells: &dyn ColumnCells, rows: &Range<u64>) -> Result<()> {
     if rows.is_empty() {
         return Ok(());

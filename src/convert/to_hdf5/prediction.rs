@@ -1,28 +1,28 @@
-//! How large the file will be, and how long it will take.
+//! Predicts how large a converted HDF5 file will be, and how long the conversion will take.
 
 use super::plan::{ColumnPlan, Plan, ToHdf5Options};
 use crate::pool;
 
-/// What remains of numbers of which no sample was taken; they are few.
+/// Assumed compressed size, as a fraction of their bytes, of numbers without a sample; they are few.
 const UNKNOWN_REMAINS: f64 = 0.5;
-/// Bytes of headers, indices and attributes of a column.
+/// Bytes of headers, indices and attributes that a column adds to the HDF5 file.
 const COLUMN_OVERHEAD: f64 = 4096.0;
-/// Bytes a second: digests on a processor with instructions for SHA-256.
+/// Assumed rate of computing digests, in bytes per second, on a processor with instructions for SHA-256.
 const DIGEST_RATE: f64 = 1.4e9;
-/// Bytes a second: from the page cache of the source into memory.
+/// Assumed rate of reading the source from the page cache into memory, in bytes per second.
 const READ_RATE: f64 = 3e9;
-/// Bytes a second: to the disk.
+/// Assumed rate of writing to the disk, in bytes per second.
 const WRITE_RATE: f64 = 1.2e9;
-/// Seconds to open the source and to make the datasets of a column.
+/// Assumed time in seconds to open a column of the source and to create its datasets.
 const COLUMN_SECONDS: f64 = 2e-4;
 
-/// What is expected of a conversion before it runs.
+/// Prediction of the size and duration of a conversion, before it runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Prediction {
-    /// Size of the file in bytes.
+    /// Predicted size of the HDF5 file in bytes.
     pub file_bytes: u64,
-    /// Time in seconds, if the source is in the page cache and the machine has nothing else to do.
+    /// Predicted time of the conversion in seconds, if the source is in the page cache and the machine has nothing else to do.
     pub seconds: f64,
 }
 
@@ -35,7 +35,7 @@ impl ColumnPlan {
         COLUMN_OVERHEAD + self.bytes as f64 * remains
     }
 
-    /// Processor time for the filters.
+    /// Predicted processor time in seconds for compressing the column.
     fn filter_seconds(&self) -> f64 {
         let sample = self.sample.filter(|_| !self.compression.is_none());
         sample.map_or(0.0, |sample| sample.seconds_per_byte * self.bytes as f64)
@@ -43,7 +43,7 @@ impl ColumnPlan {
 }
 
 impl Plan {
-    /// The prediction, by what samples of the columns showed and the rates of an ordinary machine.
+    /// Predicts size and duration of the conversion, from the samples of the columns and the rates of an ordinary machine.
     pub(crate) fn prediction(&self, options: &ToHdf5Options) -> Prediction {
         let (bytes, columns) = (self.bytes() as f64, self.columns().count() as f64);
         let file_bytes = self.columns().map(ColumnPlan::expected_bytes).sum::<f64>();

@@ -1,26 +1,27 @@
-//! Where a file will be read.
+//! Where a converted HDF5 file will be read: chunk sizes and pages for it.
 
-/// Chunks aim at this many bytes.
+/// Size in bytes that the chunks of a file on a disk should have, uncompressed.
 pub(super) const CHUNK_BYTES: u64 = 1 << 20;
-/// Chunks of a file in an object store aim at this many bytes: few requests for much data.
+/// Size in bytes that the chunks of a file in an object store should have, uncompressed: few requests for much data.
 const CLOUD_CHUNK_BYTES: u64 = 4 << 20;
-/// Bytes of a page of a file in an object store: a few hold the metadata of a MeasurementSet, and chunks waste little of their
-/// last page. docs/cloud.md has the measurements.
+/// Size in bytes of a page of a file in an object store: a few hold the metadata of a MeasurementSet, and chunks waste little
+/// of their last page. docs/cloud.md has the measurements.
 const CLOUD_PAGE_BYTES: u64 = 128 << 10;
 
-/// Where a file will be read: how large its chunks are, and where its metadata lie.
+/// Where a converted HDF5 file will be read; it decides how large chunks are, and where the metadata are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Profile {
-    /// A disk: chunks of about 1 MiB, tiles as they are.
+    /// The file is read from a disk: chunks of about 1 MiB, tiles as they are.
     #[default]
     Disk,
-    /// An object store, read by HTTP requests for ranges of bytes: chunks of about 4 MiB, and metadata together in pages.
+    /// The file is read from an object store, by HTTP requests for ranges of bytes: chunks of about 4 MiB, and metadata
+    /// together in pages.
     Cloud,
 }
 
 impl Profile {
-    /// Bytes that chunks aim at.
+    /// Size in bytes that chunks of the converted file should have, uncompressed.
     pub(super) fn chunk_bytes(self) -> u64 {
         match self {
             Profile::Disk => CHUNK_BYTES,
@@ -28,7 +29,7 @@ impl Profile {
         }
     }
 
-    /// Tiles with fewer bytes do not become chunks of their own.
+    /// Size in bytes below which tiles of the source do not become chunks of their own.
     pub(super) fn least_tile_bytes(self) -> u64 {
         match self {
             Profile::Disk => 0,
@@ -36,7 +37,7 @@ impl Profile {
         }
     }
 
-    /// Bytes of the pages in which HDF5 gives out space; `None`: no pages.
+    /// Size in bytes of the pages in which HDF5 allocates space in the converted file; `None` without pages.
     pub fn page_bytes(self) -> Option<u64> {
         (self == Profile::Cloud).then_some(CLOUD_PAGE_BYTES)
     }

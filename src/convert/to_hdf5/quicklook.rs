@@ -1,5 +1,5 @@
-//! Small versions of visibilities beside the data: means, smallest and largest amplitudes and flags by time and channel, in levels
-//! that halve. docs/layout.md, "Quicklook".
+//! Quicklooks, small versions of visibilities in the HDF5 file: means, smallest and largest amplitudes and flags by time and
+//! channel, in levels that halve. docs/layout.md, "Quicklook".
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,31 +13,32 @@ use crate::source::Source;
 use crate::table::Column;
 use crate::value::{Complex32, Complex64, DataType, Region, Shape, Values};
 
-/// Times and channels of the finest level at most.
+/// Most times that the finest level of a quicklook has.
 const MAX_TIMES: u64 = 1024;
 const MAX_CHANNELS: u64 = 512;
-/// Places of the finest levels of a column at most, of all spectral windows and correlations together.
+/// Most places (averaged samples) in the finest levels of a column's quicklooks, for all spectral windows and correlations
+/// together.
 const MAX_PLACES: u64 = 1 << 20;
-/// Spectral windows at most.
+/// Most spectral windows for which a quicklook is written.
 const MAX_WINDOWS: usize = 256;
-/// Distinct times at most: they are held in memory.
+/// Most distinct times for which a quicklook is written: they are held in memory.
 const MAX_DISTINCT: usize = 1 << 22;
-/// The coarsest level has at most as many times and channels.
+/// Most times, and most channels, that the coarsest level of a quicklook has.
 const COARSEST: usize = 64;
-/// Bytes of cells that are read at a time, about, and rows at most.
+/// Approximate bytes of cells that are read at a time for a quicklook.
 const BLOCK_BYTES: u64 = 4 << 20;
 const BLOCK_ROWS: u64 = 1 << 16;
 
-/// Columns of visibilities that are real numbers.
+/// Names of the columns of visibilities that are real numbers.
 const REAL: [&str; 1] = ["FLOAT_DATA"];
 
-/// Sums of the cells in one place.
+/// Sums of the visibilities in one place (time, channel and correlation) of a quicklook.
 #[derive(Debug, Clone, Copy)]
 struct Sum {
     amplitude: f64,
     low: f32,
     high: f32,
-    /// Number of finite cells without flags, of flagged cells, and of all.
+    /// Number of finite visibilities without flags in this place of the quicklook.
     good: u32,
     flagged: u32,
     all: u32,
@@ -72,7 +73,7 @@ impl Sum {
     }
 }
 
-/// Scalars of a row.
+/// Time, spectral window and flag of a row, from its scalar columns, as a quicklook needs them.
 struct Key {
     time: f64,
     window: i64,
@@ -80,41 +81,43 @@ struct Key {
     is_flagged: bool,
 }
 
-/// The rows of a spectral window.
+/// The rows of a spectral window, as a quicklook needs them.
 #[derive(Debug, Default)]
 struct Window {
-    /// Distinct times of baselines between two antennas and of the others, ascending once they are all known.
+    /// Distinct times of cross-correlations (baselines between two antennas) and of the other rows, ascending once they are all
+    /// known.
     times: [Vec<f64>; 2],
-    /// A row of the window.
+    /// Number of some row of the spectral window, from 0, whose cell shape stands for all.
     row: u64,
 }
 
 impl Window {
-    /// Whether only baselines between two antennas count: any such row is in the window.
+    /// Whether only rows of baselines between two antennas count in the quicklook: the spectral window has such rows.
     fn is_cross(&self) -> bool {
         !self.times[0].is_empty()
     }
 
-    /// The times of the rows that count.
+    /// Distinct times of the rows of the spectral window that count in the quicklook.
     fn counted(&self) -> &[f64] {
         &self.times[usize::from(!self.is_cross())]
     }
 }
 
-/// The sums of a column in a spectral window, by correlation, time and channel.
+/// Sums of a column in a spectral window, by correlation, time and channel: the finest level of a quicklook.
 struct Plane {
     correlations: usize,
     channels: usize,
-    /// Channels that share a place.
+    /// Number of channels that are averaged in a place of the quicklook.
     each: usize,
     times: usize,
     places: usize,
     sums: Vec<Sum>,
-    /// Rows whose cells have another shape.
+    /// Number of rows that the quicklook leaves out because their cells have another shape.
     misfits: u64,
 }
 
-/// Adds the group `quicklook` to a file: of each column of visibilities in the plan. Returns warnings on what it lacks.
+/// Adds the group `quicklook` to the HDF5 file, with small versions of each column of visibilities in the plan. Returns
+/// warnings about what it lacks.
 pub(crate) fn write(source: &Source, plan: &Plan, root: &Group, progress: &dyn Progress) -> Result<Vec<String>> {
     let Some(main) = plan.tables.iter().find(|table| table.name == MAIN_TABLE) else { return Ok(Vec::new()) };
     let content = source.tables[main.source].content()?;
@@ -183,7 +186,8 @@ impl Reader<'_> {
         columns.iter().any(|info| info.desc.name == name && info.data_type() == data_type)
     }
 
-    /// Scalars of rows. Without TIME the number of a row is its time; without antennas every row is of a baseline.
+    /// Reads the scalar columns of rows for a quicklook. Without TIME the number of a row is its time; without antennas every
+    /// row is of a baseline.
     fn keys(&self, rows: Range<u64>) -> Result<Vec<Key>> {
         let times: Vec<f64> = match self.has("TIME", DataType::Double) {
             true => self.source.column("TIME")?.rows::<f64>(rows.clone())?.into_iter().collect(),
@@ -213,7 +217,7 @@ impl Reader<'_> {
         Ok(times.into_iter().enumerate().map(key).collect())
     }
 
-    /// The spectral windows of the rows, and their times.
+    /// Finds the spectral windows of all rows, and their distinct times, for the quicklooks.
     fn windows(&self, progress: &dyn Progress) -> Result<BTreeMap<i64, Window>> {
         let mut windows: BTreeMap<i64, Window> = BTreeMap::new();
         let mut known = 0;
@@ -244,7 +248,7 @@ impl Reader<'_> {
         Ok(windows)
     }
 
-    /// Sums of a column.
+    /// Computes the quicklook sums of a column, for each spectral window.
     fn column(
         &self,
         name: &str,
@@ -283,7 +287,7 @@ impl Reader<'_> {
         Ok(planes)
     }
 
-    /// Writes the levels of a spectral window, the finest first.
+    /// Writes the levels of a quicklook for a spectral window, the finest first.
     fn write_levels(&self, group: &Group, id: i64, plane: &Plane, times: &[f64]) -> Result<()> {
         let frequencies = self.frequencies(id).filter(|list| list.len() == plane.channels);
         let codes = self.correlations(id).filter(|list| list.len() == plane.correlations);
@@ -306,7 +310,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The number that DATA_DESCRIPTION has for a spectral window in a column; the window itself without that table.
+    /// Number that the subtable DATA_DESCRIPTION has in `column` for the data description `id`; `id` itself without that
+    /// subtable.
     fn described(&self, id: i64, column: &str) -> Option<u64> {
         let row = u64::try_from(id).ok()?;
         match self.source.column(&format!("DATA_DESCRIPTION/{column}")) {
@@ -315,13 +320,13 @@ impl Reader<'_> {
         }
     }
 
-    /// Frequencies of the channels of a spectral window in Hz.
+    /// Frequencies of the channels in Hz, for a data description; `None` if they are unknown.
     fn frequencies(&self, id: i64) -> Option<Vec<f64>> {
         let row = self.described(id, "SPECTRAL_WINDOW_ID")?;
         Some(self.source.column("SPECTRAL_WINDOW/CHAN_FREQ").ok()?.cell::<f64>(row).ok()?.into_iter().collect())
     }
 
-    /// Stokes codes of the correlations of a spectral window.
+    /// Stokes codes of the correlations, for a data description; `None` if they are unknown.
     fn correlations(&self, id: i64) -> Option<Vec<i32>> {
         let row = self.described(id, "POLARIZATION_ID")?;
         Some(self.source.column("POLARIZATION/CORR_TYPE").ok()?.cell::<i32>(row).ok()?.into_iter().collect())
@@ -337,13 +342,13 @@ impl Window {
     }
 }
 
-/// Rows in blocks of at most `step`.
+/// Divides rows into consecutive blocks of at most `step` rows.
 fn blocks(rows: &Range<u64>, step: u64) -> impl Iterator<Item = Range<u64>> + use<> {
     let end = rows.end;
     rows.clone().step_by(step as usize).map(move |start| start..(start + step).min(end))
 }
 
-/// The first and the last of the times in a bin: the times are shared out evenly by their order.
+/// First and last of the times in bin `bin` of `bins`: the times are divided evenly among the bins in their order.
 fn ends_of(bin: usize, bins: usize, times: &[f64]) -> (f64, f64) {
     let start = |bin: usize| (bin * times.len()).div_ceil(bins.max(1));
     let last = start(bin + 1).max(start(bin) + 1) - 1;
@@ -351,7 +356,8 @@ fn ends_of(bin: usize, bins: usize, times: &[f64]) -> (f64, f64) {
 }
 
 impl Plane {
-    /// Places for cells of `(correlations, channels)` at a number of times; `None` for cells or rows that have nothing to show.
+    /// Allocates the sums for cells of `(correlations, channels)` at a number of times; `None` for cells or rows that have
+    /// nothing to show.
     fn new((correlations, channels): (u64, u64), times: usize, windows: usize) -> Option<Self> {
         let each = channels.div_ceil(MAX_CHANNELS).max(1);
         let places = channels.div_ceil(each);
@@ -372,7 +378,7 @@ impl Plane {
         })
     }
 
-    /// Adds those of a block of rows whose numbers are given.
+    /// Adds the cells of some rows to the quicklook's sums; the rows are given by their numbers in a block of rows.
     fn add(
         &mut self,
         column: &Column<'_>,
@@ -422,7 +428,7 @@ impl Plane {
     }
 }
 
-/// Amplitudes of the cells of rows.
+/// Reads the amplitudes of visibilities in the cells of `rows`, fastest axis first, one row after the other.
 fn amplitudes(column: &Column<'_>, rows: &[u64]) -> Result<Vec<f64>> {
     Ok(match column.info().data_type() {
         DataType::Complex => {
@@ -435,18 +441,18 @@ fn amplitudes(column: &Column<'_>, rows: &[u64]) -> Result<Vec<f64>> {
     })
 }
 
-/// One level of a spectral window.
+/// One level of a quicklook for a spectral window.
 struct Level {
-    /// Sums by correlation, time and channel.
+    /// Sums of visibilities in the level by correlation, time and channel, channels fastest.
     sums: Vec<Sum>,
-    /// First and last time of each place.
+    /// First and last time that each place on the quicklook's time axis covers.
     times: Vec<(f64, f64)>,
-    /// Channels of each place.
+    /// Channels that each place on the quicklook's channel axis covers, half-open from 0.
     channels: Vec<Range<usize>>,
 }
 
 impl Level {
-    /// The level with half of the times and half of the channels, of each axis that is longer than [`COARSEST`].
+    /// The next coarser level, with half of the times and half of the channels, of each axis that is longer than [`COARSEST`].
     fn halved(&self, correlations: usize) -> Level {
         let step = |len: usize| if len > COARSEST { 2 } else { 1 };
         let (lines, columns) = (self.times.len(), self.channels.len());

@@ -1,4 +1,4 @@
-//! Elements of the datasets of a column, box by box, from the cells of the table.
+//! Reads boxes of elements of a column's datasets, from the cells of the table instead of an HDF5 file.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,21 +15,21 @@ use crate::sync::LockUnpoisoned;
 use crate::table::ColumnCells;
 use crate::value::{Region, Shape, Values};
 
-/// Rows of which the shapes are in memory together.
+/// Number of rows whose cell shapes are in memory together.
 const BLOCK_ROWS: u64 = 4096;
-/// A cell with more elements is read in slabs where only some of its elements are wanted.
+/// Number of elements from which a cell is read in slabs if only some of its elements are wanted.
 const LARGE_CELL: u64 = 1 << 16;
 
-/// Where the elements of a dataset are: numbers are those of the plan.
+/// Where the elements of a dataset come from; tables and columns are indices in the conversion plan, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// The numbers of the rows of a table.
+    /// The dataset holds the numbers of the rows of a table.
     Rows { table: usize },
-    /// A part of a column.
+    /// The dataset holds a part of a column.
     Column { table: usize, column: usize, part: Part },
 }
 
-/// The numbers of rows from `first` on: of the rows in `region`, which has one axis.
+/// Row numbers in the original table, for the rows in `region`, which has one axis and counts from row `first` on.
 pub(super) fn row_numbers(content: &Content, first: u64, region: &Region) -> Values {
     let rows = axis(region, 0);
     Values::Int64(rows.map(|row| content.original_row(first + row) as i64).collect())
@@ -40,24 +40,25 @@ fn axis(region: &Region, axis: usize) -> Range<u64> {
     start..start + region.shape.get(axis).copied().unwrap_or(0)
 }
 
-/// Consecutive rows in blocks whose shapes fit in memory.
+/// Divides rows into consecutive blocks whose cell shapes fit in memory.
 fn blocks(rows: Range<u64>) -> impl Iterator<Item = Range<u64>> {
     rows.clone().step_by(BLOCK_ROWS as usize).map(move |start| start..rows.end.min(start + BLOCK_ROWS))
 }
 
-/// How many elements a cell has; an undefined one has none.
+/// Number of elements of a cell with this shape; 0 for an undefined cell.
 fn elements(shape: Option<&Shape>) -> Result<u64> {
     shape.map_or(Ok(0), Shape::elements)
 }
 
-/// The number of elements before each block of rows, of ragged columns that were asked for, by table and column.
+/// Number of elements before each block of rows, for each ragged column (cells of differing shapes) that was read, by table and
+/// column.
 #[derive(Debug, Default)]
 pub(super) struct Starts(Mutex<BTreeMap<TableAndColumn, Arc<Vec<u64>>>>);
 
 type TableAndColumn = (usize, usize);
 
 impl Starts {
-    /// Those of a column, which `count` finds the first time.
+    /// The element counts of a ragged column, which `count` computes the first time.
     pub(super) fn of(&self, column: TableAndColumn, count: impl FnOnce() -> Result<Vec<u64>>) -> Result<Arc<Vec<u64>>> {
         if let Some(known) = self.0.lock_unpoisoned().get(&column) {
             return Ok(Arc::clone(known));
@@ -74,12 +75,13 @@ pub(in crate::convert) struct StoredColumn<'a> {
     pub(in crate::convert) source: &'a Source,
     pub(in crate::convert) table: &'a TablePlan,
     pub(in crate::convert) column: &'a ColumnPlan,
-    /// Decoded tiles.
+    /// Decoded tiles of the column that are kept in memory.
     pub(in crate::convert) cache: &'a ChunkCache,
 }
 
 impl StoredColumn<'_> {
-    /// The elements of a box of one of the datasets; `starts` are those of the column, which only ragged ones need.
+    /// Reads the elements of a box of one of the column's datasets; `starts` gives the element counts of the column, which only
+    /// ragged ones need.
     pub(in crate::convert) fn read(
         &self,
         part: Part,
@@ -113,7 +115,7 @@ impl StoredColumn<'_> {
         self.source.hypercube_elements(self.table.source, self.column.index, cube, region, self.cache)
     }
 
-    /// A box of a dense column of the shape `shape`.
+    /// Reads a box of a dense column whose dataset has the shape `shape`.
     fn cells(&self, shape: &Shape, route: ReadStrategy, region: &Region) -> Result<Values> {
         if route == ReadStrategy::Tiles {
             return self.cube(0, region);
@@ -128,7 +130,7 @@ impl StoredColumn<'_> {
         self.source.stored_cells(self.table.source, self.column.index, rows, part.as_ref(), Some(&cell))
     }
 
-    /// The hypercubes of rows, or the positions in them.
+    /// The numbers of the hypercubes that hold `rows`, or the positions of the rows in them; -1 and 0 for undefined cells.
     fn row_map(&self, part: Part, rows: Range<u64>) -> Result<Values> {
         let runs = self.source.hypercube_rows(self.table.source, self.column.index)?;
         let (mut cubes, mut positions) = (Vec::new(), Vec::new());
@@ -141,7 +143,7 @@ impl StoredColumn<'_> {
         Ok(if part == Part::RowCube { Values::Int(cubes) } else { Values::Int64(positions) })
     }
 
-    /// Calls `each` with every row of `rows` and the shape of its cell.
+    /// Calls `each` with every row of `rows` and the shape of its cell, `None` if it is undefined.
     fn each_shape(&self, rows: Range<u64>, mut each: impl FnMut(u64, Option<&Shape>) -> Result<()>) -> Result<()> {
         let (_, cells) = self.content()?;
         for block in blocks(rows) {
@@ -152,7 +154,7 @@ impl StoredColumn<'_> {
         Ok(())
     }
 
-    /// The extents of cells, slowest axis first.
+    /// The extents of cells, slowest axis first, for a box of the dataset of shapes; -1 where a cell has fewer axes.
     fn extents(&self, region: &Region) -> Result<Values> {
         let axes = axis(region, 0);
         let mut extents = Vec::new();
@@ -164,7 +166,7 @@ impl StoredColumn<'_> {
         Ok(Values::Int(extents))
     }
 
-    /// How many elements precede each block of rows, and how many there are.
+    /// Counts the elements of a ragged column before each block of rows, and all elements.
     pub(in crate::convert) fn starts(&self) -> Result<Vec<u64>> {
         let mut count = 0u64;
         let mut starts = Vec::new();
@@ -179,7 +181,8 @@ impl StoredColumn<'_> {
         Ok(starts)
     }
 
-    /// Where the elements of `rows` begin; the row after the last is where they end.
+    /// The indices at which the elements of `rows` begin in a ragged column; for the row after the last, the number of all
+    /// elements.
     fn offsets(&self, rows: Range<u64>, starts: &[u64]) -> Result<Values> {
         let mut offsets = Vec::new();
         let block = rows.start / BLOCK_ROWS;
@@ -198,7 +201,7 @@ impl StoredColumn<'_> {
         Ok(Values::Int64(offsets))
     }
 
-    /// The elements `wanted` of all cells, one cell after the other.
+    /// Reads elements of a ragged column: those with the indices `wanted` (half-open) in all cells, one cell after the other.
     fn ragged(&self, wanted: Range<u64>, starts: &[u64]) -> Result<Values> {
         let (content, cells) = self.content()?;
         let mut values = Values::new(self.column.data_type);
@@ -221,7 +224,7 @@ impl StoredColumn<'_> {
     }
 }
 
-/// Appends the elements `part` of a cell, first axis fastest.
+/// Appends the elements with the indices `part` (half-open, fastest axis first) of a cell to `out`.
 fn read_part(cells: &dyn ColumnCells, row: u64, shape: &Shape, part: Range<u64>, out: &mut Values) -> Result<()> {
     let count = shape.elements()?;
     if part == (0..count) {

@@ -1,7 +1,7 @@
-//! Executes a plan: a native HDF5 file from tables.
+//! Carries out a conversion plan: writes a native HDF5 file from tables.
 //!
 //! First everything but the data is made, in the order of the plan: groups, attributes, datasets, scales. Then the
-//! columns run through [`lane`](super::lane), and at last come the digests that only the data gives.
+//! columns run through [`lanes`](super::lanes), and at last come the digests that only the data gives.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -40,23 +40,23 @@ pub(crate) struct Writer<'a> {
     options: &'a ToHdf5Options,
     pub(crate) root: Group,
     exact: Group,
-    /// The datasets that are filled, by the numbers in [`DatasetSink`].
+    /// All datasets that are filled with data, by their indices in [`DatasetSink`].
     datasets: Vec<Dataset>,
-    /// The group of each table of the plan.
+    /// HDF5 group of each table of the conversion plan.
     groups: Vec<Group>,
     exact_groups: Vec<Group>,
     jobs: Vec<(u64, Job)>,
-    /// Datasets that are filled before the others.
+    /// Datasets that are contiguous blocks of tiles, which are filled before the others.
     blocks: Vec<Block>,
     pub(crate) warnings: Vec<String>,
 }
 
-/// What a lane does at a time.
+/// A unit of work of a lane (a thread that converts columns).
 #[derive(Debug)]
 enum Job {
-    /// The scale `row` of a table.
+    /// The job writes the dimension scale `row` of a table; `table` is its index in the plan.
     RowNumbers { table: usize, target: DatasetSink, rows: Range<u64> },
-    /// A column, by the numbers of its table and itself in the plan, and its datasets.
+    /// The job converts a column to its datasets; `table` and `column` are its indices in the plan.
     Column { table: usize, column: usize, targets: Box<Members<DatasetSink>>, cubes: Cubes },
 }
 
@@ -64,26 +64,26 @@ enum Job {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cubes {
     Written,
-    /// Only the datasets that map rows to hypercubes are written.
+    /// The datasets of hypercubes are written by other means; only those that map rows to hypercubes are written.
     LeftOut,
 }
 
-/// A dataset whose chunks are not written by the conversion, from [`Writer::hold_back`].
+/// A dataset whose chunks the conversion does not write, because other processes do; see [`Writer::hold_back`].
 #[derive(Debug)]
 pub(crate) struct Held {
-    /// Index of the table in the plan.
+    /// Which table of the conversion plan the dataset belongs to: an index of `Plan::tables`, from 0.
     pub(crate) table: usize,
-    /// Index of the column in the table.
+    /// Which column of the table becomes the dataset: an index of `TablePlan::columns`, from 0.
     pub(crate) column: usize,
-    /// Number of the hypercube.
+    /// Which hypercube of the column becomes the dataset, from 0.
     pub(crate) cube: usize,
-    /// Path of the dataset in the file.
+    /// Path of the dataset in the HDF5 file.
     pub(crate) path: String,
-    /// Shape and chunks of the dataset.
+    /// Shape of the dataset and of its chunks.
     pub(crate) grid: Grid,
-    /// Whether chunks are made of tiles; else of rows.
+    /// Whether chunks of the dataset are made of the column's tiles; otherwise of rows.
     pub(crate) is_of_tiles: bool,
-    /// Offset in the file of the first chunk, in bytes; `None` if chunks get their addresses when they are written.
+    /// Offset in the HDF5 file of the first chunk, in bytes; `None` if chunks get their places when they are written.
     pub(crate) address: Option<u64>,
 }
 
@@ -109,7 +109,7 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// Warns of an attribute that files for HDF5 1.8 cannot have.
+    /// Adds a warning about an attribute that is too large for files for HDF5 1.8.
     fn warn_of_large(&mut self, object: &str, name: &str) {
         self.warnings.push(format!(
             "{object}: keyword {name} is too large for an attribute of HDF5 1.8; it is kept under _ctds, where to-ms finds it"
@@ -186,7 +186,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Notes the blocks of a column.
+    /// Records which datasets of a column are contiguous blocks, to be filled later.
     fn add_blocks(&mut self, table: usize, column: usize, targets: &Members<DatasetSink>) -> Result<()> {
         for (part, target) in targets.parts() {
             let cube = match part {
@@ -202,7 +202,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Takes out of the conversion what other processes can write: all chunks of datasets of numbers of at least `least` bytes
+    /// Takes out of the conversion what other processes can write: the chunks of datasets of numbers of at least `least` bytes
     /// that have every cell and are made of tiles or of whole rows.
     ///
     /// # Errors
@@ -245,7 +245,8 @@ impl<'a> Writer<'a> {
         Ok(held)
     }
 
-    /// Fills the blocks of the file at `path`, which this writer has open. Their places are known, and nothing else writes there.
+    /// Fills the datasets that are contiguous blocks, in the HDF5 file at `path`, which this writer has open. Their places are
+    /// known, and nothing else writes there.
     fn fill_blocks(&self, path: &Path, pool: &rayon::ThreadPool, progress: &dyn Progress) -> Result<Sharing> {
         let mut sharing = Sharing::of_columns(self.source, self.plan)?;
         let (source, plan, reflink) = (self.source, self.plan, self.options.reflink);
@@ -260,7 +261,7 @@ impl<'a> Writer<'a> {
         Ok(sharing)
     }
 
-    /// The digest of a column that is one block, which no lane reads.
+    /// Computes the digest of a column whose dataset is one contiguous block: the tiles were copied without reading cells.
     fn digest_of_block(&self, block: &Block, progress: &dyn Progress) -> Result<Result<Sha256>> {
         let table = &self.plan.tables[block.table];
         let content = self.content(table)?;
@@ -269,7 +270,7 @@ impl<'a> Writer<'a> {
         digest_cells(&content.columns()[index], &*cells, content, table.rows.clone(), progress).map(Ok)
     }
 
-    /// Creates the scale of the rows; returns its number among the datasets.
+    /// Creates the dimension scale of a table's rows; returns its index among the datasets.
     fn write_rows(&mut self, place: usize, table: &TablePlan, group: &Group) -> Result<usize> {
         let rows = table.rows.end - table.rows.start;
         let shape = Shape::from([rows]);
@@ -288,7 +289,7 @@ impl<'a> Writer<'a> {
         Ok(number)
     }
 
-    /// Creates the datasets of a column, with attributes and scales.
+    /// Creates the datasets of a column, with attributes and dimension scales.
     fn write_column(
         &mut self,
         table: &TablePlan,
@@ -311,8 +312,8 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// Creates a chunked dataset that will get data. It grows only if the file is to be appendable, and only elements of a
-    /// fixed size are compressed.
+    /// Creates a chunked dataset that will get data. It can be extended only if the file is to be appendable, and is compressed
+    /// only if its elements have a fixed size.
     fn create(
         &mut self,
         group: &Group,
@@ -332,7 +333,7 @@ impl<'a> Writer<'a> {
         Ok(DatasetSink { dataset, grid: grid(spec.shape, &chunk), size, pipeline })
     }
 
-    /// The datasets that get data, by their paths.
+    /// Where the elements of each dataset that gets data come from, by the path of the dataset.
     pub(super) fn places(&self) -> BTreeMap<String, Place> {
         let path = |sink: &DatasetSink| self.datasets[sink.dataset].path().to_owned();
         let places = self.jobs.iter().flat_map(|(_, job)| match job {
@@ -368,8 +369,8 @@ impl<'a> Writer<'a> {
         document.manager_number(number).write(exact)
     }
 
-    /// Runs all jobs for the file at `path`; returns the digest of the main table, if it is wanted, and how much of the file is
-    /// shared with the source, if it has blocks.
+    /// Converts the columns to the HDF5 file at `path`; returns the digest of the main table if that is wanted, and how much of
+    /// the file is shared with the source if that is so configured.
     pub(crate) fn write_data(
         &mut self,
         path: &Path,
@@ -445,7 +446,7 @@ impl<'a> Writer<'a> {
         Ok((digest, sharing))
     }
 
-    /// The table and column of each dataset, for reports; those of the row numbers count as the first column's.
+    /// Names of the table and column of each dataset, for progress reports; row numbers count as the first column's.
     fn columns_of_datasets(&self, jobs: &[(u64, Job)]) -> Vec<(&'a str, &'a str)> {
         let plan: &'a Plan = self.plan;
         let name = |table: usize, column: usize| -> Option<(&'a str, &'a str)> {
@@ -504,12 +505,12 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Makes the datasets of a column as it is planned.
+/// Creates the datasets of a column as planned.
 struct ColumnMaker<'a, 'b> {
     writer: &'a mut Writer<'b>,
     column: &'a ColumnPlan,
     rows: u64,
-    /// The number of the scale of the rows.
+    /// Index among the writer's datasets of the dimension scale of the rows.
     row: usize,
 }
 

@@ -1,4 +1,4 @@
-//! A native file without the elements of its columns: they stay in the tables, from which they are read when they are asked for.
+//! A native file in memory without the elements of its columns: they stay in the tables and are read on request.
 
 use std::collections::BTreeMap;
 
@@ -13,19 +13,20 @@ use crate::native;
 use crate::source::Source;
 use crate::value::{Region, Values};
 
-/// A source, and the file that it would become with `to-hdf5 --compress none`, as far as that is known without its elements.
+/// A source, and the structure of the file that it would become with `to-hdf5 --compress none`; elements are read from the
+/// source.
 pub(crate) struct Unwritten {
     source: Source,
     plan: Plan,
-    /// The datasets whose elements are not in the file, by their paths.
+    /// Datasets whose elements are not in the file, by path, and where those are.
     places: BTreeMap<String, Place>,
-    /// Where the elements of ragged columns begin.
+    /// Element counts of ragged columns (cells of differing shapes), to find where rows begin.
     starts: Starts,
 }
 
 impl Unwritten {
-    /// Writes everything but the elements of `source` to a file in memory. Subtables that are not served are links to the
-    /// root of a file with the name that the keyword stores.
+    /// Writes everything but the elements of `source` to an HDF5 file in memory. Subtables that the server refuses to open
+    /// become links to the root of a file with the name that the keyword stores.
     ///
     /// # Errors
     /// Those of planning a conversion: tables and columns that are damaged.
@@ -45,12 +46,13 @@ impl Unwritten {
         Ok((Unwritten { source, plan, places, starts: Starts::default() }, file))
     }
 
-    /// Where the elements of the dataset at `path` are; `None` if the file has them.
+    /// Where the elements of the dataset at `path` are; `None` if the file in memory has them.
     pub(crate) fn place(&self, path: &str) -> Option<Place> {
         self.places.get(path).copied()
     }
 
-    /// The elements of a box of a dataset. Axes are in casacore's order, rows last. `cache` is for this dataset only.
+    /// Reads the elements of a box of a dataset from the source. Axes are in casacore's order, fastest first, rows last.
+    /// `cache` is for this dataset only.
     ///
     /// # Errors
     /// Those of reading the cells.

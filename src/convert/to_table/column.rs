@@ -1,4 +1,4 @@
-//! The cells of columns on their way into the managers of a new table.
+//! Copies the cells of columns into the storage managers of a new table.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ use crate::table::{ColumnCells, ColumnInfo, ColumnMut, Part};
 use crate::value::{Shape, Values};
 
 impl TableBlueprint {
-    /// Copies the columns of a manager.
+    /// Copies the cells of all columns of a storage manager into the new table.
     ///
     /// Columns that `links` can take stay in the file of the source.
     pub(super) fn fill(
@@ -57,13 +57,13 @@ impl TableBlueprint {
     }
 }
 
-/// A column on its way.
+/// Copies one column into a new table.
 struct Copy<'a> {
     info: &'a ColumnInfo,
     cells: &'a dyn ColumnCells,
     rows: Range<u64>,
     sharer: &'a Sharer<'a>,
-    /// Reports bytes; fails if the conversion should stop.
+    /// Callback that reports a number of copied bytes; it fails if the conversion should stop.
     advance: &'a (dyn Fn(u64) -> Result<()> + Sync),
 }
 
@@ -105,7 +105,7 @@ impl Copy<'_> {
     }
 }
 
-/// Puts the cells of consecutive rows, those of one shape together.
+/// Writes the cells of consecutive rows from `first` on, those of one shape together; undefined cells are skipped.
 fn put_each(column: &mut ColumnMut<'_>, first: u64, shapes: &[Option<Shape>], values: &Values) -> Result<()> {
     let (mut row, mut start) = (first, 0);
     for run in shapes.chunk_by(|a, b| a == b) {

@@ -1,4 +1,4 @@
-//! Names in TaQL expressions. Casacore does not open a table with an expression that names a column it lacks.
+//! Names of columns in TaQL expressions. Casacore does not open a table with an expression that names a column it lacks.
 
 /// Words of TaQL that are neither columns nor functions, in lower case.
 const WORDS: [&str; 17] = [
@@ -6,7 +6,8 @@ const WORDS: [&str; 17] = [
     "t", "to", "true",
 ];
 
-/// The first name in `expression` that may be that of a column, and is not one that `is_column` knows.
+/// The first name in a TaQL `expression` that may be that of a column and that `is_column` does not know; `None` if all are
+/// known.
 ///
 /// Quoted text, functions, keywords (`::NAME`), numbers with their units and words of the language are none. If in doubt
 /// a word is taken for a column.
@@ -48,12 +49,12 @@ pub(super) fn unknown_column(expression: &str, is_column: impl Fn(&str) -> bool)
     None
 }
 
-/// What stands before a word.
+/// What precedes a word in a TaQL expression: a number, colons or something else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Before {
     Number,
     Colon,
-    /// `::`, which a keyword follows.
+    /// Two colons, `::`, which precede the name of a keyword in a TaQL expression.
     Colons,
     Other,
 }

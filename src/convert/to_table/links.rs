@@ -1,4 +1,4 @@
-//! Files of a table that are links to the HDF5 file that has their tiles: docs/thin.md.
+//! Links from files of a thin table to the HDF5 file that has their tiles: docs/thin.md.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -12,19 +12,20 @@ use crate::sync::LockUnpoisoned;
 use crate::table::ColumnMut;
 use crate::thin::{Link, Record};
 
-/// The links of all tables that are written.
+/// The links of all tables that are written, collected while their columns are filled.
 #[derive(Debug, Default)]
 pub(super) struct Links(Mutex<Vec<TableLink>>);
 
 #[derive(Debug)]
 struct TableLink {
-    /// The directory of the table, relative to that of the main table.
+    /// Directory of the table with the link, relative to that of the main table.
     directory: PathBuf,
     link: Link,
 }
 
 impl Links {
-    /// Leaves the tiles of a column, the only one of its manager, in the HDF5 file; says whether that can be.
+    /// Plans links for a column that is the only one of its manager, so that its tiles stay in the HDF5 file; returns whether
+    /// that is possible.
     pub(super) fn add(
         &self,
         content: &Content,
@@ -69,13 +70,13 @@ impl Links {
         Ok(true)
     }
 
-    /// The number of links and the bytes to which they lead.
+    /// Number of links to the HDF5 file, and the bytes of the elements to which they lead.
     pub(super) fn size(&self) -> (usize, u64) {
         let links = self.0.lock_unpoisoned();
         (links.len(), links.iter().map(|link| link.link.bytes).sum())
     }
 
-    /// The directories of tables with links.
+    /// Directories of the tables that have links, relative to that of the main table.
     fn directories(&self) -> Vec<PathBuf> {
         let mut directories: Vec<PathBuf> =
             self.0.lock_unpoisoned().iter().map(|link| link.directory.clone()).collect();
@@ -84,8 +85,8 @@ impl Links {
         directories
     }
 
-    /// Makes all links, in the directory `root` of the main table, to the HDF5 file by the path that `path_from` gives it for a
-    /// directory below `root`; replaces what has their names.
+    /// Makes all links to the HDF5 file, in the main table's directory `root` and those below it; `path_from` gives the path of
+    /// the HDF5 file for a directory. Files with the names of links are replaced.
     pub(super) fn make(&self, root: &Path, path_from: &dyn Fn(&Path) -> PathBuf) -> Result<()> {
         for link in self.0.lock_unpoisoned().iter() {
             let path = root.join(&link.directory).join(&link.link.file);
@@ -95,7 +96,7 @@ impl Links {
         Ok(())
     }
 
-    /// Writes the record of each table with links.
+    /// Writes the link record of each table with links.
     pub(super) fn record(
         &self,
         root: &Path,
@@ -121,14 +122,14 @@ impl Links {
     }
 }
 
-/// The path that leads from a directory to a file; both are absolute and without links.
+/// The relative path that leads from a directory to a file; both are given as absolute paths without links.
 pub(super) fn relative(directory: &Path, file: &Path) -> PathBuf {
     let common = directory.components().zip(file.components()).take_while(|(one, other)| one == other).count();
     let up = directory.components().skip(common).map(|_| Component::ParentDir);
     up.chain(file.components().skip(common)).collect()
 }
 
-/// Takes the permission to write from all files below a directory; links are not followed.
+/// Removes write permission from all files below a directory; symbolic links are not followed.
 pub(super) fn make_read_only(directory: &Path) -> Result<()> {
     for entry in fs::read_dir(directory).with_context(|| Context::path(directory))? {
         let path = entry?.path();

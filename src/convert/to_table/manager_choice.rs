@@ -1,4 +1,5 @@
-//! Which manager a column gets: the one it had, if that can be written, else one that suits its cells.
+//! Chooses the storage manager of a column in a new table: the one it had, if that can be written, otherwise one that suits its
+//! cells.
 
 use bstr::{BString, ByteSlice};
 
@@ -9,24 +10,24 @@ use crate::stman::{is_tiled, written};
 use crate::table::{ColumnCells, ColumnInfo, ManagerSpec};
 use crate::value::{DataType, Values};
 
-/// A tile is about as large as this.
+/// Approximate size in bytes of the tiles that are chosen for a column.
 const TILE_BYTES: u64 = 1 << 20;
-/// Columns of cells that are smaller than this in all are not tiled.
+/// Size in bytes of all cells together from which a column of arrays is stored in tiles.
 const TILED_FROM_BYTES: u64 = 1 << 20;
-/// Rows that are looked at to see how often a scalar changes, and rows for a change that make it slow.
+/// Number of rows that are read to see how often a scalar column changes.
 const LOOK_ROWS: u64 = 4096;
 const SLOW_ROWS: u64 = 16;
 
-/// The managers of a table, with their columns.
+/// The storage managers that a new table will have, each with its columns.
 pub(super) struct Managers<'a> {
-    /// Managers that the table had before, as recorded in the source.
+    /// Storage managers that the original table had, as recorded in the source.
     layout: &'a Layout,
     chosen: Vec<Chosen>,
 }
 
 struct Chosen {
     spec: ManagerSpec,
-    /// Number of the manager in the recorded layout; `None` for a new one.
+    /// Index of the storage manager in the layout of the original table; `None` for a new one.
     known: Option<usize>,
     columns: Vec<BString>,
 }
@@ -36,7 +37,8 @@ impl<'a> Managers<'a> {
         Managers { layout, chosen: Vec::new() }
     }
 
-    /// Finds a manager for a column, an engine only with `engines`; says so if that is another than the column had.
+    /// Finds a storage manager for a column, an engine only with `engines`; returns a warning if it is another than the column
+    /// had.
     pub(super) fn add(
         &mut self,
         info: &ColumnInfo,
@@ -74,19 +76,20 @@ impl<'a> Managers<'a> {
         self.layout.managers.iter().position(is_it)
     }
 
-    /// All managers in the order in which they were, with their columns.
+    /// All storage managers with the names of their columns, in their original order.
     pub(super) fn finish(mut self) -> Vec<(ManagerSpec, Vec<BString>)> {
         self.chosen.sort_by_key(|chosen| chosen.known.unwrap_or(usize::MAX));
         self.chosen.into_iter().map(|chosen| (chosen.spec, chosen.columns)).collect()
     }
 }
 
-/// Whether the column's manager stores cells, and can be written.
+/// Whether the storage manager of the column stores cells (is not an engine) and can be written.
 fn is_written(info: &ColumnInfo) -> bool {
     info.stored_column().is_none() && info.expression().is_none() && written().any(|name| info.manager == name)
 }
 
-/// Chooses a manager: tiles for large arrays, IncrementalStMan for values that seldom change, otherwise StandardStMan.
+/// Chooses a storage manager by the cells of a column: tiles for large arrays, IncrementalStMan for values that seldom change,
+/// otherwise StandardStMan.
 fn suitable(info: &ColumnInfo, cells: &dyn ColumnCells, rows: u64) -> Result<ManagerSpec> {
     let shape = cells.same_shape(&(0..rows)).or_else(|| info.shape.clone()).unwrap_or_default();
     let axes = info.shape.as_ref().map_or(info.desc.ndim, |shape| shape.len() as i32);
@@ -107,7 +110,7 @@ fn suitable(info: &ColumnInfo, cells: &dyn ColumnCells, rows: u64) -> Result<Man
     Ok(ManagerSpec::standard("StandardData"))
 }
 
-/// Whether a scalar stays the same over many rows, as far as a look at the first ones tells.
+/// Whether a scalar column stays the same over many rows, judging by the first ones.
 fn changes_slowly(data_type: DataType, cells: &dyn ColumnCells, rows: u64) -> Result<bool> {
     let looked = rows.min(LOOK_ROWS);
     if looked < SLOW_ROWS || data_type == DataType::Record {

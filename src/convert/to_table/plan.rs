@@ -1,4 +1,4 @@
-//! What tables will be written where, before anything is.
+//! Plans which casacore tables will be written where, before anything is written.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -15,39 +15,39 @@ use crate::source::{Content, Source};
 use crate::table::{ColumnInfo, NewTable, Part, TableWriter};
 use crate::value::{Record, Value};
 
-/// What to write, and how.
+/// Options for writing casacore tables from a source.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ToTableOptions {
-    /// Of the data files; `None`: as it was, or else that of this machine.
+    /// Byte order of the written table's data files; `None` for that of the original ones, or of this machine if it is unknown.
     pub(crate) byte_order: Option<ByteOrder>,
-    /// Threads that read and write; 0: one for each processor.
+    /// Number of threads that read and write columns; 0 for one on each processor.
     pub(crate) threads: usize,
     /// Whether engines compute columns where they give the same values; otherwise the values are stored.
     pub(crate) engines: bool,
-    /// Tiles that are blocks of the source, a native file, stay in it.
+    /// Whether tiles that are contiguous in the source, a native file, stay there, and files of the table become links to it.
     pub(crate) links: bool,
-    /// The table with links may be written to.
+    /// Whether the files of a table with links may be written to.
     pub(crate) writable: bool,
 }
 
-/// A table that will be written.
+/// Plan of a casacore table that will be written.
 pub(super) struct TableBlueprint {
-    /// In [`Source::tables`].
+    /// Which table of the source the written table is made from: an index of [`Source::tables`], from 0.
     pub(super) source: usize,
     pub(super) name: String,
-    /// Below the main table.
+    /// Directory of the table, relative to that of the main table; empty for the main table.
     pub(super) directory: PathBuf,
     pub(super) rows: u64,
     pub(super) info: TableInfo,
     pub(super) keywords: Record,
     pub(super) columns: Vec<ColumnBlueprint>,
-    /// Number of missing columns.
+    /// Number of the source table's columns that will not be written.
     pub(super) missing: usize,
     pub(super) bytes: u64,
 }
 
 pub(super) struct ColumnBlueprint {
-    /// Number of the column in the source.
+    /// Index of the column in the source table, from 0.
     pub(super) index: usize,
     pub(super) comment: BString,
     pub(super) keywords: Record,
@@ -55,25 +55,25 @@ pub(super) struct ColumnBlueprint {
     pub(super) filling: Filling,
 }
 
-/// Where the cells of a new column come from.
+/// Where the cells of a column in a new table come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Filling {
-    /// They are copied from the source.
+    /// The column's cells are copied from the source.
     Copied,
-    /// The engine that computed them computes them again.
+    /// The virtual column engine that computed the cells in the source is restored and computes them again.
     Engine,
-    /// Casacore evaluates the expression that the source has; we do not.
+    /// Casacore evaluates the expression that the source has for the column; this program does not.
     Expression,
 }
 
 impl Filling {
-    /// Whether nothing is stored for the column but its keywords.
+    /// Whether only the keywords of the column are stored, because its cells are computed.
     pub(super) fn is_computed(self) -> bool {
         self != Filling::Copied
     }
 }
 
-/// Plans all tables that will be written below `target`.
+/// Plans all casacore tables that will be written to `target` and below it.
 pub(super) fn plan(
     source: &Source,
     target: &Path,
@@ -94,9 +94,9 @@ pub(super) fn plan(
 struct Planner<'a> {
     source: &'a Source,
     options: &'a ToTableOptions,
-    /// The absolute path of the main table.
+    /// Absolute path of the main table that will be written.
     target: PathBuf,
-    /// The directory of each table of the source, relative to the main one; `None` if it is missing.
+    /// Directory of each table of the source, relative to the main one; `None` if the table is missing.
     directories: &'a [Option<PathBuf>],
 }
 
@@ -163,7 +163,7 @@ impl Planner<'_> {
         Ok(plan)
     }
 
-    /// The keywords of a table with the names that its subtables have in the tables that are written.
+    /// The keywords of a table, in which references to subtables name the tables that will be written.
     fn with_new_names(&self, table: usize, directory: &Path, keywords: &Record) -> Record {
         rename_tables(keywords, &|stored| {
             let found = self.directories[self.source.find(table, stored)?].as_ref()?;
@@ -189,7 +189,7 @@ fn has(content: &Content, column: &BStr) -> bool {
     content.columns().iter().any(|info| info.desc.name == column)
 }
 
-/// Number of elements of a column, if it is known before they are read; otherwise 0.
+/// Number of elements of a column, if that is known before they are read; otherwise 0.
 fn elements(content: &Content, index: usize) -> Result<u64> {
     let (info, cells, rows) = (&content.columns()[index], content.cells(index)?, content.rows());
     if let Some(shape) = info.shape.clone().or_else(|| cells.same_shape(&(0..rows))) {
@@ -199,8 +199,8 @@ fn elements(content: &Content, index: usize) -> Result<u64> {
     tiling.cubes.iter().try_fold(0u64, |sum, cube| Ok(sum.saturating_add(cube.grid().shape.elements()?)))
 }
 
-/// The columns with expressions. Each has the name in its expression that is not a column of the table to be written: casacore
-/// would not open a table with such an expression.
+/// Indices of the columns with expressions, each with a name in its expression that is not a column of the table to be written,
+/// or `None`: casacore would not open a table with such an expression.
 fn expressions(content: &Content) -> Vec<(usize, Option<String>)> {
     let columns = content.columns();
     let mut written: HashSet<&[u8]> = (0..columns.len())
@@ -225,7 +225,8 @@ fn expressions(content: &Content) -> Vec<(usize, Option<String>)> {
     }
 }
 
-/// The directory of each table, relative to the main one; those inside it stay where they were.
+/// Directory of each table, relative to the main one; `None` if the table is missing. Subtables inside the main table keep
+/// their places.
 fn directories(source: &Source, warnings: &mut Vec<String>) -> Result<Vec<Option<PathBuf>>> {
     let mut directories: Vec<Option<PathBuf>> = Vec::new();
     for (number, table) in source.tables.iter().enumerate() {
@@ -269,12 +270,12 @@ fn directories(source: &Source, warnings: &mut Vec<String>) -> Result<Vec<Option
     Ok(directories)
 }
 
-/// Whether a subtable may have this name beside the files of its parent.
+/// Whether a subtable may have this directory name beside the files of its parent.
 fn is_directory_name(name: &str) -> bool {
     !matches!(name, "" | "." | "..") && !name.starts_with("table.") && !name.contains(['/', '\0']) && name.len() < 250
 }
 
-/// The tables that the keywords of a table and its columns name, as stored.
+/// Names of the tables to which keywords of a table and of its columns refer, as stored.
 fn stored_names(content: &Content) -> Vec<BString> {
     fn collect(record: &Record, found: &mut Vec<BString>) {
         for field in &record.fields {
@@ -299,7 +300,7 @@ fn names_table(record: &Record, stored: &BString) -> bool {
     })
 }
 
-/// Copies the record and renames the tables in it for which `rename` gives another name.
+/// Copies a record of keywords and renames the references to tables for which `rename` returns another name.
 fn rename_tables(record: &Record, rename: &dyn Fn(&[u8]) -> Option<BString>) -> Record {
     let mut record = record.clone();
     for field in &mut record.fields {
@@ -313,7 +314,7 @@ fn rename_tables(record: &Record, rename: &dyn Fn(&[u8]) -> Option<BString>) -> 
 }
 
 impl TableBlueprint {
-    /// Creates the table with all its rows, which are still empty.
+    /// Creates the casacore table with all its rows, whose cells are still empty.
     pub(super) fn create(
         &self,
         source: &Source,

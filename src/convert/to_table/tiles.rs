@@ -1,4 +1,5 @@
-//! Chunks of a source become tiles without a look at their elements: docs/layout.md, "Chunks and their index".
+//! Copies chunks of a source to tiles of a casacore table without decoding their elements: docs/layout.md, "Chunks and their
+//! index".
 
 use rayon::prelude::*;
 
@@ -9,18 +10,18 @@ use crate::io::Raw;
 use crate::table::Tiling;
 use crate::value::Values;
 
-/// Chunks that are copied at a time are about as large as this.
+/// Approximate number of bytes of chunks that are copied to tiles at a time.
 const BATCH_BYTES: u64 = 1 << 20;
 
-/// A hypercube and the one it becomes, whose tiles are its chunks or parts of them.
+/// A hypercube of the source and the one it becomes in the table, whose tiles are its chunks or parts of them.
 struct Pair<'a> {
     from: &'a dyn ChunkRead,
     to: &'a dyn ChunkWrite,
-    /// Tiles in a chunk.
+    /// Number of tiles that a chunk is divided into.
     joined: u64,
 }
 
-/// Copies all hypercubes, and says whether that could be done: if not, nothing was written.
+/// Copies the chunks of all hypercubes to tiles; returns false, with nothing written, if they do not match.
 pub(super) fn chunks_to_tiles(
     tiling: &Tiling<'_>,
     targets: &[Box<dyn ChunkWrite + '_>],
@@ -35,7 +36,7 @@ pub(super) fn chunks_to_tiles(
     Ok(true)
 }
 
-/// The target of each hypercube; `None` if one has no match, or its rows would be elsewhere.
+/// Pairs each hypercube of the source with its target; `None` if one has no match, or its rows would be elsewhere.
 fn pairs<'a>(tiling: &'a Tiling<'_>, targets: &'a [Box<dyn ChunkWrite + '_>]) -> Option<Vec<Pair<'a>>> {
     let mut next = vec![0; tiling.cubes.len()];
     for run in &tiling.runs {
@@ -59,7 +60,7 @@ fn pairs<'a>(tiling: &'a Tiling<'_>, targets: &'a [Box<dyn ChunkWrite + '_>]) ->
     Some(pairs)
 }
 
-/// How many tiles are in a chunk.
+/// Number of the table's tiles in a chunk of the source; `None` if chunks cannot be divided into tiles.
 fn joined(from: &dyn ChunkRead, to: &dyn ChunkWrite) -> Option<u64> {
     let (chunk, chunk_rows) = from.grid().chunk.split_last()?;
     let (tile, tile_rows) = to.grid().chunk.split_last()?;
@@ -75,7 +76,8 @@ fn joined(from: &dyn ChunkRead, to: &dyn ChunkWrite) -> Option<u64> {
 }
 
 impl Pair<'_> {
-    /// Lets the tiles share the bytes of the chunks; returns the bytes of all tiles, or `None` if that cannot be done.
+    /// Lets the table's tiles share the bytes of the source's chunks (reflinks); returns the bytes of all tiles, or `None` if
+    /// that cannot be done.
     fn share(&self, sharer: &Sharer<'_>) -> Result<Option<u64>> {
         let ChunkStorage::Block { file, offset, order } = self.from.storage() else { return Ok(None) };
         let size = self.to.data_type().size() as u64;
@@ -124,7 +126,7 @@ impl Pair<'_> {
         })
     }
 
-    /// Where one side packs Bools to bits.
+    /// Copies chunks to tiles element by element, where one side packs Bools to bits.
     fn copy_elements(&self, chunks: std::ops::Range<u64>, tiles: std::ops::Range<u64>) -> Result<()> {
         let mut values = Values::new(self.from.data_type());
         read_chunks(self.from, chunks, &mut values)?;

@@ -1,4 +1,4 @@
-//! Writes the tables of a plan: makes them all, then fills them in parallel.
+//! Writes the casacore tables of a plan: creates them all, then fills them in parallel.
 
 use std::path::Path;
 
@@ -20,36 +20,36 @@ use crate::source::digest::{CellDigest, digest_column};
 use crate::source::{Content, Source};
 use crate::table::{OpenOptions, Table, TableWriter};
 
-/// Hypercubes of fewer bytes are expected to be copied.
+/// Size in bytes from which a hypercube is expected to share its bytes with the source; smaller ones are copied.
 const SHAREABLE_BYTES: u64 = 4 << 20;
 
-/// Summary of [`ToTable::write`](super::super::ToTable::write).
+/// Summary of [`ToTable::write`](super::super::ToTable::write), which writes a casacore table.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ToTableSummary {
-    /// Number of tables written.
+    /// Number of tables that were written.
     pub tables: usize,
-    /// Number of columns written.
+    /// Number of columns that were written in all tables.
     pub columns: usize,
-    /// Columns that the source lacks.
+    /// Number of columns that were not written because the source lacks them.
     pub missing: usize,
-    /// Number of rows of the main table.
+    /// Number of rows of the written main table.
     pub rows: u64,
-    /// Bytes of all elements; strings are counted at 16 each.
+    /// Bytes of all elements that were written; strings are counted as 16 bytes each.
     pub bytes: u64,
-    /// The number of bytes of the table that it shares with the source: they take no space of their own.
+    /// Number of bytes of the table that it shares with the source: they take no space of their own.
     pub shared_bytes: u64,
-    /// Damaged parts that were left out; empty without [`ToTable::salvage`](super::super::ToTable::salvage).
+    /// Damaged parts of the source that were left out; empty without [`ToTable::salvage`](super::super::ToTable::salvage).
     pub damage: Vec<Damage>,
-    /// Warnings for the user, in sentences.
+    /// Warnings for the user about the written table, as sentences.
     pub warnings: Vec<String>,
-    /// Files that are links to the source; none but for [`LinkTable`](super::super::LinkTable).
+    /// Number of files that are links to the source; 0 except for [`LinkTable`](super::super::LinkTable).
     pub(crate) links: usize,
-    /// Bytes to which these lead.
+    /// Bytes of the elements in the source to which the links of the table lead.
     pub(crate) linked_bytes: u64,
 }
 
-/// Writes the tables of `source` to the directory `target`, which appears when it is whole.
+/// Writes the tables of `source` as casacore tables to the directory `target`, which appears when it is complete.
 ///
 /// # Errors
 /// `Exists` if there is something at `target` that is not to be replaced, `NoSpace`, `Interrupted` if `progress` says so, and those
@@ -64,7 +64,8 @@ pub(crate) fn to_table(
     to_checked_table(source, options, target, publishing, progress, &|_| Ok(()))
 }
 
-/// Writes tables like [`to_table`]; they get their name only if `check` agrees, which is given the path that they have before.
+/// Writes casacore tables as [`to_table`] does, but calls `check` with their temporary path before they get their name; an
+/// error of it ends the call.
 ///
 /// # Errors
 /// Those of [`to_table`] and of `check`.
@@ -120,7 +121,7 @@ pub(crate) fn to_checked_table(
     })
 }
 
-/// About how many bytes of the tables a directory can share with the source.
+/// Estimate of the bytes of all tables that files in `directory` can share with the source.
 fn shareable(source: &Source, plans: &[TableBlueprint], directory: &Path) -> Result<u64> {
     let sharer = Sharer::new(Reflink::Auto, &());
     let mut bytes = 0;
@@ -147,7 +148,8 @@ fn shareable(source: &Source, plans: &[TableBlueprint], directory: &Path) -> Res
     Ok(bytes)
 }
 
-/// Makes the links of the tables below `root`, which will be `target`.
+/// Makes the links of the tables below `root`, the temporary path of `target`, and calls `check` before they get their final
+/// form.
 fn finish_links(
     source: &Source,
     links: &Links,
@@ -179,7 +181,7 @@ fn finish_links(
     if options.writable { Ok(()) } else { make_read_only(root) }
 }
 
-/// Writes all tables; returns what the user should know.
+/// Writes all casacore tables of the plan; returns warnings for the user.
 fn write(
     source: &Source,
     plans: &[TableBlueprint],
@@ -217,8 +219,8 @@ fn write(
     Ok(warnings)
 }
 
-/// Compares what engines of the tables written below `root` compute with the source. Columns that differ are to be stored; says
-/// which.
+/// Compares the cells that engines compute in the tables written below `root` with the source. Columns that differ are marked
+/// to be stored instead; returns warnings that name them.
 fn store_inexact(
     source: &Source,
     plans: &mut [TableBlueprint],
