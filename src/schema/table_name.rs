@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use bstr::{BString, ByteSlice};
 
-/// Path of the table `name`, as stored in the table at `parent`.
+/// Path of the table that a keyword of the table at `parent` names as `name`.
 ///
 /// | stored     | means                                        |
 /// |------------|----------------------------------------------|

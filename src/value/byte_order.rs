@@ -1,11 +1,11 @@
-//! The order of the bytes of a number.
+//! The order of the bytes of a number in a file: big-endian or little-endian.
 
-/// Which end of a number comes first.
+/// Byte order of the numbers in a file: which end of a number comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ByteOrder {
-    /// Most significant byte first; casacore's "canonical" order.
+    /// Big-endian: most significant byte first; casacore's "canonical" order.
     Big,
-    /// Least significant byte first.
+    /// Little-endian: least significant byte first.
     Little,
 }
 
@@ -50,7 +50,7 @@ impl ByteOrder {
     }
 }
 
-/// Reverses each unit of `width` bytes in place.
+/// Reverses the bytes of each unit of `width` bytes in place, which converts between big-endian and little-endian.
 pub(crate) fn swap_bytes(bytes: &mut [u8], width: usize) {
     match width {
         0 | 1 => {}
