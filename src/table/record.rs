@@ -1,4 +1,4 @@
-//! Record columns: managers store each cell as bytes, which are a `TableRecord` stream.
+//! Record columns: data managers store each cell as bytes, which are a `TableRecord` stream.
 
 use std::ops::Range;
 
