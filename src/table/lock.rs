@@ -45,7 +45,7 @@ pub struct OpenOptions {
 }
 
 impl Default for OpenOptions {
-    /// The default options: waits up to a minute for a lock, and opens other files below the directory of a native HDF5 file.
+    /// The default options: waits up to a minute for a lock, and refuses other files that a native HDF5 file names.
     fn default() -> Self {
         OpenOptions { lock_timeout: Some(Duration::from_secs(60)), follow_external: false }
     }
