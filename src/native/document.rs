@@ -226,7 +226,7 @@ pub(crate) struct Layout {
     /// Description of the casacore table with name, version, comment and private keywords; without keywords and columns.
     pub(crate) desc: TableDesc,
     pub(crate) managers: Vec<ManagerSpec>,
-    /// For each column of the table the index of its manager, from 0; `None` where only the manager's name is known.
+    /// The index of each column's manager, from 0; `None` where only the manager's name is known.
     pub(crate) bindings: Vec<Option<usize>>,
 }
 
