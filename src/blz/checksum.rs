@@ -28,6 +28,9 @@ impl Checksum {
     pub(super) const NONE: Self = Checksum(0);
 
     /// The kind of checksum with this number in a header, from 0 to 8.
+    ///
+    /// # Errors
+    /// `Format` for an unknown number.
     pub(super) fn of_number(number: u8) -> Result<Self> {
         match usize::from(number) < KINDS.len() {
             true => Ok(Checksum(number)),

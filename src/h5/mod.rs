@@ -34,7 +34,7 @@ mod stored_element;
 mod stored_filter;
 mod sys;
 
-/// Axes that a dataset can have.
+/// Most axes that a dataset can have in HDF5.
 pub(crate) const MAX_AXES: usize = 32;
 
 pub(crate) use any::{AnyAttribute, AnyDataset, AnyNamedType, AnyObject, Served};

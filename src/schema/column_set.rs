@@ -168,6 +168,8 @@ impl ColumnSet {
 }
 
 impl ColumnBinding {
+    /// Reads the entry of one column in the column set; keywords of version 1 are added to `keywords`.
+    ///
     /// | field         | type          | present                      |
     /// |---------------|---------------|------------------------------|
     /// | version       | u32           | 1 or 2                       |

@@ -1,9 +1,9 @@
 //! Stored blocks of deflate: bytes as they are (RFC 1951, 3.2.4).
 
-/// The most bytes of a stored block.
+/// Most bytes of a stored block of deflate.
 const MOST: usize = 65_535;
 
-/// Appends blocks that decode to `bytes`.
+/// Appends stored blocks of deflate that decode to `bytes`.
 pub(super) fn store(bytes: &[u8], out: &mut Vec<u8>) {
     for block in bytes.chunks(MOST) {
         let len = block.len() as u16;
