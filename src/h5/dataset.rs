@@ -164,7 +164,7 @@ pub(crate) enum Storage {
     Block(Option<u64>),
     /// The elements are in the object header of the dataset.
     Header,
-    /// The elements are stored in a way that only libhdf5 can read; holds its name.
+    /// Only libhdf5 can read the elements; holds the words that tell where they are.
     Other(&'static str),
 }
 

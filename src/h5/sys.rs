@@ -99,10 +99,10 @@ pub(super) fn create_memory_file(name: &Path, create: &FileCreate, access: &File
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     Read,
-    /// For reading a file that another program appends to (SWMR), or did when it was killed.
+    /// Opens for reading a file that another program appends to (SWMR), or did when it was killed.
     ReadLive,
     Write,
-    /// For appending to a file while others read it (SWMR).
+    /// Opens for appending a file that others read (SWMR).
     WriteLive,
 }
 

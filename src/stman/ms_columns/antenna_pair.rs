@@ -26,16 +26,16 @@ struct AntennaPair {
 #[derive(Debug)]
 struct AntennaColumn {
     pairs: Arc<Pairs>,
-    /// Byte in a row.
+    /// Offset of the column's antenna in a row of the file, in bytes: 0 or 4.
     offset: usize,
 }
 
 #[derive(Debug)]
 struct Pairs {
     file: RowFile,
-    /// Rows after which the pairs repeat; 0 if they do not.
+    /// Number of rows after which the pairs of antennas repeat; 0 if they do not.
     pattern: u64,
-    /// The rows of a pattern.
+    /// Bytes of the rows that repeat, read once.
     repeated: Vec<u8>,
 }
 

@@ -43,16 +43,16 @@ struct Standard {
     columns: Vec<StandardColumn>,
 }
 
-/// State that all columns of the manager share.
+/// The state that all columns of a StandardStMan share.
 #[derive(Debug)]
 struct Shared {
-    /// For errors: file and manager.
+    /// File and manager that errors name.
     place: Context,
-    /// Byte order of the data buckets; the heap has its own.
+    /// Byte order of the data buckets; the string heap is always big-endian.
     order: ByteOrder,
     buckets: Buckets,
     indices: Vec<Index>,
-    /// If a column has arrays that are not strings.
+    /// The array file; `None` if no column has arrays that are not strings.
     arrays: Option<ArrayFile>,
 }
 
