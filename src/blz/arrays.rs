@@ -100,8 +100,8 @@ impl Arrays {
         container::locate(path).is_ok_and(|root| is_array(&*root) || root.open(COLUMNS).is_ok())
     }
 
-    /// Opens the array or table at `path`, which may also be an HDF5 file of any program or a dataset in it:
-    /// `my.h5/group/data`.
+    /// Opens the BLZ, bcolz or bloscpack array or table at `path`, which may also be an HDF5 file of any program or a dataset
+    /// in it: `my.h5/group/data`.
     ///
     /// # Errors
     /// `Format` if a document or the header of a file of chunks is damaged; `Unsupported` for elements that numpy has nothing
@@ -275,7 +275,7 @@ impl Arrays {
         self.format
     }
 
-    /// Whether the arrays are datasets of an HDF5 file.
+    /// Whether the arrays are datasets of an HDF5 file rather than files of Blosc chunks.
     pub fn are_datasets(&self) -> bool {
         self.arrays.iter().any(|array| matches!(array.stored, Stored::Dataset(_)))
     }

@@ -24,7 +24,7 @@ pub struct ArrayComparison {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ArrayDifference {
-    /// Name of the array that differs.
+    /// Name of the array that differs between both sides.
     pub array: String,
     /// Indices of the element that differs, from 0, slowest axis first; `None` if type or shape differ, or one side has no such
     /// array.

@@ -34,7 +34,7 @@ const SPARE: u64 = 10;
 /// Kind of the checksums in exported bloscpack files, as in the original: Adler-32.
 const CHECKSUM: u8 = 1;
 
-/// Writes arrays as directories of blz or bcolz, or as a bloscpack file.
+/// Exports arrays of Blosc chunks, or datasets of HDF5, as directories of blz or bcolz, or as a bloscpack file.
 ///
 /// ```no_run
 /// use ctds_hdf5::blz::{ArrayFormat, Arrays, Export};

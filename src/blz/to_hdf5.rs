@@ -60,9 +60,9 @@ impl<'a> ToHdf5<'a> {
         self
     }
 
-    /// Keeps the Blosc chunks as they are, with the HDF5 filter of Blosc; those that do not fit the chunks of the dataset, such as
-    /// the last one, are compressed by this program. The compression that was set is then ignored. Chunks are not decoded: of those
-    /// without a checksum, only the places of their blocks are checked.
+    /// Keeps the stored Blosc chunks unchanged in the HDF5 datasets, with the HDF5 filter of Blosc; those that do not fit the
+    /// chunks of the dataset, such as the last one, are compressed by this program. The compression that was set is then
+    /// ignored. Chunks are not decoded: of those without a checksum, only the places of their blocks are checked.
     pub fn keep_chunks(mut self, keep: bool) -> Self {
         self.keep = keep;
         self

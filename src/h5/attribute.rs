@@ -1,4 +1,4 @@
-//! Attributes of groups and datasets.
+//! Attributes of HDF5 groups and datasets: their values, and how they are set and read.
 
 use hdf5::plist::attribute_create::AttributeCreate;
 use hdf5::plist::link_create::CharEncoding;

@@ -39,7 +39,7 @@ pub struct Plugin {
 pub(crate) enum Effort {
     /// The compression that `auto` chooses: between speed and size.
     Balanced,
-    /// Suits data that is written once and rarely read.
+    /// Compresses well, for data that is written once and rarely read.
     Thorough,
     /// Smallest size, for small data.
     Most,

@@ -6,7 +6,8 @@ use std::io;
 use crate::error::{Error, ErrorKind};
 
 thread_local! {
-    /// The last failure of a source that libhdf5 reads through this program, on this thread; `None` once a read succeeds.
+    /// The last failure of a remote or other source that libhdf5 reads through this program, on this thread; `None` once a read
+    /// succeeds.
     static CAUSE: RefCell<Option<Error>> = const { RefCell::new(None) };
 }
 

@@ -52,7 +52,7 @@ fn signature(file: &dyn ReadAt) -> Result<Option<u64>> {
 pub(crate) enum Bounds {
     /// Every version of HDF5: superblock 0, symbol tables, version 1 b-trees.
     Earliest,
-    /// HDF5 1.10 and newer: superblock 3.
+    /// Readers with HDF5 1.10 and newer: superblock 3.
     V110,
 }
 
@@ -104,7 +104,7 @@ const CHUNK_PREEMPTION: f64 = 0.75;
 /// one second in all before the metadata is called damaged.
 const READ_ATTEMPTS: u32 = 30;
 
-/// Blocks of at least this many bytes are aligned in a file from [`File::create_aligned`].
+/// Size in bytes from which a block is aligned in a file from [`File::create_aligned`].
 pub(crate) const ALIGNED_BYTES: u64 = 4 << 20;
 /// Alignment in bytes of large blocks in a file from [`File::create_aligned`]: the largest unit in which common file systems
 /// share bytes is the record of ZFS, 128 KiB by default and seldom more than 1 MiB.

@@ -25,7 +25,7 @@ pub(crate) enum Filter {
     Codec { codec: &'static dyn Codec, level: u8 },
 }
 
-/// The filters of a dataset, in the order in which they are applied to bytes that are written.
+/// The filters of a dataset, in the order in which a writer applies them to a chunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pipeline(Vec<Filter>);
 

@@ -82,7 +82,7 @@ impl LiveSpec<'_> {
 /// An open HDF5 file that rows are appended to while others read it.
 #[derive(Debug)]
 pub(crate) struct LiveFile {
-    /// The open file; `None` only after `close` or `drop`.
+    /// The open live file; `None` only after `close` or `drop`.
     file: Option<hdf5::File>,
     path: PathBuf,
 }
@@ -147,7 +147,7 @@ impl Drop for LiveFile {
     }
 }
 
-/// A dataset of a [`LiveFile`]. Rows can be appended, and existing ones overwritten.
+/// A dataset of a [`LiveFile`], to which rows can be appended and in which existing ones can be overwritten.
 pub(crate) struct LiveDataset {
     dataset: Dataset,
     datatype: Datatype,

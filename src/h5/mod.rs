@@ -1,4 +1,4 @@
-//! HDF5: files, groups, datasets, attributes, dimension scales. Knows nothing of tables.
+//! Access to HDF5: files, groups, datasets, attributes, dimension scales. Knows nothing of tables.
 //!
 //! The only place that talks to libhdf5, through `hdf5` (hdf5-metno) and, where that has no safe call, [`sys`].
 //!

@@ -11,7 +11,7 @@ pub(crate) enum StoredElement {
     UInt(usize),
     /// IEEE 754 number of 2, 4 or 8 bytes.
     Float(usize),
-    /// Two floating-point numbers, `r` and `i`, of 8 or 16 bytes together.
+    /// Complex number of two floating-point numbers, `r` and `i`, of 8 or 16 bytes together.
     Complex(usize),
     /// A string of this many bytes, padded with zeros, marked as ASCII.
     Bytes(usize),

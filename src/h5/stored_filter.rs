@@ -47,7 +47,7 @@ const KNOWN: &[(i32, &str, Origin)] = &[
 ];
 
 impl StoredFilter {
-    /// The filter as this program runs it on elements of `element_size` bytes; `None` if only libhdf5 can.
+    /// The filter of a dataset as this program runs it on elements of `element_size` bytes; `None` if only libhdf5 can.
     pub(super) fn own(&self, element_size: usize) -> Option<Filter> {
         Filter::stored(self.id, &self.parameters, element_size)
     }

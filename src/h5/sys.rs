@@ -44,7 +44,7 @@ unsafe extern "C" {
     fn H5DSattach_scale(dataset: hid_t, scale: hid_t, axis: c_uint) -> c_int;
 }
 
-/// Makes a C call under the lock and checks its result.
+/// Makes a C call of libhdf5 under its lock and checks the result.
 ///
 /// Every use passes identifiers borrowed from live handles and pointers to locals that outlive the call.
 macro_rules! call {
@@ -56,7 +56,7 @@ macro_rules! call {
     };
 }
 
-/// Makes a C call that returns a new identifier, and the handle that owns it.
+/// Makes a C call of libhdf5 that returns a new identifier, and the handle that owns it.
 macro_rules! create {
     ($handle:ty, $($call:tt)*) => {
         sync(|| {
@@ -132,7 +132,7 @@ pub(crate) enum Link {
         /// Path of the object in the other file.
         path: String,
     },
-    /// A link of this class (65 to 255), which only a program that registers the class can follow.
+    /// A user-defined link of this class (65 to 255), which only a program that registers the class can follow.
     UserDefined(c_int),
 }
 
@@ -734,7 +734,7 @@ const CALLBACKS: [Callback; 8] = [
 ];
 const _: () = assert!(CODECS.len() <= CALLBACKS.len(), "a callback for each codec");
 
-/// Runs a codec on a chunk, as `H5Z_func_t` demands: the buffer is replaced, and 0 is a failure.
+/// Runs a codec of this program on a chunk for libhdf5, as `H5Z_func_t` demands: the buffer is replaced, and 0 is a failure.
 ///
 /// # Safety
 /// `parameters` are `count` numbers, `buffer` points to memory of libhdf5 whose first `len` bytes are the chunk.
@@ -1246,7 +1246,7 @@ struct Arena {
     full: bool,
 }
 
-/// Allocates memory for libhdf5, as `H5MM_allocate_t` demands.
+/// Allocates memory for strings and sequences that libhdf5 reads, as `H5MM_allocate_t` demands.
 ///
 /// # Safety
 /// `arena` is an [`Arena`] that nothing else uses during the call.
@@ -1556,7 +1556,8 @@ fn source_driver() -> Result<hid_t> {
     DRIVER.get_or_init(register).clone()
 }
 
-/// Opens the source that [`open_source`] has prepared, as `H5FD_class_t.open` demands; null on failure.
+/// Opens the source that [`open_source`] has prepared as a file of this driver, as `H5FD_class_t.open` demands; null on
+/// failure.
 ///
 /// # Safety
 /// None of the arguments is used.

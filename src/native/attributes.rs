@@ -260,7 +260,7 @@ impl Object {
 /// Changes that a user made to the attributes of a group or dataset: its keywords and properties after them.
 pub(crate) struct Changes {
     pub(crate) keywords: Record,
-    /// Attributes that are not keywords (`table_type`, `units`, …) and their new values.
+    /// Edited attributes that are not keywords (`table_type`, `units`, …), each with its new value.
     pub(crate) own: Vec<(&'static str, BString)>,
     pub(crate) notes: Vec<String>,
 }

@@ -115,7 +115,7 @@ pub(crate) enum NewAxis {
     Named {
         /// Name of the dimension scale of the axis.
         name: String,
-        /// Meaning of the axis: `chan`, `corr`.
+        /// Role of the axis, that is its meaning: `chan`, `corr`, or `dim` if unknown.
         role: String,
         len: u64,
     },

@@ -109,7 +109,7 @@ pub(super) fn decode<T: DeserializeOwned>(attribute: &Attribute) -> Result<T> {
 
 /// A table of a native file that `_ctds` describes, with its JSON document not yet decoded.
 pub(crate) struct DescribedTable {
-    /// Path of the group of the table; its exact description is at the same path under `_ctds`.
+    /// Path of the table's group in the file; its exact description is at the same path under `_ctds`.
     pub(crate) path: String,
     pub(crate) exact: Group,
     document: Attribute,

@@ -287,7 +287,7 @@ impl StoredForm {
         }
     }
 
-    /// Whether the column has a group of its own for its datasets.
+    /// Whether the column has a group of its own for its datasets, as columns with hypercubes and ragged ones have.
     pub(crate) fn has_group(&self) -> bool {
         matches!(self.kind, FormKind::Cubes | FormKind::Ragged)
     }

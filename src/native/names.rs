@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The name of the main table in a source.
+/// The name of the main table in a source: `.`.
 pub(crate) const MAIN_TABLE: &str = ".";
 /// The name of the main table's group in a native file, by which users also call the table.
 const MAIN: &str = "MAIN";

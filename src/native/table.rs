@@ -551,7 +551,7 @@ pub(crate) struct StoredBlock {
 /// How a dataset of a native file is stored. Shapes are in casacore's order, first axis fastest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DatasetInfo {
-    /// Path of the dataset, relative to the group of its table.
+    /// Path of the dataset in the native file, relative to the group of its table.
     pub name: String,
     /// Shape of the dataset, first axis fastest. Empty, like the following fields, if the elements are in other files that are
     /// not read.
@@ -573,9 +573,8 @@ pub struct DatasetInfo {
     pub elsewhere: Option<Elsewhere>,
 }
 
-/// A reference out of a native file, or from one of its datasets to others: external storage, a virtual dataset, an
-/// external or user-defined link. References to other files are followed only if
-/// [`OpenOptions::follow_external`] says so.
+/// A reference out of a native file, or from one of its datasets to others: by external storage, a virtual dataset, an external
+/// or user-defined link. References to other files are followed only if [`OpenOptions::follow_external`] says so.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Elsewhere {
     /// Kind of the reference out of a native file: `external storage`, `virtual dataset`, `external link` or `user-defined

@@ -63,7 +63,7 @@ pub struct ColumnDesc {
     pub default: Option<Values>,
 }
 
-/// Describes the columns of a new table.
+/// Methods that describe the columns of a new table.
 ///
 /// ```
 /// use ctds_hdf5::{ColumnDesc, value::{Complex32, Shape, Value}};

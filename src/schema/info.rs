@@ -1,4 +1,4 @@
-//! table.info: type, subtype and readme of a table. formats/table.md 4.1.
+//! The file `table.info`: type, subtype and readme of a table. formats/table.md 4.1.
 
 use bstr::{BString, ByteSlice};
 

@@ -33,7 +33,7 @@ pub struct Comparison {
     /// The first difference of each column, keyword set or table; and all parts that only one of the sources left out because
     /// they were damaged.
     pub differences: Vec<Difference>,
-    /// The parts that either source left out because they were damaged; they are not compared.
+    /// The parts that either source left out because they were damaged; they were not compared.
     pub damage: Vec<Damage>,
 }
 
@@ -55,7 +55,7 @@ pub struct Difference {
     pub right: String,
 }
 
-/// Compares all tables of two sources: rows, columns, keywords, cells.
+/// Compares all tables of two sources value by value: rows, columns, keywords, cells.
 ///
 /// # Errors
 /// `Interrupted` if `progress` says so, and those of reading either source.

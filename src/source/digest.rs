@@ -30,7 +30,7 @@ use crate::value::{DataType, Record, Shape, Value, Values};
 pub struct TableDigest {
     /// Error of the table's first data manager, if none can be opened: casacore cannot open the table then.
     pub error: Option<Error>,
-    /// Number of rows of the table.
+    /// Number of rows of the table that the fingerprint is of.
     pub rows: u64,
     /// SHA-256 of the table: of its number of rows and all columns.
     pub sha256: Sha256,
@@ -46,7 +46,7 @@ pub struct TableDigest {
 pub struct ColumnDigest {
     /// Name of the column that the fingerprint is of.
     pub name: String,
-    /// Element type of the column; [`DataType::name`] gives its name.
+    /// Element type of the column that the fingerprint is of; [`DataType::name`] gives its name.
     pub data_type: DataType,
     /// Whether the column's cells are arrays.
     pub is_array: bool,
@@ -99,7 +99,7 @@ pub(crate) enum CellDigest {
     Skipped,
 }
 
-/// Computes the fingerprint of a column, or only that of its keywords.
+/// Computes the CTFP-1 fingerprint of a column, or only that of its keywords.
 pub(crate) fn digest_column(
     content: &Content,
     index: usize,
@@ -315,7 +315,7 @@ impl<'a> ColumnStream<'a> {
     }
 }
 
-/// Placeholder error for columns that are excluded from digesting.
+/// The error that stands in place of a column's fingerprint if the column was excluded from digesting.
 pub(crate) fn not_selected() -> Error {
     Error::usage("no digest was asked for")
 }

@@ -2,16 +2,16 @@
 
 use std::ops::Range;
 
-/// Number of rows that one word of bits stands for.
+/// Number of rows that one word of bits of a [`RowSet`] stands for.
 const WORD: u64 = u64::BITS as u64;
-/// Number of words in a group; for each group, the number of chosen rows before it is kept.
+/// Number of words of bits in a group; a [`RowSet`] keeps the number of chosen rows before each group.
 const GROUP: usize = 8;
 
 /// A selection of rows of a table, in their order. A row of the table takes 1.125 bits.
 #[derive(Debug, Default)]
 pub(crate) struct RowSet {
     words: Vec<u64>,
-    /// The number of chosen rows before each group of words.
+    /// The number of chosen rows before each group of [`GROUP`] words.
     before: Vec<u64>,
     count: u64,
     /// Number of rows of the table that were added so far, chosen or not.

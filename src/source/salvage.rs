@@ -1,4 +1,4 @@
-//! Reading around damage: every cell is read once, and cells that cannot be read become undefined.
+//! Reads around damage: every cell of a source is read once, and cells that cannot be read become undefined.
 //!
 //! [`Source::salvage`] looks for damage before anything is converted. Afterwards the source reads as one in which the
 //! damaged cells were never written, damaged columns cannot be opened and damaged subtables are absent, so that every

@@ -40,7 +40,7 @@ pub(crate) fn changed_columns(
 pub(crate) struct Change {
     /// Name of the column that differs; `None`: the table itself.
     pub(crate) column: Option<String>,
-    /// Kind and stored value of the digest that differs, as text: `sha256: …`.
+    /// What differs (`rows`, `keywords`, …) and the value that the file stores of it, as text: `rows: 100`.
     pub(crate) stored: String,
     pub(crate) found: String,
 }

@@ -253,8 +253,8 @@ impl Source {
         self.remote.as_ref()?.len().ok()
     }
 
-    /// Returns `result`, unless the server of the source has failed: then that failure, which may look like missing or damaged parts of
-    /// the file.
+    /// Returns `result`, unless the server of a remote source has failed: then that failure, which may look like missing or
+    /// damaged parts of the file.
     ///
     /// # Errors
     /// Those of `result`; `Io`.
@@ -271,7 +271,7 @@ impl Source {
         }
     }
 
-    /// Message for a table `name` that the source lacks, with a similar name or those that exist.
+    /// Message for the user about a table `name` that the source lacks, with a similar name or those that exist.
     pub(crate) fn no_table_named(&self, name: &str) -> String {
         let names = self.tables.iter().map(|table| display_name(&table.name));
         format!("no table {name}{}", instead(name, names))
@@ -384,7 +384,7 @@ fn open_subtables(
     Ok(refused)
 }
 
-/// Message for a column `name` that a table lacks, with a similar name or those that exist.
+/// Message for the user about a column `name` that a table lacks, with a similar name or those that exist.
 pub(crate) fn no_column(name: &str, table: &str, columns: &[ColumnInfo]) -> String {
     let names = columns.iter().map(|info| info.desc.name.to_str_lossy());
     format!("no column {name} in {}{}", display_name(table), instead(name, names))

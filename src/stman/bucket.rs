@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::io::{Paged, PagedMut, ReadAt, WriteAt, read_array};
 use crate::value::{Record, Value, Values};
 
-/// Length of the header in bytes; most of it is unused.
+/// Length of the header of a bucket file in bytes; most of it is unused.
 const HEADER_BYTES: u64 = 512;
 
 /// The buckets of a StandardStMan or IncrementalStMan file that is read.

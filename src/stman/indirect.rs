@@ -55,7 +55,7 @@ impl ArrayFile {
         ArrayFile(Arrays::open(args, suffix, order, manager))
     }
 
-    /// The open array file.
+    /// The open array file of the manager's columns.
     ///
     /// # Errors
     /// The error of opening the file.

@@ -72,9 +72,9 @@ pub(crate) struct OpenArgs<'a> {
     pub(crate) order: ByteOrder,
     /// The columns that the manager holds, in the order of the table description.
     pub(crate) columns: &'a [ColumnSpec],
-    /// Bytes that the manager keeps in `table.dat`.
+    /// Bytes that the manager keeps in `table.dat`, such as its name and parameters.
     pub(crate) info: &'a [u8],
-    /// The table's private keywords: hypercolumn definitions.
+    /// The table's private keywords, which hold the definitions of hypercolumns.
     pub(crate) private_keywords: &'a Record,
     /// The keywords of each column that the manager holds, in the order of `columns`.
     pub(crate) column_keywords: &'a [&'a Record],
@@ -107,14 +107,14 @@ pub(crate) struct CreateArgs<'a> {
     pub(crate) name: &'a BStr,
     pub(crate) files: Arc<dyn ContainerMut>,
     pub(crate) sequence: u32,
-    /// Byte order of the table's data files.
+    /// Byte order of the data files of the table that the manager is created for.
     pub(crate) order: ByteOrder,
     /// The columns that the manager will store, in the order of the table description.
     pub(crate) columns: &'a [ColumnSpec],
     /// Parameters of the manager (bucket size, tile shape …), as [`Manager::parameters`] returns them and casacore's `SPEC`
     /// records name them; a missing one has casacore's default.
     pub(crate) parameters: &'a Record,
-    /// The table's private keywords: hypercolumn definitions.
+    /// The table's private keywords, which hold the definitions of hypercolumns.
     pub(crate) private_keywords: &'a Record,
 }
 
@@ -269,7 +269,7 @@ pub(crate) trait ManagerMut: Debug + Send {
     /// already.
     fn write_rows(&mut self, column: usize, rows: Range<u64>, values: &Values) -> Result<()>;
 
-    /// The hypercubes of a tiled column, in the order of the manager's header; empty for other managers.
+    /// The hypercubes of a tiled column, by its index from 0, in the order of the manager's header; empty for other managers.
     fn cubes(&mut self, _column: usize) -> Result<Vec<Box<dyn ChunkWrite + '_>>> {
         Ok(Vec::new())
     }
@@ -330,8 +330,8 @@ pub(crate) trait ColumnCells: Send + Sync {
         None
     }
 
-    /// Calls `each` with the parts of the manager's files that hold elements of the first `rows` rows unchanged, in the
-    /// order of rows or tiles; `max_cubes` as for [`tiling`](Self::tiling).
+    /// Calls `each` with the parts of the manager's files that hold elements of the first `rows` rows unchanged, in the order
+    /// of rows or tiles; a column of more than `max_cubes` hypercubes may report none.
     ///
     /// Elements not reported stay readable; only their file offsets are unknown to the caller.
     fn extents(&self, _rows: u64, _max_cubes: usize, _each: &mut EachExtent<'_>) -> Result<()> {
@@ -339,7 +339,7 @@ pub(crate) trait ColumnCells: Send + Sync {
     }
 }
 
-/// A function that receives one [`Extent`] after the other.
+/// A function that receives one [`Extent`] of a column's elements in a file after the other.
 pub(crate) type EachExtent<'a> = dyn FnMut(Extent<'_>) -> Result<()> + 'a;
 
 /// Elements of a column that lie one after the other in the manager's file `table.f<sequence><suffix>`.
@@ -352,7 +352,7 @@ pub(crate) struct Extent<'a> {
     pub(crate) content: Stored,
 }
 
-/// The cells to which elements in a file belong.
+/// The cells or tiles to which elements in a file belong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Stored {
     /// The cells of consecutive rows (half-open, from 0).

@@ -1,4 +1,4 @@
-//! Storage managers: decode and encode the cells in `table.f<sequence>`. formats/stman.md.
+//! Storage managers, which decode and encode the cells in the files `table.f<sequence>`. formats/stman.md.
 //!
 //! A manager is a file here that exports its [`Kind`], and a line in [`KINDS`]. Everything above sees [`Manager`],
 //! [`ManagerMut`] and [`ColumnCells`] only, and asks [`is_tiled`], [`is_engine_keyword`] … about a type name; a

@@ -1,4 +1,4 @@
-//! A typed view of a column of a table: the only generic code that users meet.
+//! A typed view of a column for reading: the only generic code that users meet.
 
 use std::fmt;
 use std::ops::Range;
@@ -183,9 +183,9 @@ impl<'a> Column<'a> {
         self.array_of(Rows::List(rows), Some(region))
     }
 
-    /// Fills `out` with the cells of `rows`, or with the same part of each, row after row and each cell slowest axis
-    /// first; they must all be defined and have one shape. Memory that is used again need not be had from the system
-    /// again: of all ways to read this is the fastest.
+    /// Fills `out` with the cells of `rows` (half-open, from 0), or with the same part of each, row after row and each cell
+    /// slowest axis first; they must all be defined and have one shape. Memory that is used again need not be had from the
+    /// system again: of all ways to read this is the fastest.
     ///
     /// ```no_run
     /// use ctds_hdf5::Table;
@@ -206,7 +206,8 @@ impl<'a> Column<'a> {
         self.fill(Rows::Range(rows), region, out)
     }
 
-    /// Fills `out` with the cells of a list of rows, or with the same part of each, as [`read_into`](Self::read_into).
+    /// Fills `out` with the cells of a list of rows, or with the same part of each (`region`, fastest axis first), as
+    /// [`read_into`](Self::read_into) does.
     ///
     /// # Errors
     /// As [`read_into`](Self::read_into).

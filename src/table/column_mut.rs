@@ -200,7 +200,7 @@ impl<'a> ColumnMut<'a> {
         self.manager.link(cubes).context(column).context(Context::path(path))
     }
 
-    /// The hypercubes of a tiled column as they are now; none if the column is not tiled.
+    /// The hypercubes of a tiled column as they are now; empty if the column is not tiled.
     ///
     /// # Errors
     /// `Io`, `NoSpace`.

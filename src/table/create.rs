@@ -42,7 +42,7 @@ pub struct NewTable {
 /// The declaration of a data manager of a new table: its type, name and parameters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ManagerSpec {
-    /// Type of the manager, as table.dat stores it: `StandardStMan` …
+    /// Type of the data manager, as table.dat stores it: `StandardStMan` …
     pub type_name: BString,
     /// Name of the data manager, which distinguishes it from the other managers of the table.
     pub name: BString,

@@ -35,10 +35,10 @@ const RETRY: Duration = Duration::from_millis(20);
 /// Options with which tables and native HDF5 files are opened: the wait for locks, and other files that may be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenOptions {
-    /// How long to wait for a program that is writing to the table; `None`: take no lock at all, as for read-only media or
+    /// How long to wait for a program that is writing to the table; `None`: acquire no lock at all, as for read-only media or
     /// file systems without locks.
     pub lock_timeout: Option<Duration>,
-    /// Whether a native HDF5 file may name other files as the place of its elements: external storage, virtual datasets,
+    /// Whether objects and elements that a native HDF5 file keeps in other files are read: external storage, virtual datasets,
     /// external links. Only regular files below its own directory are opened, symbolic links resolved; paths with `..` and
     /// patterns of names are refused. `false`: all of them are refused, with `Unsupported`.
     pub follow_external: bool,

@@ -96,7 +96,7 @@ pub enum TableKind {
 /// Description, fixed shape and data manager of a column.
 #[derive(Debug, Clone)]
 pub struct ColumnInfo {
-    /// Description of the column in table.dat.
+    /// Description of the column in `table.dat`: name, type, keywords …
     pub desc: ColumnDesc,
     /// The shape that all cells of the column have, first axis fastest; `None` if it is not fixed. That of a scalar has no
     /// axes.
@@ -145,7 +145,7 @@ impl Table {
         Self::open_with(path, OpenOptions::default())
     }
 
-    /// Opens the table at `path`, and if it is a directory locks it as `options` say until it is dropped.
+    /// Opens the table at `path`; a table directory is locked, as `options` tell, until the table is dropped.
     ///
     /// # Errors
     /// As [`open`](Self::open).

@@ -21,7 +21,7 @@ pub struct Subtable {
 }
 
 impl Subtable {
-    /// Opens the subtable.
+    /// Opens the subtable, with its lock as `options` tell.
     ///
     /// # Errors
     /// Those of [`Table::open`].

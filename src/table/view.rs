@@ -1,4 +1,4 @@
-//! Tables without data of their own: rows and columns of another table, or several tables one after the other.
+//! Views, tables without data of their own: rows and columns of another table, or several tables one after the other.
 
 use std::ops::Range;
 use std::path::Path;

@@ -23,7 +23,7 @@ use crate::schema::Sync;
 /// Time after which a casacore writer that keeps its lock is asked to release it.
 const LOCK_REQUEST_DELAY: Duration = Duration::from_millis(200);
 
-/// Two writes that are closer than this may leave the same time on a file: the kernel's clock ticks at least 100 times a
+/// Least time between two writes that certainly leave different times on a file: the kernel's clock ticks at least 100 times a
 /// second.
 const CLOCK_TICK: Duration = Duration::from_millis(12);
 
@@ -63,12 +63,12 @@ pub(crate) struct Watch {
 struct TableState {
     /// The sync record in `table.lock` as it is stored.
     sync: Vec<u8>,
-    /// Files of the table: name, length in bytes, time of the last change.
+    /// Name, length in bytes and time of the last change of each file of the table.
     files: Vec<(OsString, u64, SystemTime)>,
 }
 
 impl TableState {
-    /// Whether a file of the table changed in the same tick of the clock as `now`, or in the future, so that another change
+    /// Whether a file of the table changed less than a tick of the clock before `now`, or in the future, so that another change
     /// would not show.
     fn is_recent(&self, now: SystemTime) -> bool {
         self.files.iter().any(|(_, _, changed)| !is_older(*changed, CLOCK_TICK, now))
@@ -110,7 +110,7 @@ pub(crate) enum Snapshot<T> {
 }
 
 impl Watch {
-    /// Watches the table in the directory at `path`.
+    /// Begins to watch the table in the directory at `path`, which then counts as in use.
     ///
     /// # Errors
     /// `NotFound` if there is none; `Unsupported` if it has no lock file.

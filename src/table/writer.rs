@@ -19,7 +19,7 @@ use crate::stman::{self, ColumnSpec, CreateArgs, ManagerMut};
 use crate::suggest::instead;
 use crate::value::{ByteOrder, Record, Value};
 
-/// A new table, open for writing.
+/// A new casacore table, open for writing.
 ///
 /// What is put may be read by others after [`close`](Self::close); a writer that is dropped before, or a process that is
 /// killed, leaves a directory that no program takes for a table.

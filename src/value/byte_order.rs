@@ -10,7 +10,7 @@ pub enum ByteOrder {
 }
 
 impl ByteOrder {
-    /// Byte order of this machine.
+    /// The byte order of this machine's processor.
     pub(crate) const NATIVE: Self = if cfg!(target_endian = "little") { ByteOrder::Little } else { ByteOrder::Big };
 
     /// Name of the byte order: `big` or `little`.

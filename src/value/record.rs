@@ -9,11 +9,11 @@ use super::{DataType, Shape, Values};
 pub enum Value {
     /// A scalar: one element.
     Scalar(Values),
-    /// An array: its shape (first axis fastest) and elements.
+    /// An array: its shape (first axis fastest) and its elements in that order.
     Array(Shape, Values),
-    /// A record within the record.
+    /// A record nested within the record.
     Record(Record),
-    /// A subtable: its name as stored, relative to the table that holds the record.
+    /// A reference to a subtable: its name as stored, relative to the table that holds the record.
     Table(BString),
 }
 

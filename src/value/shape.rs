@@ -1,4 +1,4 @@
-//! Extents of arrays, first axis fastest.
+//! Shapes: the extents of arrays, first axis fastest.
 
 use smallvec::SmallVec;
 use std::fmt;
@@ -32,7 +32,7 @@ impl Shape {
             .ok_or_else(|| Error::format(format!("array shape {self} has more than 2^63 elements")))
     }
 
-    /// The same extents, slowest axis first, as HDF5 and numpy list them.
+    /// The extents of the shape with the slowest axis first, as HDF5 and numpy list them.
     pub fn reversed(&self) -> Vec<u64> {
         self.iter().rev().copied().collect()
     }

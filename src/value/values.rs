@@ -10,7 +10,7 @@ use super::ByteOrder;
 use super::{DataType, Record};
 use crate::error::{Error, Result};
 
-/// Elements of one [`DataType`], in casacore's order (first axis fastest).
+/// A flat buffer of elements of one [`DataType`], in casacore's order (first axis fastest).
 #[derive(Debug, Clone, PartialEq)]
 #[allow(missing_docs, reason = "each variant is named for the DataType of its elements")]
 pub enum Values {
@@ -52,7 +52,7 @@ macro_rules! for_each_type {
 pub(crate) use for_each_type;
 
 impl Values {
-    /// An empty buffer for elements of `data_type`.
+    /// Makes an empty buffer for elements of `data_type`.
     pub fn new(data_type: DataType) -> Self {
         match data_type {
             DataType::Bool => Values::Bool(Vec::new()),

@@ -12,8 +12,8 @@ thread_local! {
 /// Most bytes that a chunk of unknown length may decode to.
 const DEFAULT_LIMIT: u64 = 1 << 28;
 
-/// While it lives, codecs that libhdf5 runs on this thread decode to no more than a chunk of a dataset: libhdf5 does not
-/// tell a filter how long a chunk is, and what the stored bytes declare cannot be trusted.
+/// Limit, while it lives, of what codecs that libhdf5 runs on this thread may decode to: a chunk of one dataset. libhdf5 does
+/// not tell a filter how long a chunk is, and the length that the stored bytes declare cannot be trusted.
 #[derive(Debug)]
 pub(crate) struct ChunkLimit {
     before: Option<u64>,

@@ -47,7 +47,7 @@ pub(crate) trait Codec: fmt::Debug + Sync {
     fn decoder(&self) -> Box<dyn Decoder>;
 }
 
-/// Compresses chunks, one after the other; keeps its working memory between them.
+/// An encoder of a codec: compresses chunks, one after the other, and keeps its working memory between them.
 pub(crate) trait Encoder: Send {
     /// Replaces `out` with `bytes` compressed. They are a series of planes of `plane` bytes each and a shorter rest, where
     /// bytes were sorted by their place in the elements; one plane else.
@@ -57,7 +57,7 @@ pub(crate) trait Encoder: Send {
     fn encode(&mut self, bytes: &[u8], plane: usize, out: &mut Vec<u8>) -> Result<()>;
 }
 
-/// Decompresses chunks, one after the other; keeps its working memory between them.
+/// A decoder of a codec: decompresses chunks, one after the other, and keeps its working memory between them.
 pub(crate) trait Decoder: Send {
     /// Replaces `out` with the decompressed content of `bytes`, and never makes it longer than `limit` bytes.
     ///

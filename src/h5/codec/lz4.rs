@@ -1,4 +1,4 @@
-//! LZ4 (filter 32004) in the framing of HDF5's plugin, all numbers big-endian:
+//! The codec LZ4 (filter 32004) in the framing of HDF5's plugin, all numbers big-endian:
 //!
 //! ```text
 //! 8 bytes   length of the chunk

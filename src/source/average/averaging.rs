@@ -31,7 +31,7 @@ pub struct Averaging {
 const UNITS: [(&str, f64); 5] = [("ms", 1e-3), ("min", 60.0), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
 
 impl Averaging {
-    /// No averaging until [`time`](Self::time) or [`channels`](Self::channels) is set.
+    /// Makes a request without any averaging, until [`time`](Self::time) or [`channels`](Self::channels) is set.
     pub fn new() -> Self {
         Self::default()
     }

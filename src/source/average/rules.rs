@@ -18,7 +18,7 @@ pub(super) enum Rule {
     Key {
         of_baseline: bool,
     },
-    /// The value of the first row of a bin.
+    /// The value that the first row of a bin has in the column.
     First,
     /// The weighted mean of the samples of a bin.
     Mean,

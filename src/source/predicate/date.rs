@@ -6,8 +6,8 @@ pub(super) const DAY: f64 = 86_400.0;
 /// The modified Julian day number of the day before 1 March of the year 0, Gregorian.
 const EPOCH: i64 = -678_882;
 
-/// The modified Julian date, in seconds, of `2014-04-22`, `2014-04-22T10:30`, `2014-04-22T10:30:00.5`; `2014/04/22/10:30:00`, as CASA
-/// writes it, and a space before the time are as good.
+/// Parses a date to the modified Julian date in seconds: `2014-04-22`, `2014-04-22T10:30`, `2014-04-22T10:30:00.5`; also
+/// `2014/04/22/10:30:00`, as CASA writes it, or with a space before the time. `None` if it is not a date.
 pub(super) fn seconds(text: &str) -> Option<f64> {
     let text = text.trim().trim_end_matches('Z');
     let separator = if text.contains('/') { '/' } else { '-' };

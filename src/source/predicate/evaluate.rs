@@ -82,7 +82,7 @@ struct Block<'a> {
     is_defined: bool,
     /// Values of the defined cells of the block, in row order.
     values: Values,
-    /// Index in `values` of each row's cell; the entry is `None` if the cell is undefined, the whole if all cells are defined.
+    /// Index in `values` of each row's cell, `None` for an undefined one; without the list all cells of the block are defined.
     places: Option<Vec<Option<usize>>>,
 }
 

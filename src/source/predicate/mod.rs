@@ -1,4 +1,4 @@
-//! Conditions that rows satisfy, by their scalar columns: `DATA_DESC_ID == 1 && FIELD_ID == "3C286"`.
+//! Conditions on scalar columns, by which rows are selected: `DATA_DESC_ID == 1 && FIELD_ID == "3C286"`.
 //!
 //! | file          | purpose                                                          |
 //! |---------------|------------------------------------------------------------------|

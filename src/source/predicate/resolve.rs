@@ -24,7 +24,7 @@ pub(super) enum Test {
     All(Vec<Test>),
     Not(Box<Test>),
     Compare(Operand, Order, Operand),
-    /// The first operand is at least the second, and below (or at most) the third.
+    /// A range condition: the first operand is at least the second, and below (or at most) the third.
     Between(Operand, Operand, Order, Operand),
 }
 

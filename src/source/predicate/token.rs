@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 /// A word of a condition: a name, a constant or a sign.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Token {
-    /// The name of a column.
+    /// The name of a column in a condition.
     Name(String),
     Text(String),
     Int(i64),

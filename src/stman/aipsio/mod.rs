@@ -1,4 +1,4 @@
-//! StManAipsIO: every column as one AipsIO object; the storage manager of the 1990s. formats/stman.md 4.
+//! StManAipsIO stores every column as one AipsIO object; it was the storage manager of the 1990s. formats/stman.md 4.
 //!
 //! The file is always big-endian, also in little-endian tables. It is read through once at opening, to learn where the
 //! rows of each column are ([`segments`]); cells are read when asked for. Arrays of varying shape are in

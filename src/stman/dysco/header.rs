@@ -57,11 +57,11 @@ pub(super) enum Distribution {
 /// Normalisation of the data: which scale factors a block has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Normalization {
-    /// A scale for each channel and polarisation, and one for each antenna and polarisation.
+    /// The block has a scale for each channel and polarisation, and one for each antenna and polarisation.
     AntennaFrequency,
-    /// A scale for each channel and polarisation, and one for each row and polarisation.
+    /// The block has a scale for each channel and polarisation, and one for each row and polarisation.
     RowFrequency,
-    /// A scale for each row.
+    /// The block has a scale for each row.
     Row,
 }
 

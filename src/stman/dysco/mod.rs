@@ -1,4 +1,4 @@
-//! DyscoStMan: visibilities and weights in few bits. formats/engines.md, part 2.
+//! DyscoStMan stores visibilities and weights in few bits each. formats/engines.md, part 2.
 //!
 //! ```text
 //! table.f0   Header --> block 0: rows 0 .. R, block 1: rows R .. 2R, ...

@@ -1,4 +1,4 @@
-//! Quantiles of Student's t distribution, for dictionaries made of it. formats/engines.md 2.4.
+//! Quantiles of Student's t distribution, for the dictionaries of DyscoStMan. formats/engines.md 2.4.
 
 use std::f64::consts::PI;
 
@@ -14,7 +14,7 @@ const TERMS: usize = 500;
 /// Student's t distribution with `nu` degrees of freedom.
 pub(super) struct Student {
     nu: f64,
-    /// Value of the probability density at 0.
+    /// Value of the distribution's probability density at 0.
     peak: f64,
 }
 

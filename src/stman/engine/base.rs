@@ -1,4 +1,5 @@
-//! Columns computed from one stored column, cell by cell: casacore's BaseMappedArrayEngine. formats/engines.md 0.3.
+//! Engines that compute a column from one stored column, cell by cell: casacore's BaseMappedArrayEngine. formats/engines.md
+//! 0.3.
 //!
 //! The keyword `_BaseMappedArrayEngine_Name` of the virtual column names the stored one, which may itself be virtual.
 //! A virtual cell is defined where the stored cell is. What an engine makes of the elements is its [`Coding`]; reading
@@ -141,7 +142,7 @@ impl<C: Coding> Engine<C> {
         }
     }
 
-    /// Context for errors from the stored column.
+    /// Context that errors from the stored column of an engine get.
     fn below(&self) -> String {
         format!("column {}", self.stored.spec.name)
     }

@@ -1,4 +1,5 @@
-//! CompressFloat, CompressComplex and CompressComplexSD: floats in 16 bits each. formats/engines.md 1.6, 1.7.
+//! CompressFloat, CompressComplex and CompressComplexSD compute floats that are stored in 16 bits each. formats/engines.md 1.6,
+//! 1.7.
 //!
 //! | keyword (after the prefix)  | type   | meaning                                      |
 //! |-----------------------------|--------|----------------------------------------------|

@@ -1,4 +1,4 @@
-//! ForwardColumnEngine: columns of another table under the same names. formats/engines.md 1.9, 1.10.
+//! ForwardColumnEngine takes the columns of another table with the same names. formats/engines.md 1.9, 1.10.
 //!
 //! | keyword of  | name                               | value                                             |
 //! |-------------|------------------------------------|---------------------------------------------------|

@@ -1,4 +1,5 @@
-//! ScaledArrayEngine and ScaledComplexData: stored numbers times a scale plus an offset. formats/engines.md 1.2, 1.3.
+//! ScaledArrayEngine and ScaledComplexData compute numbers as stored ones times a scale plus an offset. formats/engines.md 1.2,
+//! 1.3.
 //!
 //! | keyword (after the prefix)    | type   | meaning                                |
 //! |-------------------------------|--------|----------------------------------------|

@@ -75,7 +75,7 @@ impl<T: Number> Source<T> {
     }
 }
 
-/// Reads the Bool keyword `key` of an engine; false if it is missing.
+/// Reads the Bool keyword `key` of an engine; an error if it is missing or not a Bool.
 pub(super) fn flag(keywords: &Record, key: &str) -> Result<bool> {
     match keywords.get(key) {
         Some(Value::Scalar(Values::Bool(value))) if value.len() == 1 => Ok(value[0]),

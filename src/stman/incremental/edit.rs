@@ -61,7 +61,7 @@ impl BucketMut {
         Ok(Self::of(columns))
     }
 
-    /// Encodes the bucket in `bucket_bytes` bytes, which must suffice.
+    /// Encodes the bucket in the file's form, in `bucket_bytes` bytes, which must suffice.
     pub(super) fn encode(&self, order: ByteOrder, bucket_bytes: u32) -> Vec<u8> {
         let mut entries: Vec<_> = (0..)
             .zip(&self.columns)

@@ -1,4 +1,4 @@
-//! AntennaPairStMan: ANTENNA1 and ANTENNA2, one sequence of pairs for all time steps. formats/engines.md 3.2.
+//! AntennaPairStMan stores ANTENNA1 and ANTENNA2 as one sequence of pairs for all time steps. formats/engines.md 3.2.
 //!
 //! [`RowFile`] with tag `AntPair` and one number, the pattern: after that many rows the pairs repeat; 0 while no
 //! repetition was seen, then every row of the table is in the file. A row is ANTENNA1 and ANTENNA2, both i32.

@@ -38,7 +38,7 @@ struct Uvw {
     antennas: u64,
     /// The columns ANTENNA1 and ANTENNA2.
     pair: [OtherColumn; 2],
-    /// Whether every cell of the column must have a value.
+    /// Whether every cell of the column must have a value, since its description says Direct.
     direct: bool,
 }
 

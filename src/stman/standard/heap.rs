@@ -31,8 +31,8 @@ impl Heap {
         Ok(Item { len_bytes, ..old })
     }
 
-    /// Stores the string of a scalar cell in the heap, if it does not fit in the cell itself; `old` is the content of the cell.
-    /// Returns the new content.
+    /// Stores the string of a scalar cell that does not fit the cell itself in the heap; `old` is the content of the cell.
+    /// Returns the item.
     pub(super) fn replace_scalar(&mut self, buckets: &mut BucketsMut, old: Item, bytes: &[u8]) -> Result<Item> {
         let in_heap = old.len_bytes > INLINE_BYTES as i32;
         self.replace(buckets, if in_heap { old } else { Item::ABSENT }, bytes)

@@ -48,7 +48,7 @@ pub(super) struct Index {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Stretch {
     pub(super) bucket: u32,
-    /// The first of the rows, counted from the bucket's first.
+    /// The first of the consecutive rows, counted from the bucket's first.
     pub(super) first: u64,
     pub(super) count: u64,
 }

@@ -124,7 +124,7 @@ impl Header {
 }
 
 impl Header {
-    /// Encodes the header in the oldest version that can hold it.
+    /// Encodes the header of a tiled manager in the oldest version that can hold it.
     pub(super) fn encode(
         &self,
         e: &mut Encoder,

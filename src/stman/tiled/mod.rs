@@ -1,4 +1,4 @@
-//! The tiled storage managers: arrays as hypercubes cut into tiles. formats/stman.md section 6.
+//! The tiled storage managers store arrays as hypercubes cut into tiles. formats/stman.md section 6.
 //!
 //! `table.f<n>` is the header ([`header`], an AipsIO stream, always big endian), `table.f<n>_TSM<j>` the tiles, in the
 //! table's byte order. All data columns of a manager share its cubes. The four managers differ in how rows map to

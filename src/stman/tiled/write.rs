@@ -20,7 +20,7 @@ use crate::value::{BString, DataType, Field, Record, Region, Shape, Value, Value
 /// Number of files of tiles of which pages are kept in memory, each a few MB.
 const PAGED_FILES: usize = 4;
 
-/// Most files that casacore's names can number: they have three digits.
+/// Most files of tiles that a manager can have: casacore's names number them with three digits.
 const MAX_FILES: usize = 1000;
 
 /// A tiled manager that is being written.
@@ -159,7 +159,7 @@ impl TiledMut {
         Ok(())
     }
 
-    /// Adds a hypercube of a TiledDataStMan with the shape and coordinates it has in another table.
+    /// Adds a hypercube of a TiledDataStMan that exists before its rows, with its shape and coordinates.
     fn add_given(&mut self, given: Given) -> Result<()> {
         let Given { shape, tile, extensible, values } = given;
         if shape.len() != self.cubes.header.ndim {
@@ -414,7 +414,7 @@ fn tile_of_block(wanted: &Shape, block: &LinkedCube) -> Shape {
     if fits { wanted.clone() } else { block.chunk.clone() }
 }
 
-/// The error of a write into an undefined cell.
+/// The error of a write into an undefined cell of a tiled column.
 fn without_shape() -> Error {
     Error::usage("the cell has no shape yet")
 }

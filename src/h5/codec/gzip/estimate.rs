@@ -4,7 +4,7 @@ use super::histogram::Histogram;
 
 /// Most bytes from the middle of a segment that the estimate looks at: as far back as deflate finds repetitions.
 const SAMPLE: usize = 32 << 10;
-/// Number of bytes at the end of the sample whose cost is estimated; the bytes before are their history.
+/// Number of bytes at the end of a segment's sample whose compressed length is estimated; the bytes before are their history.
 const PRICED: usize = 8 << 10;
 const HASH_BITS: u32 = 13;
 /// Longest repetition of deflate in bytes.

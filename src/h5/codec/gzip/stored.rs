@@ -1,4 +1,4 @@
-//! Stored blocks of deflate: bytes as they are (RFC 1951, 3.2.4).
+//! Stored (not compressed) blocks of deflate (RFC 1951, 3.2.4), for the encoder of gzip.
 
 /// Most bytes of a stored block of deflate.
 const MOST: usize = 65_535;

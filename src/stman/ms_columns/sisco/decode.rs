@@ -16,7 +16,7 @@ const STEP_ROWS: u64 = 1 << 14;
 /// The key of a baseline: values of the four key columns, which all rows of the baseline have in common.
 type Key = [i32; KEYS.len()];
 
-/// State of the sequential decoding of a file.
+/// State of the sequential decoding of a SiscoStMan file.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     /// Number (from 0) of the next row to be decoded.

@@ -40,7 +40,7 @@ pub(super) enum Mode {
 pub(super) struct SiscoFile {
     file: Arc<dyn ReadAt>,
     pub(super) mode: Mode,
-    /// Prediction level of the file; -1 for no prediction.
+    /// Prediction level of the SiscoStMan file; -1 for no prediction.
     pub(super) level: i8,
     chunks: Vec<Chunk>,
     /// Number of values in all chunks of the file.

@@ -34,14 +34,14 @@ struct Sisco {
     /// File and manager that errors name.
     place: Context,
     file: SiscoFile,
-    /// Prediction level; `None` for no prediction.
+    /// Prediction level of the SiscoStMan file, with its predictors; `None` for no prediction.
     level: Option<Level>,
     shapes: Shapes,
     /// Number of rows of the table.
     rows: u64,
     /// The key columns in the order of [`KEYS`]; empty without prediction.
     keys: Vec<OtherColumn>,
-    /// Whether every cell of the column must have a value.
+    /// Whether every cell of the column must have a value, since its description says Direct.
     direct: bool,
     decoder: Mutex<Decoder>,
 }

@@ -3,7 +3,7 @@
 //! All arithmetic on mantissas wraps, and operations are in the order in which casacore carries them out: a prediction
 //! that differs in one bit spoils every value that follows.
 
-/// A float taken apart: `mantissa * 2^(exponent - 23)`, negative or not. Mantissas need not be normalised.
+/// A float of SiscoStMan taken apart: `mantissa * 2^(exponent - 23)`, negative or not. Mantissas need not be normalised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Value {
     mantissa: u32,
@@ -106,17 +106,17 @@ impl Value {
 pub(super) enum Predictor {
     /// Predicts the last value.
     Last,
-    /// Continues the line through the last two values.
+    /// Predicts by the line through the last two values.
     Linear,
     /// Predicts the mean of the last two values.
     Mean,
-    /// Continues the parabola through the last three values.
+    /// Predicts by the parabola through the last three values.
     Quadratic,
-    /// Continues the line that fits the last three values best.
+    /// Predicts by the line that fits the last three values best.
     LinearFit,
-    /// Continues the cubic through the last four values.
+    /// Predicts by the cubic through the last four values.
     Cubic,
-    /// Continues the parabola that fits the last four values best.
+    /// Predicts by the parabola that fits the last four values best.
     QuadraticFit,
 }
 
