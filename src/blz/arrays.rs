@@ -40,11 +40,11 @@ pub struct Arrays {
 pub struct ChunkEntry<'a> {
     /// Name of the array that the chunk belongs to.
     pub array: &'a str,
-    /// Name of the file that holds the chunk.
+    /// Name of the file that holds the chunk, within the array's directory.
     pub file: &'a str,
     /// Number of the chunk within its file, counted from 0.
     pub number: u64,
-    /// Size of the chunk in bytes when decoded.
+    /// Size of the chunk's content when decoded, in bytes.
     pub bytes: u64,
     /// Size of the chunk in bytes as stored, compressed, without its checksum.
     pub stored_bytes: u64,

@@ -9,7 +9,7 @@ use crate::h5::StoredElement;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Dtype {
     pub(super) kind: Kind,
-    /// Size of a stored element in bytes.
+    /// Size of an element of this type as stored, in bytes.
     pub(super) size: usize,
     /// Whether the numbers or characters of the element are stored big-endian.
     big: bool,
@@ -41,7 +41,7 @@ fn unknown(text: &str) -> Error {
     Error::format(format!("the element type {text:?} is not known"))
 }
 
-/// Largest element type that is accepted, in bytes.
+/// Largest size of an array's element type that is accepted, in bytes.
 const MOST_BYTES: usize = 1 << 24;
 
 /// Most levels of records within records that are accepted in an element type.
@@ -479,7 +479,7 @@ impl Literal<'_> {
         Ok(Dtype { kind: Kind::Record(fields), size, big: false })
     }
 
-    /// Parses a string literal of Python: `'a'`, `u'a'`
+    /// Parses a string literal of Python in a record type: `'a'`, `u'a'`
     fn string(&mut self) -> Result<String> {
         self.rest = self.rest.trim_start();
         self.rest = self.rest.strip_prefix(['u', 'b']).unwrap_or(self.rest);

@@ -35,7 +35,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Size of the chunk in bytes when decoded.
+    /// Size of the chunk's content when decoded, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.header.bytes.into()
     }

@@ -105,7 +105,7 @@ impl Admission for Served<'_> {
 }
 
 impl Group {
-    /// The number of links in the group.
+    /// The number of links in the group, which are its members.
     pub(crate) fn link_total(&self) -> u64 {
         self.inner().len()
     }

@@ -69,7 +69,7 @@ struct Segment {
 /// Runs of bytes of equal length that are copied from a chunk to a block in memory.
 #[derive(Debug, PartialEq, Eq)]
 struct Runs {
-    /// Length of each run in bytes.
+    /// Length in bytes of each run that is copied from a chunk.
     len: usize,
     /// Offset of the first run in the chunk, in bytes.
     from: usize,
@@ -264,7 +264,7 @@ impl Runs {
         runs
     }
 
-    /// The number of runs in the chunk.
+    /// The number of runs that are copied from the chunk.
     fn count(&self) -> u64 {
         self.axes.iter().map(|(count, ..)| count).product()
     }

@@ -3,10 +3,10 @@
 /// Most levels of HDF5 types within types that are read.
 pub(crate) const MAX_NESTED_TYPES: usize = 32;
 
-/// An element type of any HDF5 file.
+/// An element type of any HDF5 file, in the form that its elements have in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AnyType {
-    /// Size of an element in memory, in bytes.
+    /// Size of an element of this type in memory, in bytes.
     pub(crate) size: usize,
     pub(crate) class: AnyClass,
 }
@@ -62,9 +62,9 @@ pub(crate) struct AnyMember {
 pub(crate) struct IntegerLayout {
     pub(crate) order: Order,
     pub(crate) signed: bool,
-    /// Number of bits of the number itself.
+    /// Number of bits of the integer itself, without padding.
     pub(crate) precision: usize,
-    /// Number of padding bits below the number.
+    /// Number of padding bits below the lowest bit of the integer.
     pub(crate) shift: usize,
 }
 
@@ -92,7 +92,7 @@ pub(crate) enum Order {
 }
 
 impl Order {
-    /// HDF5's code of the byte order.
+    /// HDF5's code of the byte order (`H5T_order_t`).
     pub(crate) fn code(self) -> i32 {
         match self {
             Order::Little => 0,
@@ -114,7 +114,7 @@ pub(crate) enum Padding {
 }
 
 impl Padding {
-    /// HDF5's code of the kind of padding.
+    /// HDF5's code of the kind of string padding (`H5T_str_t`).
     pub(crate) fn code(self) -> i32 {
         match self {
             Padding::Terminated => 0,

@@ -65,7 +65,7 @@ impl ChunkReader {
         Ok(Some(ChunkReader { grid, element, pipeline, chunks, source, place }))
     }
 
-    /// Size of a decoded chunk in bytes.
+    /// Size of a decoded chunk of the dataset in bytes.
     fn chunk_bytes(&self) -> Result<usize> {
         let bytes = self.grid.chunk.elements()?.checked_mul(self.element.size() as u64);
         bytes

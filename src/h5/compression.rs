@@ -28,7 +28,7 @@ pub struct Compression(Option<(&'static dyn Codec, u8)>);
 pub struct Plugin {
     /// The number of the plugin's filter in the registry of The HDF Group.
     pub id: i32,
-    /// The name of the plugin's filter: `zstd`.
+    /// The name of the filter that the plugin contains: `zstd`.
     pub filter: String,
     /// Software that contains the plugin: `hdf5plugin`; `None` if none is known.
     pub package: Option<&'static str>,
@@ -37,11 +37,11 @@ pub struct Plugin {
 /// How hard to compress data whose compression the user does not choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effort {
-    /// The compression that `auto` chooses: between speed and size.
+    /// The compression that `auto` chooses, between speed and size.
     Balanced,
     /// Compresses well, for data that is written once and rarely read.
     Thorough,
-    /// Smallest size, for small data.
+    /// Compresses as small as possible, for small data.
     Most,
 }
 

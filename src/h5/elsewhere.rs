@@ -20,7 +20,7 @@ const MAX_SOURCES: usize = 100_000;
 /// Most levels of virtual datasets whose sources are virtual datasets.
 const MAX_DEPTH: usize = 8;
 
-/// Most names of files that a message lists.
+/// Most names of other files that an error message lists.
 const LISTED: usize = 3;
 
 /// Length in bytes at which the `hdf5` crate cuts names of external files.
@@ -118,17 +118,17 @@ impl fmt::Display for Elsewhere {
 /// The other files that may be opened because an open HDF5 file names them.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Reach {
-    /// No other file may be opened.
+    /// Reach of a file that may not open any other file.
     #[default]
     File,
-    /// Regular files below a directory may be opened.
+    /// Reach of a file that may open regular files below this directory.
     Directory(Arc<Directory>),
 }
 
 /// A directory whose files may be opened because another file names them.
 #[derive(Debug)]
 pub(crate) struct Directory {
-    /// Canonical path of the directory.
+    /// Canonical path of the directory whose files may be opened.
     path: PathBuf,
     /// Function that opens a file of the directory for reading and returns its root group.
     open: fn(&Path) -> Result<hdf5::Group>,
@@ -167,7 +167,7 @@ pub(super) trait Admission {
     /// `Unsupported` if it may not be opened, `NotFound` if there is none.
     fn admit(&self, found: &Elsewhere, name: &str) -> Result<PathBuf>;
 
-    /// Whether any other file may be opened.
+    /// Whether any other file may be opened at all.
     fn takes_other_files(&self) -> bool;
 
     /// Fails if an environment variable makes libhdf5 search for the files of a dataset elsewhere than [`admit`](Self::admit)

@@ -42,12 +42,12 @@ pub(crate) enum Element {
     Number(DataType),
     /// UTF-8 text of a fixed number of bytes, padded with NUL.
     String(usize),
-    /// A counter: an unsigned integer of 64 bits.
+    /// A counter, such as of committed rows: an unsigned integer of 64 bits.
     Counter,
 }
 
 impl Element {
-    /// Size of an element in bytes.
+    /// Size of an element of this type in bytes.
     pub(crate) fn size(self) -> usize {
         match self {
             Element::Number(data_type) => data_type.size(),

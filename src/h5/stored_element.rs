@@ -5,19 +5,19 @@
 pub(crate) enum StoredElement {
     /// A truth value: an enumeration of 8 bits with `FALSE` and `TRUE`.
     Bool,
-    /// Signed integer of 1, 2, 4 or 8 bytes.
+    /// Signed integer of this many bytes: 1, 2, 4 or 8.
     Int(usize),
-    /// Unsigned integer of 1, 2, 4 or 8 bytes.
+    /// Unsigned integer of this many bytes: 1, 2, 4 or 8.
     UInt(usize),
-    /// IEEE 754 number of 2, 4 or 8 bytes.
+    /// IEEE 754 number of this many bytes: 2, 4 or 8.
     Float(usize),
-    /// Complex number of two floating-point numbers, `r` and `i`, of 8 or 16 bytes together.
+    /// Complex number of two floating-point numbers, `r` and `i`, of this many bytes together: 8 or 16.
     Complex(usize),
     /// A string of this many bytes, padded with zeros, marked as ASCII.
     Bytes(usize),
     /// A text of this many bytes, UTF-8 padded with zeros.
     Text(usize),
-    /// This many bytes without a meaning.
+    /// An opaque element: this many bytes without a meaning.
     Opaque(usize),
     /// A record: names and types of its members, packed.
     Record(Vec<(String, StoredElement)>),

@@ -1278,9 +1278,9 @@ pub(super) struct AnyValues<'a> {
 
 /// The owner of the memory that pointers in the elements lead to.
 enum PointerMemory {
-    /// The elements have no pointers.
+    /// The elements have no pointers, so that no memory is owned.
     None,
-    /// The pointers lead into this arena.
+    /// The pointers lead into this arena, which is freed with the elements.
     Arena { _arena: Box<Arena> },
     /// libhdf5 allocated the memory, for the elements of this dataspace.
     Library(Dataspace),
@@ -1306,7 +1306,7 @@ impl AnyValues<'_> {
         std::mem::take(&mut self.bytes)
     }
 
-    /// Passes every element to `visitor`.
+    /// Passes every element that was read to `visitor`.
     pub(super) fn visit(&self, visitor: &mut dyn Visitor) {
         for element in self.bytes.chunks_exact(self.stored.element.size.max(1)) {
             // SAFETY: libhdf5 has filled `bytes` with elements of the type that `element` describes; its pointers live

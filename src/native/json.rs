@@ -243,7 +243,7 @@ impl JsonRecord {
         JsonRecord(from_record(record, table_name))
     }
 
-    /// Decodes the casacore record.
+    /// Decodes the casacore record from its JSON form.
     pub(crate) fn record(&self) -> Result<Record> {
         to_record(&self.0)
     }

@@ -51,7 +51,7 @@ impl RawStrings {
         }
     }
 
-    /// Number of strings that the dataset cannot hold.
+    /// Number of strings found so far that the dataset cannot hold.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }

@@ -561,7 +561,7 @@ pub struct DatasetInfo {
     /// Kind of the dataset's chunk index: `fixed_array`, `extensible_array`, `btree_v2`, `btree_v1`, `single`, `implicit` or
     /// `none`.
     pub index: String,
-    /// Whether the dataset can grow along its rows.
+    /// Whether the dataset can grow along its rows, the slowest axis.
     pub appendable: bool,
     /// Names of the dataset's filters, in the order in which a writer applies them.
     pub filters: Vec<String>,

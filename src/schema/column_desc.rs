@@ -45,7 +45,7 @@ pub struct ColumnDesc {
     pub manager_type: BString,
     /// Name of the data manager that was suggested when the column was described (casacore's data manager group).
     pub manager_group: BString,
-    /// The type of the column's elements.
+    /// The type of the elements of the column's cells.
     pub data_type: DataType,
     /// Whether the cells of the column are scalars (records included) or arrays.
     pub kind: ColumnKind,
@@ -57,7 +57,7 @@ pub struct ColumnDesc {
     pub shape: Shape,
     /// Longest string that a cell of the column may hold, in bytes; 0 for any length.
     pub max_length: u32,
-    /// Keywords of the column, among them the units.
+    /// Keywords of the column, among them its units and measure.
     pub keywords: Record,
     /// The default value of a scalar column, as described; storage managers ignore it. `None` for arrays and records.
     pub default: Option<Values>,

@@ -27,7 +27,7 @@ pub struct TableDesc {
     pub comment: BString,
     /// Keywords of the table; those that name subtables are among them.
     pub keywords: Record,
-    /// Private keywords of the table: definitions of hypercolumns.
+    /// Private keywords of the table: definitions of hypercolumns of tiled managers.
     pub private_keywords: Record,
     /// Descriptions of the columns, in the order in which they were added to the table.
     pub columns: Vec<ColumnDesc>,

@@ -128,7 +128,7 @@ fn check_averaged(left: &Source, right: &Source) -> Result<()> {
 #[derive(Clone, Copy)]
 struct Side<'a> {
     content: &'a Content,
-    /// Path of the source, which errors name.
+    /// Path of the source that has the table, which errors name.
     place: &'a Context,
 }
 

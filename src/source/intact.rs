@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::table::ColumnCells;
 use crate::value::{Region, Shape, Values};
 
-/// The damage that was found in one column.
+/// The damage that a salvage found in one column.
 #[derive(Debug)]
 pub(super) enum ColumnDamage {
     None,

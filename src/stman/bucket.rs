@@ -21,7 +21,7 @@ const HEADER_BYTES: u64 = 512;
 #[derive(Debug)]
 pub(super) struct Buckets<F = Paged> {
     pub(super) file: F,
-    /// Size of each bucket in bytes.
+    /// Size of each bucket of the file in bytes.
     pub(super) bucket_bytes: u32,
     pub(super) count: u32,
 }

@@ -28,7 +28,7 @@ pub(super) struct Arrays<F = Paged> {
     /// Whether records have a reference count, which they have in version 1.
     counted: bool,
     suffix: String,
-    /// File and manager that errors name.
+    /// Names of the file and the manager, as context of errors.
     place: Context,
 }
 

@@ -66,7 +66,7 @@ pub(crate) struct OpenArgs<'a> {
     pub(crate) type_name: &'a BStr,
     pub(crate) files: &'a dyn Container,
     pub(crate) sequence: u32,
-    /// Number of rows of the table.
+    /// Number of rows of the table that the manager belongs to.
     pub(crate) rows: u64,
     /// Byte order of the table's data files.
     pub(crate) order: ByteOrder,
@@ -132,10 +132,10 @@ impl CreateArgs<'_> {
 
 /// Access to the columns of a table, for managers whose values come from them.
 pub(crate) trait Columns {
-    /// The number of rows of the table.
+    /// The number of rows of the table that has the columns.
     fn rows(&self) -> u64;
 
-    /// The keywords of the table.
+    /// The keywords of the table that has the columns.
     fn keywords(&self) -> &Record;
 
     /// Opens a column of the table by its name, or else by the name it was created with.

@@ -20,9 +20,9 @@ pub enum DataType {
     UInt,
     /// Signed integer of 64 bits.
     Int64,
-    /// IEEE 754, 32 bits.
+    /// Floating-point number of 32 bits, IEEE 754.
     Float,
-    /// IEEE 754, 64 bits.
+    /// Floating-point number of 64 bits, IEEE 754.
     Double,
     /// Complex number of two [`Float`](Self::Float)s: real, then imaginary part.
     Complex,

@@ -24,7 +24,7 @@ pub struct Field {
     pub name: BString,
     /// Comment on the field of a record, usually empty.
     pub comment: BString,
-    /// Value of the field of a record.
+    /// Value that the field of the record has.
     pub value: Value,
 }
 

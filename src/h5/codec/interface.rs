@@ -43,7 +43,7 @@ pub(crate) trait Codec: fmt::Debug + Sync {
     /// Makes an encoder of the codec at `level`; `None` if this program only reads the codec.
     fn encoder(&self, level: u8) -> Option<Box<dyn Encoder>>;
 
-    /// Makes a decoder of the codec.
+    /// Makes a decoder that decompresses chunks of the codec.
     fn decoder(&self) -> Box<dyn Decoder>;
 }
 

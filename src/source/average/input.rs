@@ -41,7 +41,7 @@ pub(super) struct InputRow<'b> {
 /// The weights of the samples of a row: from WEIGHT_SPECTRUM, from WEIGHT or all 1.
 #[derive(Clone, Copy)]
 pub(super) enum Weights<'b> {
-    /// Each sample has the weight 1.
+    /// The table has no weights for the row: each sample has the weight 1.
     One,
     /// A weight for each correlation, which all channels share.
     Row(&'b [f32]),

@@ -9,11 +9,11 @@ use crate::value::{DataType, Values};
 pub(super) enum Rank {
     #[default]
     Nothing,
-    /// Only samples of weight 0, which all count the same.
+    /// The sum is made of samples of weight 0 only, which all count the same.
     WithoutWeight,
-    /// Only flagged samples.
+    /// The sum is made of flagged samples only.
     Flagged,
-    /// The samples that are not flagged.
+    /// The sum is made of the samples that are not flagged.
     Good,
 }
 

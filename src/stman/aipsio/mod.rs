@@ -51,7 +51,7 @@ struct AipsIoManager {
 /// The state that all columns of a StManAipsIO share.
 #[derive(Debug)]
 struct Shared {
-    /// File and manager that errors name.
+    /// Names of the file and the manager, as context of errors.
     place: Context,
     file: Paged,
 }

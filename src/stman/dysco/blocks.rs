@@ -21,9 +21,9 @@ const SCALE_BYTES: u64 = size_of::<f32>() as u64;
 #[derive(Debug)]
 pub(super) struct Blocks {
     file: Arc<dyn ReadAt>,
-    /// Number of rows in a block, at least 1.
+    /// Number of table rows in a block of the DyscoStMan file, at least 1.
     pub(super) rows: u64,
-    /// Number of blocks in the file that hold this column's part.
+    /// Number of blocks in the DyscoStMan file that hold this column's part.
     pub(super) count: u64,
     /// Offset in the file of the column's part of block 0, in bytes.
     start: u64,

@@ -61,7 +61,7 @@ pub(super) enum Normalization {
     AntennaFrequency,
     /// The block has a scale for each channel and polarisation, and one for each row and polarisation.
     RowFrequency,
-    /// The block has a scale for each row.
+    /// The block has a scale for each row only.
     Row,
 }
 

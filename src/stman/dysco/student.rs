@@ -84,13 +84,13 @@ impl Student {
         t
     }
 
-    /// The probability of values from 0 to t.
+    /// The probability that Student's t distribution has for values from 0 to t.
     fn centre(&self, t: f64) -> f64 {
         let square = t * t;
         if square < 3.0 { self.beta_part(square, true) } else { 0.5 - self.beta_part(square, false) }
     }
 
-    /// The probability of values above t.
+    /// The probability that Student's t distribution has for values above t.
     fn tail(&self, t: f64) -> f64 {
         let square = t * t;
         if square < 3.0 { 0.5 - self.beta_part(square, true) } else { self.beta_part(square, false) }

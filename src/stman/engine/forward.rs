@@ -69,7 +69,7 @@ struct ForwardColumn {
 struct IndexedColumn {
     name: BString,
     other: OtherColumn,
-    /// Number of rows of the other table.
+    /// Number of rows of the other table, which has the column.
     rows: u64,
     numbers: OtherColumn,
 }

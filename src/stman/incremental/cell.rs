@@ -101,7 +101,7 @@ fn string_value(value: &[u8], order: ByteOrder) -> Result<&[u8]> {
     }
 }
 
-/// Methods for writing values.
+/// Methods for writing the values of IncrementalStMan.
 impl<A> Cell<A> {
     /// The value of a cell that was never written: zeros, empty strings, or the offset of a missing array.
     pub(super) fn empty(&self, order: ByteOrder) -> Stored {

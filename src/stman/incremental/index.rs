@@ -75,7 +75,7 @@ impl Index {
     }
 }
 
-/// Methods for writing the index.
+/// Methods for writing the index of IncrementalStMan.
 impl Index {
     /// Makes the index of a manager with one bucket without rows.
     pub(super) fn new(bucket: u32) -> Self {

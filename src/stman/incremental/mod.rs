@@ -50,7 +50,7 @@ struct Incremental {
 /// The state that all columns of an IncrementalStMan share.
 #[derive(Debug)]
 struct Shared {
-    /// File and manager that errors name.
+    /// Names of the file and the manager, as context of errors.
     place: Context,
     order: ByteOrder,
     columns: usize,

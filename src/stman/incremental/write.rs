@@ -35,7 +35,7 @@ struct IncrementalMut {
     buckets: BucketsMut,
     index: Index,
     columns: Vec<ColumnMut>,
-    /// Buckets in memory, least recently used first.
+    /// Buckets of the file that are in memory, least recently used first.
     loaded: RefCell<Vec<Loaded>>,
     arrays: Option<ArraysMut>,
 }

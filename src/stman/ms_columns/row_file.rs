@@ -25,11 +25,11 @@ const HEADER_BYTES: u64 = 28;
 #[derive(Debug)]
 pub(super) struct RowFile {
     file: Arc<dyn ReadAt>,
-    /// File and manager that errors name.
+    /// Names of the file and the manager, as context of errors.
     pub(super) place: Context,
     /// Offset of row 0 in the file, in bytes.
     start: u64,
-    /// Size of a row in bytes; 0 if nothing was ever written.
+    /// Size of a row of the file in bytes; 0 if nothing was ever written.
     pub(super) stride: u64,
     /// Number of rows that are complete in the file.
     pub(super) rows: u64,

@@ -36,7 +36,7 @@ struct Uvw {
     block_rows: u64,
     reference: u64,
     antennas: u64,
-    /// The columns ANTENNA1 and ANTENNA2.
+    /// The columns ANTENNA1 and ANTENNA2 of the table.
     pair: [OtherColumn; 2],
     /// Whether every cell of the column must have a value, since its description says Direct.
     direct: bool,

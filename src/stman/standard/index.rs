@@ -111,7 +111,7 @@ impl Index {
     }
 }
 
-/// Methods for changing the index.
+/// Methods for changing the index of a column set.
 impl Index {
     /// Makes an index without rows, for buckets with `free_bytes` free bytes after `used_bytes`.
     pub(super) fn new(rows_per_bucket: u32, used_bytes: u64, free_bytes: u64) -> Self {

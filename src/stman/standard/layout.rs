@@ -4,14 +4,14 @@ use crate::error::{Error, Result};
 use crate::stman::bucket::parameter;
 use crate::value::Record;
 
-/// Smallest size of a bucket, in bytes.
+/// Smallest size of a StandardStMan bucket, in bytes.
 const LEAST_BYTES: u64 = 128;
 /// Largest size of a bucket for a given number of rows, in bytes, unless one row is larger.
 const MOST_BYTES: u64 = 32768;
 /// Number of rows in a bucket if the parameters do not give another.
 const DEFAULT_ROWS: u64 = 32;
 
-/// Size of a bucket in bytes, and the number of rows that it holds.
+/// Size of a StandardStMan bucket in bytes, and the number of rows that it holds.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) bucket_bytes: u32,

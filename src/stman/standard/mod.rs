@@ -46,7 +46,7 @@ struct Standard {
 /// The state that all columns of a StandardStMan share.
 #[derive(Debug)]
 struct Shared {
-    /// File and manager that errors name.
+    /// Names of the file and the manager, as context of errors.
     place: Context,
     /// Byte order of the data buckets; the string heap is always big-endian.
     order: ByteOrder,

@@ -14,7 +14,7 @@ use crate::value::{Region, Shape, Values};
 /// Size in bytes of the header of a heap bucket, before its data.
 pub(super) const HEADER_BYTES: u64 = 16;
 
-/// Header of a bucket of the string heap.
+/// Header of a bucket of StandardStMan's string heap.
 ///
 /// | field   | type | meaning                                                        |
 /// |---------|------|----------------------------------------------------------------|

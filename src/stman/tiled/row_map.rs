@@ -11,9 +11,9 @@ use crate::value::Shape;
 /// The row map of a tiled manager: the hypercube and position of each row.
 #[derive(Debug)]
 pub(super) enum RowMap {
-    /// Row r is position r of the only hypercube.
+    /// Row r of the table is position r of the only hypercube.
     Column,
-    /// Row r is hypercube r.
+    /// Row r of the table is hypercube r.
     Cell,
     /// Intervals of rows, each at consecutive positions of a hypercube.
     Intervals(Vec<Interval>),

@@ -7,7 +7,7 @@ const SAMPLE: usize = 32 << 10;
 /// Number of bytes at the end of a segment's sample whose compressed length is estimated; the bytes before are their history.
 const PRICED: usize = 8 << 10;
 const HASH_BITS: u32 = 13;
-/// Longest repetition of deflate in bytes.
+/// Longest repetition that deflate can encode, in bytes.
 const LONGEST: usize = 258;
 /// Estimated prices are counted in this part of a bit: sums of whole numbers do not wait for each other.
 const PARTS: f32 = 256.0;

@@ -1,6 +1,6 @@
 //! Stored (not compressed) blocks of deflate (RFC 1951, 3.2.4), for the encoder of gzip.
 
-/// Most bytes of a stored block of deflate.
+/// Most bytes that a stored block of deflate can have.
 const MOST: usize = 65_535;
 
 /// Appends stored blocks of deflate that decode to `bytes`.

@@ -26,7 +26,7 @@ pub(super) struct Decoder {
     /// Index of the next chunk to be inflated, from 0.
     chunk: usize,
     values: Vec<Value>,
-    /// Index of the next item in `values`.
+    /// Index in `values` of the next item, one part of a row, to be decoded.
     next: usize,
     /// Number of values of the file that were decoded.
     used: u64,

@@ -31,13 +31,13 @@ const KEYS: [&str; 4] = ["FIELD_ID", "DATA_DESC_ID", "ANTENNA1", "ANTENNA2"];
 /// An open SiscoStMan and its only column.
 #[derive(Debug)]
 struct Sisco {
-    /// File and manager that errors name.
+    /// Names of the file and the manager, as context of errors.
     place: Context,
     file: SiscoFile,
     /// Prediction level of the SiscoStMan file, with its predictors; `None` for no prediction.
     level: Option<Level>,
     shapes: Shapes,
-    /// Number of rows of the table.
+    /// Number of rows of the table that the SiscoStMan belongs to.
     rows: u64,
     /// The key columns in the order of [`KEYS`]; empty without prediction.
     keys: Vec<OtherColumn>,

@@ -104,7 +104,7 @@ impl Value {
 /// A way to predict a visibility's value from those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Predictor {
-    /// Predicts the last value.
+    /// Predicts that a value is the last one again.
     Last,
     /// Predicts by the line through the last two values.
     Linear,
