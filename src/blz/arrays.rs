@@ -40,7 +40,7 @@ pub struct Arrays {
 pub struct ChunkEntry<'a> {
     /// Name of the array that the chunk belongs to.
     pub array: &'a str,
-    /// Name of the file that holds the chunk, within the array's directory.
+    /// Name of the file that holds the chunk, without its directory.
     pub file: &'a str,
     /// Number of the chunk within its file, counted from 0.
     pub number: u64,

@@ -50,9 +50,9 @@ fn signature(file: &dyn ReadAt) -> Result<Option<u64>> {
 /// The oldest HDF5 library that is to read a file which is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bounds {
-    /// Every version of HDF5: superblock 0, symbol tables, version 1 b-trees.
+    /// Every version of HDF5 can read the file: superblock 0, symbol tables, version 1 b-trees.
     Earliest,
-    /// Readers with HDF5 1.10 and newer: superblock 3.
+    /// HDF5 1.10 and newer can read the file: superblock 3.
     V110,
 }
 
@@ -123,7 +123,7 @@ pub(crate) struct File {
     path: PathBuf,
     /// The other files that may be opened because this file names them.
     reach: Reach,
-    /// The readers for which everything that is created in the file is made.
+    /// The versions of HDF5 that have to be able to read what is created in the file.
     bounds: Bounds,
 }
 
@@ -133,7 +133,7 @@ impl File {
         Self::create_for(Bounds::V110, path)
     }
 
-    /// Creates an HDF5 file for the readers within `bounds`, or empties an existing one.
+    /// Creates an HDF5 file for the versions of HDF5 within `bounds`, or empties an existing one.
     pub(crate) fn create_for(bounds: Bounds, path: &Path) -> Result<Self> {
         Self::create_with(bounds, path, &mut bounds.access())
     }
@@ -261,7 +261,7 @@ impl File {
         Ok(opened)
     }
 
-    /// Opens an HDF5 file to change it; new objects in it are for readers within `bounds`.
+    /// Opens an HDF5 file to change it; new objects in it are made for the versions of HDF5 within `bounds`.
     ///
     /// # Errors
     /// `Format` if it is not HDF5, `Locked` if another process has it open.

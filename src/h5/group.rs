@@ -41,7 +41,7 @@ pub(crate) struct Group {
     reach: Reach,
     /// Whether the group is in another file than the opened one, to which an external link has led.
     outside: bool,
-    /// The readers for which everything that is created in the group is made.
+    /// The versions of HDF5 that have to be able to read what is created in the group.
     bounds: Bounds,
 }
 
@@ -69,7 +69,7 @@ impl Group {
         Group { group, path, reach, outside: false, bounds: Bounds::V110 }
     }
 
-    /// The same group, of a file that was created for readers within these bounds.
+    /// The same group, in which new objects are made for the versions of HDF5 within `bounds`.
     pub(super) fn created_for(mut self, bounds: Bounds) -> Self {
         self.bounds = bounds;
         self
