@@ -325,7 +325,7 @@ impl Table {
     }
 }
 
-/// A column manager of another table, which stays locked as long as this table takes values from it.
+/// A data manager from which another table takes values; its own table stays locked as long as that one uses it.
 #[derive(Debug)]
 struct Locked {
     manager: Arc<dyn Manager>,
