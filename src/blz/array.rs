@@ -1,4 +1,5 @@
-//! Arrays: a directory with files of chunks and two documents, or a single file of chunks. docs/formats/blz.md.
+//! An array of BLZ, bcolz or bloscpack: a directory with files of chunks and two documents, or a single file of chunks.
+//! docs/formats/blz.md.
 
 use std::sync::Arc;
 
@@ -16,48 +17,49 @@ use crate::io::read_all;
 use crate::limits;
 use crate::progress::Progress;
 
-/// Name of the dataset of an array that is not the column of a table.
+/// Name of the HDF5 dataset for a BLZ array that is not the column of a table.
 pub(super) const ARRAY: &str = "array";
 
-/// Longest array in Fortran order, which is transposed in memory.
+/// Largest BLZ array in Fortran order that is read, in bytes: it is transposed in memory.
 const MOST_TRANSPOSED: u64 = 1 << 30;
 
-/// An array of BLZ, bcolz or bloscpack.
+/// An array of BLZ, bcolz or bloscpack, or the dataset of an HDF5 file that such an array was converted to.
 #[derive(Debug)]
 pub(super) struct Array {
-    /// Path of the dataset: the name of a column, `array` for an array on its own.
+    /// Path of the dataset for the array in an HDF5 file: the name of a column, `array` for an array on its own.
     pub(super) name: String,
     pub(super) dtype: Dtype,
-    /// The element type as it is spelled.
+    /// The element type of the array, spelled as in its document: `float64`, `<i4`.
     pub(super) dtype_text: String,
-    /// Extents, slowest axis first, of which there is at least one.
+    /// Extents of the array, slowest axis first; it has at least one axis.
     pub(super) shape: Vec<u64>,
-    /// Rows of a chunk, at least 1.
+    /// Number of rows in a chunk of the array, at least 1; a row is one index of the slowest axis.
     pub(super) chunk_rows: u64,
-    /// `meta/storage`, or the metadata of a single file.
+    /// The document `meta/storage` of the array, or the metadata of a single file of chunks; `None` if it has none.
     pub(super) storage: Option<Document>,
-    /// Attributes of the user.
+    /// The attributes that the user gave the array, a JSON object; `None` without a document of them.
     pub(super) attributes: Option<Document>,
-    /// Bytes of a row.
+    /// Size of a row of the array in bytes, decoded.
     pub(super) row_bytes: u64,
-    /// Whether the chunks hold the first axis fastest.
+    /// Whether the chunks hold the elements with the first axis fastest (Fortran order).
     pub(super) is_fortran: bool,
     pub(super) stored: Stored,
 }
 
-/// A function of some chunks, the place of the first among the bytes of the array, and how many bytes are left from there on.
+/// A function that is called with some chunks of an array, the offset of the first in the decoded bytes of the array, and the
+/// number of bytes left from there on.
 pub(super) type EachBatch<'a> = dyn FnMut(&[StoredChunk], u64, u64) -> Result<()> + 'a;
 
-/// How the rows of an array are stored.
+/// Where the rows of an array are stored: in files of chunks, in a dataset or nowhere.
 #[derive(Debug)]
 pub(super) enum Stored {
     Files(ChunkFiles),
     Dataset(Box<Rows>),
-    /// The array has no files.
+    /// The array has no rows in any file or dataset.
     Nowhere,
 }
 
-/// The document `name` of a directory; `None` if it is missing.
+/// Reads the JSON document `name` of an array's directory; `None` if it is missing.
 pub(super) fn document(inside: &dyn Container, name: &str) -> Result<Option<Document>> {
     match inside.open(name) {
         Ok(file) => {
@@ -68,12 +70,13 @@ pub(super) fn document(inside: &dyn Container, name: &str) -> Result<Option<Docu
     }
 }
 
-/// The document `name` of a directory, which is an error if it is missing.
+/// Reads the JSON document `name` of an array's directory; an error if it is missing.
 fn required(inside: &dyn Container, name: &str) -> Result<Document> {
     document(inside, name)?.ok_or_else(|| Error::format("the document is missing").context(Context::member(name)))
 }
 
-/// The attributes of the user of an array or table; `None` without a document of them.
+/// The attributes that the user gave an array or table in the directory `root`, a JSON object; `None` without a document of
+/// them.
 pub(super) fn attributes(root: &dyn Container) -> Result<Option<Document>> {
     let meta = match root.enter("meta") {
         Ok(meta) => document(&*meta, "attributes").context(Context::member("meta"))?,
@@ -87,7 +90,8 @@ pub(super) fn attributes(root: &dyn Container) -> Result<Option<Document>> {
 }
 
 impl Array {
-    /// Opens the array in a directory; one of records may have a directory for each field, then it is several arrays.
+    /// Opens the BLZ array in the directory `root` as `name`; one of records may have a directory for each field, then it gives
+    /// several arrays.
     ///
     /// # Errors
     /// `Format` if a document is missing or damaged.
@@ -135,7 +139,8 @@ impl Array {
         Ok(vec![whole])
     }
 
-    /// Adds an array for each field of a record that has a directory of its own.
+    /// Adds an array to `out` for each field of a record type that has a directory of its own; nested records have slashes in
+    /// their names.
     fn fields(
         &self,
         dtype: &Dtype,
@@ -175,7 +180,8 @@ impl Array {
         Ok(())
     }
 
-    /// The array in a single file of chunks; bytes, if the file does not say what they are.
+    /// Opens the array in a single file of chunks, such as bloscpack's; it is an array of bytes if the metadata of the file do
+    /// not describe another.
     pub(super) fn of_file(inside: Arc<dyn Container>, file: &str) -> Result<Self> {
         let superchunk = Superchunk::open(inside.open(file)?)?;
         let value = superchunk.metadata.as_ref().map_or(&Json::Null, |metadata| &metadata.value);
@@ -201,12 +207,12 @@ impl Array {
         })
     }
 
-    /// Attributes of the user, as JSON.
+    /// The attributes that the user gave the array, as a JSON object; empty without any.
     pub(super) fn members(&self) -> Map<String, Json> {
         self.attributes.as_ref().and_then(Document::members).cloned().unwrap_or_default()
     }
 
-    /// Bytes of all rows.
+    /// Size of all rows of the array in bytes, decoded.
     ///
     /// # Errors
     /// `Format` if they are more than any file has.
@@ -217,7 +223,7 @@ impl Array {
         })
     }
 
-    /// The first file of chunks, if the array has rows and they are in files.
+    /// Opens the first file of the array's chunks; `None` if its rows are not in files.
     pub(super) fn first_file(&self) -> Result<Option<Superchunk>> {
         match &self.stored {
             Stored::Files(files) => files.first().map(Some),
@@ -225,7 +231,8 @@ impl Array {
         }
     }
 
-    /// Calls `each` with all bytes of the rows, last axis fastest, in pieces of any length. Chunks are decoded on all threads.
+    /// Calls `each` with the bytes of all rows of the array, decoded, last axis fastest, in pieces of any length. Chunks are
+    /// decoded on all threads.
     ///
     /// # Errors
     /// `Format` if a chunk is damaged, or the files have fewer rows than stated; that of `each`; `Interrupted`.
@@ -268,8 +275,7 @@ impl Array {
         })
     }
 
-    /// Calls `each` with the chunks that have the first `bytes` bytes, some at a time, with the place of the first of them
-    /// among the bytes, and how many bytes are left from there on.
+    /// Calls `each` with the chunks that hold the first `bytes` decoded bytes of the array, some at a time; see [`EachBatch`].
     ///
     /// # Errors
     /// `Format` if a header is damaged, or there are fewer bytes; that of `each`; `Interrupted`.
@@ -306,7 +312,8 @@ impl Array {
         if batch.is_empty() { Ok(()) } else { flush(&mut batch, &mut start, found) }
     }
 
-    /// The error of chunks with fewer bytes than the shape takes; `missing` is a file that might have more.
+    /// The error that an array's chunks have `found` bytes but its shape takes `bytes`; `missing` names a missing file that
+    /// might have more, or is empty.
     pub(super) fn too_few(&self, found: u64, bytes: u64, missing: &str) -> Error {
         let message = match missing {
             "" => format!("the shape takes {bytes} bytes, but the chunks have {found}"),
@@ -316,26 +323,27 @@ impl Array {
     }
 }
 
-/// Rows of a chunk, as `meta/storage` has them.
+/// Number of rows in a chunk, from the document `meta/storage` of an array; `None` if it is missing or 0.
 pub(super) fn chunk_rows(storage: &Json) -> Option<u64> {
     storage.get("chunklen").and_then(Json::as_u64).filter(|&rows| rows > 0)
 }
 
-/// Extents of an array, slowest axis first.
+/// Extents of an array, slowest axis first, from the JSON list in its document; 1 to 32 axes are accepted.
 fn extents(shape: Option<&Json>) -> Result<Vec<u64>> {
     let list = shape.and_then(Json::as_array).filter(|list| (1..=32).contains(&list.len()));
     let extents = list.and_then(|list| list.iter().map(Json::as_u64).collect::<Option<Vec<_>>>());
     extents.ok_or_else(|| Error::format("the shape is not a list of 1 to 32 extents"))
 }
 
-/// Bytes of a row.
+/// Size of a row in bytes, decoded, of an array with this element type and shape, slowest axis first; an error from 4 GiB on.
 pub(super) fn row_bytes(dtype: &Dtype, shape: &[u64]) -> Result<u64> {
     let bytes = shape[1..].iter().try_fold(dtype.size as u64, |bytes, &extent| bytes.checked_mul(extent));
     let bytes = bytes.filter(|&bytes| bytes <= u32::MAX.into());
     bytes.ok_or_else(|| Error::format(format!("rows of shape {:?} are longer than a chunk can be", &shape[1..])))
 }
 
-/// Elements in the order of the last axis, of elements in that of the first.
+/// Reorders the elements of an array in Fortran order (first axis fastest) so that the last axis is fastest; `size` is the
+/// bytes of an element.
 fn transposed(stored: &[u8], shape: &[u64], size: usize) -> Vec<u8> {
     let mut out = vec![0; stored.len()];
     let mut strides = vec![size; shape.len()];

@@ -1,4 +1,4 @@
-//! The arrays at a path: one, or the columns of a table.
+//! Opens the BLZ, bcolz or bloscpack arrays at a path: a single one, or the columns of a table.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,64 +19,64 @@ use crate::io::{FileSource, ReadAt};
 use crate::progress::Progress;
 use crate::sha::Sha256;
 
-/// The document that makes a directory a table.
+/// Name of the document that makes a directory a table of BLZ or bcolz arrays.
 const COLUMNS: &str = "__rootdirs__";
 
-/// The arrays at a path: one, or the columns of a table.
+/// The BLZ, bcolz or bloscpack arrays at a path, or those of an HDF5 file: a single one, or the columns of a table.
 #[derive(Debug)]
 pub struct Arrays {
-    /// Names of the columns of a table; `None` for a single array.
+    /// Names of the columns of a table, in order; `None` for a single array.
     pub(super) columns: Option<Vec<String>>,
     pub(super) attributes: Option<Document>,
     pub(super) arrays: Vec<Array>,
-    /// The format of the files, or of those that a dataset was made of; `None` for datasets of other programs.
+    /// The format of the files, or of those that the datasets were converted from; `None` for datasets of other programs.
     pub(super) format: Option<ArrayFormat>,
     pub(super) place: Context,
 }
 
-/// A chunk of an array, as `ls` shows it.
+/// One stored chunk of an array, as `h5bridge ls` shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChunkEntry<'a> {
-    /// The name of the array.
+    /// Name of the array that the chunk belongs to.
     pub array: &'a str,
-    /// The file that the chunk is in.
+    /// Name of the file that holds the chunk, without its directory.
     pub file: &'a str,
-    /// The place of the chunk in its file, counted from 0.
+    /// Number of the chunk within its file, counted from 0.
     pub number: u64,
-    /// Bytes of the decoded chunk.
+    /// Size of the chunk's content when decoded, in bytes.
     pub bytes: u64,
-    /// Bytes of the chunk as stored, compressed.
+    /// Size of the chunk in bytes as stored, compressed, without its checksum.
     pub stored_bytes: u64,
-    /// Name of the codec: `lz4`, `zstd`.
+    /// Name of the codec that compressed the chunk: `lz4`, `zstd`.
     pub codec: &'static str,
 }
 
-/// An array, as `info` shows it.
+/// Properties of a BLZ, bcolz or bloscpack array, as `h5bridge info` shows them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ArrayInfo {
-    /// Name of the column; `array` if it is not one.
+    /// Name of the array: that of the column of a table, `array` if it is not a column.
     pub name: String,
-    /// Element type, as the format spells it.
+    /// Element type of the array, as its format spells it: `float64`, `<i4`.
     pub dtype: String,
     /// Extents of the array, slowest axis first.
     pub shape: Vec<u64>,
-    /// Number of rows in a chunk; the last chunk may have fewer.
+    /// Number of rows in a chunk of the array; the last chunk may have fewer.
     pub chunk_rows: u64,
-    /// Bytes of all elements, uncompressed.
+    /// Size of all elements of the array in bytes, uncompressed.
     pub bytes: u64,
-    /// Codec of the first chunk; `None` for an array without rows.
+    /// Codec of the array's first chunk: `lz4`, `zstd`; `None` for an array without rows or one in HDF5.
     pub codec: Option<String>,
-    /// Kind of the checksums of the chunks: `none`, `adler32`, `sha256`.
+    /// Kind of the checksums of the array's chunks: `none`, `adler32`, `sha256`; `None` if no file of chunks exists.
     pub checksum: Option<String>,
-    /// Version of the files of chunks.
+    /// Version of the format of the array's files of chunks; `None` if there are none.
     pub version: Option<u8>,
 }
 
 impl Arrays {
-    /// Whether such arrays are at `path`: a directory with the documents of an array or table, a file of chunks, or an HDF5 file
-    /// that such arrays were converted to.
+    /// Whether BLZ, bcolz or bloscpack arrays are at `path`: a directory with the documents of an array or table, a file of
+    /// chunks, or an HDF5 file that such arrays were converted to.
     pub fn are_at(path: impl AsRef<Path>) -> bool {
         let path = path.as_ref();
         if directory(path).is_some() || from_hdf5::is_marked(path) {
@@ -100,8 +100,8 @@ impl Arrays {
         container::locate(path).is_ok_and(|root| is_array(&*root) || root.open(COLUMNS).is_ok())
     }
 
-    /// Opens the array or table at `path`, which may also be an HDF5 file of any program or a dataset in it:
-    /// `my.h5/group/data`.
+    /// Opens the BLZ, bcolz or bloscpack array or table at `path`, which may also be an HDF5 file of any program or a dataset
+    /// in it: `my.h5/group/data`.
     ///
     /// # Errors
     /// `Format` if a document or the header of a file of chunks is damaged; `Unsupported` for elements that numpy has nothing
@@ -165,7 +165,7 @@ impl Arrays {
         Ok(Arrays { columns: Some(columns), attributes: array::attributes(&*root)?, arrays, format, place })
     }
 
-    /// Name, type, shape and storage of each array.
+    /// Name, type, shape and storage of each array at the path, in order.
     ///
     /// # Errors
     /// `Format` if the first file of chunks of one is damaged.
@@ -187,7 +187,7 @@ impl Arrays {
         self.arrays.iter().map(info).collect::<Result<_>>().context(self.place.clone())
     }
 
-    /// The SHA-256 of the elements of each array, as they are stored and last axis fastest, by its name.
+    /// The name of each array and the SHA-256 of its elements, decoded, in their stored form, last axis fastest.
     ///
     /// # Errors
     /// `Format` if a chunk is damaged; `Interrupted` if `progress` says so.
@@ -205,7 +205,7 @@ impl Arrays {
         self.arrays.iter().map(digest).collect::<Result<_>>().context(self.place.clone())
     }
 
-    /// Decodes all chunks on all threads, after comparing them with their checksums, and forgets them.
+    /// Decodes all chunks of all arrays on all threads, after comparing them with their checksums, and discards the result.
     ///
     /// # Errors
     /// `Format` if a chunk is damaged, or there are fewer rows than stated; `Interrupted` if `progress` says so.
@@ -222,8 +222,8 @@ impl Arrays {
             .context(self.place.clone())
     }
 
-    /// Calls `visit` with each chunk, in order, as long as it returns true; arrays may have millions, of which one is known at a
-    /// time. Those of datasets in HDF5 are not visited.
+    /// Calls `visit` with each stored chunk of the arrays, in order, until it returns false; arrays may have millions, of which
+    /// one is known at a time. Those of datasets in HDF5 are not visited.
     ///
     /// # Errors
     /// `Format` if a header is damaged, or the chunks have fewer rows than stated; those of `visit`.
@@ -256,12 +256,12 @@ impl Arrays {
         Ok(())
     }
 
-    /// Bytes of all elements of all arrays, uncompressed.
+    /// Size of all elements of all arrays together in bytes, uncompressed.
     pub fn bytes(&self) -> u64 {
         self.arrays.iter().map(|array| array.bytes().unwrap_or(0)).fold(0, u64::saturating_add)
     }
 
-    /// Attributes of the user of a table, or of an array on its own, as JSON.
+    /// Attributes that the user gave the table, or the array on its own, as a JSON object; empty without any.
     pub fn attributes(&self) -> Map<String, Json> {
         match (&self.columns, self.arrays.first()) {
             (None, Some(array)) => array.members(),
@@ -269,24 +269,26 @@ impl Arrays {
         }
     }
 
-    /// The format of the files, or of those that datasets of HDF5 were made of; `None` for datasets of other programs.
+    /// The format of the files of the arrays, or of those that the datasets in HDF5 were converted from; `None` for datasets of
+    /// other programs.
     pub fn format(&self) -> Option<ArrayFormat> {
         self.format
     }
 
-    /// Whether the arrays are datasets of an HDF5 file.
+    /// Whether the arrays are datasets of an HDF5 file rather than files of Blosc chunks.
     pub fn are_datasets(&self) -> bool {
         self.arrays.iter().any(|array| matches!(array.stored, Stored::Dataset(_)))
     }
 }
 
-/// The plain directory of an array or a table. Nothing in it is listed: it may have millions of files.
+/// Opens `path` as the plain directory of a BLZ array or table; `None` if it is not one. Nothing in it is listed: it may have
+/// millions of files.
 fn directory(path: &Path) -> Option<Arc<dyn Container>> {
     let root: Arc<dyn Container> = Arc::new(Directory::new(path));
     (path.is_dir() && (is_array(&*root) || root.open(COLUMNS).is_ok())).then_some(root)
 }
 
-/// Whether a directory has documents of an array.
+/// Whether the directory `root` has the documents of a BLZ array.
 fn is_array(root: &dyn Container) -> bool {
     root.enter("meta").is_ok_and(|meta| meta.open("storage").is_ok() || meta.open("sizes").is_ok())
 }

@@ -1,4 +1,4 @@
-//! Checksums of chunks and metadata.
+//! Checksums of the chunks and metadata in files of Blosc chunks.
 
 use md5::Md5;
 use sha1::Sha1;
@@ -6,11 +6,11 @@ use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
 
 use crate::error::{Error, Result};
 
-/// Kind of a checksum, by its number in a header.
+/// Kind of a checksum of chunks, by its number in the header of a file: 0 to 8.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Checksum(u8);
 
-/// Name and bytes of each kind.
+/// Name and size in bytes of each kind of checksum, in the order of their numbers in a header.
 const KINDS: [(&str, usize); 9] = [
     ("none", 0),
     ("adler32", 4),
@@ -24,9 +24,11 @@ const KINDS: [(&str, usize); 9] = [
 ];
 
 impl Checksum {
-    /// The kind for files without checksums.
+    /// The kind of a file whose chunks have no checksums.
     pub(super) const NONE: Self = Checksum(0);
 
+    /// The kind of checksum with this number in a header, from 0 to 8.
+    ///
     /// # Errors
     /// `Format` for an unknown number.
     pub(super) fn of_number(number: u8) -> Result<Self> {
@@ -40,12 +42,12 @@ impl Checksum {
         KINDS[usize::from(self.0)].0
     }
 
-    /// Length in bytes of a stored checksum.
+    /// Size of a stored checksum of this kind in bytes, 0 for none.
     pub(super) fn len(self) -> usize {
         KINDS[usize::from(self.0)].1
     }
 
-    /// The checksum of bytes, as it is stored.
+    /// Computes the checksum of `bytes`, in the form in which a file stores it.
     pub(super) fn of(self, bytes: &[u8]) -> Vec<u8> {
         match self.0 {
             0 => Vec::new(),
@@ -64,7 +66,7 @@ impl Checksum {
         }
     }
 
-    /// Compares bytes with their stored checksum.
+    /// Compares `bytes` with the checksum of them that a file stores.
     ///
     /// # Errors
     /// `Format` if they differ.

@@ -1,4 +1,4 @@
-//! The files of chunks of an array: one for each chunk, numbered, or a single one.
+//! The files that hold the chunks of a BLZ array: one for each chunk, numbered, or a single one.
 
 use std::sync::Arc;
 
@@ -6,30 +6,30 @@ use super::superchunk::{Place, Superchunk};
 use crate::container::Container;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 
-/// Decoded bytes that are held at a time, but for a single chunk that is larger.
+/// Most bytes of decoded chunks of an array that are held in memory at a time, but for a single chunk that is larger.
 pub(super) const BATCH_BYTES: u64 = 32 << 20;
 
-/// Chunks that are held at a time: each may have an open file of its own.
+/// Most chunks of an array that are held at a time: each may have an open file of its own.
 pub(super) const BATCH_FILES: usize = 256;
 
-/// How files are named.
+/// How the files of an array's chunks are named: numbered in one of two ways, or a single file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Naming {
-    /// Files `__0.blp`, `__1.blp`, …
+    /// Files are named `__0.blp`, `__1.blp`, … as blz and bcolz do, one for each chunk.
     Blp,
-    /// Files `__1__.bin`, `__2__.bin`, …
+    /// Files are named `__1__.bin`, `__2__.bin`, …, one for each chunk, counted from 1.
     Bin,
     One(String),
 }
 
-/// The files of chunks of an array.
+/// The files of chunks of an array: where they are and how they are named.
 #[derive(Debug, Clone)]
 pub(super) struct ChunkFiles {
     folder: Arc<dyn Container>,
     naming: Naming,
 }
 
-/// A chunk, and the file that it is in.
+/// A chunk of an array, and the file that it is in.
 pub(super) struct StoredChunk {
     pub(super) superchunk: Arc<Superchunk>,
     pub(super) file: Arc<str>,
@@ -37,7 +37,8 @@ pub(super) struct StoredChunk {
 }
 
 impl StoredChunk {
-    /// The chunk as it is stored, compared with its checksum; all its blocks are in it.
+    /// The stored (compressed) bytes of the chunk, after comparing them with its checksum and checking that all its blocks are
+    /// in it.
     ///
     /// # Errors
     /// `Format` if it is damaged.
@@ -45,7 +46,7 @@ impl StoredChunk {
         self.superchunk.stored_whole(&self.place).with_context(|| Context::member(&*self.file))
     }
 
-    /// The decoded bytes of the chunk.
+    /// The decoded bytes of the chunk, after comparing it with its checksum.
     ///
     /// # Errors
     /// `Format` if it is damaged.
@@ -61,8 +62,8 @@ fn is_missing(error: &Error) -> bool {
 }
 
 impl ChunkFiles {
-    /// The numbered files in a directory, of which there may be millions: only the first is looked for. `None` if it is
-    /// missing.
+    /// The numbered files of chunks in the directory `folder`; `None` if the first is missing. Only that one is looked for, as
+    /// there may be millions.
     pub(super) fn in_folder(folder: Arc<dyn Container>) -> Result<Option<Self>> {
         for naming in [Naming::Blp, Naming::Bin] {
             let files = ChunkFiles { folder: folder.clone(), naming };
@@ -75,12 +76,12 @@ impl ChunkFiles {
         Ok(None)
     }
 
-    /// A list of one file.
+    /// The files of chunks of an array that has the single file `name` in `folder`.
     pub(super) fn one(folder: Arc<dyn Container>, name: &str) -> Self {
         ChunkFiles { folder, naming: Naming::One(name.to_owned()) }
     }
 
-    /// The name of the file of this place, counted from 0.
+    /// The name of the file of chunks with this number, counted from 0.
     pub(super) fn name(&self, number: u64) -> String {
         match &self.naming {
             Naming::Blp => format!("__{number}.blp"),
@@ -95,13 +96,13 @@ impl ChunkFiles {
         Superchunk::open(file).with_context(|| Context::member(name))
     }
 
-    /// Opens the first file.
+    /// Opens the first file of the array's chunks.
     pub(super) fn first(&self) -> Result<Superchunk> {
         self.open(&self.name(0))
     }
 
-    /// Calls `visit` with each chunk until it returns false. Returns the name of the file that was missing then, if the chunks
-    /// ended before.
+    /// Calls `visit` with each chunk of the files, in order, until it returns false. If the chunks end before that, returns the
+    /// name of the file that is missing then.
     ///
     /// # Errors
     /// `Format` if a header is damaged; those of `visit`.

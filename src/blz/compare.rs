@@ -1,4 +1,4 @@
-//! Whether two arrays, or tables of arrays, have the same elements.
+//! Compares two BLZ arrays, or tables of arrays, element by element.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
@@ -8,34 +8,36 @@ use super::arrays::Arrays;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::progress::Progress;
 
-/// Result of a comparison of arrays.
+/// Result of comparing two arrays or tables of arrays.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ArrayComparison {
-    /// Number of arrays that both sides have.
+    /// Number of arrays that both sides of the comparison have.
     pub arrays: usize,
-    /// Bytes of elements that were compared.
+    /// Size in bytes of the elements that were compared.
     pub bytes: u64,
-    /// The first difference of each array.
+    /// The first difference of each array that differs; empty if both sides are equal.
     pub differences: Vec<ArrayDifference>,
 }
 
-/// The first difference of an array.
+/// The first difference found between two arrays of the same name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ArrayDifference {
-    /// Name of the array that differs.
+    /// Name of the array that differs between both sides.
     pub array: String,
-    /// The element, slowest axis first; `None` if type or shape differ, or one side has no such array.
+    /// Indices of the element that differs, from 0, slowest axis first; `None` if type or shape differ, or one side has no such
+    /// array.
     pub index: Option<Vec<u64>>,
-    /// Value of the first side at the difference, as a description or as the bytes of the element.
+    /// Value of the first side at the difference: a description, or the bytes of the element in hexadecimal digits.
     pub left: String,
-    /// Value of the second side at the difference.
+    /// Value of the second side at the difference: a description, or the bytes of the element in hexadecimal digits.
     pub right: String,
 }
 
 impl Arrays {
-    /// Compares all elements with those of `other`, bit by bit; the order of bytes and the coding of text make no difference.
+    /// Compares all elements of these arrays with those of `other`, bit by bit; the order of bytes and the coding of text make
+    /// no difference.
     ///
     /// # Errors
     /// Those of reading the arrays; `Interrupted` if `progress` says so.
@@ -91,7 +93,8 @@ fn index_of(mut element: u64, shape: &[u64]) -> Vec<u64> {
     index
 }
 
-/// Sends the elements of an array as HDF5 has them, a whole number of them at a time.
+/// Sends the elements of an array, in the form that they have in HDF5, to the thread that compares; each message has whole
+/// elements.
 fn send(array: &Array, progress: &dyn Progress, to: &SyncSender<Vec<u8>>) -> Result<()> {
     let size = array.dtype.size;
     let mut held = Vec::new();
@@ -108,7 +111,8 @@ fn send(array: &Array, progress: &dyn Progress, to: &SyncSender<Vec<u8>>) -> Res
     })
 }
 
-/// The place of the first byte that differs, and the elements there.
+/// Compares two arrays of one type and shape; returns the offset in bytes of the first element that differs, and its bytes on
+/// each side in hexadecimal digits. `None`: they are equal.
 fn compare(arrays: [(&Array, &Context); 2], progress: &dyn Progress) -> Result<Option<(u64, [String; 2])>> {
     let [(left, _), (right, _)] = arrays;
     let size = left.dtype.size;
@@ -154,7 +158,7 @@ fn compare(arrays: [(&Array, &Context); 2], progress: &dyn Progress) -> Result<O
     })
 }
 
-/// Elements of one side that are not yet compared.
+/// Elements of one of two compared arrays that are received but not yet compared.
 struct Side {
     from: Receiver<Vec<u8>>,
     bytes: Vec<u8>,
@@ -166,7 +170,7 @@ impl Side {
         Side { from, bytes: Vec::new(), at: 0 }
     }
 
-    /// The number of bytes to compare; 0 at the end.
+    /// Waits for elements if all were compared; returns the number of bytes that can be compared, 0 at the end.
     fn fill(&mut self) -> usize {
         while self.at == self.bytes.len() {
             let Ok(bytes) = self.from.recv() else { return 0 };
@@ -176,7 +180,8 @@ impl Side {
     }
 }
 
-/// Stops like another one and reports nothing, so that bytes are counted once.
+/// Progress of the second of two compared arrays: is cancelled like the first one and reports nothing, so that bytes are
+/// counted once.
 struct Quiet<'a>(&'a dyn Progress);
 
 impl Progress for Quiet<'_> {

@@ -1,21 +1,21 @@
-//! Element types, as numpy spells them.
+//! Element types of BLZ arrays, in numpy's spelling.
 
 use serde_json::Value as Json;
 
 use crate::error::{Error, Result};
 use crate::h5::StoredElement;
 
-/// The type of an element as it is stored.
+/// The type of an array element as it is stored, equivalent to a numpy dtype.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Dtype {
     pub(super) kind: Kind,
-    /// Bytes of a stored element.
+    /// Size of an element of this type as stored, in bytes.
     pub(super) size: usize,
-    /// Whether numbers have their most significant byte first.
+    /// Whether the numbers or characters of the element are stored big-endian.
     big: bool,
 }
 
-/// Kind of an element: number, string, record …
+/// Kind of an array element: number, string, record …
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Kind {
     Bool,
@@ -23,17 +23,17 @@ pub(super) enum Kind {
     UInt,
     Float,
     Complex,
-    /// Bytes, padded with zeros.
+    /// A string of bytes of fixed length, padded with zeros: numpy's `S`.
     Bytes,
-    /// Characters of 32 bits, padded with zeros.
+    /// A text of a fixed number of characters of 32 bits each, padded with zeros: numpy's `U`.
     Text,
-    /// Bytes without a meaning.
+    /// Bytes without a meaning, of fixed length: numpy's `V`.
     Void,
-    /// Integers that count a unit of time: the code of `datetime64` or `timedelta64` with the unit, `M8[D]`.
+    /// Integers that count a unit of time; holds numpy's code of `datetime64` or `timedelta64` with the unit: `M8[D]`.
     Time(String),
-    /// Named fields, stored without padding.
+    /// A record: names and types of its fields, which are stored without padding.
     Record(Vec<(String, Dtype)>),
-    /// Elements of an array with these extents, slowest axis first.
+    /// An array as an element: its extents, slowest axis first, and the type of its elements.
     Array(Vec<u64>, Box<Dtype>),
 }
 
@@ -41,14 +41,14 @@ fn unknown(text: &str) -> Error {
     Error::format(format!("the element type {text:?} is not known"))
 }
 
-/// Most bytes of an element.
+/// Largest size of an array's element type that is accepted, in bytes.
 const MOST_BYTES: usize = 1 << 24;
 
-/// Most levels of records in records.
+/// Most levels of records within records that are accepted in an element type.
 const MOST_DEPTH: usize = 16;
 
 impl Dtype {
-    /// Parses a type: `float64`, `<i4`, `[('a', '<i4'), ('b', '<f8', (2,))]`.
+    /// Parses an element type as numpy spells it: `float64`, `<i4`, `[('a', '<i4'), ('b', '<f8', (2,))]`.
     ///
     /// # Errors
     /// `Format` if it is not known; `Unsupported` for Python objects, which are pickles.
@@ -113,7 +113,7 @@ impl Dtype {
         }
     }
 
-    /// The type of the elements in HDF5.
+    /// The HDF5 type for elements of this numpy type.
     ///
     /// # Errors
     /// `Unsupported` for elements without bytes.
@@ -138,7 +138,7 @@ impl Dtype {
         })
     }
 
-    /// Whether the stored elements are those that HDF5 has, byte for byte.
+    /// Whether the stored elements have the same bytes in HDF5, so that they can be copied unchanged.
     pub(super) fn is_plain(&self) -> bool {
         match &self.kind {
             Kind::Bool | Kind::Bytes | Kind::Void => true,
@@ -149,7 +149,7 @@ impl Dtype {
         }
     }
 
-    /// The type of elements of HDF5, little-endian.
+    /// The numpy type for elements of an HDF5 type; they are little-endian.
     pub(super) fn of_element(element: &StoredElement) -> Self {
         let made = |kind, size| Dtype { kind, size, big: false };
         match element {
@@ -175,7 +175,7 @@ impl Dtype {
         }
     }
 
-    /// The type by its code, `<f8`, or the list of the fields of a record, as Python shows it.
+    /// The element type by numpy's code, `<f8`, or for a record the list of its fields, as Python shows it.
     pub(super) fn code(&self) -> String {
         let order = match (&self.kind, self.size, self.big) {
             (Kind::Bool | Kind::Bytes | Kind::Void, _, _) | (Kind::Int | Kind::UInt, 1, _) => '|',
@@ -213,12 +213,12 @@ impl Dtype {
         format!("{order}{letter}{count}")
     }
 
-    /// The code as a Python literal: that of a record is one, another one is a string.
+    /// The code of the element type as a Python literal: a list of fields for a record, else a quoted string.
     pub(super) fn literal(&self) -> String {
         if let Kind::Record(_) = self.kind { self.code() } else { format!("'{}'", self.code()) }
     }
 
-    /// The type as Python prints it: `float64`, `|S7`, `>i4`.
+    /// The element type as Python prints it: `float64`, `|S7`, `>i4`.
     pub(super) fn name(&self) -> String {
         let bits = 8 * self.size;
         match &self.kind {
@@ -236,7 +236,7 @@ impl Dtype {
         }
     }
 
-    /// Bytes of an element as Blosc knows it: it shuffles numbers, and the characters of text.
+    /// Size in bytes of the units that Blosc shuffles in an element: of the number, or of one character of text.
     pub(super) fn typesize(&self) -> usize {
         match self.kind {
             Kind::Bytes => 1,
@@ -246,7 +246,8 @@ impl Dtype {
         }
     }
 
-    /// The stored element that a value of a document stands for, by the rules of numpy; `None` if it stands for none.
+    /// Converts a JSON value of a document to the bytes of a stored element, by the rules of numpy; `None` if the type cannot
+    /// hold it.
     pub(super) fn of_value(&self, value: &Json) -> Option<Vec<u8>> {
         let named = || match value.as_str() {
             Some("NaN") => Some(f64::NAN),
@@ -301,8 +302,8 @@ impl Dtype {
         Some(bytes)
     }
 
-    /// The stored element that fills rows which were never written: `dflt` of a document, which may be a list for a whole row;
-    /// `None` if the type has no such element, or it differs within a row.
+    /// The stored element that fills rows which were never written, from `dflt` of a document, which may be a list for a whole
+    /// row; `None` if the type has no such element, or it differs within a row.
     pub(super) fn fill(&self, dflt: &Json) -> Option<Vec<u8>> {
         match self.kind {
             Kind::Record(_) => self.of_value(dflt),
@@ -310,7 +311,7 @@ impl Dtype {
         }
     }
 
-    /// Reverses the bytes of each number, or character, of a simple element.
+    /// Reverses in place the bytes of each number or character of an element that is not a record.
     fn swap(&self, element: &mut [u8]) {
         let width = match self.kind {
             Kind::Complex => self.size / 2,
@@ -320,7 +321,7 @@ impl Dtype {
         element.chunks_exact_mut(width.max(1)).for_each(<[u8]>::reverse);
     }
 
-    /// Makes one element of HDF5 a stored one, as it was before [`convert`](Self::convert).
+    /// Converts one element in place from its form in HDF5 to the stored one: the inverse of [`convert`](Self::convert).
     ///
     /// # Errors
     /// `Format` if text is not UTF-8 or has too many characters.
@@ -358,7 +359,7 @@ impl Dtype {
         Ok(())
     }
 
-    /// Makes one stored element one of HDF5: little-endian, text as UTF-8 in the space that it had.
+    /// Converts one stored element in place to its form in HDF5: little-endian, text as UTF-8 in the space that it had.
     ///
     /// # Errors
     /// `Format` if text is not Unicode.
@@ -397,7 +398,8 @@ impl Dtype {
     }
 }
 
-/// The value that all elements of a list, or of lists in it, have in common; the value itself if it is not a list.
+/// The value that all elements of a JSON list, or of lists in it, have in common; the value itself if it is not a list. `None`
+/// if they differ.
 fn uniform(value: &Json) -> Option<&Json> {
     let Json::Array(list) = value else { return Some(value) };
     let mut values = list.iter().map(uniform);
@@ -405,7 +407,7 @@ fn uniform(value: &Json) -> Option<&Json> {
     values.all(|other| other == Some(first)).then_some(first)
 }
 
-/// The nearest IEEE 754 number of 16 bits; of two that are as near, the even one.
+/// Rounds a number to IEEE 754 with 16 bits, returned as its bits; of two that are as near, to the even one.
 fn half(number: f64) -> u16 {
     let sign = if number.is_sign_negative() { 0x8000 } else { 0 };
     let size = number.abs();
@@ -421,7 +423,7 @@ fn half(number: f64) -> u16 {
     sign | bits.min(0x7c00) as u16
 }
 
-/// A Python literal of a record: a list of tuples.
+/// A parser of the Python literal of a record type: a list of tuples such as `[('a', '<i4'), …]`.
 struct Literal<'a> {
     rest: &'a str,
     depth: usize,
@@ -443,7 +445,7 @@ impl Literal<'_> {
         if self.eat(token) { Ok(()) } else { Err(unknown(self.rest)) }
     }
 
-    /// Parses a list of fields: `[('a', '<i4'), …]`
+    /// Parses the list of fields of a record type: `[('a', '<i4'), …]`
     fn fields(&mut self) -> Result<Dtype> {
         self.expect('[')?;
         self.depth += 1;
@@ -477,7 +479,7 @@ impl Literal<'_> {
         Ok(Dtype { kind: Kind::Record(fields), size, big: false })
     }
 
-    /// Parses a string literal: `'a'`, `u'a'`
+    /// Parses a string literal of Python in a record type: `'a'`, `u'a'`
     fn string(&mut self) -> Result<String> {
         self.rest = self.rest.trim_start();
         self.rest = self.rest.strip_prefix(['u', 'b']).unwrap_or(self.rest);
@@ -491,7 +493,7 @@ impl Literal<'_> {
         Ok(text.to_owned())
     }
 
-    /// `(2,)`, `(2, 3)`, `2`
+    /// Parses the extents of an array in a Python literal, slowest axis first: `(2,)`, `(2, 3)`, `2`
     fn extents(&mut self) -> Result<Vec<u64>> {
         let is_tuple = self.eat('(');
         let mut extents = Vec::new();

@@ -1,4 +1,4 @@
-//! Arrays as blz, bcolz and bloscpack have them. docs/formats/blz.md, "Written here".
+//! Writes arrays as blz, bcolz and bloscpack do. docs/formats/blz.md, "Written here".
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -24,16 +24,17 @@ use crate::h5::Compression;
 use crate::output::Output;
 use crate::progress::{Phase, Progress};
 
-/// Level of compression where no document names one, as in the originals.
+/// Blosc compression level of exported chunks where no document names one, as in the original programs.
 const LEVEL: u8 = 5;
 
-/// Spare offsets for each chunk, and bytes of space for each byte of metadata, as bloscpack has them.
+/// Spare offsets for each chunk, and bytes of space for each byte of metadata, in exported bloscpack files, as bloscpack has
+/// them.
 const SPARE: u64 = 10;
 
-/// Kind of the checksums in bloscpack files, as in the original: Adler-32.
+/// Kind of the checksums in exported bloscpack files, as in the original: Adler-32.
 const CHECKSUM: u8 = 1;
 
-/// Writes arrays as directories of blz or bcolz, or as a bloscpack file.
+/// Exports arrays of Blosc chunks, or datasets of HDF5, as directories of blz or bcolz, or as a bloscpack file.
 ///
 /// ```no_run
 /// use ctds_hdf5::blz::{ArrayFormat, Arrays, Export};
@@ -50,33 +51,33 @@ pub struct Export<'a> {
     call: Call<'a>,
 }
 
-/// Summary of the arrays that were written.
+/// Summary of the arrays that [`Export::write`] has written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ExportSummary {
-    /// Number of arrays written.
+    /// Number of arrays that were written.
     pub arrays: usize,
-    /// Bytes of their elements, uncompressed.
+    /// Size in bytes of the elements of the arrays that were written, uncompressed.
     pub bytes: u64,
-    /// Length in bytes of all files.
+    /// Size in bytes of all files that were written.
     pub stored_bytes: u64,
-    /// Format of the files to write.
+    /// Format of the files that were written.
     pub format: ArrayFormat,
 }
 
 impl<'a> Export<'a> {
-    /// Prepares to write all of `arrays`.
+    /// Prepares to write all of `arrays` as files of chunks.
     pub fn new(arrays: &'a Arrays) -> Self {
         Export { arrays, format: None, compression: Compression::NONE, call: Call::default() }
     }
 
-    /// Sets the format; without, the one that the arrays came from.
+    /// Sets the format to write; by default the one that the arrays came from.
     pub fn format(mut self, format: ArrayFormat) -> Self {
         self.format = Some(format);
         self
     }
 
-    /// Sets the codec; by default the one that the array's document names, or LZ4.
+    /// Sets the codec of the chunks; by default the one that the array's document names, or LZ4.
     pub fn compression(mut self, compression: Compression) -> Self {
         self.compression = compression;
         self
@@ -84,7 +85,7 @@ impl<'a> Export<'a> {
 
     call_setters!(target);
 
-    /// Writes to `target`, which appears under its name when it is whole.
+    /// Writes the arrays to `target`, a directory or file that appears under its name when it is whole.
     ///
     /// # Errors
     /// Those of reading the arrays; `Usage` without a format that is known, and for a table as a bloscpack file; `Unsupported`
@@ -201,7 +202,7 @@ impl<'a> Export<'a> {
         put(path, "__attrs__", &attributes(array.attributes.as_ref()))
     }
 
-    /// `meta/storage`: as it was, if the array had one of this format.
+    /// The text of the document `meta/storage` of an exported array: unchanged, if the array had one of this format.
     fn storage(&self, array: &Array, format: ArrayFormat, settings: &ChunkSettings) -> String {
         let key = if format == ArrayFormat::Blz { "bparams" } else { "cparams" };
         let before = array.storage.as_ref();
@@ -233,7 +234,7 @@ impl<'a> Export<'a> {
         )
     }
 
-    /// A bloscpack file of version 3, with offsets and a checksum of each chunk.
+    /// Writes an array as a bloscpack file of version 3, with offsets and a checksum of each chunk.
     fn write_file(&self, array: &Array, path: &Path, progress: &dyn Progress) -> Result<()> {
         let settings = self.settings(array)?;
         let checksum = Checksum::of_number(CHECKSUM)?;
@@ -279,7 +280,7 @@ impl<'a> Export<'a> {
         Ok(file.write_all_at(&offsets, list)?)
     }
 
-    /// The metadata of a single file: as they were, if the array came from one; `None` for bytes that had none.
+    /// The metadata of an exported bloscpack file: unchanged, if the array came from one; `None` for bytes that had none.
     fn metadata(&self, array: &Array) -> Option<Document> {
         let before = array.storage.as_ref().filter(|_| self.arrays.format == Some(ArrayFormat::Bloscpack));
         match before {
@@ -295,10 +296,10 @@ impl<'a> Export<'a> {
     }
 }
 
-/// Bytes of the header of a file of version 1.
+/// Size in bytes of the header of a file of Blosc chunks, in version 1 of the format.
 const HEADER_BYTES: usize = 16;
 
-/// Bytes of a chunk, of which there are more than one only if the array is longer.
+/// Size in bytes of the chunks of an exported array, decoded; a shorter array gets one chunk.
 fn chunk_bytes(array: &Array) -> Result<u64> {
     let bytes = array.chunk_rows.min(array.shape[0].max(1)).checked_mul(array.row_bytes);
     bytes
@@ -306,10 +307,10 @@ fn chunk_bytes(array: &Array) -> Result<u64> {
         .ok_or_else(|| Error::unsupported("chunks of 2 GiB or more, which Blosc does not have"))
 }
 
-/// A function that receives the number of a chunk and the bytes of some chunks from it on.
+/// A function that is called with the number of a chunk (from 0) and the decoded bytes of it and of those that follow.
 type EachChunks<'a> = dyn FnMut(u64, &[&[u8]]) -> Result<()> + 'a;
 
-/// Calls `each` with the bytes of chunks, some at a time, and the number of the first.
+/// Calls `each` with the decoded bytes of an array's chunks for export, some at a time, and the number of the first.
 fn each_batch_of_chunks(array: &Array, progress: &dyn Progress, each: &mut EachChunks<'_>) -> Result<()> {
     let chunk_bytes = chunk_bytes(array)?;
     let chunk = usize::try_from(chunk_bytes)
@@ -330,7 +331,7 @@ fn each_batch_of_chunks(array: &Array, progress: &dyn Progress, each: &mut EachC
     each(number, &chunks)
 }
 
-/// The text of a document, which ends with a line feed.
+/// The text of a document of an exported array, which ends with a line feed.
 fn lines(document: &Document) -> String {
     let text = &document.text;
     if text.ends_with('\n') { text.clone() } else { format!("{text}\n") }
@@ -346,7 +347,7 @@ fn put(folder: &Path, name: &str, text: &str) -> Result<()> {
     write().context(Context::member(name))
 }
 
-/// Appends the metadata, with space to become longer.
+/// Appends the metadata `text` of a bloscpack file to `out`, with its header, its checksum and space to become longer.
 fn put_metadata(text: &str, checksum: Checksum, out: &mut Vec<u8>) {
     let (len, space) = (text.len(), SPARE as usize * text.len());
     out.extend(METADATA_MAGIC);

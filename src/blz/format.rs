@@ -1,4 +1,4 @@
-//! The formats that arrays are written in.
+//! The formats in which arrays of Blosc chunks are written.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use super::array::Array;
 use crate::error::{Error, Result};
 
-/// A format of arrays in Blosc chunks.
+/// A format of arrays in Blosc chunks: blz, bcolz or bloscpack.
 ///
 /// ```
 /// use ctds_hdf5::blz::ArrayFormat;
@@ -17,19 +17,19 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ArrayFormat {
-    /// A directory with a file for each chunk, as blz 0.6 writes it.
+    /// A directory with a file for each chunk of the array, as blz 0.6 writes it.
     Blz,
-    /// The same with other documents, as bcolz writes it.
+    /// A directory with a file for each chunk of the array, as bcolz writes it: its documents differ from those of blz.
     Bcolz,
-    /// A single file with checksums.
+    /// A single file with all chunks of the array and checksums, as bloscpack writes it.
     Bloscpack,
 }
 
 impl ArrayFormat {
-    /// All formats of arrays.
+    /// All formats in which arrays can be written.
     pub const ALL: [Self; 3] = [ArrayFormat::Blz, ArrayFormat::Bcolz, ArrayFormat::Bloscpack];
 
-    /// Name on the command line.
+    /// Name of the array format on the command line: `blz`, `bcolz`, `bloscpack`.
     pub fn name(self) -> &'static str {
         match self {
             ArrayFormat::Blz => "blz",
@@ -38,7 +38,7 @@ impl ArrayFormat {
         }
     }
 
-    /// The format of directories: their documents differ in a key.
+    /// Finds which program wrote the directories of `arrays`, blz or bcolz: their documents differ in a key.
     pub(super) fn of_storage(arrays: &[Array]) -> Self {
         let storage = arrays.first().and_then(|array| array.storage.as_ref());
         let is_blz = storage.is_some_and(|storage| storage.value.get("bparams").is_some());
@@ -49,7 +49,7 @@ impl ArrayFormat {
 impl FromStr for ArrayFormat {
     type Err = Error;
 
-    /// Finds a format by its name.
+    /// Finds an array format by its name on the command line: `blz`, `bcolz`, `bloscpack`.
     ///
     /// # Errors
     /// `Usage` if none has it.

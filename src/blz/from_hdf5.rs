@@ -1,4 +1,4 @@
-//! Arrays in HDF5: a dataset each, of any HDF5 file or of one that arrays were converted to.
+//! Reads arrays from HDF5: each is a dataset, of any HDF5 file or of one that BLZ arrays were converted to.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,29 +16,30 @@ use crate::io::{FileSource, ReadAt};
 use crate::suggest::instead;
 use crate::value::Values;
 
-/// Root attribute with the version of the layout.
+/// Root attribute of an HDF5 file that BLZ arrays were converted to; holds the version of its layout.
 pub(super) const MARK: &str = "ctds_arrays";
 
-/// Version of the layout.
+/// Version of the layout of an HDF5 file that BLZ arrays were converted to.
 pub(super) const VERSION: i64 = 1;
 
-/// Root attribute with the names of the columns of a table.
+/// Root attribute of a converted HDF5 file with the names of the columns of a BLZ table.
 pub(super) const COLUMNS: &str = "columns";
 
-/// Root attribute with the name of the format that the arrays came from.
+/// Root attribute of a converted HDF5 file with the name of the format that its arrays came from.
 pub(super) const FORMAT: &str = "blz_format";
 
-/// Attribute of a dataset: the element type in its original spelling.
+/// Attribute of a converted dataset with the element type in the spelling of the original array.
 pub(super) const DTYPE: &str = "blz_dtype";
 
-/// Attribute of a dataset: the text of `meta/storage`, or of the metadata of a single file.
+/// Attribute of a converted dataset with the text of `meta/storage`, or of the metadata of a single file of chunks.
 pub(super) const STORAGE: &str = "blz_storage_json";
 
-/// Attribute of a dataset, or of the root for a table: the text of the attributes of the user.
+/// Attribute of a converted dataset, or of the root for a table, with the JSON text of the attributes that the user gave the
+/// array.
 pub(super) const ATTRIBUTES: &str = "blz_attributes_json";
 
-/// The HDF5 file at `path` or above it, and the rest of the path inside; `None` if it is not an HDF5 file, or is a
-/// container of files.
+/// Splits `path` into the HDF5 file and the path inside it, which may be empty; `None` if it does not lead to an HDF5 file, or
+/// the file is a container of files.
 pub(super) fn hdf5_at(path: &Path) -> Option<(PathBuf, String)> {
     let file = path.ancestors().find(|prefix| prefix.is_file())?;
     let inside = path.strip_prefix(file).ok()?.to_str()?;
@@ -50,13 +51,13 @@ pub(super) fn hdf5_at(path: &Path) -> Option<(PathBuf, String)> {
     (!is_container).then(|| (file.to_owned(), inside.to_owned()))
 }
 
-/// Whether `path` is an HDF5 file that arrays were converted to, or leads into one.
+/// Whether `path` is, or leads into, an HDF5 file that BLZ arrays were converted to.
 pub(super) fn is_marked(path: &Path) -> bool {
     let mark = |file: &Path| h5::File::open(file)?.root()?.attribute(MARK);
     hdf5_at(path).is_some_and(|(file, _)| mark(&file).is_ok_and(|mark| mark.is_some()))
 }
 
-/// The arrays of a file.
+/// The arrays found in an HDF5 file, with the attributes and columns of the table they form.
 pub(super) struct Found {
     pub(super) columns: Option<Vec<String>>,
     pub(super) attributes: Option<Document>,
@@ -64,7 +65,7 @@ pub(super) struct Found {
     pub(super) format: Option<String>,
 }
 
-/// Opens the dataset at a path in an HDF5 file, or the arrays of the whole file.
+/// Opens the dataset at the path `inside` an HDF5 file as an array, or the arrays of the whole file if it is empty.
 ///
 /// # Errors
 /// `NotFound` if the path leads to nothing; `Unsupported` for elements that numpy has nothing like; `Usage` if the file has
@@ -101,7 +102,7 @@ pub(super) fn open(path: &Path, inside: &str) -> Result<Found> {
     }
 }
 
-/// Fails with the first name of a path that leads to nothing, and a similar one.
+/// Fails at the first component of `path` that leads to nothing in an HDF5 file, and suggests a similar name.
 fn check_exists(root: &Group, path: &str) -> Result<()> {
     let mut group = root.root()?;
     let mut names = path.split('/').filter(|name| !name.is_empty()).peekable();
@@ -125,7 +126,8 @@ fn text(attribute: Option<Attribute>) -> Option<String> {
     }
 }
 
-/// The attributes of the user: the document as it was, else one of the attributes that this program did not set.
+/// The attributes that the user gave an array in HDF5: the document as converted, else an object made of the attributes that
+/// this program did not set.
 fn user_attributes(names: &[String], get: impl Fn(&str) -> Result<Option<Attribute>>) -> Result<Option<Document>> {
     if let Some(text) = text(get(ATTRIBUTES)?) {
         return Document::decode(text.as_bytes()).context(ATTRIBUTES).map(Some);
@@ -167,7 +169,7 @@ fn finite(value: f64) -> Option<Json> {
     value.is_finite().then(|| value.into())
 }
 
-/// Opens the dataset at `path` as the array `name`.
+/// Opens the dataset at `path` of an HDF5 file as the array `name`.
 fn open_dataset(file: &Arc<h5::File>, source: &Arc<dyn ReadAt>, root: &Group, path: &str, name: &str) -> Result<Array> {
     let dataset = root.dataset(path)?;
     let shape = dataset.shape()?.reversed();
@@ -211,7 +213,7 @@ fn open_dataset(file: &Arc<h5::File>, source: &Arc<dyn ReadAt>, root: &Group, pa
     })
 }
 
-/// The names of the attributes of a dataset.
+/// The names of the attributes of the dataset at `path`.
 fn dataset_attributes(root: &Group, path: &str) -> Result<Vec<String>> {
     match root.header(path) {
         Ok(header) => header.attributes(),

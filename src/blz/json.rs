@@ -1,4 +1,4 @@
-//! JSON as Python writes it: `NaN`, `Infinity` and `-Infinity` are numbers.
+//! JSON as Python writes it in the documents of arrays: `NaN`, `Infinity` and `-Infinity` are numbers.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
 
-/// A document, and its text.
+/// A JSON document of an array: its value, and its text as it was read.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Document {
     pub(super) text: String,
@@ -14,26 +14,26 @@ pub(super) struct Document {
 }
 
 impl Document {
-    /// Decodes JSON, see [`decode`].
+    /// Reads a document from JSON text in Python's form, see [`decode`].
     pub(super) fn decode(bytes: &[u8]) -> Result<Self> {
         let value = decode(bytes)?;
         Ok(Document { text: String::from_utf8_lossy(bytes).into_owned(), value })
     }
 
-    /// The document of a value whose numbers are all finite.
+    /// Makes the document of a JSON value whose numbers are all finite.
     pub(super) fn new(value: Value) -> Self {
         let mut text = String::new();
         encode(&value, &mut text);
         Document { text, value }
     }
 
-    /// The members of an object; none of anything else.
+    /// The members of the document, if it is a JSON object; `None` if not.
     pub(super) fn members(&self) -> Option<&Map<String, Value>> {
         self.value.as_object()
     }
 }
 
-/// Appends a value as Python writes it.
+/// Appends a JSON value to `out` in the form in which Python writes it.
 fn encode(value: &Value, out: &mut String) {
     match value {
         Value::Array(list) => {
@@ -60,8 +60,8 @@ fn encode(value: &Value, out: &mut String) {
     }
 }
 
-/// Decodes JSON. Numbers that JSON does not have become the strings `NaN`, `Infinity` and `-Infinity`. Nothing but white space
-/// is an empty object.
+/// Reads JSON text as Python writes it. Numbers that JSON does not have become the strings `NaN`, `Infinity` and `-Infinity`.
+/// Nothing but white space is an empty object.
 ///
 /// # Errors
 /// `Format`.

@@ -1,4 +1,4 @@
-//! BLZ arrays and tables, their descendant bcolz, and bloscpack files, into HDF5 and back. docs/formats/blz.md.
+//! Converts BLZ arrays and tables, those of its descendant bcolz, and bloscpack files to HDF5 and back. docs/formats/blz.md.
 //!
 //! | file             | purpose                                                          |
 //! |------------------|------------------------------------------------------------------|

@@ -1,4 +1,4 @@
-//! The rows of an array that is a dataset of HDF5.
+//! Reads the rows of an array that is a dataset of an HDF5 file.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,22 +14,22 @@ use crate::io::ReadAt;
 use crate::limits;
 use crate::progress::Progress;
 
-/// Bytes of the rows that are read at a time where a dataset has no chunks.
+/// Size in bytes of the rows that are read at a time where the dataset of an array has no chunks.
 const BLOCK_BYTES: u64 = 1 << 20;
 
-/// The rows of a dataset.
+/// The rows of an array that is a dataset of an HDF5 file.
 pub(super) struct Rows {
     dataset: Dataset,
-    /// The type that the elements are read as.
+    /// The HDF5 type that the elements of the dataset are read as.
     element: StoredElement,
-    /// The type as numpy has it.
+    /// The element type of the dataset in numpy's terms.
     dtype: Dtype,
-    /// Rows of the array, and the bytes of one.
+    /// Number of rows of the array, its extent on the slowest axis.
     len: u64,
     row_bytes: u64,
-    /// Rows that are read at a time.
+    /// Number of rows of the dataset that are read at a time.
     rows: u64,
-    /// Locations of the chunks, where libhdf5 is not needed to read them.
+    /// The stored chunks of the dataset, if they can be read and decoded without libhdf5; `None` if they cannot.
     direct: Option<Direct>,
     _file: Arc<h5::File>,
 }
@@ -40,19 +40,19 @@ impl fmt::Debug for Rows {
     }
 }
 
-/// Chunks of whole rows, with filters that this program has.
+/// The stored chunks of a dataset that are read without libhdf5: each has whole rows, and filters that this program can decode.
 struct Direct {
     source: Arc<dyn ReadAt>,
     pipeline: Pipeline,
-    /// The chunks that exist, by their first rows.
+    /// The chunks that exist in the file, by the number of their first row.
     chunks: HashMap<u64, ChunkInfo>,
-    /// The element that was never written.
+    /// Bytes of the element that stands for those never written.
     fill: Vec<u8>,
 }
 
 impl Rows {
-    /// The rows of `dataset`, whose elements are `element` in HDF5 and `dtype` in numpy; `shape` has at least one axis, slowest
-    /// first.
+    /// Prepares to read the rows of `dataset`, whose elements are `element` in HDF5 and `dtype` in numpy; `shape` has at least
+    /// one axis, slowest first.
     ///
     /// # Errors
     /// Those of reading how the dataset is stored.
@@ -88,12 +88,12 @@ impl Rows {
         Ok(Rows { dataset, element, dtype, len, row_bytes, rows, direct, _file: file.clone() })
     }
 
-    /// Rows of a chunk, or about 1 MiB.
+    /// Number of rows in a chunk of the dataset; without chunks as many as take about 1 MiB.
     pub(super) fn chunk_rows(&self) -> u64 {
         self.rows
     }
 
-    /// Calls `each` with all rows, their elements as numpy has them, in pieces of any length.
+    /// Calls `each` with the bytes of all rows of the dataset, their elements as numpy has them, in pieces of any length.
     ///
     /// # Errors
     /// `Format` if the dataset is damaged, or has text that is not Unicode; that of `each`; `Interrupted`.
@@ -124,7 +124,7 @@ impl Rows {
         progress.go_on()
     }
 
-    /// The rows from `first` up to `end`, of one chunk where they are read without libhdf5.
+    /// Reads the rows from `first` up to, not including, `end`: of one chunk if they are read without libhdf5.
     fn read_block(&self, first: u64, end: u64) -> Result<Vec<u8>> {
         let mut out = Vec::new();
         let mut read = || -> Result<()> {

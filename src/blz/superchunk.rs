@@ -9,38 +9,38 @@ use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{ReadAt, read_array, read_bytes};
 use crate::limits;
 
-/// First bytes of every file.
+/// First bytes of every file of Blosc chunks (bloscpack).
 pub(super) const MAGIC: [u8; 4] = *b"blpk";
 
-/// First bytes of the metadata header of version 3 as it was released.
+/// First bytes of the metadata header in a bloscpack file of version 3 as it was released.
 pub(super) const METADATA_MAGIC: [u8; 8] = *b"JSON\0\0\0\0";
 
 const HAS_OFFSETS: u8 = 1;
 const HAS_METADATA: u8 = 2;
 const IS_METADATA_DEFLATED: u8 = 4;
 
-/// Longest metadata that are decoded.
+/// Longest metadata of a bloscpack file that are decoded, in bytes.
 const MOST_METADATA: u64 = 1 << 26;
 
-/// Offsets of chunks that are read at a time.
+/// Number of chunk offsets of a bloscpack file that are read at a time.
 const OFFSETS: u64 = 1 << 12;
 
-/// A chunk of a file.
+/// Where a chunk lies in a file of Blosc chunks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
-    /// The place in the file, counted from 0.
+    /// Number of the chunk within its file, counted from 0.
     pub(super) number: u64,
     position: u64,
     header: ChunkHeader,
 }
 
 impl Place {
-    /// Bytes of the decoded chunk.
+    /// Size of the chunk's content when decoded, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.header.bytes.into()
     }
 
-    /// Bytes as stored, without checksum.
+    /// Size of the chunk in bytes as stored, without its checksum.
     pub(super) fn stored_bytes(&self) -> u64 {
         self.header.stored.into()
     }
@@ -54,27 +54,28 @@ impl Place {
     }
 }
 
-/// A file of chunks.
+/// A file of Blosc chunks, such as bloscpack's, of which the header is read.
 #[derive(Debug)]
 pub(super) struct Superchunk {
     file: Arc<dyn ReadAt>,
-    /// Bytes of the file.
+    /// Size of the file of chunks in bytes.
     len: u64,
     pub(super) version: u8,
     pub(super) checksum: Checksum,
-    /// JSON; the keys `dtype` and `shape` if an array was stored.
+    /// The JSON metadata of the file of chunks, with the keys `dtype` and `shape` if an array was stored; `None` if it has
+    /// none.
     pub(super) metadata: Option<Document>,
-    /// `None`: as many chunks as there are.
+    /// Number of chunks that the header states; `None`: the file has chunks up to its end.
     count: Option<u64>,
-    /// Bytes of every chunk but the last, and of the last, if stated.
+    /// Decoded size in bytes that the header states for every chunk but the last, and for the last; `None` if it does not.
     sizes: [Option<u32>; 2],
-    /// Position of the list of offsets, and where the chunks begin.
+    /// Offset in the file of the list of chunk offsets, in bytes; `None` if it has no such list.
     offsets: Option<u64>,
     first: u64,
 }
 
 impl Superchunk {
-    /// Reads the header of the file; its chunks are found by [`walk`](Self::walk).
+    /// Reads the header of a file of Blosc chunks; the chunks are found by [`walk`](Self::walk).
     ///
     /// # Errors
     /// `Format` if the header is damaged or of an unknown version.
@@ -89,12 +90,12 @@ impl Superchunk {
         Ok(opened)
     }
 
-    /// The chunks in their order.
+    /// The places of the chunks of the file, in their order.
     pub(super) fn walk(&self) -> Walk<'_> {
         Walk { file: self, number: 0, at: self.first, offsets: Vec::new(), is_over: false }
     }
 
-    /// The first chunk of the file.
+    /// The place of the first chunk of the file; `None` if it has no chunks.
     ///
     /// # Errors
     /// As [`walk`](Self::walk).
@@ -102,7 +103,7 @@ impl Superchunk {
         self.walk().next().transpose()
     }
 
-    /// A chunk as it is stored, compared with its checksum.
+    /// The stored (compressed) bytes of a chunk, after comparing them with its checksum.
     ///
     /// # Errors
     /// `Format` if it is damaged.
@@ -117,7 +118,8 @@ impl Superchunk {
         read().with_context(|| place.place())
     }
 
-    /// A chunk as it is stored, compared with its checksum; all its blocks are in it.
+    /// The stored (compressed) bytes of a chunk, after comparing them with its checksum and checking that all its blocks are in
+    /// it.
     ///
     /// # Errors
     /// `Format` if it is damaged.
@@ -127,7 +129,7 @@ impl Superchunk {
         Ok(bytes)
     }
 
-    /// Appends a decoded chunk to `out`.
+    /// Decodes a chunk and appends its bytes to `out`, after comparing it with its checksum.
     ///
     /// # Errors
     /// `Format` if it is damaged.
@@ -135,7 +137,7 @@ impl Superchunk {
         blosc::decode(&self.stored(place)?, place.bytes(), out).with_context(|| place.place())
     }
 
-    /// Bytes of all chunks together, decoded: as the header has it, else those of each chunk.
+    /// Size of all chunks of the file together in bytes, decoded: as the header states it, else the sum over the chunks.
     ///
     /// # Errors
     /// As [`walk`](Self::walk).
@@ -151,12 +153,12 @@ impl Superchunk {
     }
 }
 
-/// The chunks of a file, found one after the other.
+/// Iterator over the chunks of a file of Blosc chunks, which finds one after the other.
 pub(super) struct Walk<'a> {
     file: &'a Superchunk,
     number: u64,
     at: u64,
-    /// The next ones, the nearest last.
+    /// Offsets of the next chunks that are read from the file already, the nearest last; -1: it follows the one before.
     offsets: Vec<i64>,
     is_over: bool,
 }
@@ -200,7 +202,7 @@ impl Walk<'_> {
 impl Iterator for Walk<'_> {
     type Item = Result<Place>;
 
-    /// The next chunk; nothing more after an error.
+    /// The place of the next chunk of the file; `None` at the end and after an error.
     fn next(&mut self) -> Option<Result<Place>> {
         let Superchunk { count, len, .. } = self.file;
         if self.is_over || count.map_or(self.at + HEADER_BYTES as u64 > *len, |count| self.number >= count) {
@@ -290,7 +292,7 @@ fn count(stored: i64) -> Result<Option<u64>> {
     }
 }
 
-/// Metadata of version 3 as it was released, and where they end.
+/// Reads the metadata of a bloscpack file of version 3 as it was released; returns them and the offset of their end in bytes.
 fn read_metadata(file: &dyn ReadAt) -> Result<(Document, u64)> {
     let header: [u8; 32] = read_array(file, 32)?;
     let number =
@@ -319,7 +321,8 @@ fn read_metadata(file: &dyn ReadAt) -> Result<(Document, u64)> {
     Ok((read().context(Context::offset("metadata", 32))?, 64 + most + checksum.len() as u64))
 }
 
-/// Metadata of version 3 as it was in 2012, before its release.
+/// Reads the metadata of a bloscpack file of version 3 as it was in 2012, before its release; returns them and the offset of
+/// their end in bytes.
 fn read_early_metadata(file: &dyn ReadAt, options: u8, stored: u64) -> Result<(Document, u64)> {
     let read = || {
         let bytes = read_bytes(file, 32, stored)?;
@@ -338,7 +341,7 @@ fn inflate(bytes: &[u8], len: u64) -> Result<Vec<u8>> {
     }
 }
 
-/// Decompresses zlib data whose decompressed length is not known.
+/// Decompresses zlib data of unknown decompressed length.
 fn inflate_any(bytes: &[u8]) -> Result<Vec<u8>> {
     let mut out = vec![0; (4 * bytes.len()).clamp(1 << 12, MOST_METADATA as usize)];
     loop {

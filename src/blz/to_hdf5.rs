@@ -1,4 +1,4 @@
-//! Arrays into HDF5: a dataset with the same chunks for each. docs/layout.md, "Arrays".
+//! Converts BLZ arrays to HDF5: a dataset with the same chunks for each. docs/layout.md, "Arrays".
 
 use std::path::Path;
 
@@ -18,16 +18,16 @@ use crate::output::Output;
 use crate::progress::{Phase, Progress};
 use crate::value::{Shape, Values};
 
-/// Chunks of more bytes than this have no more rows than the array.
+/// Chunks with more bytes than this are not made longer than the array in the HDF5 dataset.
 const LARGE_CHUNK: u64 = 1 << 20;
 
-/// Compression level of chunks that cannot be kept as they are.
+/// Blosc compression level of chunks that cannot be kept as they are in the conversion to HDF5.
 const LEVEL: u8 = 5;
 
-/// Bytes of whole chunks that are filtered at a time.
+/// Size in bytes of the whole chunks that are filtered at a time in the conversion to HDF5.
 const BATCH_BYTES: usize = 32 << 20;
 
-/// Converts arrays to datasets of an HDF5 file.
+/// Converts BLZ, bcolz or bloscpack arrays to datasets of an HDF5 file.
 #[must_use = "`write` writes"]
 pub struct ToHdf5<'a> {
     arrays: &'a Arrays,
@@ -36,33 +36,33 @@ pub struct ToHdf5<'a> {
     call: Call<'a>,
 }
 
-/// Summary of the arrays that were written.
+/// Summary of the arrays that [`ToHdf5::write`] has written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ToHdf5Summary {
-    /// Number of datasets written.
+    /// Number of datasets that were written, one for each array.
     pub arrays: usize,
-    /// Bytes of their elements, uncompressed.
+    /// Size in bytes of the elements of the datasets that were written, uncompressed.
     pub bytes: u64,
-    /// Length in bytes of the file.
+    /// Size in bytes of the HDF5 file that was written.
     pub file_bytes: u64,
 }
 
 impl<'a> ToHdf5<'a> {
-    /// Prepares to convert all of `arrays`.
+    /// Prepares to convert all of `arrays` to HDF5.
     pub fn new(arrays: &'a Arrays) -> Self {
         ToHdf5 { arrays, compression: Compression::NONE, keep: false, call: Call::default() }
     }
 
-    /// Sets how chunks are compressed; without, not at all.
+    /// Sets how the chunks of the datasets are compressed; by default they are not.
     pub fn compression(mut self, compression: Compression) -> Self {
         self.compression = compression;
         self
     }
 
-    /// Keeps the Blosc chunks as they are, with the HDF5 filter of Blosc; those that do not fit the chunks of the dataset, such as
-    /// the last one, are compressed by this program. The compression that was set is then ignored. Chunks are not decoded: of those
-    /// without a checksum, only the places of their blocks are checked.
+    /// Keeps the stored Blosc chunks unchanged in the HDF5 datasets, with the HDF5 filter of Blosc; those that do not fit the
+    /// chunks of the dataset, such as the last one, are compressed by this program. The compression that was set is then
+    /// ignored. Chunks are not decoded: of those without a checksum, only the places of their blocks are checked.
     pub fn keep_chunks(mut self, keep: bool) -> Self {
         self.keep = keep;
         self
@@ -70,7 +70,7 @@ impl<'a> ToHdf5<'a> {
 
     call_setters!(target);
 
-    /// Writes the file `target`, which appears under its name when it is whole.
+    /// Writes the arrays to the HDF5 file `target`, which appears under its name when it is whole.
     ///
     /// # Errors
     /// Those of reading the arrays; `Unsupported` for elements that HDF5 does not have; `Exists`, `NoSpace`, `Io`,
@@ -166,7 +166,7 @@ impl<'a> ToHdf5<'a> {
     }
 }
 
-/// How chunks that cannot be kept are compressed: as the first one is.
+/// The Blosc settings for chunks that cannot be kept: those of the array's first chunk.
 fn settings(array: &Array) -> Result<ChunkSettings> {
     let first = array.first_file()?.map(|file| file.first()).transpose()?.flatten();
     let header = first.as_ref().map(|first| first.header());
@@ -175,13 +175,15 @@ fn settings(array: &Array) -> Result<ChunkSettings> {
     Ok(ChunkSettings { codec, level: LEVEL, shuffle, typesize: array.dtype.typesize() })
 }
 
-/// The parameters of Blosc's HDF5 filter: revision 2 of the filter, version 2 of the chunks, then what the others say.
+/// The parameters of Blosc's HDF5 filter for these settings and chunks of `chunk_bytes`: revision 2 of the filter, version 2 of
+/// the chunks, then sizes, level and codec.
 fn filter_parameters(settings: &ChunkSettings, chunk_bytes: usize) -> Vec<u32> {
     let shuffle = u32::from(settings.shuffle);
     vec![2, 2, settings.typesize().into(), chunk_bytes as u32, settings.level.into(), shuffle, settings.compressor()]
 }
 
-/// Writes the chunks of an array as they are where they are whole chunks of the dataset.
+/// Writes the stored chunks of an array to the dataset unchanged where they are whole chunks of it; the others are encoded
+/// again.
 fn keep(array: &Array, chunks: &mut Chunks<'_>, progress: &dyn Progress) -> Result<()> {
     let chunk_bytes = chunks.chunk_bytes as u64;
     array.each_batch(array.bytes()?, progress, &mut |batch, start, left| {
@@ -215,24 +217,24 @@ fn keep(array: &Array, chunks: &mut Chunks<'_>, progress: &dyn Progress) -> Resu
     })
 }
 
-/// How chunks are encoded.
+/// How the chunks of the HDF5 dataset are encoded: by HDF5 filters, or as Blosc chunks.
 enum Encoding {
     Pipeline(Pipeline),
     Blosc(ChunkSettings),
 }
 
-/// Cuts the rows into chunks of the dataset.
+/// Cuts the rows of an array into chunks of its HDF5 dataset, and writes them.
 struct Chunks<'a> {
     array: &'a Array,
     dataset: &'a Dataset,
     encoding: Encoding,
-    /// Bytes of a chunk.
+    /// Size of a chunk of the dataset in bytes, not encoded.
     chunk_bytes: usize,
-    /// The element after the last row, as numpy has it; empty: zeros.
+    /// Bytes of the element that fills the last chunk after the last row, in numpy's form; empty: zeros.
     fill: Vec<u8>,
-    /// Bytes that are not written yet.
+    /// Bytes of rows that are not written yet, less than a chunk or a batch of them.
     held: Vec<u8>,
-    /// Number of chunks written.
+    /// Number of chunks written to the dataset so far.
     written: u64,
 }
 
@@ -242,7 +244,7 @@ impl Chunks<'_> {
         if self.held.len() >= self.chunk_bytes.max(BATCH_BYTES) { self.write_whole() } else { Ok(()) }
     }
 
-    /// Writes all whole chunks.
+    /// Encodes and writes all whole chunks of the rows that are held.
     fn write_whole(&mut self) -> Result<()> {
         if self.chunk_bytes == 0 {
             return Ok(());
@@ -273,7 +275,7 @@ impl Chunks<'_> {
         Ok(())
     }
 
-    /// Writes the next chunk.
+    /// Writes the encoded bytes `stored` as the next chunk of the dataset.
     fn write(&mut self, stored: &[u8]) -> Result<()> {
         let mut index = vec![0; self.array.shape.len()];
         index[self.array.shape.len() - 1] = self.written;
@@ -282,7 +284,7 @@ impl Chunks<'_> {
         Ok(())
     }
 
-    /// Writes the last chunk, filled up with the default.
+    /// Writes the last chunk of the dataset, filled up with the fill value of the array.
     fn finish(mut self) -> Result<()> {
         self.write_whole()?;
         if self.held.is_empty() {
@@ -296,8 +298,8 @@ impl Chunks<'_> {
     }
 }
 
-/// Attributes of the user: numbers, strings, lists of numbers; all others as JSON text, with `_json` after their names. Then
-/// the document itself, from which they are written again.
+/// Sets the attributes that the user gave the array: numbers, strings, lists of numbers; all others as JSON text, with `_json`
+/// after their names. Then the document itself, from which they are written again.
 fn set_attributes(document: Option<&Document>, set: impl Fn(&str, &Attribute) -> Result<()>) -> Result<()> {
     let Some(document) = document else { return Ok(()) };
     for (name, value) in document.members().into_iter().flatten() {

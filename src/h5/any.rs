@@ -1,4 +1,4 @@
-//! Any object of any HDF5 file, to look at it: types and elements that casacore has nothing like, links as they are.
+//! Any object of an HDF5 file of any program, for showing it: also types that casacore has nothing like, and links as they are.
 //!
 //! Extents are in HDF5's order here, slowest axis first: those who look at any file expect numpy's.
 
@@ -16,66 +16,67 @@ use super::{Elsewhere, Group, IndexKind, Plugin, Reach, attribute};
 use crate::error::{Error, Result, ResultExt};
 use crate::limits;
 
-/// Bytes that HDF5 keeps of the chunks of a dataset, unless a slab of chunks takes more.
+/// Bytes of decoded chunks that HDF5 keeps for a dataset of any file, unless a slab of chunks takes more.
 const CACHE_BYTES: u64 = 8 << 20;
 
-/// Bytes that HDF5 keeps of the chunks of a dataset at most.
+/// Most bytes of decoded chunks that HDF5 keeps for a dataset of any file.
 const MAX_CACHE_BYTES: u64 = 32 << 20;
 
-/// Bytes of a chunk that has filters: it is in memory as a whole.
+/// Largest chunk with filters that is read from any file, in bytes: it is in memory as a whole.
 const MAX_CHUNK_BYTES: u64 = 256 << 20;
 
-/// Elements may take this many times the bytes stored for them: chunks that were never written take none.
+/// Most times the bytes stored for them that elements may take in memory: chunks that were never written take none in the file.
 const MAX_EXPANSION: u64 = 1 << 10;
 
-/// What a hard link leads to.
+/// The object that a hard link of an HDF5 file leads to.
 pub(crate) enum AnyObject {
     Group(Group),
     Dataset(Box<AnyDataset>),
     Type(AnyNamedType),
 }
 
-/// The type of an attribute and its extents.
+/// An attribute of any type in an HDF5 file: its type and extents.
 pub(crate) struct AnyAttribute {
     attribute: hdf5::Attribute,
     stored: StoredType,
 }
 
-/// A dataset of any type.
+/// A dataset of any type in an HDF5 file.
 pub(crate) struct AnyDataset {
     dataset: hdf5::Dataset,
     stored: StoredType,
     elsewhere: Option<Elsewhere>,
-    /// Shape of the dataset, if its elements are in other files that are not read.
+    /// Shape of the dataset, slowest axis first, if its elements are in other files that are not read; `None` otherwise.
     apart: Option<Vec<u64>>,
-    /// libhdf5 keeps the chunks that have the same place on the first axis.
+    /// Whether libhdf5 keeps all chunks that have the same place on the first axis, so that they are decoded only once.
     keeps_chunks: bool,
-    /// Reads chunks without libhdf5, where that is possible.
+    /// Reads the dataset's chunks without libhdf5; `None` where that is not possible.
     chunks: Option<AnyChunks>,
 }
 
-/// A committed type.
+/// A committed (named) type of an HDF5 file.
 pub(crate) struct AnyNamedType {
     location: Location,
     stored: StoredType,
 }
 
-/// Identifier of an object within an open file.
+/// Identifier of an object within an open HDF5 file.
 pub(crate) type ObjectId = String;
 
-/// Where the files that a dataset names may lie.
+/// Which files a server opens because a dataset that it serves names them: their directory, and a function that decides.
 pub(crate) struct Served<'a> {
     directory: &'a Path,
     is_served: &'a dyn Fn(&Path) -> bool,
 }
 
 impl<'a> Served<'a> {
-    /// `directory` is that of the file that names others, canonical.
+    /// Permits files that `is_served` accepts, named relative to `directory`, the canonical directory of the file that names
+    /// them.
     pub(crate) fn new(directory: &'a Path, is_served: &'a dyn Fn(&Path) -> bool) -> Self {
         Served { directory, is_served }
     }
 
-    /// Path of the file that is named `name`, if it is a regular file that the server may serve.
+    /// Path of the file that a dataset names `name`, if it is a regular file that the server may serve.
     ///
     /// # Errors
     /// `NotFound`, and `Unsupported` if it is not served.
@@ -104,7 +105,7 @@ impl Admission for Served<'_> {
 }
 
 impl Group {
-    /// The number of links.
+    /// The number of links in the group, which are its members.
     pub(crate) fn link_total(&self) -> u64 {
         self.inner().len()
     }
@@ -117,7 +118,7 @@ impl Group {
         sys::link(self.inner(), name).map(Some).with_context(|| self.path().to_owned())
     }
 
-    /// The object to which the hard link `name` leads.
+    /// Opens the object to which the hard link `name` of the group leads, whatever it is.
     pub(crate) fn any_object(&self, name: &str) -> Result<AnyObject> {
         let open = || -> Result<_> {
             Ok(match self.inner().loc_type_by_name(name)? {
@@ -132,19 +133,18 @@ impl Group {
         open().map_err(Error::blame_source).with_context(|| name.to_owned())
     }
 
-    /// Identifies the group to which the hard link `name` leads; `None` if it is something else.
+    /// Identifies the group to which the hard link `name` leads; `None` if it leads to another kind of object.
     pub(crate) fn group_id(&self, name: &str) -> Result<Option<ObjectId>> {
         let info = self.inner().loc_info_by_name(name).with_context(|| name.to_owned())?;
         Ok((info.loc_type == LocationType::Group).then(|| format!("{:?}", info.token)))
     }
 
-    /// Identifies this group.
+    /// Identifier of this group within its open file.
     pub(crate) fn id(&self) -> Result<ObjectId> {
         Ok(format!("{:?}", self.inner().loc_info()?.token))
     }
 
-    /// The elements of the dataset to which the hard link `name` leads; `served` says where those may be that it does not have
-    /// itself.
+    /// Opens the elements of the dataset to which the hard link `name` leads; `served` tells in which other files they may be.
     ///
     /// # Errors
     /// `Unsupported` if they are in files that are not served.
@@ -172,7 +172,7 @@ impl Group {
     }
 }
 
-/// What a virtual dataset of a served file may name.
+/// The objects of a served file that a virtual dataset may name as its sources.
 struct ServedObjects {
     root: Group,
 }
@@ -203,12 +203,12 @@ impl AnyDataset {
         Ok(AnyDataset { dataset, stored, elsewhere, apart, keeps_chunks: false, chunks: None })
     }
 
-    /// The type of the elements.
+    /// The element type of the dataset.
     pub(crate) fn element(&self) -> &AnyType {
         self.stored.element()
     }
 
-    /// The extents, slowest axis first; `None` for a null dataspace.
+    /// The extents of the dataset, slowest axis first; `None` for a null dataspace.
     pub(crate) fn extents(&self) -> Result<Option<Vec<u64>>> {
         if let Some(extents) = &self.apart {
             return Ok(Some(extents.clone()));
@@ -216,53 +216,53 @@ impl AnyDataset {
         extents(&self.dataset.space()?)
     }
 
-    /// Whether the first axis has no limit.
+    /// Whether the first (slowest) axis of the dataset has no limit, so that it can grow.
     pub(crate) fn grows(&self) -> Result<bool> {
         Ok(self.apart.is_none() && matches!(self.dataset.space()?.maxdims().first(), Some(None)))
     }
 
-    /// Takes notice of what another process has appended.
+    /// Makes rows visible that another process has appended to the dataset.
     pub(crate) fn refresh(&self) -> Result<()> {
         sys::refresh_dataset(&self.dataset)
     }
 
-    /// The extents of a chunk, slowest axis first; `None` if the dataset is not chunked.
+    /// The extents of a chunk in elements, slowest axis first; `None` if the dataset is not chunked.
     pub(crate) fn chunk(&self) -> Result<Option<Vec<u64>>> {
         let chunk = self.dataset.dcpl()?.get_chunk()?;
         Ok(chunk.map(|chunk| chunk.into_iter().map(|extent| extent as u64).collect()))
     }
 
-    /// How HDF5 finds the chunks.
+    /// The kind of index by which HDF5 finds the chunks of the dataset.
     pub(crate) fn index_kind(&self) -> Result<IndexKind> {
         if self.chunk()?.is_none() { Ok(IndexKind::None) } else { IndexKind::of(&self.dataset) }
     }
 
-    /// The plugins that readers need for the filters.
+    /// The plugins that HDF5 readers need for the dataset's filters; empty if they need none.
     pub(crate) fn plugins(&self) -> Result<Vec<Plugin>> {
         Ok(sys::filters(&self.dataset.dcpl()?)?.iter().filter_map(StoredFilter::plugin).collect())
     }
 
-    /// Whether the type of the elements is a committed one.
+    /// Whether the element type of the dataset is a committed (named) one.
     pub(crate) fn has_committed_type(&self) -> Result<bool> {
         Ok(self.dataset.dtype()?.is_committed())
     }
 
-    /// The other files, or datasets, in which its elements are; `None` if it has them itself.
+    /// The other files, or datasets, in which the elements of the dataset are; `None` if it holds them itself.
     pub(crate) fn elsewhere(&self) -> Option<&Elsewhere> {
         self.elsewhere.as_ref()
     }
 
-    /// The numbers and names of the filters, first applied first.
+    /// The numbers and names of the dataset's filters, in the order in which a writer applies them.
     pub(crate) fn filters(&self) -> Result<Vec<(i32, String)>> {
         Ok(sys::filters(&self.dataset.dcpl()?)?.into_iter().map(|filter| filter.id_and_name()).collect())
     }
 
-    /// Whether blocks that end within a chunk cost no second reading of it.
+    /// Whether reading a block that ends within a chunk costs no second decoding of the chunk by the next block.
     pub(crate) fn keeps_chunks(&self) -> bool {
         self.keeps_chunks
     }
 
-    /// Bytes of the chunks that have the same place on the first axis.
+    /// Size in bytes of all chunks of the dataset that have the same place on the first axis.
     fn slab_bytes(&self) -> Result<u64> {
         let (Some(chunk), Some(extents)) = (self.chunk()?, self.extents()?) else { return Ok(0) };
         let bytes = chunk.iter().fold(self.element().size as u64, |bytes, &extent| bytes.saturating_mul(extent));
@@ -273,7 +273,7 @@ impl AnyDataset {
         Ok(along.fold(bytes, u64::saturating_mul))
     }
 
-    /// Fails if elements of this many bytes cannot be what the file stores.
+    /// Fails if elements of `bytes` bytes are far more than what the file stores of the dataset could decode to.
     pub(crate) fn check_backed(&self, bytes: u64) -> Result<()> {
         let is_stored =
             matches!(self.dataset.dcpl()?.get_layout()?, StorageLayout::Chunked | StorageLayout::Contiguous);
@@ -304,7 +304,7 @@ impl AnyDataset {
         })
     }
 
-    /// The bytes of the elements of `block`, which has as many axes as the dataset, last axis fastest.
+    /// Reads the elements of `block`, which has as many axes as the dataset, as bytes, last axis fastest.
     ///
     /// # Errors
     /// `Unsupported` if they contain pointers.
@@ -321,7 +321,7 @@ impl AnyDataset {
         Ok(self.read(block)?.into_bytes())
     }
 
-    /// Shows the elements of `block`, last axis fastest, to `visitor`.
+    /// Reads the elements of `block` and passes each to `visitor`, last axis fastest.
     pub(crate) fn visit(&self, block: &[Steps], visitor: &mut dyn Visitor) -> Result<()> {
         self.read(block)?.visit(visitor);
         Ok(())
@@ -373,12 +373,12 @@ impl AnyAttribute {
         self.stored.element()
     }
 
-    /// The extents, slowest axis first; `None` for a null dataspace.
+    /// The extents of the attribute, slowest axis first; `None` for a null dataspace.
     pub(crate) fn extents(&self) -> Result<Option<Vec<u64>>> {
         extents(&self.attribute.space()?)
     }
 
-    /// Shows all elements to `visitor`, last axis fastest.
+    /// Reads all elements of the attribute and passes each to `visitor`, last axis fastest.
     pub(crate) fn visit(&self, visitor: &mut dyn Visitor) -> Result<()> {
         sys::read_any(&Target::Attribute(&self.attribute), &self.stored)?.visit(visitor);
         Ok(())

@@ -1,4 +1,4 @@
-//! Elements of any type, copied from the chunks where these lie in the file: libhdf5 only says where that is.
+//! Reads elements of any type from the chunks of a dataset without libhdf5, which only tells where the chunks are in the file.
 //!
 //! libhdf5 copies element by element where the selections in the file and in memory have different shapes, and decodes gzip at half of
 //! the speed of [`codec`](super::codec). What this module cannot read, it leaves to libhdf5.
@@ -16,16 +16,17 @@ use crate::error::{Error, Result};
 use crate::io::ReadAt as _;
 use crate::value::Shape;
 
-/// Runs of at least this many bytes are read one by one; shorter ones together with what lies between them.
+/// Runs of at least this many bytes in a chunk are read one by one; shorter ones together with the bytes between them.
 const LONG_RUN: usize = 4 << 10;
 
-/// Bytes of a chunk with filters at most: it is in memory as a whole, and stays there for the next block.
+/// Largest chunk with filters that is decoded here, in bytes: it is in memory as a whole, and stays there for the next block.
 const MAX_DECODED: usize = 8 << 20;
 
-/// Bytes from the first to the last of the short runs in a chunk at most.
+/// Most bytes from the first to the last of the short runs in a chunk that are read at once.
 const MAX_SPAN: usize = 16 << 20;
 
-/// The elements from `start` on, `count` at the distance `step`, on one axis.
+/// The elements of a dataset that a read takes on one axis: `count` of them from index `start` (from 0) on, at the distance
+/// `step`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Steps {
     pub(crate) start: u64,
@@ -33,10 +34,10 @@ pub(crate) struct Steps {
     pub(crate) count: u64,
 }
 
-/// The chunks of a dataset.
+/// The chunks of a dataset of any type, read without libhdf5.
 pub(super) struct AnyChunks {
     file: fs::File,
-    /// Extents of a chunk, slowest axis first.
+    /// Extents of a chunk in elements, slowest axis first.
     extents: Vec<u64>,
     element_bytes: usize,
     chunk_bytes: usize,
@@ -44,42 +45,43 @@ pub(super) struct AnyChunks {
     kept: Mutex<Kept>,
 }
 
-/// Decoded chunks by the place of their first element; the oldest leave first.
+/// Cache of decoded chunks, by the index of their first element in the dataset; the oldest leave first.
 #[derive(Default)]
 struct Kept {
     chunks: HashMap<Vec<u64>, Vec<u8>>,
     order: VecDeque<Vec<u64>>,
     bytes: usize,
-    /// Bytes at most, unless a single chunk has more.
+    /// Most bytes of decoded chunks that are kept, unless a single chunk has more.
     most: usize,
 }
 
-/// The elements of one axis of a block that are in one chunk.
+/// The elements of a block that are in one chunk, on one axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Segment {
-    /// The first element of the chunk, in the dataset.
+    /// Index (from 0) of the chunk's first element in the dataset, on this axis.
     chunk: u64,
-    /// The first of these elements, in the chunk and in the block.
+    /// Index (from 0) of the first of these elements in the chunk, on this axis.
     start: u64,
     first: u64,
     count: u64,
 }
 
-/// Equally long runs of bytes that are copied from a chunk to a block.
+/// Runs of bytes of equal length that are copied from a chunk to a block in memory.
 #[derive(Debug, PartialEq, Eq)]
 struct Runs {
-    /// Bytes of a run.
+    /// Length in bytes of each run that is copied from a chunk.
     len: usize,
-    /// Where the first one begins, in the chunk and in the block.
+    /// Offset of the first run in the chunk, in bytes.
     from: usize,
     to: usize,
-    /// Further axes, slowest first: number of runs, and the distances of their beginnings in the chunk and in the block.
+    /// The axes along which runs repeat, slowest first: number of runs, and their distance in bytes in the chunk and in the
+    /// block.
     axes: Vec<(u64, usize, usize)>,
 }
 
 impl AnyChunks {
-    /// Finds the chunks of a dataset with elements of fixed size; `None` where only libhdf5 can read them. `keep` bytes of
-    /// decoded chunks are kept for the next block.
+    /// Prepares to read the chunks of a dataset with elements of fixed size; `None` where only libhdf5 can. Up to `keep` bytes
+    /// of decoded chunks are kept for the next block.
     pub(super) fn new(dataset: &hdf5::Dataset, keep: u64) -> Result<Option<Self>> {
         let creation = dataset.dcpl()?;
         let Some(extents) = creation.get_chunk()? else { return Ok(None) };
@@ -108,7 +110,8 @@ impl AnyChunks {
         Ok(Some(AnyChunks { file, extents, element_bytes, chunk_bytes, pipeline, kept }))
     }
 
-    /// The bytes of the elements of `block`, last axis fastest; `None` if a chunk was never written, or is better read by libhdf5.
+    /// Reads the elements of `block` as bytes, last axis fastest; `None` if a chunk was never written, or is better read by
+    /// libhdf5.
     ///
     /// # Errors
     /// Those of reading, and `Format` for a chunk that cannot be decoded.
@@ -137,7 +140,8 @@ impl AnyChunks {
         Ok(Some(out))
     }
 
-    /// Copies runs of a chunk; `false` if that would take too much memory.
+    /// Copies runs of a stored chunk to `out`; `false` if that would take too much memory. `start` is the index of the chunk's
+    /// first element.
     fn copy(&self, start: Vec<u64>, chunk: &StoredChunk, runs: &Runs, out: &mut [u8]) -> Result<bool> {
         if !self.pipeline.is_empty() {
             let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -174,7 +178,7 @@ impl AnyChunks {
         Ok(true)
     }
 
-    /// Replaces `out` with the elements of a chunk.
+    /// Replaces `out` with the decoded bytes of a stored chunk.
     fn decode(&self, chunk: &StoredChunk, out: &mut Vec<u8>) -> Result<()> {
         let info = ChunkInfo {
             index: Shape::default(),
@@ -191,7 +195,7 @@ impl AnyChunks {
 }
 
 impl Kept {
-    /// The chunk that begins at `start`, which `decode` makes if it is not kept.
+    /// The decoded chunk whose first element has the index `start`; `decode` makes it if it is not kept.
     fn get(&mut self, start: Vec<u64>, decode: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<&[u8]> {
         if !self.chunks.contains_key(&start) {
             let mut chunk = Vec::new();
@@ -211,7 +215,7 @@ impl Kept {
     }
 }
 
-/// The elements of an axis of a block, by the chunks of `extent` elements in which they are.
+/// Splits the elements of one axis of a block by the chunks of `extent` elements in which they are.
 fn segments(axis: &Steps, extent: u64) -> Vec<Segment> {
     let step = axis.step.max(1);
     let mut segments = Vec::new();
@@ -226,7 +230,7 @@ fn segments(axis: &Steps, extent: u64) -> Vec<Segment> {
     segments
 }
 
-/// Moves to the next combination of segments, last axis first; `false` after the last one.
+/// Moves to the next combination of one segment for each axis, last axis first; `false` after the last one.
 fn advance(at: &mut [usize], axes: &[Vec<Segment>]) -> bool {
     for (number, axis) in at.iter_mut().zip(axes).rev() {
         *number += 1;
@@ -239,7 +243,8 @@ fn advance(at: &mut [usize], axes: &[Vec<Segment>]) -> bool {
 }
 
 impl Runs {
-    /// The runs of one segment on each axis, of a block of `block` and chunks of `extents`.
+    /// The runs of bytes in the chunk that one segment on each axis selects; `extents` are those of a chunk, slowest axis
+    /// first.
     fn new(segments: &[Segment], block: &[Steps], extents: &[u64], element_bytes: usize) -> Self {
         let mut runs = Runs { len: element_bytes, from: 0, to: 0, axes: Vec::new() };
         // bytes from one element of the axis to the next, in the chunk and in the block
@@ -259,17 +264,17 @@ impl Runs {
         runs
     }
 
-    /// The number of runs.
+    /// The number of runs that are copied from the chunk.
     fn count(&self) -> u64 {
         self.axes.iter().map(|(count, ..)| count).product()
     }
 
-    /// Bytes from the beginning of the first run to the end of the last one, in the chunk.
+    /// Number of bytes in the chunk from the beginning of the first run to the end of the last one.
     fn span(&self) -> usize {
         self.len + self.axes.iter().map(|(count, step, _)| (*count as usize - 1) * step).sum::<usize>()
     }
 
-    /// Calls `copy` with the start of each run in the chunk and in the block.
+    /// Calls `copy` with the offset in bytes of each run, in the chunk and in the block.
     fn each(&self, mut copy: impl FnMut(usize, usize)) {
         each_run(&self.axes, self.from, self.to, &mut copy);
     }

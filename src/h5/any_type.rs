@@ -1,27 +1,27 @@
 //! Element types of any HDF5 file, in the form in which libhdf5 puts the elements into memory.
 
-/// How deep types may be nested in types.
+/// Most levels of HDF5 types within types that are read.
 pub(crate) const MAX_NESTED_TYPES: usize = 32;
 
-/// The type of an element.
+/// An element type of any HDF5 file, in the form that its elements have in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AnyType {
-    /// Bytes of an element in memory.
+    /// Size of an element of this type in memory, in bytes.
     pub(crate) size: usize,
     pub(crate) class: AnyClass,
 }
 
-/// The class of a type, with everything that its elements are decoded by.
+/// The class of an HDF5 element type, with everything that its elements are decoded by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum AnyClass {
     Integer(IntegerLayout),
     Float(FloatLayout),
     Time,
     Text {
-        /// 0 for ASCII, 1 for UTF-8.
+        /// HDF5's code of the character set of strings: 0 for ASCII, 1 for UTF-8.
         charset: i32,
         padding: Padding,
-        /// An element is a pointer to a string.
+        /// Whether strings have a variable length: an element is then a pointer to its text.
         variable: bool,
     },
     Bits(IntegerLayout),
@@ -32,43 +32,43 @@ pub(crate) enum AnyClass {
     Reference(ReferenceKind),
     Enum {
         base: Box<AnyType>,
-        /// The names and the bytes of their values.
+        /// The name of each member of an enumeration, and the bytes of its value.
         members: Vec<(String, Vec<u8>)>,
     },
-    /// An element is a length and a pointer to elements of this type.
+    /// A sequence of variable length: an element is a length and a pointer to elements of this type.
     Sequence(Box<AnyType>),
     Array {
-        /// Slowest axis first.
+        /// Extents of an array that is an element, slowest axis first.
         extents: Vec<u64>,
         element: Box<AnyType>,
     },
-    /// Two numbers of this type, the real part first.
+    /// A complex number: two numbers of this type, the real part first.
     Complex(Box<AnyType>),
-    /// A class that this version does not know.
+    /// A class of types that this version does not know, by HDF5's number.
     Unknown(i32),
 }
 
-/// A member of a compound type.
+/// A member of a compound type: its name, place and type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AnyMember {
     pub(crate) name: String,
-    /// Bytes from the start of the element.
+    /// Offset of the member from the start of the compound element, in bytes.
     pub(crate) offset: usize,
     pub(crate) element: AnyType,
 }
 
-/// The bits of an integer, or of a bit field, in its bytes.
+/// Where the bits of an integer, or of a bit field, are in its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct IntegerLayout {
     pub(crate) order: Order,
     pub(crate) signed: bool,
-    /// Bits of the number.
+    /// Number of bits of the integer itself, without padding.
     pub(crate) precision: usize,
-    /// Bits of padding below it.
+    /// Number of padding bits below the lowest bit of the integer.
     pub(crate) shift: usize,
 }
 
-/// The bits of a floating-point number. Positions count from the lowest bit.
+/// Where the bits of a floating-point number are in its bytes. Positions count from the lowest bit, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FloatLayout {
     pub(crate) order: Order,
@@ -78,21 +78,21 @@ pub(crate) struct FloatLayout {
     pub(crate) mantissa: usize,
     pub(crate) mantissa_bits: usize,
     pub(crate) bias: u64,
-    /// The highest bit of the mantissa is not stored, except for subnormal numbers.
+    /// Whether the highest bit of the mantissa is not stored, except for subnormal numbers.
     pub(crate) implied: bool,
 }
 
-/// The order of the bytes of a number.
+/// The byte order of a number in any HDF5 file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
     Little,
     Big,
-    /// Another one, with HDF5's code of it.
+    /// An order other than big- and little-endian, with HDF5's code of it.
     Other(i32),
 }
 
 impl Order {
-    /// HDF5's code.
+    /// HDF5's code of the byte order (`H5T_order_t`).
     pub(crate) fn code(self) -> i32 {
         match self {
             Order::Little => 0,
@@ -102,19 +102,19 @@ impl Order {
     }
 }
 
-/// How strings of a fixed length are filled up.
+/// How strings of a fixed length are filled up in an HDF5 file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Padding {
-    /// The string ends at the first NUL.
+    /// The string ends at the first NUL, and the bytes after it mean nothing.
     Terminated,
     Nul,
     Space,
-    /// Another one, with HDF5's code of it.
+    /// Padding that this version does not know, with HDF5's code of it.
     Other(i32),
 }
 
 impl Padding {
-    /// HDF5's code.
+    /// HDF5's code of the kind of string padding (`H5T_str_t`).
     pub(crate) fn code(self) -> i32 {
         match self {
             Padding::Terminated => 0,
@@ -124,7 +124,7 @@ impl Padding {
         }
     }
 
-    /// The string without its padding.
+    /// Removes the padding from the bytes of a string.
     pub(crate) fn strip(self, bytes: &[u8]) -> &[u8] {
         let pad = if self == Padding::Space { b' ' } else { 0 };
         match self {
@@ -134,7 +134,7 @@ impl Padding {
     }
 }
 
-/// What a reference leads to.
+/// The kind of object that an HDF5 reference leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReferenceKind {
     Object,
@@ -144,7 +144,7 @@ pub(crate) enum ReferenceKind {
 }
 
 impl AnyType {
-    /// Whether elements are, or contain, addresses in memory or in the file.
+    /// Whether elements of the type are, or contain, addresses in memory or in the file.
     pub(crate) fn has_pointers(&self) -> bool {
         match &self.class {
             AnyClass::Text { variable, .. } => *variable,
@@ -155,7 +155,7 @@ impl AnyType {
         }
     }
 
-    /// Whether elements are, or contain, something that is not decoded.
+    /// Whether elements of the type are, or contain, something that this program does not decode.
     pub(crate) fn is_opaque_to_us(&self) -> bool {
         match &self.class {
             AnyClass::Reference(kind) => *kind == ReferenceKind::Newer,
@@ -167,14 +167,14 @@ impl AnyType {
     }
 }
 
-/// Gets the elements one after the other, each taken apart into values of a fixed size and strings.
+/// Receives elements of any type one after the other, each taken apart into values of a fixed size and strings.
 pub(crate) trait Visitor {
-    /// A value of a fixed size: a number, a string with its padding, bytes.
+    /// Receives a value of a fixed size: a number, a string with its padding, bytes.
     fn fixed(&mut self, element: &AnyType, bytes: &[u8]);
-    /// A string of variable length.
+    /// Receives a string of variable length, as its bytes.
     fn text(&mut self, text: &[u8]);
     fn reference(&mut self, kind: ReferenceKind, is_null: bool);
-    /// Begins a compound, an array or a sequence, whose members or elements follow.
+    /// Receives the beginning of a compound, an array or a sequence, whose members or elements follow.
     fn begin(&mut self);
     fn end(&mut self);
 }

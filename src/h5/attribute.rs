@@ -1,4 +1,4 @@
-//! Attributes of groups and datasets.
+//! Attributes of HDF5 groups and datasets: their values, and how they are set and read.
 
 use hdf5::plist::attribute_create::AttributeCreate;
 use hdf5::plist::link_create::CharEncoding;
@@ -12,37 +12,37 @@ use super::{dataset, datatype};
 use crate::error::{Error, Result, ResultExt};
 use crate::value::{DataType, Values};
 
-/// Bytes of name and value that an attribute in an object header may have. A message of a header is shorter than 64 KiB, and
-/// type and extents need some of that.
+/// Most bytes of name and value that an attribute in an object header may have. A message of a header is shorter than 64 KiB,
+/// and type and extents need some of that.
 const HEADER_BYTES: u64 = 65_000;
-/// Bytes of a string of variable length besides its text, which is in a heap.
+/// Number of bytes that a string of variable length takes besides its text, which is in a heap.
 pub(crate) const STORED_STRING_BYTES: u64 = 16;
 
-/// Whether an attribute `name` with this many bytes of values can be in an object header.
+/// Whether an attribute `name` with `bytes` bytes of values can be in an object header.
 pub(crate) fn fits_header(name: &str, bytes: u64) -> bool {
     bytes.saturating_add(name.len() as u64) <= HEADER_BYTES
 }
 
-/// The value of an attribute.
+/// The value of an attribute of a group or dataset.
 ///
 /// Bools are stored as int8, which netCDF readers accept, and come back as Shorts; other numbers as datasets have them;
 /// strings as variable-length UTF-8.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Attribute {
-    /// One value.
+    /// An attribute with a single value.
     Scalar(Values),
-    /// One axis. What has more axes in a file is read as the flat sequence of its values.
+    /// An attribute with one axis. One with more axes in a file is read as the flat sequence of its values.
     Array(Values),
 }
 
 impl Attribute {
-    /// One string.
+    /// Makes an attribute with a single string.
     pub(crate) fn string(text: impl Into<bstr::BString>) -> Self {
         Attribute::Scalar(Values::String(vec![text.into()]))
     }
 
-    /// Whether the attribute `name` with this value can be in an object header, the only place that attributes have in a file
-    /// created with [`Bounds::Earliest`](super::Bounds::Earliest).
+    /// Whether the attribute `name` with this value can be in an object header, the only place for attributes in a file created
+    /// with [`Bounds::Earliest`](super::Bounds::Earliest).
     pub(crate) fn fits_header(&self, name: &str) -> bool {
         let values = self.values();
         let element = match values {
@@ -52,14 +52,14 @@ impl Attribute {
         fits_header(name, (values.len() as u64).saturating_mul(element))
     }
 
-    /// The values, of which a scalar has one.
+    /// The values of the attribute; a scalar has one.
     pub(crate) fn values(&self) -> &Values {
         let (Attribute::Scalar(values) | Attribute::Array(values)) = self;
         values
     }
 }
 
-/// `charset` is that of the name and of strings.
+/// Sets the attribute `name` of a group or dataset, in place of one of this name; `charset` is that of the name and of strings.
 pub(super) fn set(owner: &Location, name: &str, value: &Attribute, charset: Charset) -> Result<()> {
     let set = || -> Result<()> {
         let values = value.values();
@@ -135,7 +135,7 @@ pub(super) fn get(owner: &Location, name: &str) -> Result<Option<Attribute>> {
     get().with_context(|| format!("attribute {name}"))
 }
 
-/// Sets an attribute that is one record of integers.
+/// Sets an attribute that is one record of 32-bit integers, by their names.
 pub(super) fn set_int_record(owner: &Location, name: &str, fields: &[(&str, i32)]) -> Result<()> {
     let set = || -> Result<()> {
         let (names, values): (Vec<_>, Vec<_>) = fields.iter().copied().unzip();
@@ -148,7 +148,7 @@ pub(super) fn set_int_record(owner: &Location, name: &str, fields: &[(&str, i32)
     set().with_context(|| format!("attribute {name}"))
 }
 
-/// The names of the fields of an attribute that is a record; none if it is something else.
+/// The names of the fields of an attribute that is a record; empty if it is another type or missing.
 pub(super) fn fields(owner: &Location, name: &str) -> Result<Vec<String>> {
     if !sys::has_attribute(owner, name)? {
         return Ok(Vec::new());
@@ -163,7 +163,7 @@ fn is_uint64(stored: &Datatype) -> bool {
     matches!(stored.to_descriptor(), Ok(TypeDescriptor::Unsigned(IntSize::U8)))
 }
 
-/// The type that an attribute is read as: numbers that casacore has no type for become larger.
+/// The type that an attribute stored as `stored` is read as: numbers that casacore has no type for become larger.
 fn memory_element(stored: &Datatype) -> Result<DataType> {
     datatype::recognise(stored).or_else(|error| match (sys::class(stored), stored.to_descriptor()) {
         (H5T_class_t::H5T_INTEGER, Ok(TypeDescriptor::Integer(IntSize::U1))) => Ok(DataType::Short),

@@ -1,4 +1,4 @@
-//! Datasets of bytes in which each row is a chunk: they store files in blocks.
+//! Datasets of bytes in which each row is a chunk: containers store files in blocks in them.
 
 use hdf5::dataset::{AllocTime, DatasetCreate};
 
@@ -6,18 +6,18 @@ use super::{Bounds, Compression, Filter, Pipeline, dataset, datatype, group, sys
 use crate::error::{Error, Result};
 use crate::value::DataType;
 
-/// A dataset of bytes of shape (row_bytes, rows), each row a chunk.
+/// The declaration of a dataset of bytes with shape (row_bytes, rows), fastest axis first, in which each row is a chunk.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ByteRows {
     pub(crate) row_bytes: u64,
-    /// At least one, unless it can grow: HDF5 has no chunks for a fixed number of 0.
+    /// Number of rows of the dataset; at least one, unless it can grow: HDF5 has no chunks for a fixed number of 0.
     pub(crate) rows: u64,
-    /// Whether rows can be added later.
+    /// Whether rows can be added to the dataset later.
     pub(crate) appendable: bool,
     pub(crate) filters: ByteFilters,
 }
 
-/// What is done to a chunk of bytes before it is stored.
+/// The filters that a chunk of bytes passes before it is stored: compression, checksum.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ByteFilters {
     pub(crate) compression: Compression,

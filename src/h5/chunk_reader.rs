@@ -1,4 +1,4 @@
-//! Chunks read from the file itself, on any thread: libhdf5 only says where they are.
+//! Reads chunks from the file itself, on any thread; libhdf5 only tells where they are.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -17,26 +17,27 @@ thread_local! {
     static SCRATCH: RefCell<(FilterScratch, Vec<u8>, Vec<u8>)> = RefCell::default();
 }
 
-/// The chunks of a dataset as its file stood when the reader was made.
+/// The chunks of a dataset as its file was when the reader was made.
 pub(crate) struct ChunkReader {
     grid: Grid,
     element: DataType,
     pipeline: Pipeline,
-    /// Chunks by linear number in the grid. Chunks that were never written are missing here and read as zeros.
+    /// Places of the chunks in the file, by their linear number in the grid of chunks. Chunks that were never written are
+    /// missing here and read as zeros.
     chunks: HashMap<u64, ChunkInfo>,
     source: Arc<dyn ReadAt>,
     place: String,
 }
 
 impl ChunkReader {
-    /// A reader of `dataset`, whose file is `source`; `None` where only libhdf5 can read it: it is not chunked, has a
-    /// filter that this program does not run, elements that are in other files or not plain little-endian, or a fill
-    /// value.
+    /// Makes a reader of `dataset`, whose file is `source`; `None` where only libhdf5 can read it: it is not chunked, has a
+    /// filter that this program does not run, elements that are in other files or not plain little-endian, or a fill value.
     pub(crate) fn new(dataset: &Dataset, source: Arc<dyn ReadAt>) -> Result<Option<Self>> {
         Self::of_rows(dataset, source, u64::MAX)
     }
 
-    /// As [`new`](Self::new), but of the first `rows` of the last axis only: those after them may not be whole yet.
+    /// Makes a reader as [`new`](Self::new) does, but of the first `rows` of the last axis only: later ones may not be complete
+    /// yet.
     pub(crate) fn of_rows(dataset: &Dataset, source: Arc<dyn ReadAt>, rows: u64) -> Result<Option<Self>> {
         let (Some(chunk), Some(pipeline)) = (dataset.chunk()?, dataset.pipeline()?) else { return Ok(None) };
         if dataset.is_outside() || !dataset.is_plain()? {
@@ -64,7 +65,7 @@ impl ChunkReader {
         Ok(Some(ChunkReader { grid, element, pipeline, chunks, source, place }))
     }
 
-    /// Bytes of a chunk, unfiltered.
+    /// Size of a decoded chunk of the dataset in bytes.
     fn chunk_bytes(&self) -> Result<usize> {
         let bytes = self.grid.chunk.elements()?.checked_mul(self.element.size() as u64);
         bytes
@@ -72,7 +73,8 @@ impl ChunkReader {
             .ok_or_else(|| Error::format("a chunk would have 2^64 bytes or more"))
     }
 
-    /// Where the first chunk is, if they are all stored one after the other, unfiltered.
+    /// Offset in the file of the first chunk, in bytes, if all chunks are stored one after the other, unfiltered; otherwise
+    /// `None`.
     fn block(&self) -> Option<u64> {
         let bytes = self.chunk_bytes().ok().filter(|_| self.pipeline.is_empty())? as u64;
         let first = self.chunks.get(&0)?.address;
@@ -84,7 +86,7 @@ impl ChunkReader {
         (self.chunks.len() as u64 == counts && self.chunks.iter().all(is_next)).then_some(first)
     }
 
-    /// Calls `with` with the bytes of a chunk, or with none if it was never written.
+    /// Calls `with` with the decoded bytes of the chunk with this linear number, or with `None` if it was never written.
     fn with_chunk<T>(&self, number: u64, with: impl FnOnce(Option<&[u8]>) -> Result<T>) -> Result<T> {
         let Some(info) = self.chunks.get(&number) else { return with(None) };
         with_decoded(&*self.source, &self.pipeline, info, self.chunk_bytes()?, |bytes| with(Some(bytes)))
@@ -92,7 +94,7 @@ impl ChunkReader {
     }
 }
 
-/// Calls `with` with the `len` bytes of a chunk, read from `source` and unfiltered.
+/// Calls `with` with the `len` decoded bytes of a chunk, which is read from `source`.
 pub(crate) fn with_decoded<T>(
     source: &dyn ReadAt,
     pipeline: &Pipeline,

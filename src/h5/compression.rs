@@ -1,4 +1,4 @@
-//! A codec and its level as one value.
+//! How datasets are compressed: a codec and its level as one value.
 
 use std::fmt;
 use std::str::FromStr;
@@ -26,30 +26,30 @@ pub struct Compression(Option<(&'static dyn Codec, u8)>);
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Plugin {
-    /// The number of the filter in the registry of The HDF Group.
+    /// The number of the plugin's filter in the registry of The HDF Group.
     pub id: i32,
-    /// The name of the filter: `zstd`.
+    /// The name of the filter that the plugin contains: `zstd`.
     pub filter: String,
-    /// Software that contains it, if any is known: `hdf5plugin`.
+    /// Software that contains the plugin: `hdf5plugin`; `None` if none is known.
     pub package: Option<&'static str>,
 }
 
-/// How hard to compress what no user chooses the compression of.
+/// How hard to compress data whose compression the user does not choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effort {
-    /// What `auto` chooses.
+    /// The compression that `auto` chooses, between speed and size.
     Balanced,
-    /// Suits data that is written once and rarely read.
+    /// Compresses well, for data that is written once and rarely read.
     Thorough,
-    /// Suits small data.
+    /// Compresses as small as possible, for small data.
     Most,
 }
 
 impl Compression {
-    /// Bytes are stored as they are.
+    /// No compression: bytes are stored as they are.
     pub const NONE: Compression = Compression(None);
 
-    /// Compression as the command line names it: `none`, a codec (`gzip`), or a codec and its level (`gzip:6`).
+    /// Parses a compression as the command line names it: `none`, a codec (`gzip`), or a codec and its level (`gzip:6`).
     ///
     /// # Errors
     /// `Usage` if this program has not that codec or level; the message names those it has.
@@ -77,7 +77,7 @@ impl Compression {
         Ok(Compression(Some((codec, level))))
     }
 
-    /// The texts that [`parse`](Self::parse) accepts, as a list for people: `none, gzip[:1-9], …`.
+    /// The texts that [`parse`](Self::parse) accepts, as a list for users: `none, gzip[:1-9], …`.
     pub fn forms() -> String {
         let of_codec = |codec: &dyn Codec| match codec.levels() {
             Some(levels) => format!("{}[:{}-{}]", codec.name(), levels.range.start(), levels.range.end()),
@@ -89,12 +89,12 @@ impl Compression {
         format!("{} or {last}", forms.join(", "))
     }
 
-    /// Whether bytes are stored as they are.
+    /// Whether datasets are not compressed: bytes are stored as they are.
     pub fn is_none(self) -> bool {
         self.0.is_none()
     }
 
-    /// The plugin that other programs need to read what is compressed so; `None` if every libhdf5 reads it.
+    /// The plugin that other programs need to read datasets with this compression; `None` if every libhdf5 reads them.
     pub fn plugin(self) -> Option<Plugin> {
         let (codec, _) = self.0?;
         Some(Plugin { id: codec.id(), filter: codec.filter_name().to_owned(), package: Some(codec.plugin()?) })
@@ -107,7 +107,7 @@ impl Compression {
         Plugin { id: codec.id(), filter: codec.filter_name().to_owned(), package }
     }
 
-    /// The filters of a dataset of numbers, for people: `shuffle + deflate 4`; empty without compression.
+    /// The filters of a dataset of numbers with this compression, for users: `shuffle + deflate 4`; empty without compression.
     pub fn describe(self) -> String {
         match self.0 {
             None => String::new(),
@@ -116,18 +116,18 @@ impl Compression {
         }
     }
 
-    /// Shuffle, then gzip (deflate) at this level: 1 (fastest) to 9 (smallest); the nearest of these for other numbers.
-    /// Every HDF5 library reads it.
+    /// Compresses by shuffle, then gzip (deflate) at this level: 1 (fastest) to 9 (smallest); the nearest of these for other
+    /// numbers. Every HDF5 library reads it.
     pub fn gzip(level: u8) -> Self {
         Self::of(codec::portable(), level)
     }
 
-    /// The level of gzip; `None` for every other codec, and without compression.
+    /// The level of gzip, from 1 to 9; `None` for every other codec, and without compression.
     pub fn gzip_level(self) -> Option<u8> {
         self.0.filter(|(codec, _)| *codec == codec::portable()).map(|(_, level)| level)
     }
 
-    /// Compression that every libhdf5 can read.
+    /// Compression that every libhdf5 can read, at the level for this effort.
     pub(crate) fn portable(effort: Effort) -> Self {
         Self::gzip(match effort {
             Effort::Balanced => 4,
@@ -136,18 +136,18 @@ impl Compression {
         })
     }
 
-    /// Compression by `codec`, at the nearest level that it has.
+    /// Compression by `codec`, at the nearest level to `level` that it has.
     pub(super) fn of(codec: &'static dyn Codec, level: u8) -> Self {
         let level = codec.levels().map_or(0, |levels| level.clamp(*levels.range.start(), *levels.range.end()));
         Compression(Some((codec, level)))
     }
 
-    /// The filter alone, without one that prepares the bytes for it.
+    /// The filter of the codec, without the shuffle before it; `None` without compression.
     pub(crate) fn filter(self) -> Option<Filter> {
         self.0.map(|(codec, level)| Filter::Codec { codec, level })
     }
 
-    /// The filters for elements of `element_size` bytes: shuffle precedes every codec.
+    /// The filters for elements of `element_size` bytes: shuffle, then the codec; empty without compression.
     pub(crate) fn pipeline(self, element_size: usize) -> Pipeline {
         let codec = self.filter();
         let shuffle = codec.is_some().then_some(Filter::Shuffle { element_size });
@@ -155,7 +155,7 @@ impl Compression {
     }
 }
 
-/// The codecs that can compress.
+/// The codecs that this program can write, in the order of the command line's help.
 fn writable() -> impl Iterator<Item = &'static dyn Codec> {
     let can_encode = |codec: &&'static dyn Codec| {
         let level = codec.levels().map_or(0, |levels| levels.default);

@@ -1,4 +1,4 @@
-//! Datasets: how they are created, and their elements by region and by chunk.
+//! Datasets of HDF5 files: how they are created, and their elements by region and by chunk.
 
 use std::fmt;
 use std::ops::Range;
@@ -17,35 +17,36 @@ use crate::error::{Error, ErrorKind, Result, ResultExt};
 use crate::limits;
 use crate::value::{ByteOrder, DataType, Region, Shape, Values, for_each_type};
 
-/// Elements may take this many times the bytes stored for them, whatever filters a dataset has: chunks that were never
-/// written take none.
+/// Most times the bytes stored for them that elements of a dataset may take in memory, whatever its filters: chunks that were
+/// never written take none in the file.
 const MAX_EXPANSION: u64 = 1 << 10;
 
-/// Datasets that a dimension scale can list in a file created with [`Bounds::Earliest`]: an attribute of 16 bytes for each.
+/// Most datasets that a dimension scale can list in a file created with [`Bounds::Earliest`]: an attribute of 16 bytes for
+/// each.
 pub(crate) const MAX_OLD_SCALED: usize = 4000;
 
-/// What a dataset is to be.
+/// The declaration of a new dataset: type, extents, chunks, compression.
 #[derive(Debug, Clone)]
 pub(crate) struct DatasetSpec<'a> {
-    /// Not a record.
+    /// The element type of the new dataset; not a record.
     pub(crate) element: DataType,
     pub(crate) shape: &'a Shape,
-    /// Shape of the chunks, at most that of the dataset but for the last axis of an appendable one; `None` is one
-    /// contiguous block. Ignored for a dataset without elements that cannot grow: HDF5 has no chunks for it.
+    /// Shape of the chunks, fastest axis first, at most that of the dataset but for the last axis of an appendable one; `None`
+    /// is one contiguous block. Ignored for a dataset without elements that cannot grow: HDF5 has no chunks for it.
     pub(crate) chunk: Option<Shape>,
-    /// The last axis may grow.
+    /// Whether the last (slowest) axis of the dataset may grow.
     pub(crate) appendable: bool,
-    /// Ignored for one contiguous block.
+    /// Compression of the dataset's chunks; ignored for one contiguous block.
     pub(crate) compression: Compression,
 }
 
-/// When chunks get space in the file.
+/// When the chunks of a new dataset get space in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Allocation {
-    /// One by one, when they are written.
+    /// Each chunk gets space when it is written.
     Chunks,
-    /// All of them when the dataset is created: chunk `n` of those numbered first axis fastest is `n` times its size after the
-    /// first, and the file has no index. Only for unfiltered chunks of fixed extents; all of them have to be written.
+    /// All chunks get space when the dataset is created: chunk `n` of those numbered first axis fastest is `n` times its size
+    /// after the first, and the file has no index. Only for unfiltered chunks of fixed extents; all of them have to be written.
     Block,
 }
 
@@ -87,7 +88,7 @@ impl DatasetSpec<'_> {
     }
 }
 
-/// How every dataset is created. What is never written reads as zeros.
+/// The creation properties that every dataset has. Elements that are never written read as zeros.
 pub(super) fn creation(bounds: Bounds) -> DatasetCreateBuilder {
     let mut creation = DatasetCreate::build();
     creation.obj_track_times(false);
@@ -97,10 +98,10 @@ pub(super) fn creation(bounds: Bounds) -> DatasetCreateBuilder {
     creation
 }
 
-/// How HDF5 finds the chunks of a dataset.
+/// The kind of index by which HDF5 finds the chunks of a dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IndexKind {
-    /// Not chunked.
+    /// The dataset is not chunked, and has no index.
     None,
     BtreeV1,
     Single,
@@ -108,12 +109,12 @@ pub(crate) enum IndexKind {
     FixedArray,
     ExtensibleArray,
     BtreeV2,
-    /// A number this version does not know.
+    /// A kind of index with a number that this version does not know.
     Unknown(u32),
 }
 
 impl IndexKind {
-    /// The index of a chunked dataset.
+    /// Finds the kind of index of a dataset's chunks.
     pub(super) fn of(dataset: &hdf5::Dataset) -> Result<Self> {
         // H5D_chunk_index_t
         Ok(match sys::chunk_index(dataset)? {
@@ -143,31 +144,31 @@ impl fmt::Display for IndexKind {
     }
 }
 
-/// Where a chunk is stored.
+/// Where a chunk of a dataset is stored in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ChunkInfo {
-    /// Position of the chunk on each axis, counted in chunks.
+    /// Index of the chunk on each axis, counted in chunks from 0, fastest axis first.
     pub(crate) index: Shape,
     /// Offset of the chunk in the file, in bytes.
     pub(crate) address: u64,
     pub(crate) stored_bytes: u64,
-    /// Bit `i` is set where filter `i` of the pipeline was skipped.
+    /// Filters that the chunk did not pass: bit `i` is set where filter `i` of the pipeline was skipped.
     pub(crate) filter_mask: u32,
 }
 
-/// How the elements of a dataset are stored.
+/// How the elements of a dataset are stored in the file: in chunks, as one block, in the header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Storage {
     Chunks,
-    /// One after the other from this byte of the file on; `None` if nothing was ever written.
+    /// The elements lie one after the other, from this offset in the file on, in bytes; `None` if nothing was ever written.
     Block(Option<u64>),
-    /// The data are in the object header.
+    /// The elements are in the object header of the dataset.
     Header,
-    /// Only libhdf5 finds the elements.
+    /// Only libhdf5 can read the elements; holds the words that tell where they are.
     Other(&'static str),
 }
 
-/// A dataset of which no element is read or written: its attributes, and where its elements are.
+/// A dataset of which no element is read or written, only its attributes, and the place of its elements.
 pub(crate) struct Header {
     dataset: hdf5::Dataset,
     /// Path of the dataset from the root.
@@ -182,32 +183,32 @@ impl Header {
         Ok(Header { dataset, path, elsewhere })
     }
 
-    /// The path from the root.
+    /// Path of the dataset from the root.
     pub(crate) fn path(&self) -> &str {
         &self.path
     }
 
-    /// The other files, or datasets, in which its elements are; `None` if it has them itself.
+    /// The other files, or datasets, in which the elements of the dataset are; `None` if it holds them itself.
     pub(crate) fn elsewhere(&self) -> Option<&Elsewhere> {
         self.elsewhere.as_ref()
     }
 
-    /// The dataset with its elements, which were checked; `outside` if some are in other files.
+    /// Opens the elements of the dataset, whose place was checked; `outside` if some are in other files.
     pub(super) fn into_dataset(self, outside: bool) -> Dataset {
         Dataset { outside, ..Dataset::new(self.dataset, self.path) }
     }
 
-    /// The bytes of the chunks or the block in the file; 0 if they are in other files.
+    /// Bytes of the file that the chunks or the block of the dataset take; 0 if they are in other files.
     pub(crate) fn stored_bytes(&self) -> u64 {
         if self.elsewhere.is_some() { 0 } else { self.dataset.storage_size() }
     }
 
-    /// The names of the attributes in order of creation.
+    /// The names of the dataset's attributes in order of creation.
     pub(crate) fn attributes(&self) -> Result<Vec<String>> {
         attribute::names(&self.dataset).with_context(|| format!("dataset {}", self.path))
     }
 
-    /// The value of an attribute; `None` if there is none of this name.
+    /// The value of the attribute `name` of the dataset; `None` if it has none of this name.
     pub(crate) fn attribute(&self, name: &str) -> Result<Option<Attribute>> {
         attribute::get(&self.dataset, name).with_context(|| format!("dataset {}", self.path))
     }
@@ -219,17 +220,17 @@ impl fmt::Debug for Header {
     }
 }
 
-/// An open dataset.
+/// An open dataset of an HDF5 file.
 pub(crate) struct Dataset {
     dataset: hdf5::Dataset,
     /// Path of the dataset from the root.
     path: String,
     layout: OnceLock<Layout>,
-    /// Its elements, or some of them, are in other files than that of the group it was asked for.
+    /// Whether elements of the dataset are in other files than that of the group it was opened from.
     outside: bool,
 }
 
-/// What never changes about a dataset.
+/// The properties of a dataset that never change: type, chunks, filters.
 struct Layout {
     chunk: Option<Shape>,
     filters: Vec<StoredFilter>,
@@ -245,12 +246,12 @@ impl Dataset {
         &self.dataset
     }
 
-    /// The path from the root.
+    /// Path of the dataset from the root.
     pub(crate) fn path(&self) -> &str {
         &self.path
     }
 
-    /// Whether elements are in other files, where only libhdf5 reads them.
+    /// Whether elements of the dataset are in other files, where only libhdf5 reads them.
     pub(super) fn is_outside(&self) -> bool {
         self.outside
     }
@@ -281,7 +282,7 @@ impl Dataset {
         Ok(self.layout.get_or_init(|| layout))
     }
 
-    /// The present extents.
+    /// The present extents of the dataset, fastest axis first.
     ///
     /// # Errors
     /// `Unsupported` for a dataset with a null dataspace.
@@ -293,18 +294,18 @@ impl Dataset {
         Ok(space.shape().iter().rev().map(|&extent| extent as u64).collect())
     }
 
-    /// Whether the last axis has no limit.
+    /// Whether the last (slowest) axis of the dataset has no limit, so that it can grow.
     pub(crate) fn is_appendable(&self) -> Result<bool> {
         let space = self.dataset.space().with_context(|| self.place())?;
         Ok(matches!(space.maxdims().first(), Some(None)))
     }
 
-    /// The extents of a chunk; `None` if the dataset is not chunked.
+    /// The extents of a chunk in elements, fastest axis first; `None` if the dataset is not chunked.
     pub(crate) fn chunk(&self) -> Result<Option<Shape>> {
         Ok(self.layout()?.chunk.clone())
     }
 
-    /// The type of the elements.
+    /// The element type of the dataset, as casacore's.
     ///
     /// # Errors
     /// `Unsupported` with the name of an HDF5 type that casacore has nothing like.
@@ -312,7 +313,7 @@ impl Dataset {
         datatype::recognise(&self.layout()?.datatype).with_context(|| self.place())
     }
 
-    /// How HDF5 finds the chunks.
+    /// The kind of index by which HDF5 finds the chunks of the dataset.
     pub(crate) fn index_kind(&self) -> Result<IndexKind> {
         if self.layout()?.chunk.is_none() {
             return Ok(IndexKind::None);
@@ -320,18 +321,18 @@ impl Dataset {
         IndexKind::of(&self.dataset).with_context(|| self.place())
     }
 
-    /// The names of the filters, with the levels of codecs, first applied first.
+    /// The names of the dataset's filters, with the levels of codecs, in the order in which a writer applies them.
     pub(crate) fn filters(&self) -> Result<Vec<String>> {
         Ok(self.layout()?.filters.iter().map(ToString::to_string).collect())
     }
 
-    /// The numbers of the filters and their parameters, first applied first.
+    /// The numbers of the dataset's filters and their parameters, in the order in which a writer applies them.
     pub(crate) fn filter_parameters(&self) -> Result<Vec<(i32, Vec<u32>)>> {
         Ok(self.layout()?.filters.iter().map(|filter| (filter.id, filter.parameters.clone())).collect())
     }
 
-    /// The byte order in which the bytes of the elements are those of [`data_type`](Self::data_type), packed; `None` where they
-    /// are not.
+    /// The byte order of the elements in the file, if their bytes are packed as those of [`data_type`](Self::data_type); `None`
+    /// if they are not.
     pub(crate) fn raw_order(&self) -> Result<Option<ByteOrder>> {
         let element = self.data_type()?;
         if self.is_plain()? {
@@ -344,12 +345,12 @@ impl Dataset {
         Ok((is_swapped && datatype.size() == element.size()).then_some(ByteOrder::Big))
     }
 
-    /// The plugins that readers need for the filters.
+    /// The plugins that HDF5 readers need for the dataset's filters; empty if they need none.
     pub(crate) fn plugins(&self) -> Result<Vec<Plugin>> {
         Ok(self.layout()?.filters.iter().filter_map(StoredFilter::plugin).collect())
     }
 
-    /// The filters as this program runs them; `None` if only libhdf5 can.
+    /// The dataset's filters as this program runs them; `None` if only libhdf5 can.
     pub(crate) fn pipeline(&self) -> Result<Option<Pipeline>> {
         let layout = self.layout()?;
         let element_size = layout.datatype.size();
@@ -357,20 +358,23 @@ impl Dataset {
         Ok(filters.map(Pipeline::new).filter(Pipeline::is_decodable))
     }
 
+    /// Checks that all filters of the dataset are available, so that libhdf5 can read it.
+    ///
     /// # Errors
     /// `Unsupported`, naming the filter, if one is neither part of this program or libhdf5 nor installed as a plugin.
     fn check_filters(&self) -> Result<()> {
         self.layout()?.filters.iter().try_for_each(StoredFilter::check_available)
     }
 
-    /// While this lives, codecs that libhdf5 runs on this thread decode chunks of this dataset.
+    /// Limits the bytes to which codecs that libhdf5 runs on this thread decode, to a chunk of this dataset, until it is
+    /// dropped.
     fn limit_chunks(&self) -> Result<ChunkLimit> {
         let layout = self.layout()?;
         let elements = layout.chunk.as_ref().map_or(Ok(0), Shape::elements)?;
         Ok(ChunkLimit::new(elements.saturating_mul(layout.datatype.size() as u64)))
     }
 
-    /// Bytes that the stored ones can plausibly stand for.
+    /// Most bytes that the stored ones of the dataset can plausibly decode to.
     fn bound(&self) -> Result<u64> {
         let codec = |filter: &StoredFilter| match filter.own(1) {
             Some(Filter::Codec { codec, .. }) => Some(codec),
@@ -381,7 +385,7 @@ impl Dataset {
         Ok(codecs.fold(stored.saturating_mul(MAX_EXPANSION), |bytes, codec| bytes.max(codec.bound(stored))))
     }
 
-    /// The bytes of the chunks or the block in the file, without the text of variable-length strings.
+    /// Bytes of the file that the chunks or the block of the dataset take, without the text of variable-length strings.
     pub(crate) fn stored_bytes(&self) -> u64 {
         self.dataset.storage_size()
     }
@@ -404,7 +408,7 @@ impl Dataset {
         read().with_context(|| self.place())
     }
 
-    /// The type of the elements, whatever casacore has; read with [`read_rows`](Self::read_rows).
+    /// The element type of the dataset, also one that casacore has nothing like; read with [`read_rows`](Self::read_rows).
     ///
     /// # Errors
     /// `Unsupported` with the name of the type if it is none of fixed length that this program writes.
@@ -412,20 +416,20 @@ impl Dataset {
         Ok(StoredElement::stored(&self.layout()?.datatype).with_context(|| self.place())?.0)
     }
 
-    /// Whether the elements in the file are, byte for byte, those that this program writes of this type.
+    /// Whether the elements in the file have the same bytes as this program writes for the type `element`.
     pub(crate) fn stores(&self, element: &StoredElement) -> Result<bool> {
         Ok(self.layout()?.datatype == element.datatype()?)
     }
 
-    /// The type in memory for elements of this type: that of the file, unless it has another byte order or records that are
-    /// not packed.
+    /// The type in memory for elements of this type: that of the file, unless it has another byte order or records that are not
+    /// packed.
     fn memory_type(&self, element: &StoredElement) -> Result<Datatype> {
         let datatype = &self.layout()?.datatype;
         if *datatype == element.datatype()? { Ok(datatype.clone()) } else { Ok(StoredElement::stored(datatype)?.1) }
     }
 
-    /// Appends the elements of `rows` of the last axis, first axis fastest, to `out`, as [`element`](Self::element) has them:
-    /// numbers little-endian, strings as they are stored, records packed.
+    /// Appends the elements of `rows` (half-open, from 0) of the last axis, first axis fastest, to `out`, in the form of
+    /// [`element`](Self::element): numbers little-endian, strings as they are stored, records packed.
     pub(crate) fn read_rows(&self, element: &StoredElement, rows: Range<u64>, out: &mut Vec<u8>) -> Result<()> {
         let mut read = || {
             let shape = self.shape()?;
@@ -456,13 +460,13 @@ impl Dataset {
         read().with_context(|| self.place())
     }
 
-    /// The element that is read where none was written, as [`read_rows`](Self::read_rows) has it.
+    /// The bytes of the element that is read where none was written, in the form of [`read_rows`](Self::read_rows).
     pub(crate) fn fill(&self, element: &StoredElement) -> Result<Vec<u8>> {
         let read = || sys::fill(&self.dataset.dcpl()?, &self.memory_type(element)?);
         read().with_context(|| self.place())
     }
 
-    /// Writes the elements of `region`, first axis fastest; they have the dataset's type.
+    /// Writes the elements of `region`, first axis fastest; `values` have the dataset's type.
     ///
     /// # Errors
     /// `Usage` if a string contains NUL or is not UTF-8.
@@ -489,7 +493,7 @@ impl Dataset {
         write().with_context(|| self.place())
     }
 
-    /// The number of elements of a region that lies within the dataset, of elements of the dataset's type.
+    /// Checks that a region lies within the dataset and `element` is its type; returns the number of elements in the region.
     fn check(&self, region: &Region, element: DataType) -> Result<usize> {
         region.check(&self.shape()?)?;
         let own = datatype::recognise(&self.layout()?.datatype)?;
@@ -499,7 +503,7 @@ impl Dataset {
         Ok(region.shape.elements()? as usize)
     }
 
-    /// Refuses to allocate far more than the file can hold of the elements, compressed at best.
+    /// Fails if `count` elements take far more memory than the file can hold of the dataset, compressed at best.
     fn check_backed(&self, count: usize) -> Result<()> {
         let bytes = (count as u64).saturating_mul(self.layout()?.datatype.size().max(1) as u64);
         if bytes > self.bound()? {
@@ -508,7 +512,7 @@ impl Dataset {
         Ok(())
     }
 
-    /// The dataspaces of a region in memory and in the file.
+    /// The HDF5 dataspaces of a region, in memory and in the file.
     fn selection(&self, region: &Region) -> Result<(hdf5::Dataspace, hdf5::Dataspace)> {
         let file = self.dataset.space()?;
         let extents = region.shape.reversed();
@@ -516,7 +520,7 @@ impl Dataset {
         Ok((sys::memory(&extents)?, file))
     }
 
-    /// Writes a whole chunk as it is to be stored, filtered and with its padding.
+    /// Writes a whole chunk of the dataset in its stored form: filtered, with padding at the far edges.
     ///
     /// `index` counts chunks, not elements. `filter_mask` has bit `i` set where filter `i` of the pipeline was skipped.
     pub(crate) fn write_chunk(&self, index: &[u64], bytes: &[u8], filter_mask: u32) -> Result<()> {
@@ -539,7 +543,7 @@ impl Dataset {
         write().with_context(|| self.place())
     }
 
-    /// The address of the first chunk in bytes from the start of the file, if this dataset was created as one
+    /// The offset of the first chunk in bytes from the start of the file, if this dataset was created as one
     /// [block](Allocation::Block); `None` for every other dataset.
     pub(crate) fn block(&self) -> Result<Option<u64>> {
         let one_chunk = || -> Result<bool> { Ok(self.layout()?.filters.is_empty()) };
@@ -553,19 +557,19 @@ impl Dataset {
         Ok(found.map(|chunk| chunk.address))
     }
 
-    /// Where the chunks are that exist, in no promised order.
+    /// The places of the chunks of the dataset that exist in the file, in no promised order.
     pub(crate) fn chunks(&self) -> Result<Vec<ChunkInfo>> {
         let mut chunks = Vec::new();
         self.each_chunk(|info| chunks.push(info))?;
         Ok(chunks)
     }
 
-    /// The number of links that lead to it.
+    /// The number of hard links that lead to the dataset.
     pub(crate) fn link_count(&self) -> Result<usize> {
         Ok(self.dataset.loc_info().with_context(|| self.place())?.num_links)
     }
 
-    /// Calls `visit` for each chunk that exists, in no promised order.
+    /// Calls `visit` with the place of each chunk of the dataset that exists in the file, in no promised order.
     pub(crate) fn each_chunk(&self, mut visit: impl FnMut(ChunkInfo)) -> Result<()> {
         let Some(chunk) = &self.layout()?.chunk else { return Ok(()) };
         let mut add = |offset: &[u64], address: u64, stored_bytes: u64, filter_mask: u32| {
@@ -598,7 +602,7 @@ impl Dataset {
         Ok(())
     }
 
-    /// How the elements are stored.
+    /// How the elements of the dataset are stored in the file.
     pub(crate) fn storage(&self) -> Result<Storage> {
         let find = || -> Result<_> {
             Ok(match self.dataset.dcpl()?.get_layout()? {
@@ -612,20 +616,20 @@ impl Dataset {
         find().with_context(|| self.place())
     }
 
-    /// Whether the elements in the file are the bytes of ours, little-endian and packed.
+    /// Whether the elements in the file have the same bytes as in memory of this program, little-endian and packed.
     pub(super) fn is_plain(&self) -> Result<bool> {
         let datatype = &self.layout()?.datatype;
         let element = self.data_type()?;
         Ok(element.is_fixed_size() && *datatype == sys::number_type(element)?)
     }
 
-    /// Whether elements that were never written are zeros.
+    /// Whether elements of the dataset that were never written read as zeros.
     pub(crate) fn fills_with_zeros(&self) -> Result<bool> {
         let read = || -> Result<_> { Ok(self.dataset.dcpl()?.get_fill_value_defined()? != FillValue::UserDefined) };
         read().with_context(|| self.place())
     }
 
-    /// What bytes that were never written read as; `None` if the dataset does not say.
+    /// The byte that is read where none was written, for a dataset of bytes; `None` if the dataset does not define it.
     pub(crate) fn fill_byte(&self) -> Result<Option<u8>> {
         let read = || -> Result<_> {
             let creation = self.dataset.dcpl()?;
@@ -637,12 +641,12 @@ impl Dataset {
         read().with_context(|| self.place())
     }
 
-    /// Makes this dataset a dimension scale, with a name of its own.
+    /// Makes this dataset a dimension scale called `name`.
     pub(crate) fn make_scale(&self, name: &str) -> Result<()> {
         sys::set_scale(&self.dataset, name).with_context(|| self.place())
     }
 
-    /// Attaches a scale to an axis; the last axis is the row.
+    /// Attaches a dimension scale to an axis of the dataset, counted from 0, fastest first; the last axis is the row.
     pub(crate) fn attach_scale(&self, axis: usize, scale: &Dataset) -> Result<()> {
         let attach = || {
             let axes = self.shape()?.len();
@@ -654,12 +658,12 @@ impl Dataset {
         attach().with_context(|| self.place())
     }
 
-    /// Sets an attribute, in place of one that has this name.
+    /// Sets an attribute of the dataset, in place of one that has this name.
     pub(crate) fn set_attribute(&self, name: &str, value: &Attribute) -> Result<()> {
         attribute::set(&self.dataset, name, value, sys::Charset::Utf8).with_context(|| self.place())
     }
 
-    /// Changes the extent of the last axis of an appendable dataset.
+    /// Changes the number of rows, the extent of the last axis, of an appendable dataset.
     pub(crate) fn set_extent(&self, rows: u64) -> Result<()> {
         let set = || {
             let (cell, _) = self.shape()?.split_last().ok_or_else(|| Error::usage("a scalar cannot grow"))?;
@@ -668,12 +672,12 @@ impl Dataset {
         set().with_context(|| self.place())
     }
 
-    /// Takes notice of what another process has appended.
+    /// Makes rows visible that another process has appended to the dataset.
     pub(crate) fn refresh(&self) -> Result<()> {
         sys::refresh_dataset(&self.dataset).with_context(|| self.place())
     }
 
-    /// The only element of a dataset of uint64, which no casacore type stands for.
+    /// Reads the only element of a dataset of uint64, which has no casacore type.
     pub(crate) fn read_counter(&self) -> Result<u64> {
         let read = || -> Result<u64> {
             let (memory, file) = self.selection(&Region::whole(&Shape::from([1])))?;
@@ -685,7 +689,7 @@ impl Dataset {
         read().with_context(|| self.place())
     }
 
-    /// The value of an attribute; `None` if there is none of this name.
+    /// The value of the attribute `name` of the dataset; `None` if it has none of this name.
     pub(crate) fn attribute(&self, name: &str) -> Result<Option<Attribute>> {
         attribute::get(&self.dataset, name).with_context(|| self.place())
     }
@@ -697,7 +701,7 @@ impl fmt::Debug for Dataset {
     }
 }
 
-/// Appends the `count` elements of `target`, which are stored as `stored`.
+/// Appends the `count` elements of `target`, which have the type `stored` in the file, to `out`.
 pub(super) fn read_values(target: &Target<'_>, stored: &Datatype, count: usize, out: &mut Values) -> Result<()> {
     let element = out.data_type();
     macro_rules! numbers {

@@ -1,4 +1,4 @@
-//! Our element types and HDF5's: the only mapping.
+//! The only mapping between casacore's element types and HDF5's.
 //!
 //! | [`DataType`]            | created as                                | also recognised             |
 //! |-------------------------|-------------------------------------------|-----------------------------|
@@ -16,7 +16,7 @@ use super::sys;
 use crate::error::{Error, Result};
 use crate::value::DataType;
 
-/// The type that elements of `element` are created with.
+/// The HDF5 type with which elements of the casacore type `element` are created.
 pub(super) fn create(element: DataType) -> Result<Datatype> {
     match element {
         DataType::String => sys::string_type(sys::Charset::Utf8),
@@ -24,7 +24,7 @@ pub(super) fn create(element: DataType) -> Result<Datatype> {
     }
 }
 
-/// The element type of what is stored as `datatype`.
+/// The casacore element type that stands for the HDF5 type `datatype`.
 ///
 /// # Errors
 /// `Unsupported` with the name of the type if casacore has none like it.
@@ -54,7 +54,7 @@ pub(super) fn recognise(datatype: &Datatype) -> Result<DataType> {
     })
 }
 
-/// The error of a type that casacore has nothing like.
+/// The error of an HDF5 type that casacore has nothing like.
 pub(super) fn unsupported(datatype: &Datatype) -> Error {
     let bits = 8 * datatype.size();
     let name = match (datatype.to_descriptor(), sys::class(datatype)) {

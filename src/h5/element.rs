@@ -1,4 +1,4 @@
-//! Elements of any type that arrays of other formats have, as bytes.
+//! Datasets with elements of any type that arrays of other formats have, read and written as bytes.
 
 use hdf5::Datatype;
 use hdf5::dataset::AllocTime;
@@ -21,7 +21,8 @@ impl StoredElement {
         }
     }
 
-    /// The type of the elements of `datatype`, and how they are read so: numbers little-endian, strings as they are.
+    /// Finds the type of elements stored as `datatype`, and the HDF5 type to read them as: numbers little-endian, strings as
+    /// they are.
     ///
     /// # Errors
     /// `Unsupported` for elements of variable length, and others that this program does not write.
@@ -69,18 +70,19 @@ impl StoredElement {
     }
 }
 
-/// A dataset whose chunks are written as they are to be stored.
+/// The declaration of a new dataset of which the caller writes the chunks in their stored form.
 #[derive(Debug, Clone)]
 pub(crate) struct ElementSpec<'a> {
     pub(crate) element: &'a StoredElement,
-    /// Extents, fastest axis first; the last one may grow.
+    /// Extents of the new dataset, fastest axis first; the last one may grow.
     pub(crate) shape: &'a Shape,
-    /// Shape of a chunk; no extent is 0.
+    /// Shape of a chunk in elements, fastest axis first; no extent is 0.
     pub(crate) chunk: &'a Shape,
     pub(crate) compression: Compression,
-    /// Chunks are Blosc chunks, and these are the parameters of the filter; `compression` is then ignored.
+    /// Parameters of the Blosc filter if the chunks are Blosc chunks, in which case `compression` is ignored; `None` if they
+    /// are not.
     pub(crate) blosc: Option<&'a [u32]>,
-    /// The element that is read where none was written; `None`: zeros.
+    /// Bytes of the element that is read where none was written; `None`: zeros.
     pub(crate) fill: Option<&'a [u8]>,
 }
 

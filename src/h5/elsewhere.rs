@@ -1,4 +1,4 @@
-//! Objects and elements that an HDF5 file keeps in other files, and how far they are followed.
+//! References of an HDF5 file to objects and elements in other files, and how far they are followed.
 //!
 //! A file may name any other file of its reader as the place of its elements: as external raw storage, as the source of a
 //! virtual dataset, through an external link. libhdf5 opens them without asking. So every link and every dataset is
@@ -14,41 +14,41 @@ use hdf5::dataset::{DatasetCreate, Layout};
 use super::sys;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 
-/// Sources that a virtual dataset can have.
+/// Most sources that a virtual dataset may have.
 const MAX_SOURCES: usize = 100_000;
 
-/// Virtual datasets whose sources are virtual datasets.
+/// Most levels of virtual datasets whose sources are virtual datasets.
 const MAX_DEPTH: usize = 8;
 
-/// Names that a message lists.
+/// Most names of other files that an error message lists.
 const LISTED: usize = 3;
 
-/// Names of external files are cut at this length by the `hdf5` crate.
+/// Length in bytes at which the `hdf5` crate cuts names of external files.
 const MAX_NAME: usize = 1024;
 
-/// The file itself, as the source of a virtual dataset.
+/// Name by which a virtual dataset refers to its own file as a source.
 const SAME_FILE: &str = ".";
 
-/// What lies in other files than the one that names it.
+/// A reference of an HDF5 file to another file, or to other datasets for the elements of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Elsewhere {
-    /// The elements of a dataset, in these files.
+    /// External storage: the elements of a dataset are in these files.
     Raw(Vec<String>),
-    /// The elements of a dataset, in datasets of (perhaps) other files: file and path of each.
+    /// A virtual dataset: its elements are in datasets of (perhaps) other files; file and path of each.
     Virtual(Vec<(String, String)>),
-    /// An object.
+    /// An external link: it leads to an object in another file.
     Link {
-        /// The name of the file, as the link gives it.
+        /// The name of the other file, as the link gives it.
         file: String,
-        /// The path of the object in that file.
+        /// The path of the object in the other file.
         path: String,
     },
-    /// An object that a link of a class of its own leads to: only its author knows where.
+    /// A link of a user-defined class, with HDF5's number of it: only the program that defines it can follow it.
     UserDefined(i32),
 }
 
 impl Elsewhere {
-    /// What a dataset with these properties refers to; `None` if its elements are its own.
+    /// The reference of a dataset with these creation properties; `None` if it holds its elements itself.
     pub(super) fn of_dataset(creation: &DatasetCreate) -> Result<Option<Self>> {
         Ok(match creation.get_layout()? {
             Layout::Virtual => match sys::virtual_sources(creation, MAX_SOURCES)? {
@@ -67,7 +67,7 @@ impl Elsewhere {
         })
     }
 
-    /// The name of this kind of storage or link in HDF5.
+    /// The name of this kind of storage or link in HDF5: `external storage`, `virtual dataset` …
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Elsewhere::Raw(_) => "external storage",
@@ -77,7 +77,7 @@ impl Elsewhere {
         }
     }
 
-    /// The files, and where known the objects in them, as the file names them.
+    /// The files that the reference names, and where known the objects in them: `other.h5:/MAIN/DATA`.
     pub(crate) fn targets(&self) -> Vec<String> {
         let object = |(file, path): (&String, &String)| format!("{file}:{path}");
         match self {
@@ -88,7 +88,7 @@ impl Elsewhere {
         }
     }
 
-    /// The error where it would have to be followed, and may not be.
+    /// The error of a reference that would have to be followed, and may not be.
     pub(super) fn refused(&self) -> Error {
         Error::elsewhere(match self {
             Elsewhere::UserDefined(_) => format!("{self}, which only the program that made it can follow"),
@@ -115,34 +115,34 @@ impl fmt::Display for Elsewhere {
     }
 }
 
-/// The files that may be opened because another one names them.
+/// The other files that may be opened because an open HDF5 file names them.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Reach {
-    /// None.
+    /// Reach of a file that may not open any other file.
     #[default]
     File,
-    /// Regular files below a directory.
+    /// Reach of a file that may open regular files below this directory.
     Directory(Arc<Directory>),
 }
 
-/// A directory whose files may be opened.
+/// A directory whose files may be opened because another file names them.
 #[derive(Debug)]
 pub(crate) struct Directory {
-    /// Canonical.
+    /// Canonical path of the directory whose files may be opened.
     path: PathBuf,
-    /// Opens a file for reading; returns its root.
+    /// Function that opens a file of the directory for reading and returns its root group.
     open: fn(&Path) -> Result<hdf5::Group>,
 }
 
 impl Reach {
-    /// The files below the directory of the file at `path`, which `open` opens.
+    /// Permits the files below the directory of the file at `path`, which `open` opens.
     pub(super) fn beside(path: &Path, open: fn(&Path) -> Result<hdf5::Group>) -> Result<Self> {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let path = parent.canonicalize().with_context(|| Context::path(parent))?;
         Ok(Reach::Directory(Arc::new(Directory { path, open })))
     }
 
-    /// Opens the root of another file at `path`, which was admitted, and the rules for files that it may open in turn.
+    /// Opens the root of the permitted file at `path`; returns it with the files that it may open in turn.
     pub(super) fn open(&self, path: &Path) -> Result<(hdf5::Group, Self)> {
         match self {
             Reach::File => Err(Error::usage("no other files may be opened")),
@@ -150,7 +150,7 @@ impl Reach {
         }
     }
 
-    /// The directory in which other files are looked for, if any may be opened.
+    /// The directory in which other files are searched for; `None` if none may be opened.
     pub(super) fn directory(&self) -> Option<&Path> {
         match self {
             Reach::File => None,
@@ -159,18 +159,19 @@ impl Reach {
     }
 }
 
-/// Decides which files may be opened because another one names them.
+/// Decides which files may be opened because another file names them.
 pub(super) trait Admission {
-    /// The path of the file that `found` names `name`.
+    /// The path of the file that the reference `found` calls `name`, if it may be opened.
     ///
     /// # Errors
     /// `Unsupported` if it may not be opened, `NotFound` if there is none.
     fn admit(&self, found: &Elsewhere, name: &str) -> Result<PathBuf>;
 
-    /// Whether any file is admitted.
+    /// Whether any other file may be opened at all.
     fn takes_other_files(&self) -> bool;
 
-    /// Fails if libhdf5 would look for the files of a dataset elsewhere than [`admit`](Self::admit) does.
+    /// Fails if an environment variable makes libhdf5 search for the files of a dataset elsewhere than [`admit`](Self::admit)
+    /// does.
     fn check_environment(&self, found: &Elsewhere, variable: &str) -> Result<()> {
         if self.takes_other_files() && std::env::var_os(variable).is_some_and(|value| !value.is_empty()) {
             let message =
@@ -211,16 +212,17 @@ impl Admission for Reach {
     }
 }
 
-/// Access to the objects that a virtual dataset names.
+/// Access to the objects that a virtual dataset names as its sources.
 pub(super) trait Objects {
-    /// The path of the dataset `path` of the same file, and the place of its elements if it does not have them.
+    /// Finds the dataset `path` of the same file; returns its path, links resolved, and the place of its elements if it does
+    /// not hold them itself.
     fn inside(&self, path: &str) -> Result<(String, Option<Elsewhere>)>;
 
-    /// Fails unless the dataset `path` of the file `file` has its elements in that file.
+    /// Fails unless the dataset `path` of the other file `file` holds its elements itself.
     fn outside(&mut self, file: &Path, path: &str) -> Result<()>;
 }
 
-/// Fails unless the elements of the dataset at `path` may be read.
+/// Checks that the elements of the dataset at `path` may be read, wherever they are.
 ///
 /// Returns whether elements are in other files.
 pub(super) fn check_elements(
@@ -243,16 +245,17 @@ pub(super) fn check_elements(
     }
 }
 
-/// The sources of a virtual dataset, and the sources of those that are virtual.
+/// Checks the sources of a virtual dataset, and the sources of those that are virtual themselves.
 struct Sources<'a> {
     reach: &'a dyn Admission,
     objects: &'a mut dyn Objects,
-    /// Paths in the same file.
+    /// Paths of datasets in the same file that were checked already.
     checked: BTreeSet<String>,
 }
 
 impl Sources<'_> {
-    /// Checks the sources of the last of `virtuals`, each of which is a source of the one before it.
+    /// Checks the sources of the last of `virtuals`, each of which is a source of the one before it; returns whether any is in
+    /// another file.
     fn check(&mut self, found: &Elsewhere, sources: &[(String, String)], virtuals: &mut Vec<String>) -> Result<bool> {
         if virtuals.len() > MAX_DEPTH {
             return Err(Error::limit(format!(

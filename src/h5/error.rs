@@ -1,4 +1,4 @@
-//! libhdf5's error stacks as one sentence and a kind.
+//! Converts libhdf5's error stacks to errors with one sentence and a kind.
 
 use std::cell::RefCell;
 use std::io;
@@ -6,22 +6,24 @@ use std::io;
 use crate::error::{Error, ErrorKind};
 
 thread_local! {
-    /// The last failure of a source that libhdf5 reads through this program, on this thread; `None` once a read succeeds.
+    /// The last failure of a remote or other source that libhdf5 reads through this program, on this thread; `None` once a read
+    /// succeeds.
     static CAUSE: RefCell<Option<Error>> = const { RefCell::new(None) };
 }
 
-/// Notes the result of a read that libhdf5 has asked for: its own error stack does not carry the cause.
+/// Records the result of a read that libhdf5 has asked for on this thread, since its own error stack does not carry the cause.
 #[cfg_attr(not(feature = "static-hdf5"), expect(dead_code, reason = "no source is read through that library"))]
 pub(super) fn note_cause(cause: Option<Error>) {
     CAUSE.set(cause);
 }
 
-/// Parts of the names of functions that write; all others fail because of what is in the file.
+/// Parts of the names of libhdf5 functions that write; all others fail because of the content of the file.
 const WRITING: [&str; 8] = ["write", "create", "flush", "close", "set_", "attach", "delete", "unlink"];
 
 impl From<hdf5::Error> for Error {
-    /// The cause is the innermost frame of the stack, what was tried the outermost. Failures of the operating system
-    /// are recognised by the errno that the file driver writes into its frame; that of a source is the error itself.
+    /// Converts an error stack of libhdf5: the cause is its innermost frame, the operation its outermost. Failures of the
+    /// operating system are recognised by the errno that the file driver writes into its frame; that of a source is the error
+    /// itself.
     fn from(error: hdf5::Error) -> Self {
         if let Some(cause) = CAUSE.take() {
             return cause;
@@ -57,13 +59,13 @@ impl From<hdf5::Error> for Error {
     }
 }
 
-/// A file that is marked so. libhdf5's own advice, h5clear, may cut it.
+/// The error of a file that is marked as being written. libhdf5's own advice, h5clear, may cut it.
 pub(super) fn being_written() -> Error {
     let message = "a program is writing the file, or did not close it: then h5bridge repair brings it in order";
     Error::new(ErrorKind::Locked, message)
 }
 
-/// The number after `errno = `.
+/// The number after `errno = ` in a message of libhdf5; `None` if it has none.
 fn errno(text: &str) -> Option<i32> {
     let digits = text.split_once("errno = ")?.1;
     digits[..digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len())].parse().ok()

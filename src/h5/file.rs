@@ -1,4 +1,4 @@
-//! Files and how they are created.
+//! HDF5 files: how they are created, opened and closed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use super::{Group, LiveFile, Reach, Superblock, error, live, sys};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt, shown_path};
 use crate::io::{FileSource, ReadAt, remote};
 
-/// What the HDF5 part of a file begins with.
+/// First bytes of the HDF5 part of a file.
 const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
 
 /// Whether a file is HDF5; a user block may precede the signature.
@@ -22,7 +22,7 @@ pub(crate) fn is_hdf5(file: &dyn ReadAt) -> Result<bool> {
     Ok(signature(file)?.is_some())
 }
 
-/// The version of the superblock.
+/// The version of the superblock of an HDF5 file, by which its readers are known.
 ///
 /// # Errors
 /// `Format` if the file is not HDF5.
@@ -33,7 +33,7 @@ pub(crate) fn superblock_version(file: &dyn ReadAt) -> Result<u8> {
     Ok(version[0])
 }
 
-/// Offset of the signature of HDF5 in a file.
+/// Offset of the signature of HDF5 in a file, in bytes; `None` if it has none.
 fn signature(file: &dyn ReadAt) -> Result<Option<u64>> {
     let len = file.len()?;
     let starts = std::iter::successors(Some(0u64), |&start| Some(if start == 0 { 512 } else { start * 2 }));
@@ -47,12 +47,12 @@ fn signature(file: &dyn ReadAt) -> Result<Option<u64>> {
     Ok(None)
 }
 
-/// What is to read a file that is written.
+/// The oldest HDF5 library that is to read a file which is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bounds {
-    /// Every HDF5 there ever was: superblock 0, symbol tables, version 1 b-trees.
+    /// Every version of HDF5 can read the file: superblock 0, symbol tables, version 1 b-trees.
     Earliest,
-    /// HDF5 1.10 and newer: superblock 3.
+    /// HDF5 1.10 and newer can read the file: superblock 3.
     V110,
 }
 
@@ -70,7 +70,7 @@ impl Bounds {
 }
 
 impl Bounds {
-    /// How files are created.
+    /// The properties with which files for these readers are created.
     fn creation(self) -> hdf5::Result<FileCreate> {
         self.creation_builder().finish()
     }
@@ -85,60 +85,60 @@ impl Bounds {
     }
 }
 
-/// Files of the file system, whatever the environment says.
+/// The properties with which files of the file system are opened, whatever the environment says.
 fn access() -> FileAccessBuilder {
     let mut access = FileAccess::build();
     access.sec2().chunk_cache(CHUNK_SLOTS, CHUNK_CACHE_BYTES, CHUNK_PREEMPTION);
     access
 }
 
-/// Entries of the chunk cache of each open dataset. Chunks are read and written past it, all but those of strings; HDF5 2's
-/// default of 8191 takes 64 KiB of each dataset, a quarter of a gigabyte for a thousand tables.
+/// Number of entries in the chunk cache of each open dataset. Chunks are read and written without it, all but those of strings;
+/// HDF5 2's default of 8191 takes 64 KiB of each dataset, a quarter of a gigabyte for a thousand tables.
 const CHUNK_SLOTS: usize = 127;
-/// Bytes of chunks that the cache of a dataset holds: HDF5 2's default.
+/// Most bytes of chunks that libhdf5's cache of a dataset holds: HDF5 2's default.
 const CHUNK_CACHE_BYTES: usize = 8 << 20;
-/// How soon chunks that were read whole leave the cache: HDF5's default.
+/// How soon chunks that were read whole leave libhdf5's cache, from 0 (by age) to 1 (first): HDF5's default.
 const CHUNK_PREEMPTION: f64 = 0.75;
 
-/// How often metadata is read that a writer may be in the middle of writing. HDF5 waits twice as long each time, from 1 ns
-/// on: one second in all, and not for ages, before it is called damaged.
+/// How often metadata is read that a writer may be in the middle of writing. HDF5 waits twice as long each time, from 1 ns on:
+/// one second in all before the metadata is called damaged.
 const READ_ATTEMPTS: u32 = 30;
 
-/// Blocks of at least this many bytes are aligned in a file from [`File::create_aligned`].
+/// Size in bytes from which a block is aligned in a file from [`File::create_aligned`].
 pub(crate) const ALIGNED_BYTES: u64 = 4 << 20;
-/// Their addresses are multiples of this: the largest unit in which common file systems share bytes is the record of ZFS, 128 KiB
-/// by default and seldom more than 1 MiB.
+/// Alignment in bytes of large blocks in a file from [`File::create_aligned`]: the largest unit in which common file systems
+/// share bytes is the record of ZFS, 128 KiB by default and seldom more than 1 MiB.
 const ALIGNMENT: u64 = 1 << 20;
 
-/// Bytes by which a file in memory grows.
+/// Number of bytes by which a file in memory grows at a time.
 const MEMORY_INCREMENT: usize = 64 << 10;
 
 /// An open HDF5 file.
 #[derive(Debug)]
 pub(crate) struct File {
-    /// Taken by `close` and `drop` only.
+    /// The open file; `None` only after `close` or `drop`.
     file: Option<hdf5::File>,
-    /// Whether the file is locked exclusively.
+    /// Whether the file is open for writing and locked exclusively.
     writable: bool,
     path: PathBuf,
-    /// The other files that may be opened because this one names them.
+    /// The other files that may be opened because this file names them.
     reach: Reach,
-    /// The readers of everything that is created in it.
+    /// The versions of HDF5 that have to be able to read what is created in the file.
     bounds: Bounds,
 }
 
 impl File {
-    /// Creates a file, or empties an existing one.
+    /// Creates an HDF5 file for HDF5 1.10 and newer, or empties an existing one.
     pub(crate) fn create(path: &Path) -> Result<Self> {
         Self::create_for(Bounds::V110, path)
     }
 
-    /// Creates a file for these readers, or empties an existing one.
+    /// Creates an HDF5 file for the versions of HDF5 within `bounds`, or empties an existing one.
     pub(crate) fn create_for(bounds: Bounds, path: &Path) -> Result<Self> {
         Self::create_with(bounds, path, &mut bounds.access())
     }
 
-    /// Creates a file in memory, which is gone when it is closed.
+    /// Creates an HDF5 file in memory, which is gone when it is closed.
     pub(crate) fn create_in_memory() -> Result<Self> {
         // HDF5 takes files of one name for one file
         static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -150,14 +150,14 @@ impl File {
         Ok(File { file: Some(file), writable: false, path: name.into(), reach: Reach::File, bounds: Bounds::V110 })
     }
 
-    /// As [`create`](Self::create), for datasets that are one block: those of at least [`ALIGNED_BYTES`] begin at a multiple of
-    /// [`ALIGNMENT`], where file systems can share what they hold with other files. Everything else is packed.
+    /// Creates a file in which datasets that are one block of at least [`ALIGNED_BYTES`] begin at a multiple of [`ALIGNMENT`],
+    /// where file systems can share what they hold with other files. Everything else is packed.
     pub(crate) fn create_aligned(path: &Path) -> Result<Self> {
         Self::create_with(Bounds::V110, path, Bounds::V110.access().alignment(ALIGNED_BYTES, ALIGNMENT))
     }
 
-    /// As [`create`](Self::create), with space given out in pages of `page_bytes`: metadata share a few of them, and what is
-    /// larger begins at one.
+    /// Creates a file in which space is given out in pages of `page_bytes`: metadata share a few of them, and larger pieces
+    /// begin at one.
     pub(crate) fn create_paged(path: &Path, page_bytes: u64) -> Result<Self> {
         let create = || {
             let mut creation = Bounds::V110.creation_builder();
@@ -169,7 +169,7 @@ impl File {
         Ok(File { file, writable: true, path: path.to_owned(), reach: Reach::File, bounds: Bounds::V110 })
     }
 
-    /// As [`create`](Self::create), for a file that goes live.
+    /// Creates a file that is to become a live file, whose readers read it while it is written.
     pub(crate) fn create_for_live(path: &Path) -> Result<Self> {
         Self::create_with(Bounds::V110, path, Bounds::V110.access().alignment(live::LARGE_METADATA, live::ALIGNMENT))
     }
@@ -180,7 +180,7 @@ impl File {
         Ok(File { file, writable: true, path: path.to_owned(), reach: Reach::File, bounds })
     }
 
-    /// Opens a file for reading.
+    /// Opens an HDF5 file for reading.
     ///
     /// # Errors
     /// `Format` if it is not HDF5, `Locked` if a writer has it open.
@@ -188,7 +188,8 @@ impl File {
         Self::open_for(Mode::Read, Bounds::V110, path, || access().finish())
     }
 
-    /// Opens the file at a path or address for reading, as [`open_shared`](Self::open_shared) does, and its bytes.
+    /// Opens the HDF5 file at a path or URL for reading, as [`open_shared`](Self::open_shared) does, and returns its bytes as
+    /// well.
     ///
     /// # Errors
     /// As [`open`](Self::open); those of the server.
@@ -212,7 +213,7 @@ impl File {
         open().context(Context::path(path))
     }
 
-    /// Opens a file for reading, whether or not another program appends to it under SWMR, or did when it was killed.
+    /// Opens an HDF5 file for reading, whether or not another program appends to it under SWMR, or did when it was killed.
     ///
     /// # Errors
     /// As [`open`](Self::open), of a writer that keeps others out.
@@ -228,8 +229,8 @@ impl File {
         }
     }
 
-    /// Opens a file for reading as [`open_shared`](Self::open_shared) does, and gives HDF5's lock back at once: no writer waits.
-    /// The second result says whether the file is read as one that grows.
+    /// Opens an HDF5 file for reading as [`open_shared`](Self::open_shared) does, and releases HDF5's lock at once: no writer
+    /// waits. The second result tells whether the file is read as one that grows.
     ///
     /// # Errors
     /// As [`open_shared`](Self::open_shared).
@@ -247,8 +248,8 @@ impl File {
         Ok((opened, live))
     }
 
-    /// Opens a file for reading that another program appends to under SWMR, or did when it was killed. HDF5's lock is held
-    /// only while the file is being opened.
+    /// Opens an HDF5 file for reading that another program appends to under SWMR, or did when it was killed. HDF5's lock is
+    /// held only while the file is being opened.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -260,7 +261,7 @@ impl File {
         Ok(opened)
     }
 
-    /// Opens a file to change it; what is new in it is for readers within `bounds`.
+    /// Opens an HDF5 file to change it; new objects in it are made for the versions of HDF5 within `bounds`.
     ///
     /// # Errors
     /// `Format` if it is not HDF5, `Locked` if another process has it open.
@@ -279,7 +280,7 @@ impl File {
         Ok(File { file, writable, path: path.to_owned(), reach: Reach::File, bounds })
     }
 
-    /// Opens a file to append to it while others read. No group, dataset or attribute may be made or changed, only the
+    /// Opens an HDF5 file to append to it while others read. No group, dataset or attribute may be made or changed, only the
     /// elements of datasets and the extents of those that can grow.
     ///
     /// # Errors
@@ -289,7 +290,7 @@ impl File {
         Self::open_for(Mode::WriteLive, Bounds::V110, path, || Bounds::V110.access().finish())
     }
 
-    /// Writes what is still in memory.
+    /// Writes the changes of the file that are still in memory.
     ///
     /// # Errors
     /// `NoSpace` or `Io`.
@@ -301,8 +302,8 @@ impl File {
         self.file.as_ref().expect("taken only when the file goes")
     }
 
-    /// Closes a file that was created, with every handle of it, and opens it again as one to which rows are appended while others
-    /// read.
+    /// Closes a file that was created, with every handle of it, and opens it again as one to which rows are appended while
+    /// others read.
     ///
     /// # Errors
     /// As [`close`](Self::close), and `Locked`.
@@ -312,12 +313,12 @@ impl File {
         LiveFile::open(&path)
     }
 
-    /// Offset of the end of the HDF5 file; later bytes of the file are not HDF5.
+    /// Offset of the end of the HDF5 data in the file, in bytes; later bytes of the file are not HDF5.
     pub(crate) fn end_of_file(&self) -> Result<u64> {
         sys::end_of_file(self.file()).context(Context::path(&self.path))
     }
 
-    /// Lets regular files below the file's own directory be opened where this one names them.
+    /// Permits regular files below the file's own directory to be opened where this file names them.
     ///
     /// # Errors
     /// `Unsupported` for the file at an address, which has no directory.
@@ -331,18 +332,18 @@ impl File {
         Ok(self)
     }
 
-    /// The group that holds everything else.
+    /// The root group of the file.
     pub(crate) fn root(&self) -> Result<Group> {
         let root = self.file().group("/").context(Context::path(&self.path))?;
         Ok(Group::new(root, String::new(), self.reach.clone()).created_for(self.bounds))
     }
 
-    /// The group that holds everything else, which keeps the file open.
+    /// The root group of the file as a handle that keeps the file open.
     pub(super) fn into_root(self) -> Result<hdf5::Group> {
         self.file().group("/").context(Context::path(&self.path))
     }
 
-    /// Writes what is still in memory and closes the file. Groups and datasets of a file that was created become
+    /// Writes the changes that are still in memory and closes the file. Groups and datasets of a file that was created become
     /// unusable.
     ///
     /// # Errors
@@ -356,7 +357,7 @@ impl File {
     }
 }
 
-/// Opens an existing file.
+/// Opens an existing HDF5 file in `mode`, with the access properties that `access` makes.
 pub(super) fn open(mode: Mode, path: &Path, access: impl FnOnce() -> hdf5::Result<FileAccess>) -> Result<hdf5::File> {
     let open = || sys::open_file(path, mode, &access()?);
     // libhdf5 asks how long a file is before it reads how long it should be: one that grows in between is "truncated" unless
@@ -369,12 +370,12 @@ pub(super) fn open(mode: Mode, path: &Path, access: impl FnOnce() -> hdf5::Resul
     opened.with_context(|| Context::path(path))
 }
 
-/// The superblock of a file that may be live.
+/// The superblock of a file that may be live; `None` if it cannot be read.
 fn superblock(path: &Path) -> Option<Superblock> {
     Superblock::read(&FileSource::open(path).ok()?).ok()
 }
 
-/// Flushes and closes a file; `writable` if it is locked exclusively.
+/// Flushes and closes an HDF5 file; `writable` if it is locked exclusively.
 pub(super) fn end(file: hdf5::File, writable: bool) -> Result<()> {
     if let Err(error) = file.flush() {
         // libhdf5 cannot close a file that it cannot flush: it crashes when the objects in it go. So the file stays
@@ -393,7 +394,7 @@ pub(super) fn end(file: hdf5::File, writable: bool) -> Result<()> {
 }
 
 impl Drop for File {
-    /// Closes the file; [`close`](File::close) also says whether that worked.
+    /// Closes the file without reporting an error; [`close`](File::close) also tells whether that worked.
     fn drop(&mut self) {
         let _ = self.end();
     }

@@ -14,10 +14,10 @@ use crate::shuffle::{shuffle, unshuffle};
 
 const SHUFFLE: i32 = 2;
 const FLETCHER32: i32 = 3;
-/// Bytes of a checksum.
+/// Size of a Fletcher32 checksum in bytes.
 const CHECKSUM_BYTES: usize = 4;
 
-/// One filter.
+/// A filter of HDF5 that this program runs itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Filter {
     Shuffle { element_size: usize },
@@ -25,16 +25,16 @@ pub(crate) enum Filter {
     Codec { codec: &'static dyn Codec, level: u8 },
 }
 
-/// The filters of a dataset, in the order in which they are applied to bytes that are written.
+/// The filters of a dataset, in the order in which a writer applies them to a chunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pipeline(Vec<Filter>);
 
 /// The working memory of a thread that runs filters, kept between chunks.
 #[derive(Default)]
 pub(crate) struct FilterScratch {
-    /// The encoder for a filter and level, kept for reuse.
+    /// The encoder used last, with the number of its filter and its level, kept for reuse.
     encoder: Option<(i32, u8, Box<dyn Encoder>)>,
-    /// Kept for this filter.
+    /// The decoder used last, with the number of its filter, kept for reuse.
     decoder: Option<(i32, Box<dyn Decoder>)>,
     bytes: Vec<u8>,
 }
@@ -46,8 +46,8 @@ impl fmt::Debug for FilterScratch {
 }
 
 impl Filter {
-    /// The filter that a file stores as `id` and `parameters`, for elements of `element_size` bytes; `None` if only libhdf5
-    /// can run it.
+    /// The filter that a file stores with the number `id` and `parameters`, for elements of `element_size` bytes; `None` if
+    /// only libhdf5 can run it.
     pub(super) fn stored(id: i32, parameters: &[u32], element_size: usize) -> Option<Self> {
         match id {
             SHUFFLE => Some(Filter::Shuffle { element_size }),
@@ -79,18 +79,18 @@ impl Pipeline {
         Pipeline(filters)
     }
 
-    /// Whether bytes are stored as they are.
+    /// Whether the pipeline has no filters: bytes are stored as they are.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether the length of the bytes between any two filters follows from the length of a chunk: after a codec it does
-    /// not.
+    /// Whether the pipeline can be decoded here: the length of the bytes between any two filters follows from the length of a
+    /// chunk, which it does not after a codec.
     pub(super) fn is_decodable(&self) -> bool {
         self.0.iter().filter(|filter| matches!(filter, Filter::Codec { .. })).count() <= 1
     }
 
-    /// Adds the filters to the properties of a new dataset.
+    /// Adds the filters of the pipeline to the creation properties of a new dataset.
     pub(super) fn add_to(&self, creation: &mut DatasetCreateBuilder) {
         for filter in &self.0 {
             match filter {
@@ -101,7 +101,7 @@ impl Pipeline {
         }
     }
 
-    /// Replaces `out` with a chunk's `bytes` as they are to be stored, with filter mask 0.
+    /// Replaces `out` with the stored form of a chunk's `bytes`, with no filter skipped.
     ///
     /// # Errors
     /// Those of the libraries that compress: they have no memory left.
@@ -131,7 +131,7 @@ impl Pipeline {
         })
     }
 
-    /// Replaces `out` with the `len` bytes of a chunk that is stored as `bytes`.
+    /// Replaces `out` with the `len` decoded bytes of a chunk that is stored as `bytes`.
     ///
     /// Bit `i` of `filter_mask` is set where filter `i` was skipped. Memory for more than `len` bytes is never allocated.
     ///
@@ -190,8 +190,8 @@ impl fmt::Display for Pipeline {
     }
 }
 
-/// Passes `bytes` through the filters one after the other; the last output is left in `out`. What is between two filters is in
-/// `scratch` each time if there are two of them, so that it keeps its length from chunk to chunk and is not cleared.
+/// Passes `bytes` through the filters one after the other; the last output is left in `out`. The bytes between two filters are
+/// in `scratch` each time if there are two of them, so that it keeps its length from chunk to chunk and is not cleared.
 fn run<'a>(
     filters: impl Iterator<Item = &'a Filter> + Clone,
     scratch: &mut Vec<u8>,

@@ -1,4 +1,4 @@
-//! Groups and their links.
+//! Groups of HDF5 files and their links.
 
 use hdf5::LocationType;
 use std::collections::HashMap;
@@ -16,39 +16,39 @@ use super::{
 };
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 
-/// Soft and external links on the way to an object.
+/// Most soft and external links that are followed on the way to an object.
 const MAX_LINKS: usize = 16;
 
-/// What a link leads to.
+/// The kind of object that a link of a group leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LinkKind {
     Group,
     Dataset,
-    /// A path in the same file, which may lead nowhere.
+    /// A soft link: a path in the same file, which may lead nowhere.
     Soft,
-    /// Another file, or an object that only the author of the link finds.
+    /// A link to another file, or of a class that only the program that defines it can follow.
     Elsewhere,
-    /// A committed type.
+    /// A link to an object of another kind: a committed type.
     Other,
 }
 
-/// An open group.
+/// An open group of an HDF5 file.
 #[derive(Debug, Clone)]
 pub(crate) struct Group {
     group: hdf5::Group,
-    /// From the root, without its last slash: empty for the root.
+    /// Path of the group from the root, without its last slash: empty for the root.
     path: String,
     reach: Reach,
-    /// It is in another file than that which was opened, to which an external link has led.
+    /// Whether the group is in another file than the opened one, to which an external link has led.
     outside: bool,
-    /// The readers of what is created in it.
+    /// The versions of HDF5 that have to be able to read what is created in the group.
     bounds: Bounds,
 }
 
-/// Where a path leads.
+/// The place that a path leads to, after all links on the way.
 enum Located {
     Group(Group),
-    /// The object of this name, to which a hard link of the group leads.
+    /// An object with this name, to which a hard link of the group leads.
     Member(Group, String),
 }
 
@@ -69,7 +69,7 @@ impl Group {
         Group { group, path, reach, outside: false, bounds: Bounds::V110 }
     }
 
-    /// The group, for a file that was created with these bounds.
+    /// The same group, in which new objects are made for the versions of HDF5 within `bounds`.
     pub(super) fn created_for(mut self, bounds: Bounds) -> Self {
         self.bounds = bounds;
         self
@@ -79,17 +79,17 @@ impl Group {
         &self.group
     }
 
-    /// A group of the same file.
+    /// Makes a group of the same file, at `path`, from its handle.
     fn below(&self, group: hdf5::Group, path: String) -> Self {
         Group { group, path, reach: self.reach.clone(), outside: self.outside, bounds: self.bounds }
     }
 
-    /// The root of its file.
+    /// The root group of the file that the group is in.
     pub(crate) fn root(&self) -> Result<Group> {
         Ok(self.below(self.group.file()?.group("/")?, String::new()))
     }
 
-    /// Goes along `path`, link by link, so that libhdf5 never follows one by itself.
+    /// Finds the place that `path` leads to, link by link, so that libhdf5 never follows one by itself; `links` counts them.
     ///
     /// # Errors
     /// `NotFound` if nothing has this path; `Format` for a soft link that leads nowhere or in a circle; `Unsupported` for
@@ -102,7 +102,7 @@ impl Group {
         Ok(at)
     }
 
-    /// Follows the link `name` of this group until it is a hard one.
+    /// Follows the link `name` of this group until a hard link is found.
     fn follow(&self, name: &str, links: &mut usize) -> Result<Located> {
         if name.contains('\0') || !self.group.link_exists(name) {
             return Err(Error::not_found("there is none"));
@@ -143,12 +143,12 @@ impl Group {
         self.locate(path, &mut 0)
     }
 
-    /// The path from the root, `/` for the root itself.
+    /// The path of the group from the root, `/` for the root itself.
     pub(crate) fn path(&self) -> &str {
         if self.path.is_empty() { "/" } else { &self.path }
     }
 
-    /// The path of what `name` leads to.
+    /// The path from the root of the member `name` of the group.
     fn path_of(&self, name: &str) -> String {
         format!("{}/{}", self.path, name.trim_start_matches('/'))
     }
@@ -157,7 +157,7 @@ impl Group {
         format!("group {}", self.path())
     }
 
-    /// Creates a group in this one.
+    /// Creates the group `name` in this one.
     pub(crate) fn create_group(&self, name: &str) -> Result<Group> {
         let path = self.path_of(name);
         let create = || -> Result<_> {
@@ -186,12 +186,12 @@ impl Group {
         Ok(Group { path: self.path_of(name), ..group })
     }
 
-    /// Creates a dataset in this group.
+    /// Creates the dataset `name` in this group.
     pub(crate) fn create_dataset(&self, name: &str, spec: &DatasetSpec<'_>) -> Result<Dataset> {
         self.create_allocated(name, spec, Allocation::Chunks)
     }
 
-    /// Creates a dataset in this group whose chunks get space at this time.
+    /// Creates the dataset `name` in this group; `allocation` decides when its chunks get space in the file.
     pub(crate) fn create_allocated(
         &self,
         name: &str,
@@ -206,7 +206,7 @@ impl Group {
         Ok(Dataset::new(create().with_context(|| format!("dataset {path}"))?, path))
     }
 
-    /// Creates a dataset in this group, of which the caller writes the chunks in their stored form.
+    /// Creates the dataset `name` in this group, of which the caller writes the chunks in their stored form.
     pub(crate) fn create_elements(&self, name: &str, spec: &ElementSpec<'_>) -> Result<Dataset> {
         let path = self.path_of(name);
         let create = || {
@@ -216,7 +216,7 @@ impl Group {
         Ok(Dataset::new(create().with_context(|| format!("dataset {path}"))?, path))
     }
 
-    /// Creates a dataset of bytes in this group.
+    /// Creates the dataset of bytes `name` in this group, in which each row is a chunk.
     pub(crate) fn create_byte_rows(&self, name: &str, rows: &ByteRows) -> Result<Dataset> {
         let path = self.path_of(name);
         let create = || {
@@ -226,7 +226,7 @@ impl Group {
         Ok(Dataset::new(create().with_context(|| format!("dataset {path}"))?, path))
     }
 
-    /// Creates a dataset without rows in this group, which grows when the file is live.
+    /// Creates the dataset `name` without rows in this group, which grows when the file is live.
     pub(crate) fn create_live(&self, name: &str, spec: &LiveSpec<'_>) -> Result<Dataset> {
         let path = self.path_of(name);
         let create = || {
@@ -236,27 +236,27 @@ impl Group {
         Ok(Dataset::new(create().with_context(|| format!("dataset {path}"))?, path))
     }
 
-    /// Removes a link; what no other link leads to goes with it.
+    /// Removes the link `name` of the group; an object to which no other link leads is removed with it.
     pub(crate) fn remove(&self, name: &str) -> Result<()> {
         self.group.unlink(name).with_context(|| self.path_of(name))
     }
 
-    /// Makes another link, to the object at the path `target`.
+    /// Makes the hard link `name` in this group to the object at the path `target`.
     pub(crate) fn link(&self, name: &str, target: &str) -> Result<()> {
         self.group.link_hard(target, name).with_context(|| self.path_of(name))
     }
 
-    /// Makes a link to the root of the file `file`, whether or not that exists.
+    /// Makes the external link `name` in this group to the root of the file `file`, whether or not that exists.
     pub(crate) fn link_file(&self, name: &str, file: &str) -> Result<()> {
         self.group.link_external(file, "/", name).with_context(|| self.path_of(name))
     }
 
-    /// The number of links that lead to this group.
+    /// The number of hard links that lead to this group.
     pub(crate) fn link_count(&self) -> Result<usize> {
         Ok(self.group.loc_info().with_context(|| self.place())?.num_links)
     }
 
-    /// Creates a dimension without coordinate values, as netCDF-4 does: a scale that stores nothing.
+    /// Creates the dimension scale `name` of length `len` without coordinate values, as netCDF-4 does: it stores nothing.
     pub(crate) fn create_dimension(&self, name: &str, len: u64) -> Result<Dataset> {
         let path = self.path_of(name);
         let create = || -> Result<_> {
@@ -294,7 +294,7 @@ impl Group {
         open().with_context(|| format!("dataset {}", self.path_of(name)))
     }
 
-    /// Opens a dataset for its attributes, wherever its elements are.
+    /// Opens a dataset in this group for its attributes, wherever its elements are.
     ///
     /// # Errors
     /// `NotFound` if nothing has this name, `Unsupported` if it is in another file.
@@ -303,7 +303,7 @@ impl Group {
         Ok(header.2)
     }
 
-    /// The group that has the hard link to a dataset, its name there, and the dataset.
+    /// The group that has the hard link to a dataset, its name in that group, and the dataset without its elements.
     fn open_header(&self, name: &str) -> Result<(Group, String, Header)> {
         let Located::Member(parent, last) = self.find(name)? else {
             return Err(Error::format("a group where a dataset is expected"));
@@ -317,7 +317,8 @@ impl Group {
         Ok((parent, last, header))
     }
 
-    /// What the member `name` leads to outside of this file; `None` if it, and its elements, are in it.
+    /// The reference by which the member `name` of the group, or its elements, are in another file; `None` if both are in this
+    /// one.
     pub(crate) fn elsewhere(&self, name: &str) -> Result<Option<Elsewhere>> {
         let find = || -> Result<Option<Elsewhere>> {
             if !self.has(name) || name.contains('/') {
@@ -339,7 +340,7 @@ impl Group {
         find().with_context(|| self.path_of(name))
     }
 
-    /// Whether something has this name, or this path from here. A link to a missing object counts.
+    /// Whether the group has a member of this name, or one at this path from here. A link to a missing object counts.
     pub(crate) fn has(&self, name: &str) -> bool {
         match name.rsplit_once('/') {
             None => !matches!(name, "" | ".") && self.group.link_exists(name),
@@ -347,7 +348,8 @@ impl Group {
         }
     }
 
-    /// The names in this group and what they lead to, in order of creation where the file keeps it, else of names.
+    /// The names of the members of this group and the kinds of objects they lead to, in order of creation where the file keeps
+    /// it, else of names.
     pub(crate) fn links(&self) -> Result<Vec<(String, LinkKind)>> {
         let names = self.link_names()?;
         let with_kind = |name: String| {
@@ -357,7 +359,7 @@ impl Group {
         names.into_iter().map(with_kind).collect()
     }
 
-    /// The names in this group, in order of creation where the file keeps it, else of names.
+    /// The names of the members of this group, in order of creation where the file keeps it, else of names.
     pub(crate) fn link_names(&self) -> Result<Vec<String>> {
         sys::link_names(&self.group, H5_index_t::H5_INDEX_CRT_ORDER)
             .or_else(|_| sys::link_names(&self.group, H5_index_t::H5_INDEX_NAME))
@@ -380,42 +382,42 @@ impl Group {
         })
     }
 
-    /// Sets an attribute, in place of one that has this name.
+    /// Sets an attribute of the group, in place of one that has this name.
     pub(crate) fn set_attribute(&self, name: &str, value: &Attribute) -> Result<()> {
         attribute::set(&self.group, name, value, Charset::Utf8).with_context(|| self.place())
     }
 
-    /// Sets an attribute whose name and strings are ASCII, as programs older than UTF-8 expect.
+    /// Sets an attribute of the group whose name and strings are ASCII, as programs older than UTF-8 expect.
     pub(crate) fn set_ascii_attribute(&self, name: &str, value: &Attribute) -> Result<()> {
         attribute::set(&self.group, name, value, Charset::Ascii).with_context(|| self.place())
     }
 
-    /// Sets an attribute that is one record of 32-bit integers, in place of none.
+    /// Sets a new attribute of the group that is one record of 32-bit integers, by their names.
     pub(crate) fn set_int_record(&self, name: &str, fields: &[(&str, i32)]) -> Result<()> {
         attribute::set_int_record(&self.group, name, fields).with_context(|| self.place())
     }
 
-    /// The names of the fields of an attribute that is a record; none if it is something else or not there.
+    /// The names of the fields of an attribute of the group that is a record; empty if it is another type or missing.
     pub(crate) fn attribute_fields(&self, name: &str) -> Result<Vec<String>> {
         attribute::fields(&self.group, name).with_context(|| self.place())
     }
 
-    /// Gives what has the name `old` the name `new`.
+    /// Renames the member `old` of the group to `new`.
     pub(crate) fn rename(&self, old: &str, new: &str) -> Result<()> {
         self.group.relink(old, new).with_context(|| self.path_of(old))
     }
 
-    /// The names of the attributes in order of creation.
+    /// The names of the group's attributes in order of creation.
     pub(crate) fn attributes(&self) -> Result<Vec<String>> {
         attribute::names(&self.group).with_context(|| self.place())
     }
 
-    /// The value of an attribute; `None` if there is none of this name.
+    /// The value of the attribute `name` of the group; `None` if it has none of this name.
     pub(crate) fn attribute(&self, name: &str) -> Result<Option<Attribute>> {
         attribute::get(&self.group, name).with_context(|| self.place())
     }
 
-    /// Fails unless something new can have this name.
+    /// Fails unless a new member of the group can have this name.
     fn check_new(&self, name: &str) -> Result<()> {
         if name.is_empty() || name == "." || name.contains(['/', '\0']) {
             return Err(Error::usage(format!("HDF5 cannot have the name {name:?}")));
@@ -427,10 +429,10 @@ impl Group {
     }
 }
 
-/// What a virtual dataset of a file may name.
+/// The objects of a file, and of files it names, that a virtual dataset may name as sources.
 struct Objects {
     root: Group,
-    /// Root groups of other files, each opened once.
+    /// Root groups of other files by their paths, each opened once.
     files: HashMap<PathBuf, Group>,
 }
 
@@ -450,7 +452,7 @@ impl elsewhere::Objects for Objects {
     }
 }
 
-/// How links are created: names are UTF-8.
+/// The properties with which links are created: names are UTF-8.
 pub(super) fn links() -> Result<LinkCreate> {
     Ok(LinkCreate::build().char_encoding(CharEncoding::Utf8).finish()?)
 }

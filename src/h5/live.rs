@@ -26,28 +26,28 @@ use crate::value::{DataType, Shape};
 pub(super) const ALIGNMENT: u64 = 512;
 pub(super) const LARGE_METADATA: u64 = 200;
 
-/// What a dataset that grows is to be. It begins without rows.
+/// The declaration of a dataset that grows in a live file. It begins without rows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LiveSpec<'a> {
     pub(crate) element: Element,
-    /// Shape of the cell of a row.
+    /// Shape of the cell of a row, fastest axis first.
     pub(crate) cell: &'a Shape,
-    /// Rows of a chunk.
+    /// Number of rows in a chunk of the growing dataset.
     pub(crate) chunk_rows: u64,
 }
 
-/// The elements of a dataset that grows: all of one size.
+/// The element type of a dataset that grows, all elements of one size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Element {
     Number(DataType),
-    /// UTF-8 of a fixed number of bytes, padded with NUL.
+    /// UTF-8 text of a fixed number of bytes, padded with NUL.
     String(usize),
-    /// Unsigned, of 64 bits.
+    /// A counter, such as of committed rows: an unsigned integer of 64 bits.
     Counter,
 }
 
 impl Element {
-    /// Bytes.
+    /// Size of an element of this type in bytes.
     pub(crate) fn size(self) -> usize {
         match self {
             Element::Number(data_type) => data_type.size(),
@@ -79,16 +79,16 @@ impl LiveSpec<'_> {
     }
 }
 
-/// An HDF5 file that rows are appended to while others read it.
+/// An open HDF5 file that rows are appended to while others read it.
 #[derive(Debug)]
 pub(crate) struct LiveFile {
-    /// The open file; `None` only after `close` or `drop`.
+    /// The open live file; `None` only after `close` or `drop`.
     file: Option<hdf5::File>,
     path: PathBuf,
 }
 
 impl LiveFile {
-    /// Opens a file that no other process writes.
+    /// Opens a file that no other process writes, to append rows to it.
     ///
     /// # Errors
     /// `Locked` if another program has it open otherwise, or the program that wrote it did not close it.
@@ -105,19 +105,19 @@ impl LiveFile {
         Ok(LiveFile { file: Some(file::open(Mode::WriteLive, path, access)?), path: path.to_owned() })
     }
 
-    /// Takes notice that the open file has been given another name, for errors.
+    /// Records that the open file has been renamed to `path`, for errors.
     pub(crate) fn renamed(&mut self, path: &Path) {
         path.clone_into(&mut self.path);
     }
 
-    /// The dataset at `path`, from the root.
+    /// Opens the dataset at `path`, from the root, to append rows to it.
     pub(crate) fn dataset(&self, path: &str) -> Result<LiveDataset> {
         let file = self.file.as_ref().expect("taken only when the file goes");
         let root = Group::new(file.group("/").context(Context::path(&self.path))?, String::new(), Reach::File);
         LiveDataset::new(root.dataset(path)?)
     }
 
-    /// Hands everything to the operating system, in an order in which readers see no row before its elements.
+    /// Hands all changes of the file to the operating system, in an order in which readers see no row before its elements.
     ///
     /// # Errors
     /// `NoSpace`, `Io`.
@@ -126,8 +126,8 @@ impl LiveFile {
         file.flush().with_context(|| Context::path(&self.path))
     }
 
-    /// Writes what is still in memory and closes the file, which others may then open for writing. Its datasets have to be
-    /// dropped before.
+    /// Writes the changes that are still in memory and closes the file, which others may then open for writing. Its datasets
+    /// have to be dropped before.
     ///
     /// # Errors
     /// `NoSpace` or `Io`: then the file stays marked as being written.
@@ -141,19 +141,19 @@ impl LiveFile {
 }
 
 impl Drop for LiveFile {
-    /// Closes the file; [`close`](LiveFile::close) also says whether that worked.
+    /// Closes the file without reporting an error; [`close`](LiveFile::close) also tells whether that worked.
     fn drop(&mut self) {
         let _ = self.end();
     }
 }
 
-/// A dataset of a [`LiveFile`]. Rows can be appended, and existing ones overwritten.
+/// A dataset of a [`LiveFile`], to which rows can be appended and in which existing ones can be overwritten.
 pub(crate) struct LiveDataset {
     dataset: Dataset,
     datatype: Datatype,
-    /// `None` for a counter, which no casacore type stands for.
+    /// The element type of the dataset; `None` for a counter, which has no casacore type.
     element: Option<DataType>,
-    /// Extents of a row, slowest axis first.
+    /// Extents of a row of the dataset, slowest axis first.
     cell: Vec<u64>,
     row_bytes: usize,
     rows: Cell<u64>,
@@ -175,22 +175,22 @@ impl LiveDataset {
         Ok(LiveDataset { dataset, datatype, element, cell, row_bytes, rows })
     }
 
-    /// Number of existing rows, committed or not.
+    /// Number of existing rows of the dataset, committed or not.
     pub(crate) fn rows(&self) -> u64 {
         self.rows.get()
     }
 
-    /// The type of the elements; `None` for a counter.
+    /// The element type of the dataset; `None` for a counter.
     pub(crate) fn data_type(&self) -> Option<DataType> {
         self.element
     }
 
-    /// Bytes of a row.
+    /// Size of a row of the dataset in bytes.
     pub(crate) fn row_bytes(&self) -> usize {
         self.row_bytes
     }
 
-    /// Appends whole rows: little-endian elements, first axis fastest.
+    /// Appends whole rows to the dataset: little-endian elements, first axis fastest.
     pub(crate) fn append(&self, bytes: &[u8]) -> Result<()> {
         let (first, rows) = (self.rows.get(), (bytes.len() / self.row_bytes) as u64);
         let grow = || -> Result<()> { sys::set_extent(self.dataset.inner(), &self.extents(first + rows)) };
@@ -199,7 +199,8 @@ impl LiveDataset {
         self.write(first, bytes)
     }
 
-    /// Overwrites whole existing rows in place. A concurrent reader may see a mix of old and new values.
+    /// Overwrites whole rows of the dataset in place, from row `first` (from 0) on. A concurrent reader may see a mix of old
+    /// and new values.
     pub(crate) fn write(&self, first: u64, bytes: &[u8]) -> Result<()> {
         let write = || {
             let rows = (bytes.len() / self.row_bytes) as u64;
@@ -217,7 +218,8 @@ impl LiveDataset {
         write().with_context(|| self.place())
     }
 
-    /// Appends `rows` rows from `first` on to `out`, as [`write`](Self::write) takes them.
+    /// Reads `rows` rows of the dataset from `first` (from 0) on and appends them to `out`: little-endian elements, first axis
+    /// fastest.
     pub(crate) fn read(&self, first: u64, rows: u64, out: &mut Vec<u8>) -> Result<()> {
         let mut read = || {
             if first + rows > self.rows.get() {
@@ -235,7 +237,7 @@ impl LiveDataset {
         read().with_context(|| self.place())
     }
 
-    /// The dataspaces of rows in memory and in the file.
+    /// The HDF5 dataspaces of `rows` rows from `first` on, in memory and in the file.
     fn selection(&self, first: u64, rows: u64) -> Result<(Dataspace, Dataspace)> {
         let (file, extents) = (self.dataset.inner().space()?, self.extents(rows));
         let start: Vec<u64> = std::iter::once(first).chain(self.cell.iter().map(|_| 0)).collect();
@@ -243,7 +245,7 @@ impl LiveDataset {
         Ok((sys::dataspace(&extents, false)?, file))
     }
 
-    /// Hands what is in memory of this dataset to the operating system.
+    /// Hands the changes of this dataset that are in memory to the operating system.
     pub(crate) fn flush(&self) -> Result<()> {
         sys::flush_dataset(self.dataset.inner()).with_context(|| self.place())
     }

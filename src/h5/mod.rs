@@ -1,4 +1,4 @@
-//! HDF5: files, groups, datasets, attributes, dimension scales. Knows nothing of tables.
+//! Access to HDF5: files, groups, datasets, attributes, dimension scales. Knows nothing of tables.
 //!
 //! The only place that talks to libhdf5, through `hdf5` (hdf5-metno) and, where that has no safe call, [`sys`].
 //!
@@ -34,7 +34,7 @@ mod stored_element;
 mod stored_filter;
 mod sys;
 
-/// Axes that a dataset can have.
+/// Most axes that a dataset can have in HDF5.
 pub(crate) const MAX_AXES: usize = 32;
 
 pub(crate) use any::{AnyAttribute, AnyDataset, AnyNamedType, AnyObject, Served};

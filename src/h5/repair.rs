@@ -1,4 +1,4 @@
-//! The superblock of a file whose writer did not close it. HDF5 File Format Specification 3.0, II.A, versions 2 and 3.
+//! The superblock of an HDF5 file whose writer did not close it. HDF5 File Format Specification 3.0, II.A, versions 2 and 3.
 //!
 //! | offset | bytes | field                                                                     |
 //! |--------|-------|---------------------------------------------------------------------------|
@@ -24,7 +24,7 @@ const CHECKSUM: usize = 44;
 const WRITTEN: u8 = 1;
 const SHARED: u8 = 4;
 
-/// A superblock at the start of a file.
+/// The superblock at the start of an HDF5 file, of version 2 or 3, as its bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct Superblock([u8; BYTES]);
 
@@ -60,24 +60,24 @@ impl Superblock {
         read().context(Context::offset("superblock", 0u64))
     }
 
-    /// Whether a writer has the file, or did not close it.
+    /// Whether a writer has the file open, or exited without closing it.
     pub(crate) fn is_being_written(&self) -> bool {
         self.0[FLAGS] & WRITTEN != 0
     }
 
-    /// Whether that writer allows concurrent readers.
+    /// Whether the writer that has the file open, or did not close it, allows concurrent readers (SWMR).
     pub(crate) fn is_live(&self) -> bool {
         self.0[FLAGS] & SHARED != 0
     }
 
-    /// Where the file ends, as far as the library knows.
+    /// End of the HDF5 file in bytes, as far as the library recorded it.
     pub(crate) fn end(&self) -> u64 {
         let mut bytes = [0; 8];
         bytes.copy_from_slice(&self.0[END..END + 8]);
         u64::from_le_bytes(bytes)
     }
 
-    /// Makes the file one that ends at `end` and is closed: the end first, and only then the flags.
+    /// Marks the file as closed and as ending at the offset `end`, in bytes: writes the end first, and only then the flags.
     pub(crate) fn close(mut self, file: &dyn WriteAt, end: u64) -> Result<()> {
         if file.len()? < end {
             file.set_len(end)?;

@@ -1,4 +1,4 @@
-//! Filters as a file names them, run by this program or not.
+//! The filters of a dataset as its file names them, whether this program can run them or not.
 
 use std::fmt;
 
@@ -8,18 +8,18 @@ use super::filter::Filter;
 use super::sys::{self, StoredFilter};
 use crate::error::{Error, Result};
 
-/// Where a filter that this program does not contain comes from.
+/// The software that contains a filter which this program does not run itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
-    /// Part of libhdf5, if it was built with it.
+    /// The filter is part of libhdf5, if it was built with it.
     Library,
-    /// Plugins of the Python package hdf5plugin.
+    /// The filter is in a plugin of the Python package hdf5plugin.
     Hdf5plugin,
-    /// Some other plugin.
+    /// The filter is in some other plugin.
     Elsewhere,
 }
 
-/// Filters by their number in the registry of The HDF Group.
+/// Known filters by their number in the registry of The HDF Group, with their name and the software that contains them.
 const KNOWN: &[(i32, &str, Origin)] = &[
     (1, "deflate", Origin::Library),
     (2, "shuffle", Origin::Library),
@@ -47,16 +47,18 @@ const KNOWN: &[(i32, &str, Origin)] = &[
 ];
 
 impl StoredFilter {
-    /// The filter as this program runs it on elements of `element_size` bytes; `None` if only libhdf5 can.
+    /// The filter of a dataset as this program runs it on elements of `element_size` bytes; `None` if only libhdf5 can.
     pub(super) fn own(&self, element_size: usize) -> Option<Filter> {
         Filter::stored(self.id, &self.parameters, element_size)
     }
 
-    /// The number of the filter and its name.
+    /// The number of the filter and its common name, or the name in the file.
     pub(super) fn id_and_name(&self) -> (i32, String) {
         (self.id, if self.name.is_empty() { self.label() } else { &self.name }.to_owned())
     }
 
+    /// Checks that the filter can be run, by this program or by libhdf5.
+    ///
     /// # Errors
     /// `Unsupported` if neither this program, nor libhdf5, nor a plugin that libhdf5 finds has the filter.
     pub(super) fn check_available(&self) -> Result<()> {
@@ -80,7 +82,7 @@ impl StoredFilter {
         )))
     }
 
-    /// The plugin that readers need for the filter; `None` if it is part of libhdf5, or an option of it.
+    /// The plugin that HDF5 readers need for the filter; `None` if it is part of libhdf5, or an option of it.
     pub(super) fn plugin(&self) -> Option<Plugin> {
         let plugin = |package| Some(Plugin { id: self.id, filter: self.label().to_owned(), package });
         match (codec::find(self.id), self.known()) {
@@ -95,7 +97,7 @@ impl StoredFilter {
         KNOWN.iter().find(|(id, _, _)| *id == self.id).map(|&(_, name, origin)| (name, origin))
     }
 
-    /// The common name of the filter, or the one in the file.
+    /// The common name of the filter, or the name in the file if it is not known.
     fn label(&self) -> &str {
         match self.known() {
             Some((name, _)) => name,
@@ -106,7 +108,7 @@ impl StoredFilter {
 }
 
 impl fmt::Display for StoredFilter {
-    /// As `info` shows it: `shuffle`, `deflate(4)`, `blosc`, `filter 4711`.
+    /// Writes the filter as `info` shows it: `shuffle`, `deflate(4)`, `blosc`, `filter 4711`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.own(1), self.known()) {
             (Some(filter), _) => filter.fmt(f),

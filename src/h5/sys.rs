@@ -44,7 +44,7 @@ unsafe extern "C" {
     fn H5DSattach_scale(dataset: hid_t, scale: hid_t, axis: c_uint) -> c_int;
 }
 
-/// Makes a C call under the lock and checks its result.
+/// Makes a C call of libhdf5 under its lock and checks the result.
 ///
 /// Every use passes identifiers borrowed from live handles and pointers to locals that outlive the call.
 macro_rules! call {
@@ -56,7 +56,7 @@ macro_rules! call {
     };
 }
 
-/// Makes a C call that returns a new identifier, and the handle that owns it.
+/// Makes a C call of libhdf5 that returns a new identifier, and the handle that owns it.
 macro_rules! create {
     ($handle:ty, $($call:tt)*) => {
         sync(|| {
@@ -88,21 +88,21 @@ pub(super) fn create_file(path: &Path, create: &FileCreate, access: &FileAccess)
     keep(create_memory_file(path, create, access)?)
 }
 
-/// Creates a file that has no descriptor.
+/// Creates an HDF5 file in memory, which has no descriptor.
 pub(super) fn create_memory_file(name: &Path, create: &FileCreate, access: &FileAccess) -> Result<hdf5::File> {
     register_codecs()?;
     let name = c_path(name)?;
     Ok(create!(hdf5::File, h5f::H5Fcreate(name.as_ptr(), h5f::H5F_ACC_TRUNC, create.id(), access.id()))?)
 }
 
-/// What a file is opened for.
+/// The mode in which an HDF5 file is opened.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     Read,
-    /// While another program appends to it, or was killed when it did.
+    /// Opens for reading a file that another program appends to (SWMR), or did when it was killed.
     ReadLive,
     Write,
-    /// While others read it.
+    /// Opens for appending a file that others read (SWMR).
     WriteLive,
 }
 
@@ -118,25 +118,26 @@ pub(super) fn open_file(path: &Path, mode: Mode, access: &FileAccess) -> Result<
     keep(create!(hdf5::File, h5f::H5Fopen(path.as_ptr(), flags, access.id()))?)
 }
 
-/// How a member of a group is reached.
+/// The link by which a group reaches one of its members.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Link {
-    /// An object of the same file.
+    /// A hard link: to an object of the same file.
     Hard,
-    /// A path in the same file.
+    /// A soft link: a path in the same file.
     Soft(String),
-    /// An object of another file.
+    /// An external link: to an object of another file.
     External {
-        /// Name of the file, as the link records it.
+        /// Name of the other file, as the link records it.
         file: String,
-        /// The path of the object in that file.
+        /// Path of the object in the other file.
         path: String,
     },
-    /// A link of this class (65 to 255), which only a program that registers the class can follow.
+    /// A user-defined link of this class (65 to 255), which only a program that registers the class can follow.
     UserDefined(c_int),
 }
 
-/// `H5L_info1_t` and `H5L_info2_t` as far as they agree, with the class of the link as a number: a file may name any.
+/// The C struct `H5L_info1_t` or `H5L_info2_t` as far as they agree, with the class of the link as a number: a file may name
+/// any.
 #[repr(C)]
 #[derive(Default)]
 struct LinkInfo {
@@ -144,14 +145,14 @@ struct LinkInfo {
     order_valid: c_uint,
     order: i64,
     charset: c_int,
-    /// Its first word is the size of the link's value, except for a hard link.
+    /// The value of the link as C has it: the first word is its size in bytes, except for a hard link.
     value: [u64; 2],
 }
 
-/// Longest value of a link: two names.
+/// Longest value of a link that is read, in bytes: two names.
 const MAX_LINK_VALUE: u64 = 1 << 20;
 
-/// The link by which `group` reaches its member `name`, which exists and contains no slash. Nothing is followed.
+/// Reads the link by which `group` reaches its member `name`, which exists and contains no slash. Nothing is followed.
 pub(super) fn link(group: &hdf5::Group, name: &str) -> Result<Link> {
     let name = c_name(name)?;
     let mut info = LinkInfo::default();
@@ -186,10 +187,12 @@ pub(super) fn link(group: &hdf5::Group, name: &str) -> Result<Link> {
     Ok(Link::External { file: text(names), path: text(names.get(split + 1..).unwrap_or_default()) })
 }
 
-/// The names of the members of a group.
+/// The names of the members of a group, in the order of the index `order`.
 ///
 /// The `hdf5` crate's own takes the class of a link for an enum, whatever number the file has there.
 pub(super) fn link_names(group: &hdf5::Group, order: H5_index_t) -> Result<Vec<String>> {
+    /// Appends the name of a member to the list, for each call of `H5Literate`.
+    ///
     /// # Safety
     /// `name` ends with NUL; `names` is the vector below, which nothing else uses.
     unsafe extern "C" fn collect(
@@ -209,7 +212,7 @@ pub(super) fn link_names(group: &hdf5::Group, order: H5_index_t) -> Result<Vec<S
     Ok(names)
 }
 
-/// Opens the dataset to which a hard link of this name leads; external storage is looked for below `prefix`.
+/// Opens the dataset to which the hard link `name` leads; external storage is searched for below `prefix`.
 pub(super) fn open_dataset(group: &hdf5::Group, name: &str, prefix: &Path) -> Result<hdf5::Dataset> {
     let (name, prefix) = (c_name(name)?, c_path(prefix)?);
     let access = create!(hdf5::plist::DatasetAccess, h5p::H5Pcreate(*H5P_DATASET_ACCESS))?;
@@ -217,8 +220,8 @@ pub(super) fn open_dataset(group: &hdf5::Group, name: &str, prefix: &Path) -> Re
     Ok(create!(hdf5::Dataset, h5d::H5Dopen2(group.id(), name.as_ptr(), access.id()))?)
 }
 
-/// Opens the dataset to which a hard link of this name leads, with a cache for this number of bytes of chunks; external storage is
-/// looked for below `prefix`.
+/// Opens the dataset to which the hard link `name` leads, with a cache for `cache_bytes` bytes of chunks; external storage is
+/// searched for below `prefix`.
 pub(super) fn open_cached_dataset(
     group: &hdf5::Group,
     name: &str,
@@ -236,19 +239,20 @@ pub(super) fn open_cached_dataset(
     Ok(create!(hdf5::Dataset, h5d::H5Dopen2(group.id(), name.as_ptr(), access.id()))?)
 }
 
-/// Opens the object to which a hard link of this name leads, for its attributes.
+/// Opens the object to which the hard link `name` leads, for its attributes.
 pub(super) fn open_object(group: &hdf5::Group, name: &str) -> Result<Location> {
     let name = c_name(name)?;
     Ok(create!(Location, h5o::H5Oopen(group.id(), name.as_ptr(), H5P_DEFAULT))?)
 }
 
-/// Opens the committed type to which a hard link of this name leads.
+/// Opens the committed (named) type to which the hard link `name` leads.
 pub(super) fn open_type(group: &hdf5::Group, name: &str) -> Result<Datatype> {
     let name = c_name(name)?;
     Ok(create!(Datatype, h5t::H5Topen2(group.id(), name.as_ptr(), H5P_DEFAULT))?)
 }
 
-/// The extents of a virtual dataset when it was made, without a look at its sources; `None` if it has no source.
+/// The extents that a virtual dataset had when it was made, slowest axis first, without opening its sources; `None` if it has
+/// no source.
 pub(super) fn virtual_extents(creation: &DatasetCreate) -> Result<Option<Vec<u64>>> {
     let mut count = 0;
     call!(h5p::H5Pget_virtual_count(creation.id(), &mut count))?;
@@ -259,7 +263,7 @@ pub(super) fn virtual_extents(creation: &DatasetCreate) -> Result<Option<Vec<u64
     Ok(Some(space.shape().into_iter().map(|extent| extent as u64).collect()))
 }
 
-/// The sources of a virtual dataset, as its file names them: file and dataset. At most `most`, else `None`.
+/// The sources of a virtual dataset, as its file names them: file and path of each; `None` if it has more than `most`.
 pub(super) fn virtual_sources(creation: &DatasetCreate, most: usize) -> Result<Option<Vec<(String, String)>>> {
     let mut count = 0;
     call!(h5p::H5Pget_virtual_count(creation.id(), &mut count))?;
@@ -282,20 +286,22 @@ pub(super) fn virtual_sources(creation: &DatasetCreate, most: usize) -> Result<O
     (0..count).map(source).collect::<Result<Vec<_>>>().map(Some)
 }
 
-/// Offset of the end of the HDF5 data, which is that of the file unless other bytes were appended.
+/// Offset of the end of the HDF5 data in bytes, which is that of the file unless other bytes were appended.
 pub(super) fn end_of_file(file: &hdf5::File) -> Result<u64> {
     let mut end = 0;
     call!(H5Fget_eoa(file.id(), &mut end))?;
     Ok(end)
 }
 
-/// Keeps a file from processes that this one starts: they would have its lock, too, for as long as they run.
+/// Keeps the descriptor of a file from processes that this one starts: they would hold its lock as well, for as long as they
+/// run.
 fn keep(file: hdf5::File) -> Result<hdf5::File> {
     with_descriptor(&file, |descriptor| Ok(fcntl(descriptor, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?))?;
     Ok(file)
 }
 
-/// Lets `to` share the bytes `from` at `offset` (`FICLONERANGE`), which are whole blocks of the file system.
+/// Makes the file `to` share the bytes `from`, at its offset `offset` in bytes, by `FICLONERANGE`; they must be whole blocks of
+/// the file system.
 pub(crate) fn clone_range(from: Raw<'_>, to: &File, offset: u64) -> nix::Result<()> {
     let range = nix::libc::file_clone_range {
         src_fd: i64::from(from.file.as_raw_fd()),
@@ -308,17 +314,17 @@ pub(crate) fn clone_range(from: Raw<'_>, to: &File, offset: u64) -> nix::Result<
     nix::errno::Errno::result(status).map(drop)
 }
 
-/// A second descriptor of an open file, which outlives it.
+/// Duplicates the descriptor of an open HDF5 file; it outlives the file.
 pub(super) fn descriptor(file: &hdf5::File) -> Result<OwnedFd> {
     with_descriptor(file, |descriptor| descriptor.try_clone_to_owned())
 }
 
-/// Whether a file has a descriptor; one in memory does not.
+/// Whether an open HDF5 file has a descriptor; one in memory does not.
 pub(super) fn has_descriptor(file: &hdf5::File) -> Result<bool> {
     Ok(matches!(file.access_plist()?.get_driver()?, FileDriver::Sec2))
 }
 
-/// Calls `call` with the descriptor of a file; `Unsupported` for one in memory.
+/// Calls `call` with the descriptor of an open HDF5 file; `Unsupported` for one in memory.
 fn with_descriptor<T>(file: &hdf5::File, call: impl FnOnce(BorrowedFd<'_>) -> std::io::Result<T>) -> Result<T> {
     if !has_descriptor(file)? {
         return Err(Error::unsupported("a file in memory does not have a descriptor"));
@@ -332,9 +338,9 @@ fn with_descriptor<T>(file: &hdf5::File, call: impl FnOnce(BorrowedFd<'_>) -> st
     })
 }
 
-/// Smaller memory is not worth a call of the system.
+/// Least memory in bytes for which huge pages are asked for: smaller memory is not worth a system call.
 const HUGE_PAGES_FROM: usize = 4 << 20;
-/// Bytes of a huge page on most machines; only the alignment of the advice depends on it.
+/// Size of a huge page in bytes on most machines; only the alignment of the advice depends on it.
 const HUGE_PAGE: usize = 2 << 20;
 
 /// Asks the system to back large memory with huge pages when it is first touched, which takes a fraction of the page faults.
@@ -354,7 +360,7 @@ pub(crate) fn prefer_huge_pages<T>(memory: &mut [T]) {
     let _ = unsafe { nix::sys::mman::madvise(start, whole, nix::sys::mman::MmapAdvise::MADV_HUGEPAGE) };
 }
 
-/// The dataspace of `extents`; the first may grow without limit if `unlimited`.
+/// Makes a dataspace with `extents`, slowest axis first; the first may grow without limit if `unlimited`.
 pub(super) fn dataspace(extents: &[u64], unlimited: bool) -> Result<Dataspace> {
     let mut limits = extents.to_vec();
     if let (true, Some(first)) = (unlimited, limits.first_mut()) {
@@ -364,18 +370,18 @@ pub(super) fn dataspace(extents: &[u64], unlimited: bool) -> Result<Dataspace> {
     Ok(create!(Dataspace, h5s::H5Screate_simple(axes, extents.as_ptr(), limits.as_ptr()))?)
 }
 
-/// The dataspace of a buffer for a selection of `extents` in a file. It has the same axes, because libhdf5 copies element by element
-/// between selections of different shapes.
+/// Makes the dataspace of a buffer in memory for a selection of `extents` (slowest axis first) in a file. It has the same axes,
+/// because libhdf5 copies element by element between selections of different shapes.
 pub(super) fn memory(extents: &[u64]) -> Result<Dataspace> {
     dataspace(if extents.is_empty() { &[1] } else { extents }, false)
 }
 
-/// The dataspace of one value.
+/// Makes the dataspace of a single value.
 pub(super) fn scalar() -> Result<Dataspace> {
     Ok(create!(Dataspace, h5s::H5Screate(h5s::H5S_class_t::H5S_SCALAR))?)
 }
 
-/// Selects a box of a dataspace with as many axes.
+/// Selects a box of a dataspace: first element and extent on each axis, slowest axis first.
 pub(super) fn select(space: &Dataspace, start: &[u64], extent: &[u64]) -> Result<()> {
     let axes = space.ndim();
     if start.len() != axes || extent.len() != axes {
@@ -394,7 +400,7 @@ pub(super) fn select(space: &Dataspace, start: &[u64], extent: &[u64]) -> Result
     Ok(())
 }
 
-/// Selects, on each axis, this number of elements at this distance; with as many axes as the dataspace.
+/// Selects elements of a dataspace: on each axis `count` of them from `start` on, at the distance `step`, slowest axis first.
 pub(super) fn select_steps(space: &Dataspace, start: &[u64], step: &[u64], count: &[u64]) -> Result<()> {
     let axes = space.ndim();
     if [start, step, count].iter().any(|numbers| numbers.len() != axes) {
@@ -413,7 +419,7 @@ pub(super) fn select_steps(space: &Dataspace, start: &[u64], step: &[u64], count
     Ok(())
 }
 
-/// The type of an element of a fixed size, as created in files, little-endian: also the type of our buffers.
+/// The HDF5 type of numbers, complex numbers and Bools, little-endian, in files as in buffers of this program.
 pub(super) fn number_type(element: DataType) -> Result<Datatype> {
     let standard = match element {
         DataType::Bool => return bool_type(),
@@ -433,7 +439,7 @@ pub(super) fn number_type(element: DataType) -> Result<Datatype> {
     Ok(create!(Datatype, h5t::H5Tcopy(standard))?)
 }
 
-/// Types of attributes and scales that no casacore type stands for.
+/// HDF5 types of attributes and scales that have no casacore type.
 #[derive(Clone, Copy)]
 pub(super) enum Foreign {
     Int8,
@@ -450,7 +456,7 @@ pub(super) fn foreign_type(which: Foreign) -> Result<Datatype> {
     Ok(create!(Datatype, h5t::H5Tcopy(standard))?)
 }
 
-/// Signed integers of 32 bits by these names, packed.
+/// The HDF5 type of a record of packed 32-bit signed integers with these names.
 pub(super) fn int_record_type(names: &[&str]) -> Result<Datatype> {
     let record = create!(Datatype, h5t::H5Tcreate(H5T_class_t::H5T_COMPOUND, 4 * names.len()))?;
     for (number, name) in names.iter().enumerate() {
@@ -460,7 +466,7 @@ pub(super) fn int_record_type(names: &[&str]) -> Result<Datatype> {
     Ok(record)
 }
 
-/// A type that is neither a record nor an array.
+/// The HDF5 type for an element that is neither a record nor an array.
 pub(super) fn simple_type(element: &StoredElement) -> Result<Datatype> {
     let standard = match *element {
         StoredElement::Bool => return bool_type(),
@@ -490,7 +496,7 @@ pub(super) fn simple_type(element: &StoredElement) -> Result<Datatype> {
     Ok(create!(Datatype, h5t::H5Tcopy(standard))?)
 }
 
-/// IEEE 754 numbers of 16 bits.
+/// The HDF5 type of IEEE 754 numbers of 16 bits.
 fn half_type() -> Result<Datatype> {
     let half = create!(Datatype, h5t::H5Tcopy(*H5T_IEEE_F32LE))?;
     // sign at bit 15, 5 bits of the exponent from bit 10 on, 10 bits of the mantissa
@@ -500,7 +506,7 @@ fn half_type() -> Result<Datatype> {
     Ok(half)
 }
 
-/// Members one after the other.
+/// The HDF5 type of a record with these members, packed one after the other.
 pub(super) fn record_type(members: &[(&str, Datatype)]) -> Result<Datatype> {
     let size = members.iter().map(|(_, member)| member.size()).sum();
     let record = create!(Datatype, h5t::H5Tcreate(H5T_class_t::H5T_COMPOUND, size))?;
@@ -513,12 +519,12 @@ pub(super) fn record_type(members: &[(&str, Datatype)]) -> Result<Datatype> {
     Ok(record)
 }
 
-/// Arrays with these extents, slowest axis first.
+/// The HDF5 type of an array of `element` with these extents, slowest axis first.
 pub(super) fn array_type(element: &Datatype, extents: &[u64]) -> Result<Datatype> {
     Ok(create!(Datatype, h5t::H5Tarray_create2(element.id(), extents.len() as c_uint, extents.as_ptr()))?)
 }
 
-/// `enum int8 {FALSE = 0, TRUE = 1}`, h5py's bool.
+/// The HDF5 type of Bools: `enum int8 {FALSE = 0, TRUE = 1}`, as h5py's bool.
 fn bool_type() -> Result<Datatype> {
     let bool = create!(Datatype, h5t::H5Tenum_create(*H5T_STD_I8LE))?;
     for (name, value) in [(c"FALSE", 0i8), (c"TRUE", 1)] {
@@ -527,7 +533,7 @@ fn bool_type() -> Result<Datatype> {
     Ok(bool)
 }
 
-/// `{r, i}`, packed, h5py's complex.
+/// The HDF5 type of complex numbers: `{r, i}`, packed, as h5py's complex.
 fn complex_type(element: DataType) -> Result<Datatype> {
     let size = element.size();
     let complex = create!(Datatype, h5t::H5Tcreate(H5T_class_t::H5T_COMPOUND, size))?;
@@ -537,14 +543,14 @@ fn complex_type(element: DataType) -> Result<Datatype> {
     Ok(complex)
 }
 
-/// What the bytes of a string mean to HDF5, which does not convert.
+/// The character set of a string, by which HDF5 marks it without converting it.
 #[derive(Clone, Copy)]
 pub(super) enum Charset {
     Ascii,
     Utf8,
 }
 
-/// Variable-length strings; those of UTF-8 are h5py's str.
+/// The HDF5 type of variable-length strings; those of UTF-8 are h5py's str.
 pub(super) fn string_type(charset: Charset) -> Result<Datatype> {
     let string = create!(Datatype, h5t::H5Tcopy(*H5T_C_S1))?;
     call!(h5t::H5Tset_size(string.id(), H5T_VARIABLE))?;
@@ -556,7 +562,7 @@ pub(super) fn string_type(charset: Charset) -> Result<Datatype> {
     Ok(string)
 }
 
-/// UTF-8 of `bytes` bytes, padded with NUL.
+/// The HDF5 type of texts of `bytes` bytes, UTF-8 padded with NUL.
 pub(super) fn fixed_string_type(bytes: usize) -> Result<Datatype> {
     let string = create!(Datatype, h5t::H5Tcopy(*H5T_C_S1))?;
     call!(h5t::H5Tset_size(string.id(), bytes))?;
@@ -585,7 +591,7 @@ pub(super) fn create_dataset(
     )?)
 }
 
-/// Sets the fill value: the element that is read where none was written.
+/// Sets the fill value of a new dataset: the element that is read where none was written.
 pub(super) fn set_fill(creation: &DatasetCreate, datatype: &Datatype, element: &[u8]) -> Result<()> {
     if element.len() != datatype.size() {
         return Err(Error::usage(format!("{} bytes for a fill value of {}", element.len(), datatype.size())));
@@ -594,7 +600,8 @@ pub(super) fn set_fill(creation: &DatasetCreate, datatype: &Datatype, element: &
     Ok(())
 }
 
-/// The element that is read where none was written, as `datatype`; zeros if the file does not say.
+/// The fill value of a dataset, the element that is read where none was written, as `datatype`; zeros if the file does not
+/// define it.
 pub(super) fn fill(creation: &DatasetCreate, datatype: &Datatype) -> Result<Vec<u8>> {
     if has_pointers(datatype)? {
         return Err(Error::unsupported("a fill value of variable length"));
@@ -604,7 +611,7 @@ pub(super) fn fill(creation: &DatasetCreate, datatype: &Datatype) -> Result<Vec<
     Ok(element)
 }
 
-/// Writes a chunk as it is to be stored; `offset` in elements, of the chunk's first element.
+/// Writes a chunk of a dataset in its stored form; `offset` is the index of its first element, slowest axis first.
 pub(super) fn write_chunk(dataset: &hdf5::Dataset, offset: &[u64], filter_mask: u32, bytes: &[u8]) -> Result<()> {
     debug_assert_eq!(dataset.ndim(), offset.len());
     call!(h5d::H5Dwrite_chunk(
@@ -618,17 +625,17 @@ pub(super) fn write_chunk(dataset: &hdf5::Dataset, offset: &[u64], filter_mask: 
     Ok(())
 }
 
-/// Where the bytes of a chunk are.
+/// Where the stored bytes of a chunk are in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StoredChunk {
-    /// Bytes from the start of the file.
+    /// Offset of the chunk from the start of the file, in bytes.
     pub(super) address: u64,
     pub(super) bytes: u64,
-    /// Bit `i` is set where filter `i` of the pipeline was skipped.
+    /// Filters that the chunk did not pass: bit `i` is set where filter `i` of the pipeline was skipped.
     pub(super) filter_mask: u32,
 }
 
-/// The chunk whose first element is at `offset`; `None` if it was never written.
+/// Finds the chunk of a dataset whose first element has the index `offset`, slowest axis first; `None` if it was never written.
 pub(super) fn stored_chunk(dataset: &hdf5::Dataset, offset: &[u64]) -> Result<Option<StoredChunk>> {
     if dataset.ndim() != offset.len() {
         return Err(Error::usage(format!("the dataset has no chunks with {} axes", offset.len())));
@@ -638,16 +645,16 @@ pub(super) fn stored_chunk(dataset: &hdf5::Dataset, offset: &[u64]) -> Result<Op
     Ok((address != h5::HADDR_UNDEF && bytes > 0).then_some(StoredChunk { address, bytes, filter_mask }))
 }
 
-/// A filter of a dataset in a file.
+/// A filter of a dataset as its file stores it: number, parameters, name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StoredFilter {
     pub(super) id: i32,
     pub(super) parameters: Vec<u32>,
-    /// The name that the program gave it that wrote the file; empty for filters of libhdf5.
+    /// The name that the program which wrote the file gave the filter; empty for filters of libhdf5.
     pub(super) name: String,
 }
 
-/// The filters of a dataset, first applied first.
+/// The filters of a dataset, in the order in which a writer applies them.
 pub(super) fn filters(creation: &DatasetCreate) -> Result<Vec<StoredFilter>> {
     let count = call!(h5p::H5Pget_nfilters(creation.id()))?;
     (0..count as c_uint).map(|number| filter(creation, number)).collect()
@@ -680,12 +687,13 @@ fn filter(creation: &DatasetCreate, number: c_uint) -> Result<StoredFilter> {
     }
 }
 
-/// Whether libhdf5 has a filter, or finds it in a plugin, which it then loads.
+/// Whether libhdf5 has the filter with this number, or finds it in a plugin, which it then loads.
 pub(super) fn is_filter_available(id: i32) -> Result<bool> {
     Ok(call!(h5z::H5Zfilter_avail(id))? > 0)
 }
 
-/// Gives libhdf5 the codecs that are not part of it, once: it needs them for datasets whose elements it converts.
+/// Registers the codecs of this program that libhdf5 does not have, once: it needs them for datasets whose elements it
+/// converts.
 fn register_codecs() -> Result<()> {
     static REGISTERED: OnceLock<Result<()>> = OnceLock::new();
     let register = || -> Result<()> {
@@ -712,7 +720,8 @@ fn register_codecs() -> Result<()> {
 
 type Callback = unsafe extern "C" fn(c_uint, usize, *const c_uint, usize, *mut usize, *mut *mut c_void) -> usize;
 
-/// What libhdf5 calls for each codec, by its place in [`CODECS`]: it does not tell a callback which filter is meant.
+/// The functions that libhdf5 calls for each codec, in the order of [`CODECS`]: it does not tell a callback which filter is
+/// meant.
 const CALLBACKS: [Callback; 8] = [
     run_codec::<0>,
     run_codec::<1>,
@@ -725,7 +734,7 @@ const CALLBACKS: [Callback; 8] = [
 ];
 const _: () = assert!(CODECS.len() <= CALLBACKS.len(), "a callback for each codec");
 
-/// Runs a codec on a chunk, as `H5Z_func_t` demands: the buffer is replaced, and 0 is a failure.
+/// Runs a codec of this program on a chunk for libhdf5, as `H5Z_func_t` demands: the buffer is replaced, and 0 is a failure.
 ///
 /// # Safety
 /// `parameters` are `count` numbers, `buffer` points to memory of libhdf5 whose first `len` bytes are the chunk.
@@ -763,27 +772,27 @@ unsafe extern "C" fn run_codec<const NUMBER: usize>(
     out.len()
 }
 
-/// `H5D_chunk_index_t` of a chunked dataset.
+/// libhdf5's number of the kind of index of a chunked dataset (`H5D_chunk_index_t`).
 pub(super) fn chunk_index(dataset: &hdf5::Dataset) -> Result<c_uint> {
     let mut index = 0;
     call!(h5d::H5Dget_chunk_index_type(dataset.id(), &mut index))?;
     Ok(index)
 }
 
-/// Changes the extents of a dataset that can grow.
+/// Changes the extents of a dataset that can grow, slowest axis first.
 pub(super) fn set_extent(dataset: &hdf5::Dataset, extents: &[u64]) -> Result<()> {
     debug_assert_eq!(dataset.ndim(), extents.len());
     call!(h5d::H5Dset_extent(dataset.id(), extents.as_ptr()))?;
     Ok(())
 }
 
-/// Writes what is in memory of a dataset to the file.
+/// Writes the changes of a dataset that are in memory to the file.
 pub(super) fn flush_dataset(dataset: &hdf5::Dataset) -> Result<()> {
     call!(h5d::H5Dflush(dataset.id()))?;
     Ok(())
 }
 
-/// Forgets what is in memory of a dataset that another process writes.
+/// Drops what libhdf5 has in memory of a dataset that another process writes, so that it is read again.
 pub(super) fn refresh_dataset(dataset: &hdf5::Dataset) -> Result<()> {
     call!(h5d::H5Drefresh(dataset.id()))?;
     Ok(())
@@ -805,10 +814,12 @@ pub(super) fn has_attribute(owner: &Location, name: &str) -> Result<bool> {
     Ok(call!(h5a::H5Aexists(owner.id(), name.as_ptr()))? > 0)
 }
 
-/// The names of the attributes of an object.
+/// The names of the attributes of an object, in the order of the index `order`.
 ///
 /// The `hdf5` crate's own takes the character set of a name for an enum, whatever byte the file has there.
 pub(super) fn attribute_names(owner: &Location, order: H5_index_t) -> Result<Vec<String>> {
+    /// Appends the name of an attribute to the list, for each call of `H5Aiterate2`.
+    ///
     /// # Safety
     /// `name` ends with NUL; `names` is the vector below, which nothing else uses.
     unsafe extern "C" fn collect(
@@ -831,7 +842,7 @@ pub(super) fn attribute_names(owner: &Location, order: H5_index_t) -> Result<Vec
     }
 }
 
-/// The names of the attributes of an object, one call for each; `None` for more than a thousand, which would take long,
+/// The names of the attributes of an object, with one call for each; `None` for more than a thousand, which would take long,
 /// and for an unknown number.
 fn attribute_names_by_number(owner: &Location, order: H5_index_t) -> Result<Option<Vec<String>>> {
     const MAX_ATTRIBUTES: usize = 1000;
@@ -868,15 +879,15 @@ pub(super) fn create_attribute(
     )?)
 }
 
-/// Where values are in a file: all of an attribute, or the elements of a dataset selected in `file`, which are those of
-/// `memory` one after the other.
+/// The values in a file that are read or written: all of an attribute, or the elements of a dataset selected in `file`, which
+/// lie one after the other in `memory`.
 pub(super) enum Target<'a> {
     Attribute(&'a hdf5::Attribute),
     Dataset { dataset: &'a hdf5::Dataset, memory: &'a Dataspace, file: &'a Dataspace },
 }
 
 impl Target<'_> {
-    /// The number of values, which a buffer in memory must hold.
+    /// The number of values of the target, which a buffer in memory must hold.
     fn count(&self) -> Result<usize> {
         match self {
             Target::Attribute(attribute) => Ok(attribute.space()?.size()),
@@ -884,6 +895,8 @@ impl Target<'_> {
         }
     }
 
+    /// Reads the values of the target into `buffer`, converted to `datatype`.
+    ///
     /// # Safety
     /// `buffer` holds [`count`](Self::count) elements of `datatype`.
     unsafe fn read(&self, datatype: &Datatype, buffer: *mut c_void) -> Result<(), hdf5::Error> {
@@ -896,6 +909,8 @@ impl Target<'_> {
         .map(|_| ())
     }
 
+    /// Writes the values of the target from `buffer`, converted from `datatype`.
+    ///
     /// # Safety
     /// `buffer` holds [`count`](Self::count) elements of `datatype`.
     unsafe fn write(&self, datatype: &Datatype, buffer: *const c_void) -> Result<(), hdf5::Error> {
@@ -908,7 +923,7 @@ impl Target<'_> {
         .map(|_| ())
     }
 
-    /// Fails unless `bytes` is the size of the values, which contain no pointers.
+    /// Fails unless `bytes` is the size of the target's values in bytes, and they contain no pointers.
     fn check(&self, datatype: &Datatype, bytes: usize) -> Result<()> {
         let needed = self.count()?.checked_mul(datatype.size());
         if needed != Some(bytes) || has_pointers(datatype)? {
@@ -918,7 +933,7 @@ impl Target<'_> {
     }
 }
 
-/// Whether values of the type are, or contain, addresses in memory.
+/// Whether values of an HDF5 type are, or contain, addresses in memory.
 fn has_pointers(datatype: &Datatype) -> Result<bool> {
     let has = |class: H5T_class_t| -> Result<bool> { Ok(call!(h5t::H5Tdetect_class(datatype.id(), class))? > 0) };
     if has(H5T_class_t::H5T_VLEN)? || has(H5T_class_t::H5T_REFERENCE)? {
@@ -942,21 +957,21 @@ fn has_pointers(datatype: &Datatype) -> Result<bool> {
     }
 }
 
-/// Reads values of a fixed size, converted to `datatype`.
+/// Reads values of a fixed size into `out`, converted to `datatype`.
 pub(super) fn read(target: &Target<'_>, datatype: &Datatype, out: &mut [u8]) -> Result<()> {
     target.check(datatype, out.len())?;
     // SAFETY: the length was checked above
     Ok(unsafe { target.read(datatype, out.as_mut_ptr().cast()) }?)
 }
 
-/// Writes values of a fixed size, converted from `datatype`.
+/// Writes values of a fixed size from `bytes`, converted from `datatype`.
 pub(super) fn write(target: &Target<'_>, datatype: &Datatype, bytes: &[u8]) -> Result<()> {
     target.check(datatype, bytes.len())?;
     // SAFETY: the length was checked above
     Ok(unsafe { target.write(datatype, bytes.as_ptr().cast()) }?)
 }
 
-/// Appends strings of the stored type `datatype`, of variable or fixed length, without padding.
+/// Reads strings of the stored type `datatype`, of variable or fixed length, and appends them to `out` without padding.
 pub(super) fn read_strings(target: &Target<'_>, datatype: &Datatype, out: &mut Vec<BString>) -> Result<()> {
     if class(datatype) != H5T_class_t::H5T_STRING {
         return Err(Error::usage("strings asked for where HDF5 has none"));
@@ -1006,13 +1021,15 @@ fn unpadded(bytes: &[u8], padding: H5T_str_t) -> &[u8] {
     }
 }
 
-/// Strings as HDF5 takes them: one buffer for all, each with its NUL.
+/// Strings in the form that HDF5 takes: one buffer for all, each with its NUL.
 pub(super) struct Strings {
     text: Vec<u8>,
     starts: Vec<usize>,
 }
 
 impl Strings {
+    /// Copies strings to the form that HDF5 takes.
+    ///
     /// # Errors
     /// `Usage` if a string contains NUL or is not UTF-8.
     pub(super) fn new(strings: &[BString]) -> Result<Self> {
@@ -1030,7 +1047,7 @@ impl Strings {
     }
 }
 
-/// Writes strings of variable length, which are stored with this charset.
+/// Writes strings of variable length, which are stored with the character set `charset`.
 pub(super) fn write_strings(target: &Target<'_>, charset: Charset, strings: &Strings) -> Result<()> {
     let pointers: Vec<*const u8> = strings.starts.iter().map(|&start| strings.text[start..].as_ptr()).collect();
     if pointers.len() != target.count()? {
@@ -1041,7 +1058,7 @@ pub(super) fn write_strings(target: &Target<'_>, charset: Charset, strings: &Str
     Ok(unsafe { target.write(&datatype, pointers.as_ptr().cast()) }?)
 }
 
-/// The type of the elements of a dataset or attribute, and the same in our words.
+/// The type of the elements of a dataset or attribute: HDF5's handle, and its description.
 pub(super) struct StoredType {
     // the two belong together: what is read as the one is decoded as the other
     datatype: Datatype,
@@ -1049,7 +1066,7 @@ pub(super) struct StoredType {
 }
 
 impl StoredType {
-    /// `datatype` is what a dataset or an attribute gave: its elements in memory.
+    /// Describes `datatype`, the type in memory of the elements of a dataset or attribute.
     pub(super) fn new(datatype: Datatype) -> Result<Self> {
         let element = any_type(&datatype, 0)?;
         Ok(StoredType { datatype, element })
@@ -1060,7 +1077,7 @@ impl StoredType {
     }
 }
 
-/// A type in our words.
+/// Describes an HDF5 type; `depth` counts the types that it is nested in.
 fn any_type(datatype: &Datatype, depth: usize) -> Result<AnyType> {
     if depth > MAX_NESTED_TYPES {
         return Err(Error::limit(format!("types are nested too deeply: the limit is {MAX_NESTED_TYPES} levels")));
@@ -1150,7 +1167,7 @@ fn any_type(datatype: &Datatype, depth: usize) -> Result<AnyType> {
     Ok(AnyType { size, class })
 }
 
-/// The text at `text`, which libhdf5 allocated, and which is freed.
+/// Copies the text at `text`, which libhdf5 allocated, and frees it; `None` for a null pointer.
 ///
 /// # Safety
 /// The lock is held; `text` is null or ends with NUL, and is used no more.
@@ -1165,7 +1182,7 @@ unsafe fn owned_text(text: *mut c_char) -> Option<String> {
     Some(owned)
 }
 
-/// The name of a member of a compound or an enumeration.
+/// The name of a member of a compound or an enumeration, by its number from 0.
 fn member_name(datatype: &Datatype, number: c_uint) -> Result<String> {
     // SAFETY: the lock is held and the identifier is live
     let name = sync(|| unsafe { owned_text(h5t::H5Tget_member_name(datatype.id(), number)) });
@@ -1218,18 +1235,18 @@ fn float_layout(datatype: &Datatype) -> Result<FloatLayout> {
     })
 }
 
-/// Bytes that the strings and sequences of one call may take.
+/// Most bytes that the strings and sequences of one read may take.
 const MAX_SEQUENCE_BYTES: usize = 64 << 20;
 
-/// The memory of strings and sequences that libhdf5 reads.
+/// The memory in which libhdf5 puts the strings and sequences of one read.
 struct Arena {
     blocks: Vec<Vec<u64>>,
     bytes: usize,
-    /// It was asked for more than it may have.
+    /// Whether more memory was asked for than one read may have.
     full: bool,
 }
 
-/// Allocates memory for libhdf5, as `H5MM_allocate_t` demands.
+/// Allocates memory for strings and sequences that libhdf5 reads, as `H5MM_allocate_t` demands.
 ///
 /// # Safety
 /// `arena` is an [`Arena`] that nothing else uses during the call.
@@ -1248,24 +1265,24 @@ unsafe extern "C" fn allocate(size: usize, arena: *mut c_void) -> *mut c_void {
     start.cast()
 }
 
-/// Frees nothing, as `H5MM_free_t` may: the arena goes as a whole.
+/// Frees nothing, as `H5MM_free_t` may: the arena is freed as a whole.
 unsafe extern "C" fn keep_block(_: *mut c_void, _: *mut c_void) {}
 
-/// Elements of any type, in memory.
+/// Elements of any HDF5 type that were read into memory.
 pub(super) struct AnyValues<'a> {
     stored: &'a StoredType,
-    /// The elements that were read; the pointers in them are null or lead into memory that lives as long as this does.
+    /// The bytes of the elements; the pointers in them are null or lead into memory that lives as long as this object.
     bytes: Vec<u8>,
     memory: PointerMemory,
 }
 
-/// Who has what the pointers lead to.
+/// The owner of the memory that pointers in the elements lead to.
 enum PointerMemory {
-    /// There are none.
+    /// The elements have no pointers, so that no memory is owned.
     None,
-    /// They lead into this.
+    /// The pointers lead into this arena, which is freed with the elements.
     Arena { _arena: Box<Arena> },
-    /// libhdf5 allocated it for the elements of this dataspace.
+    /// libhdf5 allocated the memory, for the elements of this dataspace.
     Library(Dataspace),
 }
 
@@ -1284,12 +1301,12 @@ impl Drop for AnyValues<'_> {
 }
 
 impl AnyValues<'_> {
-    /// The elements, whose type has no pointers.
+    /// Returns the bytes of the elements, whose type has no pointers.
     pub(super) fn into_bytes(mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)
     }
 
-    /// Shows every element to `visitor`.
+    /// Passes every element that was read to `visitor`.
     pub(super) fn visit(&self, visitor: &mut dyn Visitor) {
         for element in self.bytes.chunks_exact(self.stored.element.size.max(1)) {
             // SAFETY: libhdf5 has filled `bytes` with elements of the type that `element` describes; its pointers live
@@ -1298,7 +1315,7 @@ impl AnyValues<'_> {
     }
 }
 
-/// Shows an element to `visitor`.
+/// Passes an element of the type `element` to `visitor`, taken apart into its values.
 ///
 /// # Safety
 /// `bytes` is an element of the type, as libhdf5 has it in memory, and what its pointers lead to lives.
@@ -1353,7 +1370,7 @@ unsafe fn visit(element: &AnyType, bytes: &[u8], visitor: &mut dyn Visitor) {
     }
 }
 
-/// Shows the elements of an array to `visitor`, as lists of lists.
+/// Passes the elements of an array to `visitor`, as lists of lists; `extents` has the slowest axis first.
 ///
 /// # Safety
 /// As [`visit`], for each element of the array.
@@ -1372,7 +1389,7 @@ unsafe fn visit_array(extents: &[u64], element: &AnyType, bytes: &[u8], visitor:
     visitor.end();
 }
 
-/// Reads all elements of an attribute, or those of a dataset, of the type that it has.
+/// Reads all elements of an attribute, or the selected ones of a dataset, in the type that they have.
 pub(super) fn read_any<'a>(target: &Target<'_>, stored: &'a StoredType) -> Result<AnyValues<'a>> {
     let count = target.count()?;
     let bytes = count
@@ -1410,7 +1427,8 @@ pub(super) fn read_any<'a>(target: &Target<'_>, stored: &'a StoredType) -> Resul
     Ok(values)
 }
 
-/// `H5FD_class_t` of HDF5 2, whose first field is checked when it is registered. Pointers to calls that this driver lacks are null.
+/// The C struct `H5FD_class_t` of HDF5 2, which describes a file driver and whose first field is checked when it is registered.
+/// Pointers to calls that this driver lacks are null.
 #[cfg(feature = "static-hdf5")]
 #[repr(C)]
 struct DriverClass {
@@ -1446,7 +1464,8 @@ struct DriverClass {
     free_lists: [c_int; 7],
 }
 
-/// `H5FD_t` of HDF5 2, which libhdf5 fills, and after it the members of this driver.
+/// An open file of this program's file driver: the C struct `H5FD_t` of HDF5 2, which libhdf5 fills, then the members of this
+/// driver.
 #[cfg(feature = "static-hdf5")]
 #[repr(C)]
 struct DriverFile {
@@ -1462,17 +1481,17 @@ struct DriverFile {
     is_paged: bool,
     source: Arc<dyn ReadAt>,
     len: u64,
-    /// End of the addresses that libhdf5 uses.
+    /// End of the addresses that libhdf5 uses in the file, in bytes.
     end: u64,
 }
 
 #[cfg(feature = "static-hdf5")]
 thread_local! {
-    /// The source of the file that this thread is opening.
+    /// The source of the file that this thread is opening, from which the driver takes it.
     static OPENING: std::cell::RefCell<Option<Arc<dyn ReadAt>>> = const { std::cell::RefCell::new(None) };
 }
 
-/// Opens the file of a source for reading, under a name that only messages use.
+/// Opens the HDF5 file whose bytes are `source` for reading, under a name that only messages use.
 #[cfg(feature = "static-hdf5")]
 pub(super) fn open_source(name: &str, source: Arc<dyn ReadAt>, access: &FileAccess) -> Result<hdf5::File> {
     register_codecs()?;
@@ -1484,7 +1503,7 @@ pub(super) fn open_source(name: &str, source: Arc<dyn ReadAt>, access: &FileAcce
     Ok(opened?)
 }
 
-/// Fails: the driver is written for one version of libhdf5.
+/// Fails: the driver that reads from a source is written for one version of libhdf5.
 #[cfg(not(feature = "static-hdf5"))]
 pub(super) fn open_source(_name: &str, _source: Arc<dyn ReadAt>, _access: &FileAccess) -> Result<hdf5::File> {
     Err(Error::unsupported(
@@ -1492,7 +1511,7 @@ pub(super) fn open_source(_name: &str, _source: Arc<dyn ReadAt>, _access: &FileA
     ))
 }
 
-/// The driver that reads from a [`ReadAt`], registered once.
+/// The number of libhdf5's driver that reads from a [`ReadAt`], registered once.
 #[cfg(feature = "static-hdf5")]
 fn source_driver() -> Result<hid_t> {
     static DRIVER: OnceLock<Result<hid_t>> = OnceLock::new();
@@ -1537,7 +1556,8 @@ fn source_driver() -> Result<hid_t> {
     DRIVER.get_or_init(register).clone()
 }
 
-/// Opens the source that [`open_source`] has prepared, as `H5FD_class_t.open` demands; null on failure.
+/// Opens the source that [`open_source`] has prepared as a file of this driver, as `H5FD_class_t.open` demands; null on
+/// failure.
 ///
 /// # Safety
 /// None of the arguments is used.
@@ -1573,6 +1593,8 @@ unsafe extern "C" fn open_driver_file(_: *const c_char, _: c_uint, _: hid_t, _: 
     }
 }
 
+/// Closes a file of this driver, as `H5FD_class_t.close` demands; 0 on success.
+///
 /// # Safety
 /// `file` is of [`open_driver_file`] and used no more.
 #[cfg(feature = "static-hdf5")]
@@ -1583,7 +1605,7 @@ unsafe extern "C" fn close_driver_file(file: *mut DriverFile) -> c_int {
     catch_unwind(std::panic::AssertUnwindSafe(|| drop(file))).map_or(-1, |()| 0)
 }
 
-/// Whether two files have one source: 0 if so, else the order of their addresses in memory.
+/// Compares the sources of two files of this driver: 0 if they have the same, else the order of their addresses in memory.
 ///
 /// # Safety
 /// Both are open files of this driver.
@@ -1594,6 +1616,8 @@ unsafe extern "C" fn compare_driver_files(one: *const DriverFile, other: *const 
     Arc::as_ptr(&one.source).addr().cmp(&Arc::as_ptr(&other.source).addr()) as c_int
 }
 
+/// End of the addresses that libhdf5 uses in the file, as `H5FD_class_t.get_eoa` demands.
+///
 /// # Safety
 /// `file` is an open file of this driver.
 #[cfg(feature = "static-hdf5")]
@@ -1602,6 +1626,8 @@ unsafe extern "C" fn driver_file_end(file: *const DriverFile, _: c_int) -> u64 {
     unsafe { (*file).end }
 }
 
+/// Sets the end of the addresses that libhdf5 uses in the file, as `H5FD_class_t.set_eoa` demands.
+///
 /// # Safety
 /// `file` is an open file of this driver, and nothing else uses it during the call.
 #[cfg(feature = "static-hdf5")]
@@ -1611,6 +1637,8 @@ unsafe extern "C" fn set_driver_file_end(file: *mut DriverFile, _: c_int, end: u
     0
 }
 
+/// Length of the file in bytes, as `H5FD_class_t.get_eof` demands.
+///
 /// # Safety
 /// `file` is an open file of this driver.
 #[cfg(feature = "static-hdf5")]
@@ -1619,7 +1647,7 @@ unsafe extern "C" fn driver_file_len(file: *const DriverFile, _: c_int) -> u64 {
     unsafe { (*file).len }
 }
 
-/// Reads bytes; those after the end of the file are zeros, as in libhdf5's own drivers.
+/// Reads bytes of a file of this driver; those after the end of the file are zeros, as in libhdf5's own drivers.
 ///
 /// # Safety
 /// `file` is an open file of this driver; `buffer` has `count` bytes.
@@ -1658,7 +1686,7 @@ unsafe extern "C" fn read_driver_file(
     }
 }
 
-/// Fails: the files of this driver are open for reading.
+/// Fails to write, as `H5FD_class_t.write`: the files of this driver are open for reading.
 ///
 /// # Safety
 /// None of the arguments is used.

@@ -1,5 +1,5 @@
-//! Keywords as attributes, and back: what a user has changed in the attributes of a native file since it was made.
-//! docs/layout.md, "Keywords" and "Edits".
+//! Keywords as readable HDF5 attributes, and back: finds what a user has changed in the attributes of a native file since it
+//! was made. docs/layout.md, "Keywords" and "Edits".
 //!
 //! The attributes that the exact keywords give are computed once more and compared with the existing ones.
 
@@ -13,7 +13,7 @@ use crate::schema::TableInfo;
 use crate::table::ColumnInfo;
 use crate::value::{Complex32, Complex64, DataType, Record, Shape, Value, Values};
 
-/// The exact name of a table or column whose group or dataset has another.
+/// Attribute with the exact name of a table or column whose group or dataset has another name.
 pub(super) const CTDS_NAME: &str = "ctds_name";
 pub(super) const TABLE_TYPE: &str = "table_type";
 pub(super) const TABLE_SUBTYPE: &str = "table_subtype";
@@ -22,32 +22,32 @@ pub(crate) const UNITS: &str = "units";
 pub(crate) const LONG_NAME: &str = "long_name";
 const MEASURE_TYPE: &str = "measure_type";
 const MEASURE_REF: &str = "measure_ref";
-/// Attributes of a table besides its keywords.
+/// Names of the attributes of a table's group that are not made from its keywords.
 pub(super) const OF_TABLE: [&str; 4] = [CTDS_NAME, TABLE_TYPE, TABLE_SUBTYPE, README];
-/// Attributes of a column besides its keywords.
+/// Names of the attributes of a column's dataset or group that are not made from its keywords.
 pub(super) const OF_COLUMN: [&str; 5] = [CTDS_NAME, UNITS, LONG_NAME, MEASURE_TYPE, MEASURE_REF];
 
-/// The attribute of the shape of the keyword `name`.
+/// Name of the attribute that records the shape of the array in the keyword `name`, slowest axis first.
 fn shape_of(name: &str) -> String {
     format!("{name}{SHAPE}")
 }
 
 const SHAPE: &str = "__shape";
 
-/// The attribute of a table with the expression of its column `name`, of which no dataset is made.
+/// Name of the attribute of a table with the TaQL expression of its column `name`, for which no dataset is made.
 pub(crate) fn taql_of(name: &str) -> String {
     format!("{name}{TAQL}")
 }
 
 const TAQL: &str = "__taql";
 
-/// Attributes of a column that show its measure, and the fields of MEASINFO that they come from.
+/// Attributes of a column that show its measure, each with the field of the keyword MEASINFO that it comes from.
 const MEASURE: [(&str, &str); 2] = [(MEASURE_TYPE, "type"), (MEASURE_REF, "Ref")];
 
-/// The attribute of a dataset with the dimension scales of each axis.
+/// Attribute of a dataset that refers to the dimension scales of each of its axes, by the HDF5 specification.
 pub(crate) const DIMENSION_LIST: &str = "DIMENSION_LIST";
 
-/// Attributes of HDF5's and netCDF's own, which no keyword becomes.
+/// Names of attributes that HDF5 and netCDF use themselves, which no keyword gets.
 const RESERVED: [&str; 9] = [
     "CLASS",
     "NAME",
@@ -60,11 +60,11 @@ const RESERVED: [&str; 9] = [
     "_nc3_strict",
 ];
 
-/// The attributes of an object, in order, each name once.
+/// The readable attributes of a group or dataset, in the order in which they are written; each name occurs once.
 #[derive(Debug, Default)]
 pub(crate) struct Attributes(Vec<Readable>);
 
-/// An attribute and what it says.
+/// A readable attribute of a native file: its name, its value and the keyword or property that it is made from.
 #[derive(Debug)]
 pub(crate) struct Readable {
     pub(crate) name: String,
@@ -72,19 +72,19 @@ pub(crate) struct Readable {
     pub(crate) origin: Origin,
 }
 
-/// The origin of an attribute: a keyword, a shape, or the table itself.
+/// The origin of a readable attribute: a keyword, the shape of a keyword, or a property of the table or column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// Something of the object besides its keywords, by the name that the attribute has if it is free.
+    /// A property of the table or column that is not a keyword; holds the name that its attribute has unless it is taken.
     Own(&'static str),
-    /// A keyword, by the numbers of the fields that lead to it.
+    /// A keyword; holds the index (from 0) of its field in the keyword set, then in each nested record.
     Keyword(Vec<usize>),
-    /// The shape of a keyword.
+    /// The shape of a keyword that is an array; holds the indices of its field as for [`Origin::Keyword`].
     Shape(Vec<usize>),
 }
 
 impl Attributes {
-    /// Those of a table: its info and keywords; `table_path` gives the path of the group of a subtable.
+    /// The readable attributes of a table: its info and keywords; `table_path` gives the path of the group of a subtable.
     pub(crate) fn of_table(
         exact_name: Option<&BStr>,
         info: &TableInfo,
@@ -102,7 +102,7 @@ impl Attributes {
         attributes
     }
 
-    /// Attributes of a column: its comment and keywords.
+    /// The readable attributes of a column: its comment and keywords; `table_path` gives the path of the group of a subtable.
     pub(crate) fn of_column(
         exact_name: Option<&BStr>,
         comment: &BStr,
@@ -118,7 +118,7 @@ impl Attributes {
         attributes
     }
 
-    /// Adds an attribute besides those of keywords, under another name if this one is taken.
+    /// Adds an attribute that is not made from a keyword, under another name if this one is taken.
     fn add(&mut self, name: &'static str, value: Attribute) {
         self.add_readable(name, value, Origin::Own(name));
     }
@@ -129,18 +129,18 @@ impl Attributes {
         self.0.push(Readable { name, value, origin });
     }
 
-    /// Hands each to `set`, with its name.
+    /// Calls `set` with the name and value of each readable attribute, to write them.
     pub(crate) fn write(&self, set: impl Fn(&str, &Attribute) -> Result<()>) -> Result<()> {
         self.0.iter().try_for_each(|attribute| set(&attribute.name, &attribute.value))
     }
 
-    /// Removes the attributes that `keep` refuses; returns their names.
+    /// Removes the attributes for which `keep` returns false; returns their names.
     pub(crate) fn remove_unless(&mut self, keep: impl Fn(&str, &Attribute) -> bool) -> Vec<String> {
         let removed = self.0.extract_if(.., |attribute| !keep(&attribute.name, &attribute.value));
         removed.map(|attribute| attribute.name).collect()
     }
 
-    /// The attributes in the order in which they are written.
+    /// The readable attributes in the order in which they are written.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Readable> {
         self.0.iter()
     }
@@ -168,7 +168,7 @@ impl Attributes {
         }
     }
 
-    /// Adds what is said of a column beside its keywords: units, name, measure.
+    /// Adds the attributes of a column that are not made from single keywords: units, long name, measure.
     fn add_column(&mut self, comment: &BStr, keywords: &Record) {
         let unit = keywords.strings("QuantumUnits").and_then(|units| units.first()).map(|unit| unit.as_bstr());
         if let Some(unit) = unit.or_else(|| keywords.string("UNIT")) {
@@ -191,7 +191,7 @@ fn extents_attribute(shape: &Shape) -> Attribute {
     Attribute::Array(Values::Int64(shape.reversed().iter().map(|&extent| extent as i64).collect()))
 }
 
-/// Numbers and strings as they are, complex numbers as pairs of floats.
+/// The attribute for the value of a keyword: numbers and strings as they are, complex numbers as pairs of floats.
 fn readable(values: &Values, scalar: bool) -> Attribute {
     let pairs = match values {
         Values::Complex(v) => Values::Float(v.iter().flat_map(|c| [c.re, c.im]).collect()),
@@ -206,19 +206,20 @@ fn readable(values: &Values, scalar: bool) -> Attribute {
     Attribute::Array(pairs)
 }
 
-/// The readable side of a native table, which has the last word.
+/// Info, keywords and comments of a native table as its readable attributes have them; edits of a user come before the exact
+/// values under `_ctds`.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Edited {
     pub(crate) info: TableInfo,
     pub(crate) keywords: Record,
-    /// Comment and keywords of each column.
+    /// Comment and keywords of each column of the table, after edits.
     pub(crate) columns: Vec<(BString, Record)>,
-    /// Sentences about differences from the converted content.
+    /// Sentences for the user about differences between the attributes and the converted content.
     pub(crate) notes: Vec<String>,
 }
 
 impl Edited {
-    /// An `Edited` without changes.
+    /// The info, keywords and comments of a table in which nothing was edited.
     pub(crate) fn nothing(info: &TableInfo, keywords: &Record, columns: &[ColumnInfo]) -> Self {
         let column = |info: &ColumnInfo| (info.desc.comment.clone(), info.desc.keywords.clone());
         Edited {
@@ -230,14 +231,15 @@ impl Edited {
     }
 }
 
-/// A group or dataset with attributes.
+/// A group or dataset of a native file, whose attributes are read.
 pub(crate) enum Object {
     Group(Group),
     Dataset(Header),
 }
 
 impl Object {
-    /// The attributes that may be keywords, in order; of those that cannot be read the names.
+    /// The attributes of the object that may be made from keywords, in order, by name; the value is `None` if it cannot be
+    /// read.
     fn attributes(&self) -> Result<Vec<(String, Option<Attribute>)>> {
         let names = match self {
             Object::Group(group) => group.attributes()?,
@@ -255,15 +257,15 @@ impl Object {
     }
 }
 
-/// Changes that the attributes of an object have and its exact keywords do not.
+/// Changes that a user made to the attributes of a group or dataset: its keywords and properties after them.
 pub(crate) struct Changes {
     pub(crate) keywords: Record,
-    /// Attributes that are not keywords (`table_type`, `units`, …) and their new values.
+    /// Edited attributes that are not keywords (`table_type`, `units`, …), each with its new value.
     pub(crate) own: Vec<(&'static str, BString)>,
     pub(crate) notes: Vec<String>,
 }
 
-/// Compares the attributes of an object with those `expected` of its exact keywords.
+/// Finds the changes of a group or dataset by comparing its attributes with those `expected` from its exact keywords.
 pub(crate) fn diff(object: &Object, expected: &Attributes, keywords: &Record) -> Result<Changes> {
     let mut changes = Changes { keywords: keywords.clone(), own: Vec::new(), notes: Vec::new() };
     let found = Found(object.attributes()?);
@@ -284,7 +286,7 @@ pub(crate) fn diff(object: &Object, expected: &Attributes, keywords: &Record) ->
     Ok(changes)
 }
 
-/// The attributes of an object; no value where it cannot be read.
+/// The attributes that a group or dataset has now, by name; the value is `None` where it cannot be read.
 struct Found(Vec<(String, Option<Attribute>)>);
 
 impl Found {
@@ -292,19 +294,19 @@ impl Found {
         self.0.iter().find(|(other, _)| other == name).map(|(_, value)| value)
     }
 
-    /// Shape of the keyword `name`, from the attribute that records it.
+    /// Shape of the array in the keyword `name`, fastest axis first, from the attribute that records it; `None` without one.
     fn shape(&self, name: &str) -> Option<Shape> {
         self.get(&shape_of(name))?.as_ref().and_then(extents)
     }
 
-    /// Whether an attribute says the shape of another one.
+    /// Whether the attribute `name` records the shape of another attribute.
     fn is_shape(&self, name: &str) -> bool {
         name.strip_suffix(SHAPE).is_some_and(|of| self.get(of).is_some())
     }
 }
 
 impl Changes {
-    /// Takes an attribute as it is now.
+    /// Compares an expected attribute with the present one in `found`, and takes the edit over.
     fn compare(&mut self, readable: &Readable, found: &Found) {
         let name = &readable.name;
         let Some(value) = found.get(name) else {
@@ -330,7 +332,8 @@ impl Changes {
         });
     }
 
-    /// Puts the new value of an attribute, with the shape that the one beside it says, where the old one came from.
+    /// Applies the present value of an edited attribute to the keyword or property that it was made from; `shape` is that of
+    /// its shape attribute, fastest axis first.
     fn edit(&mut self, readable: &Readable, value: &Attribute, shape: Option<Shape>) -> Edit {
         match &readable.origin {
             Origin::Own(CTDS_NAME) => Edit::Impossible,
@@ -363,22 +366,22 @@ impl Changes {
     }
 }
 
-/// Outcome of applying the new value of an attribute.
+/// Outcome of applying an edited attribute to the keyword that it was made from.
 enum Edit {
     Done,
-    /// The value was set together with another attribute.
+    /// The value of the attribute was applied together with another attribute.
     DoneBefore,
-    /// The old value is kept: the new one cannot stand for it.
+    /// The new value of the attribute cannot be the keyword's: the old one is kept.
     Impossible,
 }
 
-/// Whether an attribute holds the TaQL expression of a missing column.
+/// Whether the attribute of this name holds the TaQL expression of a column without a dataset.
 fn is_taql(name: &str) -> bool {
     name.ends_with(TAQL)
 }
 
-/// The keywords of an object that `_ctds` does not describe, and notes on attributes that cannot be keywords. The
-/// attributes in `own` belong to the layout and are skipped.
+/// The keywords of a group or dataset that `_ctds` does not describe, from its attributes, and notes on those that cannot be
+/// keywords. The attributes in `own` belong to the layout and are skipped.
 pub(super) fn keywords(object: &Object, own: &[&str]) -> Result<(Record, Vec<String>)> {
     let found = Found(object.attributes()?);
     let (mut keywords, mut notes) = (Record::default(), Vec::new());
@@ -391,7 +394,7 @@ pub(super) fn keywords(object: &Object, own: &[&str]) -> Result<(Record, Vec<Str
     Ok((keywords, notes))
 }
 
-/// Puts what the attributes of a column beside its keywords say into these.
+/// Applies edited properties of a column (units, long name, measure) to its comment and keywords.
 pub(crate) fn apply_own(own: &[(&'static str, BString)], comment: &mut BString, keywords: &mut Record) {
     for (name, text) in own {
         if let Some((_, field)) = MEASURE.iter().find(|(attribute, _)| attribute == name) {
@@ -417,7 +420,7 @@ pub(crate) fn apply_own(own: &[(&'static str, BString)], comment: &mut BString, 
     }
 }
 
-/// The text of an attribute that is one string; `None` for any other.
+/// The text of an attribute that is a single string; `None` for any other.
 pub(crate) fn text(attribute: &Attribute) -> Option<BString> {
     match attribute.values() {
         Values::String(strings) if strings.len() == 1 => strings.first().cloned(),
@@ -425,7 +428,7 @@ pub(crate) fn text(attribute: &Attribute) -> Option<BString> {
     }
 }
 
-/// Whether an attribute is what was written: Bools come back as Shorts.
+/// Whether an attribute still has the value that was written; HDF5 gives Bools back as Shorts.
 fn same(written: &Attribute, found: &Attribute) -> bool {
     let as_found = |values: &Values| match values {
         Values::Bool(v) => Values::Short(v.iter().map(|&value| value.into()).collect()),
@@ -451,7 +454,8 @@ fn field<'a>(record: &'a mut Record, path: &[usize]) -> Option<&'a mut Value> {
     }
 }
 
-/// Converts an attribute to the type that a keyword has; `None` if it does not fit.
+/// Converts an edited attribute to the type of the keyword it was made from; `None` if it does not fit. `shape` has the fastest
+/// axis first.
 fn converted(old: &Value, found: &Attribute, shape: Option<Shape>) -> Option<Value> {
     let data_type = match old {
         Value::Scalar(values) | Value::Array(_, values) => values.data_type(),
@@ -469,7 +473,8 @@ fn converted(old: &Value, found: &Attribute, shape: Option<Shape>) -> Option<Val
     })
 }
 
-/// The value of an attribute as it is.
+/// The keyword value for an attribute that was not made from a keyword, in the type that the attribute has; `shape` has the
+/// fastest axis first.
 fn natural(found: &Attribute, shape: Option<Shape>) -> Value {
     let values = match found.values() {
         // no record of casacore's can hold these
@@ -485,7 +490,7 @@ fn natural(found: &Attribute, shape: Option<Shape>) -> Value {
     }
 }
 
-/// Adds a keyword; points in its name separate records.
+/// Adds a keyword to `record`; points in its name separate the names of nested records.
 fn add(record: &mut Record, name: &str, value: Value) {
     match name.split_once('.') {
         Some((outer, inner)) if !outer.is_empty() && !inner.is_empty() => {
@@ -512,7 +517,7 @@ fn floats(values: &Values) -> Option<Vec<f64>> {
     }
 }
 
-/// Numbers as another type of numbers where all of them fit; complex ones from pairs.
+/// Converts numbers to another type of numbers if all of them fit, complex ones from pairs; `None` if they do not.
 fn as_type(found: &Values, data_type: DataType) -> Option<Values> {
     fn narrow<T: TryFrom<i64>>(values: Vec<i64>) -> Option<Vec<T>> {
         values.into_iter().map(|value| T::try_from(value).ok()).collect()

@@ -1,4 +1,4 @@
-//! What the axes of datasets mean, and their scales: one for every axis of every dataset. docs/layout.md, "Dimension
+//! Dimension scales of a native file: the meaning and the name of every axis of every dataset. docs/layout.md, "Dimension
 //! scales".
 
 use std::collections::BTreeMap;
@@ -8,7 +8,8 @@ use crate::error::{Error, Result};
 use crate::h5::{Attribute, Compression, Dataset, DatasetSpec, Group};
 use crate::value::{Region, Shape, Values};
 
-/// Meanings of the axes of a column, first axis fastest, without the row axis.
+/// Meanings of the axes of a column's cells (`corr`, `chan`, `uvw`; `dim` if unknown), fastest axis first, without the row
+/// axis.
 pub(crate) fn axis_roles(is_main_of_ms: bool, column: &str, axes: usize) -> Vec<&'static str> {
     let known: &[&str] = match column {
         "DATA"
@@ -29,17 +30,16 @@ pub(crate) fn axis_roles(is_main_of_ms: bool, column: &str, axes: usize) -> Vec<
     if is_main_of_ms && known.len() == axes { known.to_vec() } else { vec!["dim"; axes] }
 }
 
-/// Hands out the names of dimensions: one name has one length below a root group.
+/// Chooses the names of dimension scales below a root group, such that datasets share a name only for axes of the same length.
 #[derive(Debug, Default)]
 pub(crate) struct Dimensions {
-    /// Role, length, and how many axes before it in the same dataset have both.
+    /// The names chosen so far, by role and length of the axis, and how many axes before it in the same dataset have both.
     known: BTreeMap<(String, u64, usize), String>,
     counts: BTreeMap<String, usize>,
 }
 
 impl Dimensions {
-    /// Chooses names for axes of these roles and lengths, none of them `taken`. Two equal axes of a dataset get two
-    /// names.
+    /// Chooses names for axes of these roles and lengths, none of them `taken`. Two equal axes of a dataset get two names.
     pub(crate) fn names(&mut self, axes: &[(&str, u64)], taken: &dyn Fn(&str) -> bool) -> Vec<String> {
         let mut names = Vec::new();
         for (i, &(role, len)) in axes.iter().enumerate() {
@@ -58,7 +58,7 @@ impl Dimensions {
         names
     }
 
-    /// The name of an axis that is like no other, not `taken`.
+    /// Chooses a new name for the scale of an axis with this role, `role_0`, `role_1` …, which is not `taken`.
     pub(crate) fn fresh(&mut self, role: &str, taken: &dyn Fn(&str) -> bool) -> String {
         let count = self.counts.entry(role.to_owned()).or_default();
         let mut name = format!("{role}_{count}");
@@ -71,34 +71,34 @@ impl Dimensions {
     }
 }
 
-/// The dimensions below each group of the root.
+/// The chosen names of dimension scales, for each group of the root apart.
 #[derive(Debug, Default)]
 pub(crate) struct TreeDimensions(BTreeMap<String, Dimensions>);
 
 impl TreeDimensions {
-    /// Dimensions that apply to the group at `path`.
+    /// The names of dimension scales that apply to the group at `path`, which is in one of the groups of the root.
     pub(crate) fn of_group(&mut self, path: &str) -> &mut Dimensions {
         let top = path.split('/').nth(1).unwrap_or_default();
         self.0.entry(top.to_owned()).or_default()
     }
 }
 
-/// The values of axes, by what the axes mean.
+/// The values of dimension scales (frequencies, Stokes codes), by the role of the axis.
 #[derive(Debug, Default)]
 pub(crate) struct Coordinates {
-    /// They are those of a MeasurementSet's main table.
+    /// Whether the values are for the axes of a MeasurementSet's main table.
     is_measurement_set: bool,
-    /// Role, and values of an axis that has it.
+    /// Roles of axes (`chan`, `corr`), each with the values of one axis of that role; a role may occur several times.
     known: Vec<(String, Values)>,
 }
 
 impl Coordinates {
-    /// Values that are known beforehand.
+    /// Coordinates with these values for the axes of a table, each with the role of its axis.
     pub(crate) fn new(is_measurement_set: bool, known: Vec<(String, Values)>) -> Self {
         Coordinates { is_measurement_set, known }
     }
 
-    /// Values of an axis with this role and length, if all known ones agree.
+    /// The values of an axis with this role and length; `None` if none are known, or those known differ.
     fn of_axis(&self, role: &str, len: u64) -> Option<&Values> {
         let mut fitting = self.known.iter().filter(|(known, values)| known == role && values.len() as u64 == len);
         let (_, first) = fitting.next()?;
@@ -106,25 +106,25 @@ impl Coordinates {
     }
 }
 
-/// An axis of a dataset that is to be made.
+/// An axis of a dataset that is to be made, by its dimension scale.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum NewAxis {
-    /// The rows of the table.
+    /// The axis of the table's rows, with the scale that all columns share.
     Rows,
-    /// An axis with a scale in the group of the dataset.
+    /// An axis whose scale is in the group of the dataset.
     Named {
-        /// Name of the scale.
+        /// Name of the dimension scale of the axis.
         name: String,
-        /// Meaning of the axis: `chan`, `corr`.
+        /// Role of the axis, that is its meaning: `chan`, `corr`, or `dim` if unknown.
         role: String,
         len: u64,
     },
-    /// The positions in a hypercube that grows, whose scale has this name.
+    /// The axis of the cells in a hypercube that grows; holds the name of its dimension scale.
     Positions(String),
 }
 
 impl NewAxis {
-    /// The name of its scale; `row` is that of the rows of the table.
+    /// The name of the dimension scale of the axis; `row` is the name for the rows of the table.
     pub(crate) fn name<'a>(&'a self, row: &'a str) -> &'a str {
         match self {
             NewAxis::Rows => row,
@@ -133,11 +133,11 @@ impl NewAxis {
     }
 }
 
-/// Names the axes of the datasets in the group of a table, and in those of its columns.
+/// Chooses names for the axes of the datasets in the group of a table and in those of its columns.
 pub(crate) struct AxisNames<'a> {
     dimensions: &'a mut Dimensions,
     coordinates: &'a Coordinates,
-    /// Whether something else in the group has a name.
+    /// Tells whether another object in the group has this name already.
     taken: &'a dyn Fn(&str) -> bool,
 }
 
@@ -154,7 +154,7 @@ impl<'a> AxisNames<'a> {
         self.coordinates.is_measurement_set
     }
 
-    /// The axes of these lengths and roles.
+    /// The new axes of a dataset for these lengths and roles, which correspond, with chosen names.
     pub(crate) fn axes(&mut self, extents: &[u64], roles: &[&str]) -> Vec<NewAxis> {
         let axes: Vec<(&str, u64)> = roles.iter().copied().zip(extents.iter().copied()).collect();
         let names = self.dimensions.names(&axes, self.taken);
@@ -162,12 +162,12 @@ impl<'a> AxisNames<'a> {
         names.into_iter().zip(axes).map(named).collect()
     }
 
-    /// The name of an axis that is like no other, whose scale the caller makes.
+    /// Chooses a new name for an axis with this role; the caller makes its dimension scale.
     pub(super) fn fresh(&mut self, role: &str) -> String {
         self.dimensions.fresh(role, self.taken)
     }
 
-    /// Makes the dimension scale of an axis.
+    /// The values and attributes of the dimension scale for an axis with this role and length.
     pub(crate) fn scale(&self, role: &str, len: u64) -> NewScale<'a> {
         let Some(values) = self.coordinates.of_axis(role, len) else {
             return NewScale { values: None, attributes: &[] };
@@ -183,13 +183,13 @@ impl<'a> AxisNames<'a> {
 
 /// A dimension scale to be written: its values and attributes.
 pub(crate) struct NewScale<'a> {
-    /// `None` if it only names the axis.
+    /// The values of the dimension scale; `None` if it only names the axis.
     pub(crate) values: Option<&'a Values>,
-    /// Names and values of string attributes.
+    /// Names and values of the string attributes of the dimension scale.
     pub(crate) attributes: &'a [(&'static str, &'static str)],
 }
 
-/// The scales of a group, made when they are first wanted.
+/// The dimension scales of a group, each made when the first axis needs it.
 pub(crate) struct Scales {
     group: Group,
     made: Vec<(String, Dataset)>,
@@ -200,7 +200,7 @@ impl Scales {
         Scales { group: group.clone(), made: Vec::new() }
     }
 
-    /// Attaches the scales of `axes`, which all are named, to the first axes of a dataset.
+    /// Attaches dimension scales to the first axes of a dataset, in the order of `axes`, which all must be [`NewAxis::Named`].
     pub(crate) fn attach(&mut self, dataset: &Dataset, axes: &[NewAxis], names: &AxisNames<'_>) -> Result<()> {
         axes.iter().enumerate().try_for_each(|(number, axis)| match axis {
             NewAxis::Named { name, role, len } => {
@@ -210,7 +210,8 @@ impl Scales {
         })
     }
 
-    /// Attaches the scale `name` of length `len` to an axis.
+    /// Attaches the dimension scale `name` of length `len` to the axis number `axis` (from 0) of a dataset, and makes it if it
+    /// does not exist.
     pub(super) fn attach_one(
         &mut self,
         dataset: &Dataset,

@@ -1,4 +1,4 @@
-//! The forms that the cells of a column have in a native file. docs/layout.md, "Columns".
+//! Reads the cells of a column from a native file, in each form of storage. docs/layout.md, "Columns".
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -14,7 +14,8 @@ use crate::stman::RowRun;
 use crate::table::{ColumnCells, Tiling, read_part};
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Puts the exact strings where the dataset, from element `first` on, has others.
+/// Replaces strings in `out`, from index `base` on, by the exact ones that HDF5 cannot hold; `first` is the number of the
+/// dataset's element at `base`.
 fn restore(raw: &HashMap<u64, BString>, first: u64, base: usize, out: &mut Values) {
     let Values::String(strings) = out else { return };
     if raw.is_empty() {
@@ -86,7 +87,7 @@ impl ColumnCells for Dense {
     }
 }
 
-/// Records are JSON strings.
+/// The cells of a record column of a native file: a dense dataset of JSON strings.
 pub(super) struct Records(pub(super) Dense);
 
 impl ColumnCells for Records {
@@ -120,7 +121,7 @@ pub(super) struct Cubes {
 }
 
 impl Cubes {
-    /// The hypercube of a row and the row's position in it; `None` if the cell is undefined.
+    /// Finds the cell of a row: the hypercube that has it, and its position (from 0) there; `None` if the cell is undefined.
     fn locate(&self, row: u64) -> Result<Option<(&Reader, u64)>> {
         let cube = self.row_cube.integers(row..row + 1)?;
         let [cube] = cube.as_slice() else { return Ok(None) };
@@ -140,11 +141,12 @@ impl Cubes {
     }
 }
 
-/// Rows of the row map that are read at a time.
+/// Number of rows of the row map of a column with hypercubes that are read at a time.
 const MAP_ROWS: u64 = 1 << 16;
 
 impl Cubes {
-    /// Consecutive rows at consecutive positions.
+    /// Splits the rows of a column with hypercubes into runs of consecutive rows that are at consecutive positions of one cube;
+    /// undefined cells are in none.
     fn runs(&self) -> Result<Vec<RowRun>> {
         let mut runs: Vec<RowRun> = Vec::new();
         let rows = self.row_cube.rows();
@@ -200,26 +202,26 @@ pub(super) struct Ragged {
     pub(super) shape: Reader,
     pub(super) defined: Reader,
     pub(super) raw: HashMap<u64, BString>,
-    /// The rows that were asked for last.
+    /// Offsets and shapes of the cells near the row that was read last, kept for the next read.
     pub(super) known: Mutex<Arc<RaggedRows>>,
 }
 
-/// Offsets and shapes of the cells of consecutive rows.
+/// Offsets and shapes of the cells of consecutive rows in a ragged column, whose cells differ in shape.
 #[derive(Debug, Default)]
 pub(super) struct RaggedRows {
     rows: Range<u64>,
     defined: Vec<i64>,
-    /// Extents of the cells, the same number for each row; -1 for an axis that the cell does not have.
+    /// Extents of the cells, slowest axis first, the same number for each row; -1 for an axis that the cell does not have.
     extents: Vec<i32>,
-    /// Offsets of the cells, one more than rows.
+    /// Index of the first element of each cell in the dataset of elements, and of the end of the last: one more than rows.
     offsets: Vec<i64>,
 }
 
-/// Extents that are read at a time.
+/// Number of extents of cells in a ragged column that are read at a time.
 const RAGGED_EXTENTS: u64 = 1 << 9;
 
 impl Ragged {
-    /// The rows around `row`, and its number among them.
+    /// Reads offsets and shapes of the cells around `row` of a ragged column; returns them and the index of `row` among them.
     fn rows(&self, row: u64) -> Result<(Arc<RaggedRows>, usize)> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if !known.rows.contains(&row) {

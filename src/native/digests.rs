@@ -1,4 +1,4 @@
-//! The digests that a native file holds of its own content. docs/layout.md, "Digests".
+//! The digests that a native file stores of its own content. docs/layout.md, "Digests".
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
@@ -9,47 +9,47 @@ use super::names::CTDS;
 use crate::error::{Error, Result, ResultExt};
 use crate::h5::{Attribute, Group};
 
-/// The attribute of a table, in its group under `_ctds`.
+/// The attribute with the digests of a table and its columns, on the table's group under `_ctds`.
 const ATTRIBUTE: &str = "digests";
 
-/// The digests of a table and its columns.
+/// The digests of a table and its columns, as a native file stores them.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct StoredDigests {
     format: String,
     #[serde(rename = "nrow")]
     pub(crate) rows: Option<u64>,
-    /// SHA-256 of the table in hexadecimal digits, as all digests here.
+    /// SHA-256 of the table by CTFP-1 in hexadecimal digits, as all digests here; `None` if it has none.
     pub(crate) sha256: Option<String>,
     pub(crate) keywords_sha256: Option<String>,
-    /// Digests by column name, in the order of the table.
+    /// JSON objects with the digests of each column, by its name, in the order of the table.
     columns: Map<String, Json>,
 }
 
-/// The digests of a column.
+/// The digests of a column, as a native file stores them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct StoredColumnDigests {
-    /// `None` if the cells have no digest.
+    /// SHA-256 of the cells of the column in hexadecimal digits; `None` if they have no digest.
     pub(crate) sha256: Option<String>,
     pub(crate) keywords_sha256: Option<String>,
 }
 
 impl StoredDigests {
-    /// The digests of a table with `rows` rows.
+    /// Makes the digests of a table with `rows` rows, to which those of columns are added.
     pub(crate) fn new(rows: u64, sha256: String, keywords_sha256: String) -> Self {
         let (sha256, keywords_sha256) = (Some(sha256), Some(keywords_sha256));
         StoredDigests { format: "CTFP-1".to_owned(), rows: Some(rows), sha256, keywords_sha256, columns: Map::new() }
     }
 
-    /// Adds the next column.
+    /// Adds the digests of the next column, called `name`.
     pub(crate) fn add(&mut self, name: &str, digests: &StoredColumnDigests) -> Result<()> {
         let value = serde_json::to_value(digests).map_err(|error| Error::format(error.to_string()).caused_by(error))?;
         self.columns.insert(name.to_owned(), value);
         Ok(())
     }
 
-    /// The columns, in the order of the table.
+    /// The name and the digests of each column, in the order of the table.
     pub(crate) fn columns(&self) -> Result<Vec<(&str, StoredColumnDigests)>> {
         let column = |(name, value)| {
             let digests = StoredColumnDigests::deserialize(value);
@@ -59,12 +59,12 @@ impl StoredDigests {
         self.columns.iter().map(column).collect()
     }
 
-    /// Sets the attribute in the group of the table under `_ctds`.
+    /// Writes the digests as an attribute of `exact`, the group of the table under `_ctds`.
     pub(crate) fn write(&self, exact: &Group) -> Result<()> {
         exact.set_attribute(ATTRIBUTE, &Attribute::string(json::encode(self)?))
     }
 
-    /// The digests of the table whose group under `_ctds` this is, if it has some.
+    /// Reads the digests of the table whose group under `_ctds` is `exact`; `None` if it has none.
     pub(super) fn read(exact: &Group) -> Result<Option<Self>> {
         let stored = exact.attribute(ATTRIBUTE)?;
         stored.map(|stored| decode(&stored).with_context(|| format!("{CTDS} attribute {ATTRIBUTE}"))).transpose()

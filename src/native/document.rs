@@ -1,5 +1,5 @@
-//! What every native file begins with, and the documents under `_ctds`, which say of tables and columns what datasets do
-//! not. docs/layout.md, "Exact values".
+//! The root attributes of native files, and the JSON documents under `_ctds` that describe tables and columns exactly.
+//! docs/layout.md, "Exact values".
 //!
 //! Members stand in the order in which they are written. Files of format version 1.0 need not have those with a default.
 
@@ -22,28 +22,28 @@ use crate::schema::{ColumnDesc, ColumnKind, TableDesc, TableInfo};
 use crate::table::{ColumnInfo, ManagerSpec, Table};
 use crate::value::{DataType, Record, Shape, Values};
 
-/// The attributes of the root that tell a native file.
+/// Name and value of the root attribute by which a native file is recognised.
 const FORMAT: (&str, &str) = ("format", "ctds-hdf5");
 const FORMAT_VERSION: (&str, &str) = ("format_version", "1.0");
 
-/// The attribute of the root with the digest of the main table.
+/// Root attribute of a native file with the digest of the main table.
 pub(crate) const SOURCE_DIGEST: &str = "source_digest";
-/// Attribute of the root: last component of the path of the table that was converted.
+/// Root attribute of a native file with the last component of the path of the table that was converted.
 pub(crate) const SOURCE: &str = "source";
 
-/// The attribute of the root that says how the rows of the main table were averaged: `time=10s,chan=4`.
+/// Root attribute of a native file that states how the rows of the main table were averaged: `time=10s,chan=4`.
 pub(crate) const AVERAGED: &str = "averaged";
 
-/// The attribute with the document of a table.
+/// Attribute with the JSON document of a table, on its group under `_ctds`.
 const TABLE: &str = "table";
 
-/// Start of the name of an attribute with the document of a column; the name of its dataset or group follows.
+/// Start of the name of the attribute with the JSON document of a column; the name of its dataset or group follows.
 const COLUMN: &str = "column.";
 
-/// Gives the last component of a stored table name.
+/// A function that returns the last path component of a subtable, for the name that a keyword stores.
 pub(crate) type TableNames<'a> = &'a dyn Fn(&[u8]) -> String;
 
-/// Sets the attributes of the root, and creates `_ctds`.
+/// Begins a native file: sets the attributes of the root, and creates and returns the group `_ctds`.
 pub(crate) fn begin(root: &Group, source: &str) -> Result<Group> {
     for (name, value) in root_attributes(source) {
         root.set_attribute(&name, &value)?;
@@ -51,7 +51,7 @@ pub(crate) fn begin(root: &Group, source: &str) -> Result<Group> {
     root.create_group(CTDS)
 }
 
-/// The attributes of the root of a file that is made from `source`.
+/// The root attributes of a native file that is made from the table or file named `source`.
 pub(crate) fn root_attributes(source: &str) -> Vec<(String, Attribute)> {
     let constant = |(name, value): (&str, &str)| (name.to_owned(), Attribute::string(value));
     vec![
@@ -62,7 +62,7 @@ pub(crate) fn root_attributes(source: &str) -> Vec<(String, Attribute)> {
     ]
 }
 
-/// Checks that a file has the attributes of a native one, of a version known here.
+/// Checks that a file has the root attributes of a native file, in a version that this program can read.
 pub(super) fn check_format(root: &Group) -> Result<()> {
     let text = |(name, _): (&str, &str)| Ok::<_, Error>(root.attribute(name)?.as_ref().and_then(string));
     if text(FORMAT)?.as_deref() != Some(FORMAT.1) {
@@ -77,7 +77,7 @@ pub(super) fn check_format(root: &Group) -> Result<()> {
     Ok(())
 }
 
-/// Opens the groups of `path`, and creates those that are missing.
+/// Opens the group at `path` below `root`, and creates the groups on the way that are missing.
 pub(crate) fn open_path(root: &Group, path: &str) -> Result<Group> {
     let mut group = root.clone();
     for name in path.split('/').filter(|name| !name.is_empty()) {
@@ -86,7 +86,7 @@ pub(crate) fn open_path(root: &Group, path: &str) -> Result<Group> {
     Ok(group)
 }
 
-/// Opens the dataset at `path` below a group.
+/// Opens the dataset at `path` below a group; slashes separate names.
 pub(crate) fn open_dataset(group: &Group, path: &str) -> Result<Dataset> {
     match path.trim_start_matches('/').split_once('/') {
         Some((name, rest)) => open_dataset(&group.group(name)?, rest),
@@ -94,7 +94,7 @@ pub(crate) fn open_dataset(group: &Group, path: &str) -> Result<Dataset> {
     }
 }
 
-/// The string that an attribute is.
+/// The first string of a string attribute; `None` for other types.
 fn string(attribute: &Attribute) -> Option<String> {
     match attribute.values() {
         Values::String(strings) => strings.first().map(|string| string.to_str_lossy().into_owned()),
@@ -102,21 +102,21 @@ fn string(attribute: &Attribute) -> Option<String> {
     }
 }
 
-/// Decodes a JSON document in a string attribute.
+/// Decodes the JSON document in a string attribute under `_ctds`.
 pub(super) fn decode<T: DeserializeOwned>(attribute: &Attribute) -> Result<T> {
     json::decode(string(attribute).ok_or_else(|| Error::format("the attribute is not a string"))?.as_bytes())
 }
 
-/// A table that `_ctds` describes, its document not yet decoded.
+/// A table of a native file that `_ctds` describes, with its JSON document not yet decoded.
 pub(crate) struct DescribedTable {
-    /// Path of the group of the table; its exact description is at the same path under `_ctds`.
+    /// Path of the table's group in the file; its exact description is at the same path under `_ctds`.
     pub(crate) path: String,
     pub(crate) exact: Group,
     document: Attribute,
 }
 
 impl DescribedTable {
-    /// The name that the document has, if it can be read so far.
+    /// The name of the table in its document; `None` if that cannot be decoded.
     pub(super) fn name(&self) -> Option<String> {
         #[derive(Deserialize)]
         struct Named {
@@ -125,14 +125,14 @@ impl DescribedTable {
         decode::<Named>(&self.document).ok().map(|document| document.name)
     }
 
-    /// Decodes the document of the table.
+    /// Decodes the JSON document of the table.
     pub(crate) fn document(&self) -> Result<TableDocument> {
         decode(&self.document).with_context(|| format!("{CTDS} attribute {TABLE}"))
     }
 }
 
-/// The tables that `_ctds` of a file describes, in the order in which they were written, or, where the file does not keep that, by
-/// name after the main table: parents before children.
+/// The tables that `_ctds` of a native file describes, in the order in which they were written, or, where the file does not
+/// keep that, by name after the main table: parents before children.
 pub(crate) fn described_tables(root: &Group) -> Result<Vec<DescribedTable>> {
     let mut tables = Vec::new();
     if root.has(CTDS) {
@@ -155,19 +155,19 @@ fn collect_tables(exact: &Group, path: &str, tables: &mut Vec<DescribedTable>, d
     Ok(())
 }
 
-/// The document of a table.
+/// The JSON document under `_ctds` that describes a table exactly, but for its columns.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct TableDocument {
-    /// `.` for the main table, else the keywords that lead to it: `ANTENNA`, `A/B`.
+    /// Name of the table: `.` for the main table, else the keywords that lead to it: `ANTENNA`, `A/B`.
     #[serde(default)]
     pub(crate) name: String,
-    /// The name of the scale of the rows.
+    /// The name of the dimension scale of the table's rows.
     #[serde(default)]
     pub(crate) row: String,
-    /// Without meaning in a live table.
+    /// Number of rows of the table; without meaning in a live file, where rows are added.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rows: Option<u64>,
-    /// The row of the source that is the first one here.
+    /// Number (from 0) of the source's row that is the first one in this file.
     #[serde(default)]
     pub(crate) first_row: u64,
     pub(crate) keywords: JsonRecord,
@@ -181,13 +181,13 @@ pub(crate) struct TableDocument {
     private_keywords: Option<JsonRecord>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     managers: Option<Vec<ManagerDocument>>,
-    /// The name of the dataset that counts the complete rows of a live table.
+    /// The name of the dataset that counts the committed rows of a live table; `None` in an archive file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) committed: Option<String>,
-    /// The parts of the source that were damaged and are left out, in the document of the main table.
+    /// The parts of the source that were damaged and are left out; only in the document of the main table.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) damage: Vec<Damage>,
-    /// How the rows were averaged, `time=10s,chan=4`, in the document of the main table.
+    /// How the rows were averaged, `time=10s,chan=4`; only in the document of the main table, `None` if they were not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) averaged: Option<String>,
 }
@@ -218,20 +218,20 @@ struct ManagerDocument {
     parameters: JsonRecord,
 }
 
-/// How a casacore table was stored.
+/// How a casacore table was stored before it was converted: byte order, description, data managers.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Layout {
-    /// The order of the bytes in the data files.
+    /// Byte order of the data files of the casacore table; `None` if it is not recorded.
     pub(crate) order: Option<ByteOrder>,
-    /// Names, comment and private keywords; neither keywords nor columns.
+    /// Description of the casacore table with name, version, comment and private keywords; without keywords and columns.
     pub(crate) desc: TableDesc,
     pub(crate) managers: Vec<ManagerSpec>,
-    /// The number of each column's manager; `None` where only the manager's name is known.
+    /// The index of each column's manager, from 0; `None` where only the manager's name is known.
     pub(crate) bindings: Vec<Option<usize>>,
 }
 
 impl TableDocument {
-    /// The document of a table without columns, managers and keywords.
+    /// Makes the document of a table without columns and data managers; `row` is the name of the scale of its rows.
     pub(crate) fn new(name: &str, row: &str, info: &TableInfo, keywords: &Record, table_names: TableNames<'_>) -> Self {
         TableDocument {
             name: name.to_owned(),
@@ -254,7 +254,7 @@ impl TableDocument {
         }
     }
 
-    /// Adds how a casacore table is stored.
+    /// Adds to the document how the casacore table was stored: byte order, description, data managers.
     pub(crate) fn describe_storage(&mut self, table: &Table, table_names: TableNames<'_>) {
         let description = table.description();
         let manager = |manager: crate::table::ManagerInfo<'_>| ManagerDocument {
@@ -273,18 +273,18 @@ impl TableDocument {
         self.managers = Some(table.managers().map(manager).collect());
     }
 
-    /// Sets the attribute in the group of the table under `_ctds`.
+    /// Writes the document as an attribute of `exact`, the group of the table under `_ctds`.
     pub(crate) fn write(&self, exact: &Group) -> Result<()> {
         exact.set_attribute(TABLE, &Attribute::string(json::encode(self)?))
     }
 
-    /// Type, subtype and readme.
+    /// Type, subtype and readme of the table in the document.
     pub(super) fn info(&self) -> TableInfo {
         let InfoDocument { r#type, subtype, readme } = self.info.clone();
         TableInfo { table_type: r#type.0, sub_type: subtype.0, readme: readme.0 }
     }
 
-    /// How the table was stored, as far as the document says so; without the bindings of columns.
+    /// How the casacore table was stored, as far as the document records it; without the managers of columns.
     pub(super) fn layout(&self) -> Result<Layout> {
         let order = match self.byte_order.as_deref() {
             Some("big") => Some(ByteOrder::Big),
@@ -308,7 +308,7 @@ impl TableDocument {
     }
 }
 
-/// The document of a column.
+/// The JSON document under `_ctds` that describes a column exactly.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ColumnDocument {
     #[serde(default)]
@@ -322,10 +322,10 @@ pub(crate) struct ColumnDocument {
     kind: KindDocument,
     options: i32,
     ndim: i32,
-    /// Slowest axis first; only of arrays of a fixed shape.
+    /// The fixed shape of the column's cells, slowest axis first; `None` for scalars and arrays without one.
     #[serde(default)]
     shape: Option<Vec<u64>>,
-    /// Whether the description of the table has the shape, or only its data manager.
+    /// Whether the description of the casacore table has the column's fixed shape, or only its data manager.
     #[serde(default)]
     shape_described: bool,
     #[serde(default)]
@@ -338,10 +338,10 @@ pub(crate) struct ColumnDocument {
     #[serde(default)]
     manager_name: JsonString,
     keywords: JsonRecord,
-    /// Number in the table's list of managers; absent in a live file, null where it is not known.
+    /// Index of the column's manager in the table's list of managers; absent in a live file, null where it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     manager_number: Option<Option<usize>>,
-    /// Why the column is missing.
+    /// Why the cells of the column are not in the file; absent if they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reason: Option<JsonString>,
 }
@@ -354,7 +354,7 @@ enum KindDocument {
 }
 
 impl ColumnDocument {
-    /// The document of a column: its number in the table, and the form of its cells.
+    /// Makes the document of a column from its number in the table (from 0) and the storage form of its cells.
     pub(crate) fn new(info: &ColumnInfo, position: usize, form: &StoredForm, table_names: TableNames<'_>) -> Self {
         let desc = &info.desc;
         let is_array = desc.kind == ColumnKind::Array;
@@ -380,13 +380,13 @@ impl ColumnDocument {
         }
     }
 
-    /// Adds the number of the data manager in the list of the table's.
+    /// Sets the index of the column's data manager in the list of the table's managers; null if it is not known.
     pub(crate) fn manager_number(mut self, number: Option<usize>) -> Self {
         self.manager_number = Some(number);
         self
     }
 
-    /// Sets the attribute in the group of the table under `_ctds`.
+    /// Writes the document of the column as an attribute of `exact`, the group of its table under `_ctds`.
     pub(crate) fn write(&self, exact: &Group) -> Result<()> {
         let name = format!("{COLUMN}{}", self.link.0);
         exact.set_attribute(&name, &Attribute::string(json::encode(self)?))
@@ -437,16 +437,17 @@ impl ColumnDocument {
     }
 }
 
-/// A column that `_ctds` describes.
+/// A column of a native file that `_ctds` describes, with its document decoded.
 pub(crate) struct DescribedColumn {
     pub(crate) info: ColumnInfo,
-    /// How the cells are stored.
+    /// The storage form of the column's cells, and the name of its dataset or group.
     pub(crate) form: StoredForm,
-    /// The number of its data manager in the list of the table's.
+    /// Index of the column's data manager in the list of the table's managers; `None` if it is not known.
     pub(crate) manager: Option<usize>,
 }
 
-/// The columns that the documents in `exact` describe, in the order of the table; collects the names of subtables.
+/// The columns that the documents in `exact`, the group of a table under `_ctds`, describe, in the order of the table; adds the
+/// names of their subtables to `table_names`.
 pub(crate) fn described_columns(
     exact: &Group,
     table_names: &mut HashMap<BString, String>,

@@ -1,4 +1,4 @@
-//! The forms that the cells of a column have in a native file. docs/layout.md, "A column".
+//! The storage forms that the cells of a column have in a native file. docs/layout.md, "A column".
 
 use serde::{Deserialize, Serialize};
 
@@ -9,16 +9,16 @@ use crate::error::{Error, Result};
 use crate::h5::{Dataset, Group};
 use crate::value::{DataType, Shape};
 
-/// Hypercubes of a column beyond which it is written as cells of differing shapes.
+/// Most hypercubes that a column of a native file may have; a column with more is stored as ragged, one cell after the other.
 pub(crate) const MAX_CUBES: usize = 64;
 
-/// Bytes of an element in the file; a string is a reference of 16.
+/// Size of an element of this type in a native file, in bytes; a string is a reference of 16.
 pub(crate) fn stored_size(data_type: DataType) -> u64 {
     if data_type.is_fixed_size() { data_type.size() as u64 } else { 16 }
 }
 
-/// The datasets in the group of a column: the cube of each row and its position there; the elements of all cells, where
-/// each begins, its shape, and whether it is defined.
+/// Names of the datasets in the group of a column: the hypercube of each row and its position there; the elements of all cells
+/// of a ragged column, where each begins, its shape, and whether it is defined.
 const ROW_CUBE: &str = "row_cube";
 const ROW_INDEX: &str = "row_index";
 const VALUES: &str = "values";
@@ -26,21 +26,21 @@ const OFFSET: &str = "offset";
 const SHAPE: &str = "shape";
 const DEFINED: &str = "defined";
 
-/// The dataset of a hypercube.
+/// Name of the dataset for the hypercube with this number, from 0, in the group of a column.
 fn cube_name(number: usize) -> String {
     format!("cube{number}")
 }
 
-/// What the growing axis of a dataset in the group of a column counts.
+/// What the growing axis of a dataset counts, in the group of a column with hypercubes: rows or cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Growth {
     Rows,
-    /// The cells in the hypercube of this number.
+    /// The cells in the hypercube with this number, from 0.
     Positions(usize),
 }
 
-/// What the growing axis of the dataset `name` in the group of a column with hypercubes counts; `None` for what is not one of its
-/// members.
+/// What the growing axis of the dataset `name` counts, in the group of a column with hypercubes; `None` for datasets that do
+/// not belong to them.
 pub(crate) fn growth(name: &str) -> Option<Growth> {
     if matches!(name, ROW_CUBE | ROW_INDEX) {
         return Some(Growth::Rows);
@@ -50,38 +50,38 @@ pub(crate) fn growth(name: &str) -> Option<Growth> {
     (name == cube_name(number)).then_some(Growth::Positions(number))
 }
 
-/// The names, in the group of a column with hypercubes, of the datasets with the hypercube of each row and the position in it.
+/// The names of the datasets with the hypercube of each row and the position in it, in the group of a column with hypercubes.
 pub(crate) fn row_map() -> (&'static str, &'static str) {
     (ROW_CUBE, ROW_INDEX)
 }
 
-/// Where the cells of a column are.
+/// How and where the cells of a column are stored in a native file.
 #[derive(Debug, Clone)]
 pub(crate) struct StoredForm {
     pub(crate) kind: FormKind,
-    /// The name of its dataset or group.
+    /// The name of the column's dataset or group, in the group of its table.
     pub(crate) link: String,
-    /// Why the column is missing.
+    /// Why the cells of the column are not in the file; empty if they are.
     pub(crate) reason: String,
 }
 
-/// The form of the cells of a column.
+/// The storage form of a column's cells in a native file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum FormKind {
-    /// One dataset, perhaps with one that says which cells are defined.
+    /// The cells of the column are one dataset, rows slowest; another one may tell which cells are defined.
     Dense,
-    /// A dataset for each hypercube.
+    /// The cells of the column are in a dataset for each hypercube; two more datasets map rows to them.
     Cubes,
-    /// Cells of differing shapes, one after the other.
+    /// The cells of the column differ in shape and lie one after the other in a dataset; others tell where, and their shapes.
     Ragged,
-    /// One dataset of records as JSON.
+    /// The cells of the column are records: one dataset of JSON strings.
     Record,
-    /// Not converted.
+    /// The cells of the column were not converted.
     Missing,
 }
 
-/// The datasets of a column by what they hold, or what stands for each of them.
+/// The datasets that make up a column of a native file, by what they hold; `T` is a dataset or a value for each.
 #[derive(Debug, Clone)]
 pub(crate) enum Members<T> {
     Dense { data: T, flags: Option<T> },
@@ -90,7 +90,7 @@ pub(crate) enum Members<T> {
 }
 
 impl<T> Members<T> {
-    /// All of them, in the order in which they are made.
+    /// All datasets of the column, or the values for them, in the order in which they are made.
     pub(crate) fn list(&self) -> Vec<&T> {
         match self {
             Members::Dense { data, flags } => std::iter::once(data).chain(flags).collect(),
@@ -99,7 +99,7 @@ impl<T> Members<T> {
         }
     }
 
-    /// The parts of [`list`](Self::list) themselves.
+    /// All datasets of the column, or the values for them, in the order of [`list`](Self::list), by value.
     pub(crate) fn into_list(self) -> Vec<T> {
         match self {
             Members::Dense { data, flags } => std::iter::once(data).chain(flags).collect(),
@@ -110,7 +110,7 @@ impl<T> Members<T> {
 }
 
 impl<T> Members<T> {
-    /// What each of [`list`](Self::list) holds.
+    /// All datasets of the column in the order of [`list`](Self::list), each with what it holds.
     pub(crate) fn parts(&self) -> Vec<(Part, &T)> {
         match self {
             Members::Dense { data, flags } => {
@@ -126,7 +126,7 @@ impl<T> Members<T> {
         }
     }
 
-    /// The same members, each made from that of these, in the order of [`list`](Self::list).
+    /// Applies `make` to each dataset of the column, or the value for it, in the order of [`list`](Self::list).
     pub(crate) fn try_map<U>(self, mut make: impl FnMut(T) -> Result<U>) -> Result<Members<U>> {
         Ok(match self {
             Members::Dense { data, flags } => Members::Dense { data: make(data)?, flags: flags.map(make).transpose()? },
@@ -146,7 +146,7 @@ impl<T> Members<T> {
 }
 
 impl FormKind {
-    /// The name in documents.
+    /// The name of the storage form in JSON documents: `dense`, `cubes` …
     pub(super) fn name(self) -> &'static str {
         match self {
             FormKind::Dense => "dense",
@@ -157,7 +157,7 @@ impl FormKind {
         }
     }
 
-    /// The form of the column that a group is, if it is one, by the datasets that are in it.
+    /// The storage form of the column that is in `group`, recognised by its datasets; `None` if they are not those of a column.
     pub(super) fn of_group(group: &Group) -> Option<Self> {
         let has = |names: &[&str]| names.iter().all(|name| group.has(name));
         if has(&[&cube_name(0), ROW_CUBE, ROW_INDEX]) {
@@ -171,17 +171,17 @@ impl FormKind {
 }
 
 impl StoredForm {
-    /// A column whose cells are here.
+    /// Describes a column whose cells are in the file, in the dataset or group `link`.
     pub(crate) fn new(kind: FormKind, link: impl Into<String>) -> Self {
         StoredForm { kind, link: link.into(), reason: String::new() }
     }
 
-    /// A column whose cells are not in the file.
+    /// Describes a column whose cells are not in the file; `reason` tells the user why.
     pub(crate) fn missing(link: String, reason: String) -> Self {
         StoredForm { kind: FormKind::Missing, link, reason }
     }
 
-    /// How many hypercubes there are, in the group of the table.
+    /// Number of hypercubes that the column has in the group of its table; 0 in other storage forms.
     pub(crate) fn cubes(&self, table: &Group) -> Result<usize> {
         if self.kind != FormKind::Cubes {
             return Ok(0);
@@ -190,8 +190,8 @@ impl StoredForm {
         Ok((0..).take_while(|&number| group.has(&cube_name(number))).count())
     }
 
-    /// Opens the datasets of the column: `open` gets the path of each below the group of the table. The column has this
-    /// number of hypercubes, or the dataset `flags` that says which cells are defined.
+    /// Opens the datasets of the column: `open` gets the path of each below the group of the table. The column has this number
+    /// of hypercubes, or the dataset `flags` that tells which cells are defined.
     ///
     /// # Errors
     /// `Unsupported` if the column is missing, and those of `open`.
@@ -221,7 +221,8 @@ impl StoredForm {
         })
     }
 
-    /// The path of the dataset with the elements of a column, or of its hypercube `cube`, in a table's group at `table`.
+    /// The path of the dataset with the elements of the column, or of its hypercube `cube` (from 0); `table` is the path of the
+    /// table's group.
     pub(crate) fn elements_path(&self, table: &str, cube: usize) -> String {
         let path = format!("{table}/{}", self.link);
         match self.kind {
@@ -231,8 +232,9 @@ impl StoredForm {
         }
     }
 
-    /// The datasets that the column gets. They are named in the order in which they are made, so that the names of axes are
-    /// those of any other file of the same table. `shape_of` knows their shapes; where they grow, only those of cells count.
+    /// Plans the datasets of the column. They are named in the order in which they are made, so that the names of axes are
+    /// those of any other file of the same table. `shape_of` knows their shapes; if the table grows, only the extents of cells
+    /// count.
     pub(crate) fn lay_out(
         &self,
         column: &NewColumn<'_>,
@@ -285,12 +287,12 @@ impl StoredForm {
         }
     }
 
-    /// Whether the column has a group of its own for its datasets.
+    /// Whether the column has a group of its own for its datasets, as columns with hypercubes and ragged ones have.
     pub(crate) fn has_group(&self) -> bool {
         matches!(self.kind, FormKind::Cubes | FormKind::Ragged)
     }
 
-    /// Creates the datasets of the column in the group of its table, with attributes and scales.
+    /// Creates the datasets of the column in the group of its table, with attributes and dimension scales.
     pub(crate) fn create<M: Maker>(
         &self,
         table: &Group,
@@ -322,17 +324,17 @@ impl StoredForm {
     }
 }
 
-/// A dataset of a column that is to be made.
+/// A dataset of a column that is to be made in a native file.
 #[derive(Debug, Clone)]
 pub(crate) struct NewDataset {
-    /// The name in the group of the column, or of the table where the column has none.
+    /// Name of the dataset in the group of the column, or of the table if the column has no group.
     pub(crate) name: String,
     pub(crate) part: Part,
-    /// First axis fastest.
+    /// The axes of the dataset, first axis fastest.
     pub(crate) axes: Vec<NewAxis>,
 }
 
-/// Attaches the scales of all axes of a dataset in `group`.
+/// Attaches the dimension scales of all axes to a new dataset of a column in `group`.
 fn attach_all<M: Maker>(
     made: &M::Made,
     new: &NewDataset,
@@ -357,42 +359,42 @@ fn attach_all<M: Maker>(
     Ok(())
 }
 
-/// What the datasets of a new column have besides elements.
+/// The attributes and names that the datasets of a new column get besides their elements.
 pub(crate) struct NewColumn<'a> {
     pub(crate) attributes: &'a Attributes,
-    /// What a number of axes of a cell mean.
+    /// Function from the number of axes of a cell to their meanings (`corr`, `chan`), fastest axis first.
     pub(crate) roles: &'a dyn Fn(usize) -> Vec<&'a str>,
-    /// The number of its hypercubes.
+    /// Number of hypercubes of the new column; 0 in other storage forms.
     pub(crate) cubes: usize,
-    /// The name of the dataset that says which cells of a dense column are defined.
+    /// The name of the dataset that tells which cells of a dense column are defined; `None` if all are.
     pub(crate) flags: Option<&'a str>,
 }
 
-/// What a dataset of a column holds.
+/// Which part of a column a dataset of a native file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// The cells of a dense column, rows last.
+    /// The cells of a dense column, rows slowest.
     Data,
-    /// The cells of a hypercube, by its number, positions last.
+    /// The cells of the hypercube with this number (from 0), positions slowest.
     Cube(usize),
-    /// The positions in a hypercube, where it grows.
+    /// The dimension scale of the positions in a hypercube that grows.
     Position,
-    /// The hypercube of each row.
+    /// The number of the hypercube (from 0) that has the cell of each row; -1 for an undefined cell.
     RowCube,
-    /// The position of each row there.
+    /// The position (from 0) of each row's cell in its hypercube.
     RowIndex,
-    /// The elements of all cells.
+    /// The elements of all cells of a ragged column, one cell after the other.
     Values,
-    /// Where the elements of each row begin, and where the last end.
+    /// The index of the first element of each row's cell in a ragged column, from 0, and of the end of the last.
     Offset,
-    /// The extents of the cell of each row.
+    /// The extents of each row's cell in a ragged column, slowest axis first.
     Shape,
-    /// Whether the cell of each row is defined.
+    /// Whether the cell of each row is defined, for dense and ragged columns.
     Defined,
 }
 
 impl Part {
-    /// The name of what it holds; of most of them also the name of the dataset.
+    /// Name of the part of a column; for most parts also the name of the dataset.
     pub fn name(self) -> &'static str {
         match self {
             Part::Data => "data",
@@ -407,7 +409,7 @@ impl Part {
         }
     }
 
-    /// The type of its elements, those of the column being of type `column`.
+    /// The element type of the dataset for this part of a column with elements of type `column`.
     pub(crate) fn element(self, column: DataType) -> DataType {
         match self {
             // records are JSON
@@ -420,27 +422,27 @@ impl Part {
     }
 }
 
-/// Makes the datasets of columns: of fixed extents while converting, without rows in a live file.
+/// Makes the datasets of columns: with their final extents in a conversion, without rows in a live file.
 pub(crate) trait Maker {
-    /// Whether rows come later, while others read the file.
+    /// Whether the datasets get their rows later, while other processes read the file.
     const GROWS: bool;
-    /// What stands for a dataset.
+    /// What the maker returns for a dataset that it made.
     type Made;
 
-    /// The shape that a dataset gets, without the rows or positions that come later.
+    /// The shape of the dataset for a part of the column, fastest axis first, without the rows or positions that come later.
     fn shape(&self, part: Part) -> Result<Shape>;
 
-    /// Creates a dataset.
+    /// Creates the dataset `name` in `group` for a part of the column.
     fn make(&mut self, group: &Group, name: &str, part: Part) -> Result<Self::Made>;
 
-    /// The dataset that something stands for.
+    /// The HDF5 dataset of a value that [`make`](Self::make) returned.
     fn dataset<'a>(&'a self, made: &'a Self::Made) -> &'a Dataset;
 
-    /// The scale of the rows of the table.
+    /// The dimension scale of the rows of the table.
     fn row(&self) -> &Dataset;
 }
 
-/// The shape of the rows of a dataset.
+/// The shape of a dataset without its slowest axis: that of a cell, fastest axis first.
 fn cell_of(shape: &Shape) -> Result<Shape> {
     let (cell, _) = shape.split_last().ok_or_else(|| Error::format("the dataset has no axes"))?;
     Ok(cell)

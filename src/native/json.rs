@@ -1,4 +1,4 @@
-//! Records as JSON that loses nothing: names, order, types, bits. docs/layout.md, "Exact values".
+//! Casacore records as JSON without loss: names, order, types, bits. docs/layout.md, "Exact values".
 
 use std::collections::HashMap;
 
@@ -12,7 +12,8 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::value::{DataType, Field, Record, Shape, Value, Values};
 
-/// A record as an array of `[name, value]`; `table_name` gives the last component of a stored table name.
+/// Converts a record to a JSON array of `[name, value]`; `table_name` gives the last path component of a subtable for its
+/// stored name.
 pub(crate) fn from_record(record: &Record, table_name: &dyn Fn(&[u8]) -> String) -> Json {
     let field = |field: &Field| {
         let mut value = from_value(&field.value, table_name);
@@ -44,7 +45,7 @@ fn from_value(value: &Value, table_name: &dyn Fn(&[u8]) -> String) -> Map<String
     object
 }
 
-/// `bool` rather than `boolean`, for people.
+/// Name of an element type in JSON values: `bool` instead of python-casacore's `boolean`, otherwise the same.
 fn type_name(data_type: DataType) -> &'static str {
     match data_type {
         DataType::Bool => "bool",
@@ -78,7 +79,7 @@ fn from_f64(value: f64) -> Json {
     if value.is_finite() { value.into() } else { format!("{:#018x}", value.to_bits()).into() }
 }
 
-/// A JSON string, or `{"bytes": "hex…"}` if it is not UTF-8.
+/// Converts a string to a JSON string, or to `{"bytes": "hex…"}` if it is not UTF-8.
 pub(crate) fn from_string(string: &BStr) -> Json {
     match string.to_str() {
         Ok(text) => text.into(),
@@ -86,7 +87,7 @@ pub(crate) fn from_string(string: &BStr) -> Json {
     }
 }
 
-/// The record that [`from_record`] made this of.
+/// Converts JSON that [`from_record`] made back to the record.
 pub(crate) fn to_record(json: &Json) -> Result<Record> {
     to_nested(json, 0)
 }
@@ -183,7 +184,7 @@ fn pair<T>(json: &Json, part: impl Fn(&Json) -> Option<T>) -> Option<Complex<T>>
     Some(Complex { re: part(re)?, im: part(im)? })
 }
 
-/// The string that [`from_string`] made this of.
+/// Converts JSON that [`from_string`] made back to the string.
 pub(crate) fn to_string(json: &Json) -> Result<BString> {
     if let Some(text) = json.as_str() {
         return Ok(text.into());
@@ -195,7 +196,7 @@ pub(crate) fn to_string(json: &Json) -> Result<BString> {
     bytes.map(BString::from).ok_or_else(|| wrong(json, "a string"))
 }
 
-/// A string in a document: as it is, or `{"bytes": "hex…"}` if it is not UTF-8.
+/// A string in a JSON document: as it is, or `{"bytes": "hex…"}` if it is not UTF-8.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct JsonString(pub(crate) BString);
 
@@ -223,30 +224,31 @@ impl<'de> Deserialize<'de> for JsonString {
     }
 }
 
-/// A record in a document, which is decoded when it is asked for.
+/// A casacore record in a JSON document, which is decoded only when it is asked for.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct JsonRecord(Json);
 
 impl Default for JsonRecord {
-    /// The document of an empty record.
+    /// The JSON form of a record without fields.
     fn default() -> Self {
         JsonRecord(Json::Array(Vec::new()))
     }
 }
 
 impl JsonRecord {
-    /// The form of `record` in a document; `table_name` gives the last component of a stored table name.
+    /// Converts `record` to its form in a document; `table_name` gives the last path component of a subtable for its stored
+    /// name.
     pub(crate) fn new(record: &Record, table_name: &dyn Fn(&[u8]) -> String) -> Self {
         JsonRecord(from_record(record, table_name))
     }
 
-    /// Decodes the record.
+    /// Decodes the casacore record from its JSON form.
     pub(crate) fn record(&self) -> Result<Record> {
         to_record(&self.0)
     }
 
-    /// Adds the last components of the paths of subtables, by the names that the record stores.
+    /// Adds the last path component of each subtable that the record names to `names`, by the name that is stored.
     pub(crate) fn collect_table_names(&self, names: &mut HashMap<BString, String>) {
         collect_names(&self.0, names);
     }
@@ -269,14 +271,14 @@ fn collect_names(record: &Json, names: &mut HashMap<BString, String>) {
     }
 }
 
-/// Decodes the text of a document.
+/// Decodes the text of a JSON document of a native file.
 pub(crate) fn decode<T: DeserializeOwned>(text: &[u8]) -> Result<T> {
     let document: Json = serde_json::from_slice(text)
         .map_err(|error| Error::format(format!("the text is not JSON: {error}")).caused_by(error))?;
     serde_json::from_value(document).map_err(|error| Error::format(error.to_string()).caused_by(error))
 }
 
-/// The text of a document.
+/// Encodes a document of a native file as JSON text.
 pub(crate) fn encode(document: &impl Serialize) -> Result<String> {
     serde_json::to_string(document).map_err(|error| Error::format(error.to_string()).caused_by(error))
 }

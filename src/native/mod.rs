@@ -1,5 +1,4 @@
-//! The layout of native HDF5 files, and nothing else: docs/layout.md. Conversion and live files write by it, and all that
-//! reads a native file reads by it.
+//! The layout of native HDF5 files, for all readers and writers of them: docs/layout.md. Conversion and live files write by it.
 
 mod attributes;
 mod axes;

@@ -1,4 +1,4 @@
-//! Strings that HDF5 cannot hold: bytes that are not UTF-8, or with a NUL. docs/layout.md, "Exact values".
+//! Strings of columns that HDF5 cannot hold: bytes that are not UTF-8, or with a NUL. docs/layout.md, "Exact values".
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::h5::{Attribute, Compression, DatasetSpec, Group};
 use crate::limits;
 use crate::value::{DataType, Region, Shape, Values};
 
-/// A string as HDF5 can have it: UTF-8, cut at a NUL. The bool says whether it is the same.
+/// The nearest string that HDF5 can hold: UTF-8, cut at a NUL. The bool tells whether it is the same as `string`.
 pub(crate) fn text(string: &BStr) -> (BString, bool) {
     let cut = string.find_byte(0).map_or(string, |nul| &string[..nul]);
     match cut.to_str() {
@@ -19,27 +19,29 @@ pub(crate) fn text(string: &BStr) -> (BString, bool) {
     }
 }
 
-/// Whether HDF5 can hold a string as it is.
+/// Whether HDF5 can hold these bytes as a string without a change.
 pub(crate) fn can_hold(string: &[u8]) -> bool {
     !string.contains(&0) && std::str::from_utf8(string).is_ok()
 }
 
-/// A string attribute with the bytes of `string`.
+/// A string attribute with the bytes of `string`, changed where HDF5 cannot hold them.
 pub(crate) fn text_attribute(string: &BStr) -> Attribute {
     Attribute::string(text(string).0)
 }
 
-/// String elements that a dataset cannot hold, by their number in it.
+/// The string elements that a dataset cannot hold, by their number in it, from 0.
 #[derive(Debug, Default)]
 pub(crate) struct RawStrings(Vec<(u64, BString)>);
 
-/// The datasets in the group of a column: the numbers of elements, where the bytes of each begin, and the bytes.
+/// Names of the datasets for the strings that a column's dataset cannot hold: the numbers of the elements, the offset of each
+/// one's bytes, and the bytes.
 const INDEX: &str = "index";
 const OFFSET: &str = "offset";
 const BYTES: &str = "bytes";
 
 impl RawStrings {
-    /// Makes strings such as HDF5 can hold, the elements of a dataset from `first` on, and keeps the others.
+    /// Changes `strings` to such as HDF5 can hold and keeps the exact ones; they are the elements of a dataset from number
+    /// `first` on.
     pub(crate) fn take_from(&mut self, strings: &mut [BString], first: u64) {
         for (number, string) in (first..).zip(strings) {
             let (clean, same) = text(string.as_bstr());
@@ -49,12 +51,12 @@ impl RawStrings {
         }
     }
 
-    /// How many strings these are.
+    /// Number of strings found so far that the dataset cannot hold.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Writes the strings of the column `link` to the group of its table under `_ctds`.
+    /// Writes the exact strings of the column `link` to `exact`, the group of its table under `_ctds`.
     pub(crate) fn write(&self, exact: &Group, link: &str) -> Result<()> {
         let group = exact.create_group(&raw_strings_group(link))?;
         let write = |name: &str, values: Values| -> Result<()> {
@@ -79,7 +81,8 @@ impl RawStrings {
         write(BYTES, Values::UChar(bytes))
     }
 
-    /// The strings of the column `link` by the numbers of elements; none if its dataset holds all.
+    /// Reads the exact strings of the column `link` that its dataset cannot hold, by the number of the element; empty if it
+    /// holds all.
     pub(super) fn read(exact: &Group, link: &str) -> Result<HashMap<u64, BString>> {
         let name = raw_strings_group(link);
         if !exact.has(&name) {
@@ -121,7 +124,7 @@ impl RawStrings {
     }
 }
 
-/// All elements of a dataset with one axis, of which the file has at least as many bytes as are read.
+/// Reads all elements of a dataset with one axis, after checking that the file stores enough bytes for them.
 fn all(group: &Group, name: &str, data_type: DataType) -> Result<Values> {
     let dataset = group.dataset(name)?;
     let shape = dataset.shape()?;

@@ -1,4 +1,4 @@
-//! Datasets of a native file, read chunk by chunk.
+//! Reads datasets of a native file, chunk by chunk.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use crate::h5::{ChunkReader, Dataset};
 use crate::io::ReadAt;
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Decoded chunks kept for a dataset: as many bytes as HDF5 2 keeps.
+/// Most bytes of decoded chunks that are kept for a dataset: as many as HDF5 2 keeps.
 const CACHE_BYTES: usize = 8 << 20;
 
-/// A dataset, read by ourselves where that can be, else by libhdf5.
+/// A dataset of a native file that is read without libhdf5 if its filters allow it, else through libhdf5.
 #[derive(Debug)]
 pub(crate) struct Reader {
     pub(crate) shape: Shape,
@@ -23,18 +23,18 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Reads a dataset of the file `source`.
+    /// Prepares to read `dataset`, which is in the HDF5 file `source`.
     pub(crate) fn of_file(dataset: Dataset, source: Arc<dyn ReadAt>) -> Result<Self> {
         Self::with_cache(dataset, source, CACHE_BYTES)
     }
 
-    /// Keeps up to `cache` bytes of decoded chunks.
+    /// Prepares to read `dataset` and to keep up to `cache` bytes of its decoded chunks for the next reads.
     pub(crate) fn with_cache(dataset: Dataset, source: Arc<dyn ReadAt>, cache: usize) -> Result<Self> {
         let chunks = ChunkReader::new(&dataset, source)?;
         Self::with_chunks(dataset, chunks, cache)
     }
 
-    /// Reads through `chunks`, or else through libhdf5.
+    /// Prepares to read `dataset` through `chunks`, or through libhdf5 if it is `None`.
     pub(super) fn new(dataset: Dataset, chunks: Option<ChunkReader>) -> Result<Self> {
         Self::with_chunks(dataset, chunks, CACHE_BYTES)
     }
@@ -44,7 +44,7 @@ impl Reader {
         Ok(Reader { shape, data_type, chunks, dataset, cache: ChunkCache::new(cache) })
     }
 
-    /// Checks the number of axes.
+    /// Checks that the dataset has this number of axes.
     pub(crate) fn with_axes(self, axes: usize) -> Result<Self> {
         if self.shape.len() == axes {
             return Ok(self);
@@ -53,17 +53,17 @@ impl Reader {
         Err(Error::format(message).context(format!("dataset {}", self.dataset.path())))
     }
 
-    /// How the chunks are stored; `None` if only libhdf5 reads them.
+    /// How the chunks of the dataset are stored; `None` if only libhdf5 can read them.
     pub(crate) fn storage(&self) -> Option<ChunkStorage<'_>> {
         self.chunks.as_ref().map(ChunkRead::storage)
     }
 
-    /// The extent of the slowest axis.
+    /// Number of rows of the dataset: the extent of its slowest axis.
     pub(crate) fn rows(&self) -> u64 {
         self.shape.last().copied().unwrap_or_default()
     }
 
-    /// Appends a region; `out` has the column's type, which must be that of the dataset.
+    /// Appends the elements of a region of the dataset to `out`, which has the type of the dataset; axes are fastest first.
     pub(crate) fn read(&self, region: &Region, out: &mut Values) -> Result<()> {
         if out.data_type() != self.data_type {
             let message = format!("elements of type {}, but the column's are {}", self.data_type, out.data_type());
@@ -75,7 +75,7 @@ impl Reader {
         }
     }
 
-    /// Fills `out` with the little-endian bytes of the rows from `first` on, of `row_bytes` each.
+    /// Fills `out` with the little-endian bytes of the rows from `first` (from 0) on; each row takes `row_bytes`.
     pub(crate) fn read_rows(&self, first: u64, out: &mut [u8], row_bytes: usize) -> Result<()> {
         let Some(chunks) = self.chunks.as_ref().filter(|chunks| chunks.grid().covers_cells()) else {
             let (cell, _) = self.shape.split_last().ok_or_else(|| Error::format("the dataset has no axes"))?;
@@ -116,13 +116,13 @@ impl Reader {
         Ok(())
     }
 
-    /// Appends the elements `range` of a dataset with one axis.
+    /// Appends the elements `range` (half-open, from 0) of a dataset with one axis to `out`.
     pub(super) fn read_range(&self, range: Range<u64>, out: &mut Values) -> Result<()> {
         let region = Region::rows(&Shape::scalar(), range);
         self.read(&region, out)
     }
 
-    /// Elements of a dataset of integers with one axis.
+    /// The elements `range` (half-open, from 0) of a dataset of integers with one axis.
     pub(crate) fn integers(&self, range: Range<u64>) -> Result<Vec<i64>> {
         let mut values = Values::new(self.data_type);
         self.read_range(range, &mut values)?;

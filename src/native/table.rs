@@ -1,4 +1,4 @@
-//! Tables in native HDF5 files, read back. docs/layout.md.
+//! Reads tables of native HDF5 files. docs/layout.md.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -25,7 +25,7 @@ use crate::stman::LinkedCube;
 use crate::table::{ColumnCells, ColumnInfo, OpenOptions};
 use crate::value::{ByteOrder, DataType, Record, Shape, Value};
 
-/// Whether the file at `path` is HDF5 and not a container. That at an address is taken for it: opening it shows what it is.
+/// Whether the file at `path` is HDF5 and not a container. A URL is taken for one: opening it shows what it is.
 pub(crate) fn is_native(path: &Path) -> Result<bool> {
     if remote::is_remote(path) {
         return Ok(true);
@@ -35,18 +35,18 @@ pub(crate) fn is_native(path: &Path) -> Result<bool> {
     Ok(may_be && !container::is_hdf5_files(path).unwrap_or(false))
 }
 
-/// A table of a native file: where it is in the tree of tables, and its content.
+/// A table of a native file with its name and its place in the tree of tables.
 pub(crate) struct NativeEntry {
-    /// `.` for the main table, else the keywords that lead to it, `ANTENNA` or `A/B`.
+    /// Name of the table: `.` for the main table, else the keywords that lead to it, `ANTENNA` or `A/B`.
     pub(crate) name: String,
-    /// The table that names it, by its number; `None` for the main table.
+    /// Index (from 0) of the table whose keyword names this one, in the list of the file's tables; `None` for the main table.
     pub(crate) parent: Option<usize>,
-    /// The path of its group.
+    /// The path of the table's group in the file.
     pub(crate) group: String,
     pub(crate) table: Result<NativeTable>,
 }
 
-/// Opens a native file: its tables in the order in which they were written.
+/// Opens all tables of a native file, in the order in which they were written; one that is damaged holds its error.
 pub(crate) fn open(path: &Path, options: OpenOptions) -> Result<Vec<NativeEntry>> {
     let (file, source) = File::open_with_source(path)?;
     let file = if options.follow_external { file.follow()? } else { file };
@@ -81,7 +81,7 @@ fn add_described(root: &Group, described: &DescribedTable, source: &Arc<dyn Read
     tables.push(NativeEntry { name, parent, group: path.clone(), table });
 }
 
-/// Adds the tables that a user has put into the file.
+/// Adds the tables that a user has put into the file and `_ctds` does not describe.
 fn find_more_tables(root: &Group, source: &Arc<dyn ReadAt>, tables: &mut Vec<NativeEntry>) -> Result<()> {
     let main = table_path(MAIN_TABLE);
     if tables.is_empty() && root.has(&main[1..]) {
@@ -114,36 +114,36 @@ fn find_more_tables(root: &Group, source: &Arc<dyn ReadAt>, tables: &mut Vec<Nat
     Ok(())
 }
 
-/// A table that nothing exact is known of.
+/// Opens the table in the group at `path`, which `_ctds` does not describe.
 fn by_hand(root: &Group, name: String, parent: Option<usize>, path: String, source: &Arc<dyn ReadAt>) -> NativeEntry {
     let table = NativeTable::open_by_hand(root, &path, source.clone()).with_context(|| format!("group {path}"));
     NativeEntry { name, parent, group: path, table }
 }
 
-/// A table in a native file.
+/// An open table of a native file.
 pub(crate) struct NativeTable {
     rows: u64,
     /// Whether the file is live: it may have further rows that are not yet committed.
     live: bool,
-    /// The parts of the source that are left out, if this is the main table.
+    /// The parts of the source that were damaged and are not in the file; only for the main table.
     damage: Vec<Damage>,
     keywords: Record,
     info: TableInfo,
     columns: Vec<ColumnInfo>,
-    /// The first columns are described under `_ctds`; a user has added the others.
+    /// Number of columns that are described under `_ctds`, which are the first; a user has added the others.
     described: usize,
     forms: Vec<StoredForm>,
-    /// The last component of the path of each subtable, by the name that keywords store.
+    /// The last path component of each subtable, by the name that keywords store.
     table_names: HashMap<BString, String>,
     /// The path of the group of each subtable that is in the file, by the name that keywords store.
     groups: HashMap<BString, String>,
     layout: Layout,
-    /// The exact name of the table, where its group has another.
+    /// The exact name of the table if its group has another one.
     exact_name: Option<BString>,
-    /// Sentences about changes since the file was written, and about parts that cannot be used.
+    /// Sentences for the user about changes since the file was written, and about parts that cannot be used.
     notes: Vec<String>,
     group: Group,
-    /// Under `_ctds`; `None` if nothing there describes the table.
+    /// The group under `_ctds` that describes the table; `None` for a table that a user made.
     exact: Option<Group>,
     source: Arc<dyn ReadAt>,
 }
@@ -215,7 +215,7 @@ impl NativeTable {
         Ok(table)
     }
 
-    /// Opens a table that only datasets and attributes describe.
+    /// Opens the table in the group at `path`, which only its datasets and attributes describe.
     fn open_by_hand(root: &Group, path: &str, source: Arc<dyn ReadAt>) -> Result<Self> {
         let group = root.group(&path[1..])?;
         let mut found = undescribed::table(root, &group)?;
@@ -255,7 +255,7 @@ impl NativeTable {
         object(&self.group, form)
     }
 
-    /// A reader of a dataset along the rows of the table, or, unless it is live, of any dataset.
+    /// Makes a reader for a dataset of the table; in a live file the dataset must have the table's rows as its slowest axis.
     fn reader(&self, dataset: Dataset) -> Result<Reader> {
         let source = self.source.clone();
         let chunks = if self.live {
@@ -266,29 +266,29 @@ impl NativeTable {
         Reader::new(dataset, chunks)
     }
 
-    /// A reader of a cube, of which only its row map says how much is whole while the table is live.
+    /// Makes a reader for the dataset of a hypercube; in a live file only the row map tells how much of it is complete.
     fn cube_reader(&self, dataset: Dataset) -> Result<Reader> {
         if self.live { Reader::new(dataset, None) } else { self.reader(dataset) }
     }
 
-    /// The strings of a column that its dataset cannot hold, by element.
+    /// The exact strings of the column `link` that its dataset cannot hold, by the number of the element.
     fn raw_strings(&self, link: &str) -> Result<HashMap<u64, BString>> {
         self.exact.as_ref().map_or(Ok(HashMap::new()), |exact| RawStrings::read(exact, link))
     }
 
-    /// The parts of the source that were damaged and are left out, if this is the main table of a salvaged file.
+    /// The parts of the source that were damaged and are not in the file; only for the main table of a salvaged source.
     pub(crate) fn damage(&self) -> &[Damage] {
         &self.damage
     }
 
-    /// The dataset that says which cells of a dense column are defined, if there is one.
+    /// The name of the dataset that tells which cells of the dense column `link` are defined; `None` if it has none.
     fn flags(&self, link: &str) -> Option<String> {
         let flags = defined_flags(link);
         // a column may have this name too
         (self.group.has(&flags) && !self.forms.iter().any(|form| form.link == flags)).then_some(flags)
     }
 
-    /// Checks the rows of a dataset, which may be more than `expected` in a live table.
+    /// Checks that the dataset `link` has as many rows as expected, or more in a live table.
     fn check_rows(&self, link: &str, found: u64, expected: u64) -> Result<()> {
         if found == expected || self.live && found > expected {
             return Ok(());
@@ -296,8 +296,8 @@ impl NativeTable {
         Err(Error::format(format!("{link} has {found} rows where {expected} are expected")))
     }
 
-    /// The datasets of a column: the group of each, its name there, and its path from the group of the table. A group that
-    /// is in another file stands for all of its datasets.
+    /// The datasets of a column: for each its group, its name there, and its path from the group of the table. A group that is
+    /// in another file stands for all of its datasets.
     fn datasets(&self, index: usize) -> Result<Vec<(Group, String, String)>> {
         let form = &self.forms[index];
         let whole = |path: String| (self.group.clone(), path.clone(), path);
@@ -321,14 +321,14 @@ impl NativeTable {
         self.rows
     }
 
-    /// The attributes of the root of the file, but those of a type that is not known here.
+    /// The root attributes of the native file, but those whose type this program cannot read.
     pub(crate) fn root_attributes(&self) -> Result<Vec<(String, Attribute)>> {
         let root = self.group.root()?;
         let names = root.attributes()?.into_iter();
         Ok(names.filter_map(|name| root.attribute(&name).ok().flatten().map(|value| (name, value))).collect())
     }
 
-    /// The numbers that the rows have in the table they were taken from; `None` if no scale says so.
+    /// The numbers that the rows have in the table they were selected from, from 0; `None` if no dimension scale records them.
     pub(crate) fn row_numbers(&self) -> Result<Option<Vec<i64>>> {
         let name = row_name(self.group.path());
         if !self.group.has(&name) {
@@ -353,7 +353,7 @@ impl NativeTable {
         &self.columns
     }
 
-    /// The error of reading a column that is not in the file; `None` if it is.
+    /// The error of reading a column whose cells are not in the file; `None` if they are.
     pub(crate) fn missing(&self, index: usize) -> Option<Error> {
         let form = &self.forms[index];
         (form.kind == FormKind::Missing).then(|| form.open(0, None, |_| Ok(())).err()).flatten()
@@ -382,7 +382,7 @@ impl NativeTable {
         }
     }
 
-    /// The cells of a column that is one dataset.
+    /// The cells of a dense column, which is one dataset, with the dataset that tells which cells are defined.
     fn dense(&self, index: usize, data: Dataset, flags: Option<Dataset>) -> Result<Box<dyn ColumnCells>> {
         let StoredForm { kind, link, .. } = &self.forms[index];
         let data = self.reader(data)?;
@@ -398,7 +398,7 @@ impl NativeTable {
         Ok(if is_record { Box::new(Records(dense)) } else { Box::new(dense) })
     }
 
-    /// The reader of a dataset, if it has as many rows as are expected.
+    /// Checks that a dataset of the column has as many rows as expected, and returns its reader.
     fn rows_of(&self, form: &StoredForm, reader: Reader, expected: u64) -> Result<Reader> {
         self.check_rows(&form.link, reader.rows(), expected)?;
         Ok(reader)
@@ -418,12 +418,13 @@ impl NativeTable {
         only.then(|| format!("{}/{link}", self.group.path()))
     }
 
-    /// The name of the dataset or group of a column.
+    /// The name of the dataset or group of a column in the group of the table, by the column's number from 0.
     pub(crate) fn link(&self, index: usize) -> &str {
         &self.forms[index].link
     }
 
-    /// The paths of the datasets of a column from the root, with what each holds; none of a column that is missing.
+    /// Each dataset of a column, by the column's number from 0: what it holds, and its path from the root; none if the cells
+    /// are not in the file.
     pub(crate) fn dataset_paths(&self, index: usize) -> Result<Vec<(Part, String)>> {
         let form = &self.forms[index];
         if form.kind == FormKind::Missing {
@@ -435,7 +436,8 @@ impl NativeTable {
         Ok(members.parts().into_iter().map(|(part, path)| (part, path.clone())).collect())
     }
 
-    /// The hypercubes of a column whose tiles are plain little-endian elements, each one block of the file; none of other columns.
+    /// The hypercubes of a column, by its number from 0, if the tiles of each are plain little-endian elements in one block of
+    /// the file; empty for other columns.
     pub(crate) fn blocks(&self, index: usize) -> Result<Vec<StoredBlock>> {
         let mut blocks = Vec::new();
         if self.live {
@@ -536,54 +538,56 @@ impl NativeTable {
     }
 }
 
-/// A hypercube that is one block of the file.
+/// A hypercube of a column whose chunks are one contiguous block of the native file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StoredBlock {
-    /// Path from the root.
+    /// Path of the hypercube's dataset from the root.
     pub(crate) path: String,
-    /// Bytes of all chunks.
+    /// Size of all chunks of the hypercube in bytes.
     pub(crate) bytes: u64,
     pub(crate) cube: LinkedCube,
 }
 
-/// How a dataset is stored. Shapes are in casacore's order, first axis fastest.
+/// How a dataset of a native file is stored. Shapes are in casacore's order, first axis fastest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DatasetInfo {
-    /// Path of the dataset, relative to the group of its table.
+    /// Path of the dataset in the native file, relative to the group of its table.
     pub name: String,
-    /// Shape of the dataset. Empty, like the following fields, if the elements are in other files that are not read.
+    /// Shape of the dataset, first axis fastest. Empty, like the following fields, if the elements are in other files that are
+    /// not read.
     pub shape: Shape,
-    /// Shape of the chunks; `None` if the dataset is not chunked.
+    /// Shape of the chunks in elements, first axis fastest; `None` if the dataset is not chunked.
     pub chunk: Option<Shape>,
-    /// Kind of chunk index: `fixed_array`, `extensible_array`, `btree_v2`, `btree_v1`, `single`, `implicit` or `none`.
+    /// Kind of the dataset's chunk index: `fixed_array`, `extensible_array`, `btree_v2`, `btree_v1`, `single`, `implicit` or
+    /// `none`.
     pub index: String,
-    /// Whether the dataset can grow along its rows.
+    /// Whether the dataset can grow along its rows, the slowest axis.
     pub appendable: bool,
-    /// Names of the filters, first applied first.
+    /// Names of the dataset's filters, in the order in which a writer applies them.
     pub filters: Vec<String>,
-    /// The plugins that HDF5 readers need for the filters.
+    /// The plugins that HDF5 readers need for the dataset's filters; empty if they need none.
     pub plugins: Vec<Plugin>,
-    /// Bytes of the chunks as stored in the file.
+    /// Size of the dataset's chunks as stored in the file, in bytes.
     pub stored_bytes: u64,
-    /// Where the elements are if the dataset itself does not have them; `None` for all datasets that this program writes.
+    /// Where the elements of the dataset are if it does not hold them itself; `None` for all datasets that this program writes.
     pub elsewhere: Option<Elsewhere>,
 }
 
-/// A reference out of a native file, or from one of its datasets to others: external storage, a virtual dataset, an
-/// external or user-defined link. References to other files are followed only if
-/// [`OpenOptions::follow_external`] says so.
+/// A reference out of a native file, or from one of its datasets to others: by external storage, a virtual dataset, an external
+/// or user-defined link. References to other files are followed only if [`OpenOptions::follow_external`] says so.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Elsewhere {
-    /// Kind of reference: `external storage`, `virtual dataset`, `external link` or `user-defined link`.
+    /// Kind of the reference out of a native file: `external storage`, `virtual dataset`, `external link` or `user-defined
+    /// link`.
     pub kind: &'static str,
-    /// The files, as the native file names them: `raw.bin`; with the path of an object in them where there is one:
-    /// `other.h5:/MAIN/DATA`. The file `.` is the native file itself.
+    /// The files that a dataset refers to, as the native file names them: `raw.bin`; with the path of an object in them where
+    /// there is one: `other.h5:/MAIN/DATA`. The file `.` is the native file itself.
     pub targets: Vec<String>,
-    /// Kind and targets in words.
+    /// Kind and targets of the reference in words, for the user.
     pub text: String,
 }
 
-/// The groups that the readable forms of keywords name, by the names that the keywords store.
+/// The paths of groups of subtables, from the attributes made from keywords, by the names that the keywords store.
 fn groups(
     group: &Group,
     keywords: &Record,
@@ -616,7 +620,7 @@ fn object(group: &Group, form: &StoredForm) -> Result<Object> {
     })
 }
 
-/// The subtables in a record: the names of their attributes, and as they are stored.
+/// Each subtable that a record names: the name of its attribute, and the name as the keyword stores it.
 fn table_fields<'a>(prefix: &str, record: &'a Record) -> Vec<(String, &'a BString)> {
     let mut found = Vec::new();
     for field in &record.fields {

@@ -17,20 +17,20 @@ use crate::schema::{ColumnDesc, ColumnKind, TableInfo};
 use crate::table::ColumnInfo;
 use crate::value::{DataType, Record, Shape, Value, Values};
 
-/// Most elements of a fixed-shape cell that is stored in the rows of the manager.
+/// Most elements of a fixed-shape cell that is declared direct (stored in the rows of the manager) in a table made by hand.
 const DIRECT_ELEMENTS: u64 = 16;
 
-/// A table described by the attributes of its group.
+/// A table that a user made in an HDF5 file, described by the attributes of its group.
 pub(super) struct HandmadeTable {
     pub(super) info: TableInfo,
     pub(super) keywords: Record,
-    /// Paths of the groups of subtables, by the names that the keywords now store.
+    /// Paths of the groups of subtables, by the names that the keywords of the handmade table store.
     pub(super) groups: HashMap<BString, String>,
-    /// Sentences about parts that cannot be used.
+    /// Sentences for the user about parts of the handmade table that cannot be used.
     pub(super) notes: Vec<String>,
 }
 
-/// The table in a group.
+/// Reads the table that a user made in `group` from its attributes.
 pub(super) fn table(root: &Group, group: &Group) -> Result<HandmadeTable> {
     let object = Object::Group(group.clone());
     let own = |name: &str| Ok::<_, Error>(object.attribute(name)?.as_ref().and_then(text).unwrap_or_default());
@@ -41,7 +41,7 @@ pub(super) fn table(root: &Group, group: &Group) -> Result<HandmadeTable> {
     Ok(HandmadeTable { info, keywords, groups, notes })
 }
 
-/// Keywords such as `Table: /ANTENNA` name tables.
+/// Replaces keywords such as `Table: /ANTENNA` by references to subtables, and adds the paths of their groups to `groups`.
 fn refer(root: &Group, record: &mut Record, groups: &mut HashMap<BString, String>) {
     for field in &mut record.fields {
         match &mut field.value {
@@ -61,7 +61,7 @@ fn refer(root: &Group, record: &mut Record, groups: &mut HashMap<BString, String
     }
 }
 
-/// The groups in `group` that are tables and not columns.
+/// The names of the groups in `group` that are tables and not columns.
 pub(super) fn tables_in(group: &Group) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for (name, kind) in group.links()? {
@@ -76,7 +76,7 @@ pub(super) fn tables_in(group: &Group) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// The columns in a group that are not `known`, and the number of their rows.
+/// The columns that a user put into a group, without the `known` ones, and the number of their rows.
 pub(super) fn columns(
     group: &Group,
     known: &[StoredForm],
@@ -105,12 +105,13 @@ pub(super) fn columns(
     Ok(found)
 }
 
-/// Whether a dataset whose attribute `CLASS` this is is a dimension scale.
+/// Whether a dataset is a dimension scale, by its attribute `CLASS`.
 pub(crate) fn is_scale(class: Option<&Attribute>) -> bool {
     class.and_then(text).is_some_and(|class| class == "DIMENSION_SCALE")
 }
 
-/// The column in a dataset whose slowest axis is that of the rows; dimension scales are not columns.
+/// Reads the column that is the dataset `link`, whose slowest axis is the rows, with their number; `None` if it is a dimension
+/// scale or not a column.
 fn dense(group: &Group, link: &str, notes: &mut Vec<String>) -> Result<Option<(ColumnInfo, FormKind, u64)>> {
     let dataset = group.dataset(link)?;
     let class = dataset.attribute("CLASS").ok().flatten();
@@ -133,7 +134,8 @@ fn dense(group: &Group, link: &str, notes: &mut Vec<String>) -> Result<Option<(C
     Ok(Some((info, FormKind::Dense, rows)))
 }
 
-/// A group of datasets: hypercubes, or cells of differing shapes.
+/// Reads the column that is the group `link` of several datasets: hypercubes, or cells of differing shapes, with the number of
+/// its rows; `None` if the group is not a column.
 fn several(group: &Group, link: &str, notes: &mut Vec<String>) -> Result<Option<(ColumnInfo, FormKind, u64)>> {
     let column = group.group(link)?;
     let Some(kind) = FormKind::of_group(&column) else { return Ok(None) };
@@ -148,7 +150,7 @@ fn several(group: &Group, link: &str, notes: &mut Vec<String>) -> Result<Option<
     Ok(Some((info, kind, rows)))
 }
 
-/// Describes a column by its attributes.
+/// Describes a handmade column by the attributes of its dataset or group.
 fn describe(
     object: &Object,
     link: &str,

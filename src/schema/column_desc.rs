@@ -1,4 +1,4 @@
-//! The description of a column. formats/table.md 2.3.
+//! The description of a column in `table.dat`: name, type, shape, keywords. formats/table.md 2.3.
 
 use bstr::{BString, ByteSlice};
 
@@ -6,16 +6,16 @@ use crate::aipsio::{Decoder, Encoder};
 use crate::error::{Context, Error, Result};
 use crate::value::{DataType, Element, Record, Shape, Value, Values};
 
-/// Kind of the cells of a column: scalars, arrays or records.
+/// Kind of the cells of a column: scalars (records included) or arrays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnKind {
-    /// A cell is one element.
+    /// Each cell of the column is one element; records count as elements.
     Scalar,
-    /// A cell is an array.
+    /// Each cell of the column is an array.
     Array,
 }
 
-/// The description of a column; it has no AipsIO header of its own.
+/// The description of a column; in `table.dat` it has no AipsIO header of its own.
 ///
 /// | field         | type          | present                                |
 /// |---------------|---------------|----------------------------------------|
@@ -40,29 +40,30 @@ pub struct ColumnDesc {
     pub name: BString,
     /// Comment on the column, free text.
     pub comment: BString,
-    /// The data manager suggested when the column was described; its binding may be another.
+    /// Type of the data manager that was suggested when the column was described; the table may store the column in another
+    /// one.
     pub manager_type: BString,
-    /// The group suggested with it.
+    /// Name of the data manager that was suggested when the column was described (casacore's data manager group).
     pub manager_group: BString,
-    /// The type of the elements.
+    /// The type of the elements of the column's cells.
     pub data_type: DataType,
-    /// Scalar (records included) or array.
+    /// Whether the cells of the column are scalars (records included) or arrays.
     pub kind: ColumnKind,
-    /// Bits: 1 Direct, 2 Undefined, 4 FixedShape.
+    /// Casacore's option bits of the column: 1 Direct, 2 Undefined, 4 FixedShape.
     pub options: i32,
-    /// Axes of a cell; 0 for scalars, -1 if it may differ between cells.
+    /// Number of axes of each cell of the column; 0 for scalars, -1 if it may differ between cells.
     pub ndim: i32,
-    /// The shape of every cell if the description fixes it, first axis fastest; else empty.
+    /// The shape of every cell of the column if the description fixes it, first axis fastest; otherwise empty.
     pub shape: Shape,
-    /// Longest string in bytes, 0 for any.
+    /// Longest string that a cell of the column may hold, in bytes; 0 for any length.
     pub max_length: u32,
-    /// Keywords of the column.
+    /// Keywords of the column, among them its units and measure.
     pub keywords: Record,
-    /// The described value of never-written cells; storage managers ignore it.
+    /// The default value of a scalar column, as described; storage managers ignore it. `None` for arrays and records.
     pub default: Option<Values>,
 }
 
-/// Describes the columns of a new table.
+/// Methods that describe the columns of a new table.
 ///
 /// ```
 /// use ctds_hdf5::{ColumnDesc, value::{Complex32, Shape, Value}};
@@ -79,12 +80,12 @@ impl ColumnDesc {
         Self::new(name.into(), T::DATA_TYPE, ColumnKind::Scalar)
     }
 
-    /// A column of arrays of any number of axes and any shape.
+    /// Describes a column of arrays with elements of type `T`, of any number of axes and any shape.
     pub fn array<T: Element>(name: impl Into<BString>) -> Self {
         Self::new(name.into(), T::DATA_TYPE, ColumnKind::Array)
     }
 
-    /// A column of elements or arrays of a type that is known only when the program runs.
+    /// Describes a column of scalars or arrays of a type that is known only when the program runs.
     pub fn new(name: BString, data_type: DataType, kind: ColumnKind) -> Self {
         ColumnDesc {
             name,
@@ -102,13 +103,14 @@ impl ColumnDesc {
         }
     }
 
-    /// Declares that every cell has this number of axes.
+    /// Declares that every cell of the array column has `axes` axes; their extents may differ.
     pub fn ndim(mut self, axes: u32) -> Self {
         self.ndim = axes as i32;
         self
     }
 
-    /// Every cell has this shape, first axis fastest; cells that are never written may stay undefined.
+    /// Declares that every cell of the column has this shape, first axis fastest; cells that are never written may stay
+    /// undefined.
     pub fn fixed_shape(mut self, shape: Shape) -> Self {
         self.options |= FIXED_SHAPE;
         self.ndim = shape.len() as i32;
@@ -116,31 +118,32 @@ impl ColumnDesc {
         self
     }
 
-    /// Every cell has this shape, first axis fastest, and lies in the manager's own rows: best for small arrays.
+    /// Declares that every cell of the column has this shape, first axis fastest, and lies in the manager's own rows: best for
+    /// small arrays.
     pub fn direct(self, shape: Shape) -> Self {
         let mut desc = self.fixed_shape(shape);
         desc.options |= DIRECT;
         desc
     }
 
-    /// The longest string that a cell may hold, in bytes; managers may store such strings more tightly.
+    /// Declares the longest string that a cell of the column may hold, in bytes; managers may store such strings more tightly.
     pub fn max_length(mut self, bytes: u32) -> Self {
         self.max_length = bytes;
         self
     }
 
-    /// Free text about the column.
+    /// Sets the comment of the column, free text.
     pub fn comment(mut self, comment: impl Into<BString>) -> Self {
         self.comment = comment.into();
         self
     }
 
-    /// The unit of all elements: keyword `QuantumUnits`.
+    /// Sets the unit of all elements of the column: keyword `QuantumUnits`.
     pub fn unit(self, unit: impl Into<BString>) -> Self {
         self.keyword("QuantumUnits", Value::Array(Shape::from([1]), Values::String(vec![unit.into()])))
     }
 
-    /// Sets a keyword of the column.
+    /// Sets the keyword `name` of the column to `value`.
     pub fn keyword(mut self, name: impl Into<BString>, value: Value) -> Self {
         self.keywords.set(name, value);
         self
@@ -232,7 +235,8 @@ impl ColumnDesc {
         Ok(())
     }
 
-    /// The name of casacore's class: the type takes 8 characters, and nothing closes the bracket.
+    /// The name of casacore's class for the column, as stored: the element type takes 8 characters, and nothing closes the
+    /// bracket.
     fn class(&self) -> Result<String> {
         let element = match self.data_type {
             DataType::Bool => "Bool",
@@ -254,12 +258,12 @@ impl ColumnDesc {
         Ok(format!("{class}ColumnDesc<{element:8}"))
     }
 
-    /// Whether the cells are arrays stored in the manager's own rows (option Direct).
+    /// Whether the cells of the column are arrays stored in the manager's own rows (option Direct).
     pub fn is_direct(&self) -> bool {
         self.kind == ColumnKind::Array && self.options & DIRECT != 0
     }
 
-    /// Whether all cells have the same shape (option FixedShape).
+    /// Whether all cells of the array column have the same shape (option FixedShape or Direct).
     pub fn is_fixed_shape(&self) -> bool {
         self.kind == ColumnKind::Array && self.options & (FIXED_SHAPE | DIRECT) != 0
     }

@@ -1,4 +1,4 @@
-//! The column set: which data manager holds which column. formats/table.md 2.4.
+//! The column set, a part of `table.dat`: which data manager holds which column. formats/table.md 2.4.
 
 use std::ops::Range;
 
@@ -9,44 +9,47 @@ use crate::aipsio::{Decoder, Encoder};
 use crate::error::Result;
 use crate::value::{Record, Shape};
 
-/// Block size that casacore stores when the table has no container.
+/// Block size in bytes that casacore stores in `table.dat` when the table has no container.
 pub(crate) const DEFAULT_BLOCK_BYTES: u32 = 4 << 20;
 
-/// Where the files of the data managers are.
+/// Where the files of a table's data managers are: in a container, or each on its own (casacore's `StorageOption`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StorageOption {
-    /// All in the container `table.mf`.
+    /// All files of the data managers are in the container `table.mf`.
     MultiFile,
-    /// All in the container `table.mfh5`.
+    /// All files of the data managers are in the container `table.mfh5`.
     MultiHdf5,
-    /// Each on its own.
+    /// Each file of a data manager lies on its own in the directory of the table.
     SepFile,
 }
 
-/// A data manager of the table.
+/// A data manager of a table, as the column set in `table.dat` lists it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ManagerEntry {
     pub(crate) type_name: BString,
-    /// Its files are `table.f<sequence>…`; survives the removal of other managers.
+    /// Sequence number of the data manager, which names its files `table.f<sequence>…`; it stays when other managers are
+    /// removed.
     pub(crate) sequence: u32,
-    /// Data of the manager in table.dat: an AipsIO stream of its own, or empty.
+    /// Bytes that the data manager keeps in `table.dat`: an AipsIO stream of its own, or empty.
     pub(crate) info: Vec<u8>,
 }
 
-/// The manager that stores a column, with its name and shape.
+/// Which data manager stores a column: the column's entry in the column set of `table.dat`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ColumnBinding {
-    /// The name at creation; a rename does not change it.
+    /// The column's name when it was created, by which its data manager knows it; renaming the column does not change it.
     pub(crate) original_name: BString,
-    /// Sequence number of the manager.
+    /// Sequence number of the data manager that stores the column.
     pub(crate) sequence: u32,
-    /// The fixed shape of all cells, which may be known here only.
+    /// The fixed shape of all cells of the column, first axis fastest; `None` if it is not fixed. The column's description may
+    /// lack it.
     pub(crate) shape: Option<Shape>,
-    /// Bytes of the binding in table.dat.
+    /// The part of `table.dat` that holds the column's entry in the column set: offsets in bytes, half-open.
     pub(crate) bytes: Range<u64>,
 }
 
-/// The column set follows the `TableDesc` object, without a header.
+/// The column set of a table: its data managers, and which of them stores each column. In `table.dat` it follows the
+/// `TableDesc` object, without a header.
 ///
 /// | field    | v1          | v2  | v3  | meaning                                         |
 /// |----------|-------------|-----|-----|-------------------------------------------------|
@@ -60,17 +63,18 @@ pub(crate) struct ColumnBinding {
 /// | info     | u32 length and bytes per manager       | | |                               |
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ColumnSet {
-    /// The stored number of rows, which may be out of date.
+    /// Number of rows in the column set; may be out of date, the sync record in `table.lock` decides.
     pub(crate) rows: u64,
     pub(crate) storage: StorageOption,
-    /// Block size of the container in bytes, as stored.
+    /// Block size of the container in bytes, as `table.dat` stores it; `None` in versions 1 and 2 of the column set.
     pub(crate) block_bytes: Option<u32>,
-    /// Bytes in table.dat from the version up to the counter; their number depends on the version.
+    /// The part of `table.dat` from the column set's version up to its counter: offsets in bytes, half-open. Its length depends
+    /// on the version.
     pub(crate) head: Range<u64>,
-    /// The next manager's sequence number.
+    /// Sequence number that the next new data manager of the table gets.
     pub(crate) counter: u32,
     pub(crate) managers: Vec<ManagerEntry>,
-    /// Bindings in the order of the table description.
+    /// The entry of each column, in the order of the table description.
     pub(crate) columns: Vec<ColumnBinding>,
 }
 
@@ -133,7 +137,7 @@ impl ColumnSet {
         Ok(ColumnSet { rows, storage, block_bytes, head, counter, managers, columns })
     }
 
-    /// Writes the fields before the counter: version 2 where that can hold everything.
+    /// Writes the fields of the column set before the counter: as version 2 if that can hold them, otherwise as version 3.
     pub(super) fn encode_head(e: &mut Encoder, rows: u64, storage: StorageOption, block_bytes: Option<u32>) {
         let wide = storage != StorageOption::SepFile || super::is_wide(rows);
         e.i32(if wide { -3 } else { -2 });
@@ -144,7 +148,8 @@ impl ColumnSet {
         }
     }
 
-    /// Writes the set of a table of `rows` rows with these columns: version 2 where that can say everything.
+    /// Writes the column set of a table of `rows` rows with the columns of `desc`: as version 2 if that can hold it, otherwise
+    /// as version 3.
     pub(super) fn encode(&self, e: &mut Encoder, rows: u64, desc: &TableDesc) {
         Self::encode_head(e, rows, self.storage, self.block_bytes);
         e.u32(self.counter);
@@ -163,6 +168,8 @@ impl ColumnSet {
 }
 
 impl ColumnBinding {
+    /// Reads the entry of one column in the column set; keywords of version 1 are added to `keywords`.
+    ///
     /// | field         | type          | present                      |
     /// |---------------|---------------|------------------------------|
     /// | version       | u32           | 1 or 2                       |
@@ -210,12 +217,12 @@ impl ColumnBinding {
 impl StorageOption {
     const ALL: [Self; 3] = [StorageOption::MultiFile, StorageOption::MultiHdf5, StorageOption::SepFile];
 
-    /// The option that table.dat stores as `code`.
+    /// The storage option that `table.dat` stores as `code`; `None` if casacore has no such code.
     pub(crate) fn of_code(code: i32) -> Option<Self> {
         Self::ALL.into_iter().find(|option| option.code() == code)
     }
 
-    /// The number that table.dat stores for it.
+    /// The number that `table.dat` stores for this storage option, from 0 to 2.
     pub(crate) fn code(self) -> i32 {
         match self {
             StorageOption::MultiFile => 0,

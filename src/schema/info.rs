@@ -1,21 +1,21 @@
-//! table.info: type, subtype and readme of a table. formats/table.md 4.1.
+//! The file `table.info`: type, subtype and readme of a table. formats/table.md 4.1.
 
 use bstr::{BString, ByteSlice};
 
-/// Content of `table.info`; empty if the file is missing.
+/// Content of the file `table.info` of a table; all fields are empty if the file is missing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TableInfo {
     /// Type of the table: `Measurement Set`, `Image` …
     pub table_type: BString,
     /// Subtype of the table, free text.
     pub sub_type: BString,
-    /// Readme of the table: lines, each ending in LF.
+    /// Readme of the table: lines of free text, each ending in LF.
     pub readme: BString,
 }
 
 impl TableInfo {
-    /// Reads `Type = …`, `SubType = …`, an empty line and the readme. The texts before the values are not checked, as
-    /// casacore does not.
+    /// Reads the bytes of `table.info`: `Type = …`, `SubType = …`, an empty line and the readme. The texts before the values
+    /// are not checked, as casacore does not.
     pub(crate) fn decode(bytes: &[u8]) -> Self {
         let mut lines = bytes.splitn(4, |&byte| byte == b'\n');
         let mut value = |prefix: usize| -> BString {
@@ -30,7 +30,7 @@ impl TableInfo {
 }
 
 impl TableInfo {
-    /// The text of `table.info`.
+    /// The bytes of the file `table.info` with this content.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut text = Vec::new();
         for part in [b"Type = ".as_slice(), &self.table_type, b"\nSubType = ", &self.sub_type, b"\n\n", &self.readme] {

@@ -1,4 +1,5 @@
-//! table.dat: what a table is, not where its cells are. formats/table.md sections 2 to 4.
+//! The files `table.dat`, `table.info` and `table.lock`: what a table is, not where its cells are. formats/table.md sections 2
+//! to 4.
 
 mod column_desc;
 mod column_set;
@@ -20,7 +21,7 @@ pub use table_desc::TableDesc;
 pub(crate) use table_name::{resolve, stored_name};
 pub(crate) use views::{ConcatTable, RefTable};
 
-/// Whether casacore stores a number of rows in 64 bits. formats/table.md 2.7.
+/// Whether casacore stores this number of rows in 64 bits rather than 32. formats/table.md 2.7.
 fn is_wide(rows: u64) -> bool {
     rows > i32::MAX as u64
 }

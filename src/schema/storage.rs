@@ -1,4 +1,4 @@
-//! table.dat of the same table whose managers' files are stored elsewhere. formats/table.md 2.4.
+//! Rewrites `table.dat` for the same table with its managers' files moved into or out of a container. formats/table.md 2.4.
 
 use super::column_set::{ColumnSet, StorageOption};
 use super::{Body, TableDat};
@@ -6,13 +6,13 @@ use crate::aipsio::Encoder;
 use crate::error::Result;
 use crate::value::ByteOrder;
 
-/// Offset of the length of the object `Table`, after the magic.
+/// Offset of the length of the object `Table` in `table.dat`, after the AipsIO magic, in bytes.
 const LENGTH_OFFSET: usize = 4;
 
-/// Stands where a writer could not seek back to fill the length in.
+/// Number in place of an object's length in `table.dat`, stored by a writer that could not seek back to fill the length in.
 const NO_LENGTH: u32 = crate::aipsio::MAGIC;
 
-/// The table.dat `bytes` as casacore would have written it with `storage`, in blocks of `block_bytes`.
+/// The bytes of `table.dat` as casacore would have written them with `storage`, in blocks of `block_bytes` bytes.
 ///
 /// Only the storage option changes, and with it the version of the column set: it is -3 in containers and for tables of more
 /// than 2³¹ rows, else -2. Tables without data of their own have no column set and stay as they are.

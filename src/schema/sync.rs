@@ -1,13 +1,13 @@
-//! table.lock: the sync record, which has the last word on the number of rows. formats/table.md 4.2, 4.3.
+//! The sync record in `table.lock`, which decides on the number of rows of a table. formats/table.md 4.2, 4.3.
 
 use crate::aipsio::{Decoder, Encoder};
 use crate::error::{Result, ResultExt};
 use crate::io::{ByteOrder, ReadAt};
 
-/// Offset of the length of the sync record, after the list of lock requests.
+/// Offset of the length of the sync record in `table.lock`, in bytes; the list of lock requests comes before it.
 const LENGTH_OFFSET: u64 = 260;
 
-/// The sync record that the last writer left for other processes.
+/// The sync record in `table.lock`, by which the last writer tells other processes what changed.
 ///
 /// | field   | v1          | v2          | meaning                                                  |
 /// |---------|-------------|-------------|----------------------------------------------------------|
@@ -20,22 +20,22 @@ const LENGTH_OFFSET: u64 = 260;
 pub(crate) struct Sync {
     pub(crate) rows: u64,
     pub(crate) modify: u32,
-    /// `None` if a filler wrote it.
+    /// Counters of changes in the sync record; `None` if a filler wrote the record.
     pub(crate) counters: Option<Counters>,
 }
 
-/// Change counters of casacore's sync record.
+/// Counters of changes to a table, by which casacore tells other processes what to read again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Counters {
-    /// Columns of the table.
+    /// Number of columns of the table, as the sync record has it.
     pub(crate) columns: u32,
     pub(crate) table: u32,
-    /// A counter for each manager, in the order of the column set.
+    /// How often each data manager's data changed, in the order of the column set.
     pub(crate) managers: Vec<u32>,
 }
 
 impl Sync {
-    /// Reads the record of a lock file; `None` if nothing was written yet.
+    /// Reads the sync record of the lock file `lock`; `None` if none was written yet.
     pub(crate) fn read(lock: &dyn ReadAt) -> Result<Option<Self>> {
         if lock.len()? < LENGTH_OFFSET + 4 {
             return Ok(None);
@@ -63,7 +63,8 @@ impl Sync {
         Ok(Sync { rows, modify, counters })
     }
 
-    /// The record and its length, which follow the list of lock requests in a lock file.
+    /// The bytes of the length of the sync record and of the record itself, as they follow the list of lock requests in a lock
+    /// file.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut e = Encoder::new(ByteOrder::Big);
         let wide = super::is_wide(self.rows);
@@ -80,7 +81,7 @@ impl Sync {
         [(record.len() as u32).to_be_bytes().as_slice(), &record].concat()
     }
 
-    /// A lock file without lock requests.
+    /// The bytes of a lock file `table.lock` with this sync record and without lock requests.
     pub(crate) fn encode_file(&self) -> Vec<u8> {
         [[0; LENGTH_OFFSET as usize].as_slice(), &self.encode()].concat()
     }

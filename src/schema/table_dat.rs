@@ -1,11 +1,11 @@
-//! table.dat: the object `Table`. formats/table.md 2.1, 3.
+//! The file `table.dat`: the AipsIO object `Table`. formats/table.md 2.1, 3.
 
 use super::{ColumnSet, ConcatTable, RefTable, TableDesc};
 use crate::aipsio::{Decoder, Encoder};
 use crate::error::{Error, Result};
 use crate::io::{ByteOrder, ReadAt};
 
-/// Content of `table.dat`.
+/// Content of `table.dat`, the main file of a table.
 ///
 /// | field  | v1, v2 | v3     | meaning                                                         |
 /// |--------|--------|--------|-----------------------------------------------------------------|
@@ -20,14 +20,14 @@ pub(crate) struct TableDat {
     pub(crate) body: Body,
 }
 
-/// The part that depends on the kind of the table.
+/// The part of `table.dat` that depends on the kind of the table.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Body {
-    /// A table with data of its own.
+    /// A plain table: one with data of its own, by its description and its column set.
     Plain(Box<(TableDesc, ColumnSet)>),
-    /// A selection from another table.
+    /// A reference table: a selection of rows and columns of another table.
     Reference(RefTable),
-    /// Several tables, one after the other.
+    /// A concatenated table: several tables, one after the other.
     Concatenation(ConcatTable),
 }
 
@@ -55,7 +55,8 @@ impl TableDat {
         Ok(TableDat { rows, order, body })
     }
 
-    /// The bytes of `table.dat` of a plain table: version 2 where the rows fit.
+    /// The bytes of `table.dat` of a plain table, a table with data of its own: version 2 if the number of rows fits in 32
+    /// bits.
     ///
     /// # Errors
     /// `Unsupported` for other tables, and for keywords that casacore's records cannot hold.

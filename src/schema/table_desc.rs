@@ -1,4 +1,4 @@
-//! Object `TableDesc`. formats/table.md 2.2.
+//! The description of a table in `table.dat`: the AipsIO object `TableDesc`. formats/table.md 2.2.
 
 use bstr::BString;
 
@@ -7,7 +7,7 @@ use crate::aipsio::{Decoder, Encoder};
 use crate::error::Result;
 use crate::value::Record;
 
-/// The description of a table.
+/// The description of a table: its keywords and columns.
 ///
 /// | field            | type            | since     |
 /// |------------------|-----------------|-----------|
@@ -19,17 +19,17 @@ use crate::value::Record;
 /// | columns          | u32, then each  |           |
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TableDesc {
-    /// Name of the description, often empty.
+    /// Name of the table description, often empty.
     pub name: BString,
-    /// A text; not a format version.
+    /// Version text that the creator of the table description chose; not the version of a format.
     pub version: BString,
     /// Comment on the table, free text.
     pub comment: BString,
-    /// Keywords of the table; subtables are among them.
+    /// Keywords of the table; those that name subtables are among them.
     pub keywords: Record,
-    /// Private keywords: definitions of hypercolumns.
+    /// Private keywords of the table: definitions of hypercolumns of tiled managers.
     pub private_keywords: Record,
-    /// Columns in the order of their addition.
+    /// Descriptions of the columns, in the order in which they were added to the table.
     pub columns: Vec<ColumnDesc>,
 }
 

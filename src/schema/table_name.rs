@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use bstr::{BString, ByteSlice};
 
-/// Path of the table `name`, as stored in the table at `parent`.
+/// Path of the table that a keyword of the table at `parent` names as `name`.
 ///
 /// | stored     | means                                        |
 /// |------------|----------------------------------------------|
@@ -42,7 +42,7 @@ pub(crate) fn resolve(name: &[u8], parent: &Path) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(name.as_bytes()))
 }
 
-/// The name by which a table at `parent` refers to the table at `path`: [`resolve`] finds it again. Both are absolute.
+/// The name by which a table at `parent` refers to the table at `path`, both absolute: [`resolve`] finds it again.
 pub(crate) fn stored_name(path: &Path, parent: &Path) -> BString {
     let below = |path: &Path, above: &Path| {
         let rest = path.strip_prefix(above).ok().filter(|rest| !rest.as_os_str().is_empty());

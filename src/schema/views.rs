@@ -1,4 +1,4 @@
-//! Tables without data of their own. formats/table.md section 3.
+//! Tables without data of their own in `table.dat`: reference tables and concatenated tables. formats/table.md section 3.
 
 use bstr::BString;
 
@@ -6,7 +6,7 @@ use crate::aipsio::Decoder;
 use crate::error::Result;
 use crate::value::{DataType, Values};
 
-/// Some rows and columns of another table. Object `RefTable`.
+/// A reference table: some rows and columns of another table, its root. Object `RefTable` of `table.dat`.
 ///
 /// | field     | type                                    | since     |
 /// |-----------|-----------------------------------------|-----------|
@@ -20,14 +20,14 @@ use crate::value::{DataType, Values};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RefTable {
     pub(crate) root: BString,
-    /// Name here, name in the root; in the order of the columns.
+    /// Name of each column in this reference table and in its root, in the order of the columns.
     pub(crate) columns: Vec<(BString, BString)>,
-    /// Rows of the root when this was written.
+    /// Number of rows that the root table had when this reference table was written.
     pub(crate) root_rows: u64,
     pub(crate) rows: u64,
-    /// Offset of the row numbers in table.dat, bytes.
+    /// Offset of the list of root row numbers in `table.dat`, in bytes.
     pub(crate) row_numbers: u64,
-    /// Row numbers are u64.
+    /// Whether each root row number is stored as u64; otherwise as u32.
     pub(crate) wide: bool,
 }
 
@@ -66,7 +66,7 @@ impl RefTable {
     }
 }
 
-/// Tables with equal columns, one after the other. Object `ConcatTable`.
+/// A concatenated table: tables with equal columns, one after the other. Object `ConcatTable` of `table.dat`.
 ///
 /// | field     | type                                                          |
 /// |-----------|---------------------------------------------------------------|

@@ -1,4 +1,4 @@
-//! A column in blocks that fit in memory, in row order.
+//! Reads a column in blocks of rows that fit in memory, in row order.
 
 use std::ops::Range;
 
@@ -6,22 +6,23 @@ use crate::error::{Error, Result};
 use crate::table::{ColumnCells, ColumnInfo};
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Most bytes of elements held at a time where a column is digested or compared.
+/// Most bytes of elements that are held at a time while a column is digested or compared.
 pub(crate) const READ_BYTES: u64 = 2 << 20;
-/// Bytes of the elements that are held at a time where a column is written.
+/// Most bytes of elements that are held at a time while a column is written.
 pub(crate) const WRITE_BYTES: u64 = 4 << 20;
 
-/// The shapes of the cells of a block.
+/// The shapes of the cells in a block of rows.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Shapes {
-    /// All cells are defined and have this shape.
+    /// All cells of the block are defined and have this shape, fastest axis first.
     Same(Shape),
-    /// For each row; `None`: undefined.
+    /// The shape of each row's cell in the block, fastest axis first; `None`: undefined.
     Each(Vec<Option<Shape>>),
 }
 
 impl Shapes {
-    /// The shape of the cell of a row, counted from the first of the block; `None` if it is undefined.
+    /// The shape of the cell in a row of the block, counted from 0 for the first, fastest axis first; `None` if it is
+    /// undefined.
     pub(crate) fn of(&self, row: usize) -> Option<&Shape> {
         match self {
             Shapes::Same(shape) => Some(shape),
@@ -30,17 +31,18 @@ impl Shapes {
     }
 }
 
-/// Consecutive rows, or a part of one cell that is too large to be held whole.
+/// A block of a column: consecutive rows, or a part of one cell that is too large to be held whole.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RowBlock {
     pub(crate) rows: Range<u64>,
     pub(crate) shapes: Shapes,
-    /// The part of the cell, if the block is a part of one row; parts follow each other along the slowest axis.
+    /// The part of the cell, fastest axis first, if the block is a part of one row; `None` for whole cells. Parts follow each
+    /// other along the slowest axis.
     pub(crate) part: Option<Region>,
 }
 
 impl RowBlock {
-    /// Appends the elements of all defined cells.
+    /// Appends the elements of all defined cells of the block to `out`.
     pub(crate) fn read(&self, cells: &dyn ColumnCells, out: &mut Values) -> Result<()> {
         let before = out.len();
         match &self.part {
@@ -68,21 +70,21 @@ impl RowBlock {
         }
     }
 
-    /// Whether this is a part that is not the first of its cell.
+    /// Whether the block is a part of a cell, but not its first.
     pub(crate) fn continues(&self) -> bool {
         self.part.as_ref().is_some_and(|part| part.start.iter().any(|&start| start > 0))
     }
 }
 
-/// Cuts the `rows` of a column into blocks of about `bytes` bytes in memory.
+/// Iterator that cuts the `rows` of a column into blocks of about `bytes` bytes in memory.
 pub(crate) struct RowBlocks<'a> {
     cells: &'a dyn ColumnCells,
     data_type: DataType,
-    /// Shape of all cells, if the column declares one.
+    /// Shape of all cells of the column, fastest axis first, if the column declares one.
     shape: Option<Shape>,
     rows: Range<u64>,
     bytes: u64,
-    /// Rest of a large cell: its shape, and the start of the next part on the slowest axis.
+    /// The rest of a large cell: its shape, and the index on the slowest axis at which the next part starts.
     cell: Option<(Shape, u64)>,
 }
 
@@ -98,7 +100,7 @@ impl<'a> RowBlocks<'a> {
         Ok(shape.elements()?.saturating_mul(element))
     }
 
-    /// Bytes of the strings of a cell, whose neighbours are likely to be as long; 0 for other elements.
+    /// Size in bytes of the strings of a cell, whose neighbours are likely to be as long; 0 for other element types.
     fn measured(&self, row: u64) -> Result<u64> {
         let mut strings = Values::new(self.data_type);
         let Values::String(_) = strings else { return Ok(0) };
@@ -151,7 +153,8 @@ impl<'a> RowBlocks<'a> {
         self.data_type.is_fixed_size() && !shape.is_empty()
     }
 
-    /// The part of the cell in the first of the rows from `start` on its slowest axis on.
+    /// The next block of a large cell in the first of the remaining rows: a part of it from index `start` on the slowest axis
+    /// on.
     fn next_part(&mut self, shape: Shape, start: u64) -> Result<RowBlock> {
         let row = self.rows.start;
         let axis = shape.len() - 1;

@@ -1,4 +1,4 @@
-//! A column of a table of which only some rows are seen.
+//! A column of a table that is reduced to some of its rows.
 
 use std::ops::Range;
 
@@ -8,14 +8,14 @@ use crate::stman::undefined;
 use crate::table::ColumnCells;
 use crate::value::{Region, Shape, Values};
 
-/// The cells of a column in the chosen rows.
+/// The cells of a column in the chosen rows of a table; rows count from 0 among the chosen ones.
 pub(super) struct Chosen<'a> {
     pub(super) cells: Box<dyn ColumnCells + 'a>,
     pub(super) rows: &'a RowSet,
 }
 
 impl Chosen<'_> {
-    /// The row of the table.
+    /// The number, in the whole table, of a chosen row.
     fn row(&self, row: u64) -> Result<u64> {
         self.rows.row(row).ok_or_else(|| undefined(row))
     }
@@ -34,7 +34,8 @@ impl ColumnCells for Chosen<'_> {
         self.rows.ranges(rows).try_for_each(|rows| self.cells.read_rows(rows, out))
     }
 
-    /// The shape that the cells of all ranges have, or those of everything between the first and the last row.
+    /// The shape that all cells of the chosen `rows` have, if the column knows it for the ranges they are in, or for everything
+    /// between the first and the last.
     fn same_shape(&self, rows: &Range<u64>) -> Option<Shape> {
         let first = self.rows.row(rows.start)?;
         let last = self.rows.row(rows.end.checked_sub(1)?)?;

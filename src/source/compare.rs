@@ -16,46 +16,46 @@ use crate::progress::Progress;
 use crate::table::{ColumnCells, ColumnInfo};
 use crate::value::{Record, Shape, Value, Values, for_each_type};
 
-/// Result of a comparison value by value.
+/// Result of comparing two sources value by value.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Comparison {
-    /// Number of tables that both sides have.
+    /// Number of tables that both sources have.
     pub tables: u64,
-    /// Number of columns that both sides have.
+    /// Number of columns that both sources have.
     pub columns: u64,
-    /// Number of cells compared.
+    /// Number of cells that were compared.
     pub cells: u64,
-    /// Original files compared byte for byte, by the stored digests.
+    /// Number of original files of a restorable file that were compared byte for byte, by their stored digests.
     pub files: u64,
-    /// Columns that neither side can read: not compared.
+    /// Names of columns that neither source can read: they are not compared.
     pub skipped: Vec<String>,
-    /// The first difference of each column, keyword set or table; and all parts that only one of the sources left out
-    /// because they were damaged.
+    /// The first difference of each column, keyword set or table; and all parts that only one of the sources left out because
+    /// they were damaged.
     pub differences: Vec<Difference>,
-    /// The parts that either source left out because they were damaged; they are not compared.
+    /// The parts that either source left out because they were damaged; they were not compared.
     pub damage: Vec<Damage>,
 }
 
-/// A place where two sources differ.
+/// A difference that was found between two sources.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Difference {
-    /// `.` is the main table.
+    /// Name of the table that differs: `.` for the main table, else the keywords that lead to it.
     pub table: String,
-    /// Name of the column; `None` for the table itself.
+    /// Name of the column that differs; `None` if the table itself does.
     pub column: Option<String>,
-    /// `None`: the column, or table, itself.
+    /// Number of the row that differs, from 0; `None`: the column, or the table, itself.
     pub row: Option<u64>,
-    /// In the cell, slowest axis first; `None`: the cell itself.
+    /// Indices of the element in the cell, from 0, slowest axis first; `None`: the cell itself differs.
     pub index: Option<Vec<u64>>,
-    /// Description of the left side at the difference.
+    /// Description of the first source's value at the difference.
     pub left: String,
-    /// Description of the right side at the difference.
+    /// Description of the second source's value at the difference.
     pub right: String,
 }
 
-/// Compares all tables of two sources: rows, columns, keywords, cells.
+/// Compares all tables of two sources value by value: rows, columns, keywords, cells.
 ///
 /// # Errors
 /// `Interrupted` if `progress` says so, and those of reading either source.
@@ -96,7 +96,7 @@ pub(crate) fn compare(left: &Source, right: &Source, progress: &dyn Progress) ->
     Ok(all)
 }
 
-/// Refuses to compare averages with what they were made of.
+/// Fails if only one of the sources is averaged, or both in different ways: they cannot be compared.
 fn check_averaged(left: &Source, right: &Source) -> Result<()> {
     let main = |source: &Source| -> Result<(Option<String>, u64)> {
         let Some(Ok(content)) = source.tables.first().map(|table| &table.content) else { return Ok((None, 0)) };
@@ -124,11 +124,11 @@ fn check_averaged(left: &Source, right: &Source) -> Result<()> {
     .context(averaged.place.clone()))
 }
 
-/// A table of one of the sources.
+/// A table of one of two compared sources.
 #[derive(Clone, Copy)]
 struct Side<'a> {
     content: &'a Content,
-    /// Context of the source, for errors.
+    /// Path of the source that has the table, which errors name.
     place: &'a Context,
 }
 
@@ -139,7 +139,8 @@ impl<'a> Side<'a> {
 }
 
 impl Comparison {
-    /// Notes what either side left out. It is a difference, unless both left it out.
+    /// Records the parts that either source left out because they were damaged. They are differences, unless both left them
+    /// out.
     fn leave_out(&mut self, left: &[Damage], right: &[Damage]) {
         let is_same = |a: &Damage, b: &Damage| (&a.table, &a.column, &a.rows) == (&b.table, &b.column, &b.rows);
         let difference = |damage: &Damage| {
@@ -169,14 +170,14 @@ impl Comparison {
         }
     }
 
-    /// Whether either side left out a whole table, or a whole column of it.
+    /// Whether either source left out the whole table, or the whole of its column `column`, as damaged.
     fn is_left_out(&self, table: &str, column: Option<&str>) -> bool {
         let is_it =
             |damage: &Damage| damage.table == table && damage.rows.is_none() && damage.column.as_deref() == column;
         self.damage.iter().any(is_it)
     }
 
-    /// The ranges between the rows of a column that either side left out.
+    /// The ranges of rows (half-open, from 0) of a column that neither source left out.
     fn intact_rows(&self, table: &str, column: &str, rows: u64) -> Vec<Range<u64>> {
         let of_column = |damage: &&Damage| damage.table == table && damage.column.as_deref() == Some(column);
         let mut damaged: Vec<_> =
@@ -249,8 +250,8 @@ fn compare_tables(
     Ok(())
 }
 
-/// The columns that both sides have, by their numbers, and at least one of them can read; the others are differences, or
-/// skipped.
+/// Pairs the columns that both tables have and at least one can read, by their numbers in each; the others are noted as
+/// differences, or as skipped.
 fn pair_columns(name: &str, left: &Content, right: &Content, all: &mut Comparison) -> Vec<(usize, usize)> {
     let position = |content: &Content, info: &ColumnInfo| {
         content.columns().iter().position(|other| other.desc.name == info.desc.name)
@@ -280,7 +281,7 @@ fn pair_columns(name: &str, left: &Content, right: &Content, all: &mut Compariso
     pairs
 }
 
-/// The first difference of a column: row, index in the cell, and both sides.
+/// The first difference of a column: row, indices in the cell, and the values of both sides.
 struct CellDifference {
     row: Option<u64>,
     index: Option<Vec<u64>>,
@@ -289,7 +290,7 @@ struct CellDifference {
 }
 
 impl CellDifference {
-    /// A difference of the column itself.
+    /// A difference that concerns the column itself and not a cell, from descriptions of both sides.
     fn of_column((left, right): (String, String)) -> Self {
         CellDifference { row: None, index: None, left, right }
     }
@@ -363,7 +364,7 @@ fn compare_shapes(shapes: &Shapes, start: u64, end: u64, other: &dyn ColumnCells
     Ok(None)
 }
 
-/// The number of the first element that differs, in any bit.
+/// The index of the first element that differs between two buffers, in any bit; `None` if they are equal.
 fn first_difference(a: &Values, b: &Values, left: &Content, right: &Content) -> Option<usize> {
     if let (Some(x), Some(y)) = (a.le_bytes(), b.le_bytes()) {
         let size = a.data_type().size();
@@ -379,7 +380,7 @@ fn first_difference(a: &Values, b: &Values, left: &Content, right: &Content) -> 
     }
 }
 
-/// The row and the index in its cell of the element number `element` of a block.
+/// The row (from 0) and the indices in its cell, slowest axis first, of the element with index `element` in a block.
 fn locate(block: &RowBlock, element: usize) -> Result<(u64, Vec<u64>)> {
     let mut left = element as u64;
     if let Some(part) = &block.part {
@@ -398,7 +399,7 @@ fn locate(block: &RowBlock, element: usize) -> Result<(u64, Vec<u64>)> {
     Ok((block.rows.end, Vec::new()))
 }
 
-/// The index of an element in an array of `shape`, slowest axis first.
+/// The indices of the element number `element` (from 0) in an array of `shape`, slowest axis first.
 fn index_of(element: u64, shape: &Shape) -> Vec<u64> {
     let mut index = unravel(element, shape);
     index.reverse();
@@ -409,7 +410,8 @@ fn show(values: &Values, element: usize) -> String {
     for_each_type!(values, v => v.get(element).map_or_else(|| "nothing".to_owned(), |value| format!("{value:?}")))
 }
 
-/// Where two records differ first. Subtables are the same if the last components of their paths are.
+/// Finds the first difference of two records, as a description of each side; `None` if they are equal. Subtables are the same
+/// if the last components of their paths are.
 fn compare_records(a: &Record, b: &Record, left: &Content, right: &Content) -> Option<(String, String)> {
     let names =
         |record: &Record| record.fields.iter().map(|field| field.name.to_string()).collect::<Vec<_>>().join(", ");

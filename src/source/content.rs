@@ -1,4 +1,4 @@
-//! Content of a table, wherever it is stored.
+//! The content of a table, in whatever form it is stored.
 
 use super::average::plan::AveragePlan;
 use super::average::windows::WindowPlan;
@@ -13,15 +13,16 @@ use crate::schema::{TableDesc, TableInfo};
 use crate::table::{ColumnCells, ColumnInfo, ManagerInfo, ManagerSpec, RecordCells, Table};
 use crate::value::{DataType, Record, Shape, Values};
 
-/// The content of one table: of a table directory, or of a group in a native HDF5 file.
+/// The content of one table: of a table directory, or of a group in a native HDF5 file; it may be salvaged, selected or
+/// averaged.
 pub(crate) enum Content {
     Casacore(Box<Table>),
     Native(Box<NativeTable>),
-    /// Either of them, read around its damage.
+    /// A table that is read around its damage.
     Salvaged(Box<Salvaged>),
-    /// Any of them, of which only some rows are seen.
+    /// A table of which only some rows are seen.
     Selected(Box<Selected>),
-    /// Any of them, averaged.
+    /// A table that is averaged in time, in channels or both.
     Averaged(Box<AveragedTable>),
 }
 
@@ -30,7 +31,7 @@ impl Content {
         Content::Casacore(Box::new(table))
     }
 
-    /// `whole` as it is after averaging.
+    /// Makes the content of the table `whole` as it is after averaging.
     pub(super) fn averaged(whole: Content, how: HowAveraged) -> Self {
         Content::Averaged(Box::new(AveragedTable { whole, how }))
     }
@@ -48,7 +49,7 @@ impl Content {
         }
     }
 
-    /// The number that a row has in the table it is from, of which this may be a selection.
+    /// The number that a row has in the table it was selected from; both count from 0.
     pub(crate) fn original_row(&self, row: u64) -> u64 {
         match self {
             Content::Selected(table) => table.rows.row(row).unwrap_or(row),
@@ -57,12 +58,13 @@ impl Content {
         }
     }
 
-    /// The attributes of the root, if the table is in an HDF5 file.
+    /// The attributes of the root, if the table is in an HDF5 file; `None` if not.
     pub(crate) fn root_attributes(&self) -> Result<Option<Vec<(String, Attribute)>>> {
         self.as_native().map(NativeTable::root_attributes).transpose()
     }
 
-    /// How the rows were averaged, in this call or when the file was made.
+    /// How the rows of the table were averaged, `time=10s,chan=4`, in this call or when the file was made; `None` if they were
+    /// not.
     ///
     /// # Errors
     /// Those of reading the file.
@@ -88,7 +90,7 @@ impl Content {
         })
     }
 
-    /// The numbers that all rows have there; `None` if they count from 0.
+    /// The numbers of all rows in the table that they were selected from; `None` if they are just those from 0 on.
     pub(crate) fn row_numbers(&self) -> Result<Option<Vec<i64>>> {
         match self {
             Content::Casacore(_) => Ok(None),
@@ -102,7 +104,7 @@ impl Content {
         }
     }
 
-    /// The keywords of the table.
+    /// The keywords of the table, those that name subtables among them.
     pub(crate) fn keywords(&self) -> &Record {
         match self {
             Content::Casacore(table) => table.keywords(),
@@ -123,7 +125,7 @@ impl Content {
         }
     }
 
-    /// The columns in the order of the table description.
+    /// Description, fixed shape and manager of each column, in the order of the table description.
     pub(crate) fn columns(&self) -> &[ColumnInfo] {
         match self {
             Content::Casacore(table) => table.columns(),
@@ -137,7 +139,7 @@ impl Content {
         }
     }
 
-    /// The cells of a column, by its number; those of a record column are records.
+    /// Opens the cells of a column, by its number from 0; those of a record column are records.
     pub(crate) fn cells(&self, index: usize) -> Result<Box<dyn ColumnCells + '_>> {
         match self {
             Content::Casacore(table) => {
@@ -160,7 +162,8 @@ impl Content {
         }
     }
 
-    /// The error of reading a column, by its number, as far as it is known without opening the column.
+    /// The error of reading a column, by its number from 0, as far as it is known without opening the column; `None` if none
+    /// is.
     pub(crate) fn unreadable(&self, index: usize) -> Option<Error> {
         match self {
             Content::Casacore(table) => table.cells(index).err(),
@@ -171,7 +174,7 @@ impl Content {
         }
     }
 
-    /// The last component of the path of the table that a keyword names as `stored`.
+    /// The last component of the path of the table that a keyword stores as `stored`.
     pub(crate) fn table_name(&self, stored: &[u8]) -> String {
         match self {
             Content::Casacore(table) => {
@@ -184,7 +187,7 @@ impl Content {
         }
     }
 
-    /// The table itself, if it is a casacore table.
+    /// The casacore table that the content is read from; `None` if that is in an HDF5 file.
     pub(crate) fn as_table(&self) -> Option<&Table> {
         match self {
             Content::Casacore(table) => Some(table),
@@ -195,7 +198,7 @@ impl Content {
         }
     }
 
-    /// The table in its HDF5 file, if it is in one.
+    /// The table of a native HDF5 file that the content is read from; `None` for a casacore table.
     fn as_native(&self) -> Option<&NativeTable> {
         match self {
             Content::Casacore(_) => None,
@@ -206,32 +209,35 @@ impl Content {
         }
     }
 
-    /// The parts that were left out when a native file was made, if this is its main table.
+    /// The damaged parts that were left out when the native file was made, if this is its main table.
     pub(crate) fn damage(&self) -> &[Damage] {
         self.as_native().map_or(&[], NativeTable::damage)
     }
 
-    /// The datasets of a column, if the table is in an HDF5 file.
+    /// How the datasets of a column are stored, by its number from 0; empty if the table is not in an HDF5 file.
     pub(crate) fn storage(&self, index: usize) -> Result<Vec<DatasetInfo>> {
         self.as_native().map_or(Ok(Vec::new()), |table| table.storage(index))
     }
 
-    /// The digests that were stored with the table when its file was made.
+    /// The digests that were stored with the table when its native file was made; `None` if it has none.
     pub(crate) fn stored_digests(&self) -> Result<Option<StoredDigests>> {
         self.as_native().map_or(Ok(None), NativeTable::stored_digests)
     }
 
-    /// The path of the only dataset that the cells of a column are in, if the table is in an HDF5 file.
+    /// The path of the dataset that has all cells of a column, by its number from 0; `None` if it has several, or the table is
+    /// not in an HDF5 file.
     pub(crate) fn only_dataset(&self, index: usize) -> Option<String> {
         self.as_native()?.only_dataset(index)
     }
 
-    /// The paths of the datasets of a column from the root, with what each holds, if the table is in an HDF5 file.
+    /// Each dataset of a column, by the column's number from 0, as what it holds and its path from the root; empty if the table
+    /// is not in an HDF5 file.
     pub(crate) fn dataset_paths(&self, index: usize) -> Result<Vec<(Part, String)>> {
         self.as_native().map_or(Ok(Vec::new()), |table| table.dataset_paths(index))
     }
 
-    /// The hypercubes of a column that are blocks of plain elements in an HDF5 file; none if the table is not in one.
+    /// The hypercubes of a column, by its number from 0, that are blocks of plain elements in an HDF5 file; empty if the table
+    /// is not in one.
     pub(crate) fn blocks(&self, index: usize) -> Result<Vec<StoredBlock>> {
         match self {
             Content::Native(table) => table.blocks(index),
@@ -239,12 +245,12 @@ impl Content {
         }
     }
 
-    /// The path of the group of the table that a keyword names as `stored`, if the table is in an HDF5 file.
+    /// The path of the group of the subtable that a keyword stores as `stored`, if the table is in an HDF5 file.
     pub(crate) fn group(&self, stored: &[u8]) -> Option<&str> {
         self.as_native()?.group(stored)
     }
 
-    /// How the table was stored, as far as that is known.
+    /// How the casacore table was stored (byte order, description, managers), as far as that is known.
     pub(crate) fn layout(&self) -> Layout {
         let table = match self {
             Content::Casacore(table) => table,
@@ -263,7 +269,7 @@ impl Content {
         Layout { order: Some(table.byte_order()), desc, managers, bindings: table.manager_numbers() }
     }
 
-    /// Info and keywords as a user may have changed them since the table was converted.
+    /// Info, comments and keywords of the table, as a user may have edited them in the file since it was converted.
     ///
     /// # Errors
     /// Those of reading the file.
@@ -278,10 +284,10 @@ impl Content {
     }
 }
 
-/// A table read around its damage.
+/// A table that is read around its damage: damaged cells are undefined.
 pub(crate) struct Salvaged {
     whole: Content,
-    /// The columns of the table; cells of damaged columns may be undefined.
+    /// Descriptions of the columns; cells of damaged columns may be undefined.
     columns: Vec<ColumnInfo>,
     damaged: Vec<ColumnDamage>,
 }
@@ -295,7 +301,7 @@ impl Salvaged {
         Salvaged { whole, columns, damaged }
     }
 
-    /// The intact cells of a column.
+    /// The cells of a column, by its number from 0, of which the damaged ones are undefined.
     fn cells(&self, index: usize) -> Result<Box<dyn ColumnCells + '_>> {
         match &self.damaged[index] {
             ColumnDamage::None => self.whole.cells(index),
@@ -305,7 +311,7 @@ impl Salvaged {
     }
 }
 
-/// A table reduced to some of its rows.
+/// A table that is reduced to some of its rows.
 pub(crate) struct Selected {
     whole: Content,
     rows: RowSet,
@@ -317,22 +323,22 @@ impl Selected {
     }
 }
 
-/// A table that is averaged.
+/// A table that is averaged, with the plan by which its cells are computed.
 pub(crate) struct AveragedTable {
     whole: Content,
     how: HowAveraged,
 }
 
-/// How a table is averaged.
+/// The plan by which a table is averaged: of the main table, or of SPECTRAL_WINDOW.
 pub(super) enum HowAveraged {
-    /// The main table of a MeasurementSet.
+    /// The plan for the main table of a MeasurementSet.
     Rows(AveragePlan),
-    /// Its spectral windows.
+    /// The plan for the table SPECTRAL_WINDOW.
     Windows(WindowPlan),
 }
 
 impl AveragedTable {
-    /// Whether rows keep the numbers that they had.
+    /// Whether each row keeps its number when the table is averaged.
     fn keeps_rows(&self) -> bool {
         match &self.how {
             HowAveraged::Rows(plan) => plan.keeps_rows(),
@@ -341,7 +347,7 @@ impl AveragedTable {
     }
 }
 
-/// A borrowed column is as good as an owned one.
+/// Borrowed cells of a column in the place of owned ones.
 struct Borrowed<'a>(&'a dyn ColumnCells);
 
 impl ColumnCells for Borrowed<'_> {

@@ -1,10 +1,10 @@
-//! The values of the axes of a MeasurementSet's columns, from its subtables.
+//! The values of the axes of a MeasurementSet's columns, from its subtables, for dimension scales.
 
 use super::Source;
 use crate::value::{DataType, Values};
 
-/// The values of the axes of a MeasurementSet, by role: CHAN_FREQ of each spectral window, CORR_TYPE of each polarization
-/// setup.
+/// The values of the axes of a MeasurementSet, with the role of each: CHAN_FREQ (Hz) of each spectral window as `chan`,
+/// CORR_TYPE (Stokes codes) of each polarization setup as `corr`.
 pub(crate) fn coordinates(source: &Source) -> Vec<(String, Values)> {
     let frequencies = column(source, "SPECTRAL_WINDOW", "CHAN_FREQ", DataType::Double);
     let correlations = column(source, "POLARIZATION", "CORR_TYPE", DataType::Int);
@@ -12,7 +12,7 @@ pub(crate) fn coordinates(source: &Source) -> Vec<(String, Values)> {
     known.chain(correlations.into_iter().map(|values| ("corr".to_owned(), values))).collect()
 }
 
-/// The cells of a small column of a subtable; empty if it is missing or cannot be read.
+/// Reads the cells of a small column of a subtable, one for each row; empty if the column is missing or cannot be read.
 fn column(source: &Source, table: &str, column: &str, data_type: DataType) -> Vec<Values> {
     let read = || -> Option<Vec<Values>> {
         let content = source.tables.iter().find(|other| other.name == table)?.content().ok()?;

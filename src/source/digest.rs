@@ -1,4 +1,4 @@
-//! CTFP-1: fingerprints of content that do not depend on how it is stored.
+//! CTFP-1 fingerprints: digests of a table's content that do not depend on how it is stored.
 //!
 //! All numbers little-endian; `str` is a u64 length and the bytes.
 //!
@@ -24,39 +24,39 @@ use crate::sha::Sha256;
 use crate::table::{ColumnCells, ColumnInfo, Table};
 use crate::value::{DataType, Record, Shape, Value, Values};
 
-/// The fingerprint of a table.
+/// The CTFP-1 fingerprint of a table: digests of its columns and keywords.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct TableDigest {
-    /// Error of the first data manager, if none can be opened: then casacore cannot open the table either.
+    /// Error of the table's first data manager, if none can be opened: casacore cannot open the table then.
     pub error: Option<Error>,
-    /// Number of rows of the table.
+    /// Number of rows of the table that the fingerprint is of.
     pub rows: u64,
-    /// SHA-256 of the number of rows and of all columns.
+    /// SHA-256 of the table: of its number of rows and all columns.
     pub sha256: Sha256,
-    /// SHA-256 of the table keywords.
+    /// SHA-256 of the table's keywords.
     pub keywords_sha256: Sha256,
-    /// Fingerprints of the columns, in the order of the table description.
+    /// Fingerprints of the table's columns, in the order of the table description.
     pub columns: Vec<ColumnDigest>,
 }
 
-/// The fingerprint of a column.
+/// The CTFP-1 fingerprint of a column: digests of its cells and keywords.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ColumnDigest {
-    /// Name of the column.
+    /// Name of the column that the fingerprint is of.
     pub name: String,
-    /// Element type of the column; [`DataType::name`] gives its name.
+    /// Element type of the column that the fingerprint is of; [`DataType::name`] gives its name.
     pub data_type: DataType,
-    /// Whether the cells are arrays.
+    /// Whether the column's cells are arrays.
     pub is_array: bool,
-    /// SHA-256 of the cells; the error if they cannot be read.
+    /// SHA-256 of the column's cells; the error if they cannot be read.
     pub sha256: Result<Sha256>,
-    /// SHA-256 of the column keywords.
+    /// SHA-256 of the column's keywords.
     pub keywords_sha256: Sha256,
 }
 
-/// The fingerprints of all tables of `source`, or of some columns of them; columns are read in parallel.
+/// Computes the fingerprints of all tables of `source`, with all or some columns; columns are read in parallel.
 ///
 /// `wanted` is asked with the name of a table and a column.
 ///
@@ -91,15 +91,15 @@ fn digest_table(content: &Content, wanted: impl Fn(&str) -> bool + Sync, progres
     }
 }
 
-/// Whether the cells of a column are digested.
+/// Whether the cells of a column are digested, or only its keywords.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CellDigest {
     Wanted,
-    /// Only the keywords are digested.
+    /// Only the keywords of the column are digested.
     Skipped,
 }
 
-/// Computes the fingerprint of a column, or only that of its keywords.
+/// Computes the CTFP-1 fingerprint of a column, or only that of its keywords.
 pub(crate) fn digest_column(
     content: &Content,
     index: usize,
@@ -127,7 +127,7 @@ impl ColumnDigest {
     }
 }
 
-/// The fingerprint of some rows of a column.
+/// Computes the fingerprint of the cells of a column in `rows` (half-open, from 0).
 pub(crate) fn digest_cells(
     info: &ColumnInfo,
     cells: &dyn ColumnCells,
@@ -148,7 +148,7 @@ pub(crate) fn digest_cells(
     stream.finish()
 }
 
-/// SHA-256 over rows, columns and their fingerprints.
+/// Computes the SHA-256 of a table from its number of rows and the fingerprints of its columns.
 pub(crate) fn table_sha(rows: u64, columns: &[ColumnDigest]) -> Sha256 {
     let mut sorted: Vec<&ColumnDigest> = columns.iter().collect();
     sorted.sort_by(|a, b| a.name.as_bytes().cmp(b.name.as_bytes()));
@@ -167,21 +167,21 @@ pub(crate) fn table_sha(rows: u64, columns: &[ColumnDigest]) -> Sha256 {
     sha.finalize().into()
 }
 
-/// Computes the SHA-256 of a set of keywords.
+/// Computes the SHA-256 of the keywords of a table or column.
 pub(crate) fn keywords_sha(record: &Record, content: &Content) -> Sha256 {
     let mut bytes = Vec::new();
     put_record(&mut bytes, record, &|stored| content.table_name(stored));
     Hasher::digest(&bytes).into()
 }
 
-/// The fingerprint of a column while its blocks come by, in row order.
+/// Computes the fingerprint of a column from its blocks, which are added in row order.
 pub(crate) struct ColumnStream<'a> {
     sha: Hasher,
     content: &'a Content,
     buffer: Vec<u8>,
-    /// Why the column has none.
+    /// The error because of which the column has no fingerprint; `None` if none occurred.
     failed: Option<Error>,
-    /// RowBlocks pass by unseen.
+    /// Whether the cells are not digested: blocks are ignored.
     idle: bool,
 }
 
@@ -190,13 +190,13 @@ impl<'a> ColumnStream<'a> {
         ColumnStream { sha: Hasher::new(), content, buffer: Vec::new(), failed: None, idle: false }
     }
 
-    /// A stream that ends in an error if the cells are not to be digested.
+    /// Begins the fingerprint of a column; if its cells are not to be digested, the stream ignores blocks and ends in an error.
     pub(crate) fn of(cells: CellDigest, content: &'a Content) -> Self {
         let idle = cells == CellDigest::Skipped;
         ColumnStream { failed: idle.then(not_selected), idle, ..Self::new(content) }
     }
 
-    /// Adds the elements of the next block.
+    /// Adds the cells of the next block to the fingerprint; `values` are their elements.
     pub(crate) fn update(&mut self, block: &RowBlock, values: &Values) -> Result<()> {
         if self.idle {
             return Ok(());
@@ -215,7 +215,8 @@ impl<'a> ColumnStream<'a> {
         }
     }
 
-    /// The next whole cells, as their little-endian bytes.
+    /// Adds the next whole cells to the fingerprint, as their little-endian bytes; `element` is the size of an element in
+    /// bytes.
     pub(crate) fn update_bytes(&mut self, block: &RowBlock, mut bytes: &[u8], element: usize) -> Result<()> {
         match &block.shapes {
             Shapes::Same(shape) => self.update_same(shape, block.rows.end - block.rows.start, bytes, element),
@@ -236,7 +237,7 @@ impl<'a> ColumnStream<'a> {
         }
     }
 
-    /// Adds `rows` defined cells of one shape.
+    /// Adds `rows` defined cells of one shape to the fingerprint; `element` is the size of an element in bytes.
     pub(crate) fn update_same(&mut self, shape: &Shape, rows: u64, bytes: &[u8], element: usize) -> Result<()> {
         if self.idle {
             return Ok(());
@@ -265,7 +266,7 @@ impl<'a> ColumnStream<'a> {
         Ok(())
     }
 
-    /// Adds strings or records, whose size differs.
+    /// Adds cells of strings or records, whose elements differ in size, to the fingerprint.
     fn update_unsized(&mut self, block: &RowBlock, values: &Values) -> Result<()> {
         self.buffer.clear();
         let mut next = 0;
@@ -302,7 +303,7 @@ impl<'a> ColumnStream<'a> {
         Ok(())
     }
 
-    /// Returns the fingerprint.
+    /// Ends the stream and returns the fingerprint of the column's cells.
     ///
     /// # Errors
     /// `Format` if the column has none: strings must be UTF-8.
@@ -314,12 +315,12 @@ impl<'a> ColumnStream<'a> {
     }
 }
 
-/// Placeholder error for columns that are excluded from digesting.
+/// The error that stands in place of a column's fingerprint if the column was excluded from digesting.
 pub(crate) fn not_selected() -> Error {
     Error::usage("no digest was asked for")
 }
 
-/// A defined cell: 1, the number of axes, the extents slowest first.
+/// The bytes that begin a defined cell in the stream of a fingerprint: 1, the number of axes, the extents slowest first.
 fn cell_header(shape: &Shape) -> Vec<u8> {
     let mut header = vec![1];
     header.extend_from_slice(&(shape.len() as u64).to_le_bytes());
@@ -334,7 +335,8 @@ fn put_str(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// `table_name` gives the last component of a stored table name.
+/// Appends the bytes of a record in the stream of a fingerprint; `table_name` gives the last path component of a subtable for
+/// its stored name.
 fn put_record(out: &mut Vec<u8>, record: &Record, table_name: &dyn Fn(&[u8]) -> String) {
     out.extend_from_slice(&(record.fields.len() as u64).to_le_bytes());
     for field in &record.fields {
@@ -362,7 +364,7 @@ fn put_record(out: &mut Vec<u8>, record: &Record, table_name: &dyn Fn(&[u8]) -> 
     }
 }
 
-/// A tag and the elements, widened to 64 bits.
+/// Appends the bytes of a keyword's elements in the stream of a fingerprint: a tag, then each widened to 64 bits.
 fn put_elements(out: &mut Vec<u8>, value: &Value) {
     let (shape, values) = match value {
         Value::Scalar(values) => (None, values),

@@ -1,4 +1,4 @@
-//! The intact cells of a column that is damaged in places.
+//! The intact cells of a column that is damaged in places; damaged ones are undefined.
 
 use std::ops::Range;
 
@@ -6,24 +6,24 @@ use crate::error::{Error, Result};
 use crate::table::ColumnCells;
 use crate::value::{Region, Shape, Values};
 
-/// The damage of one column.
+/// The damage that a salvage found in one column.
 #[derive(Debug)]
 pub(super) enum ColumnDamage {
     None,
-    /// Ascending ranges of rows, each with the error of its first row.
+    /// Damaged ranges of rows (half-open, from 0), ascending, each with the error of its first row.
     Rows(Vec<(Range<u64>, Error)>),
-    /// No cell can be read, or the column cannot be opened.
+    /// The column cannot be opened, or none of its cells can be read.
     Whole(Error),
 }
 
-/// A column whose damaged cells are undefined.
+/// A column whose damaged cells appear as undefined.
 pub(super) struct Intact<'a> {
     pub(super) cells: Box<dyn ColumnCells + 'a>,
     pub(super) damaged: &'a [(Range<u64>, Error)],
 }
 
 impl Intact<'_> {
-    /// The damage of a row, if it is damaged.
+    /// The error of reading the cell in a row; `None` if the cell is intact.
     fn damage(&self, row: u64) -> Option<&Error> {
         let next = self.damaged.partition_point(|(range, _)| range.start <= row);
         let (range, error) = self.damaged.get(next.checked_sub(1)?)?;
@@ -43,7 +43,7 @@ impl ColumnCells for Intact<'_> {
         }
     }
 
-    /// The elements of the intact cells, without those of damaged ones, as for undefined cells.
+    /// Appends the elements of the intact cells in `rows` (half-open, from 0); damaged cells are skipped as undefined ones are.
     fn read_rows(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
         let mut start = rows.start;
         for (damaged, _) in self.damaged.iter().filter(|(range, _)| range.end > rows.start && range.start < rows.end) {

@@ -1,4 +1,4 @@
-//! A table, wherever it lies: its rows in blocks, its digests, and comparison with another one.
+//! Sources: tables in whatever form they are stored, their rows in blocks, digests, and comparison.
 
 mod average;
 pub(crate) mod blocks;

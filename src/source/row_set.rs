@@ -1,25 +1,25 @@
-//! A set of rows, one bit for each row of the table.
+//! A set of rows of a table, stored with one bit for each row.
 
 use std::ops::Range;
 
-/// Number of rows that one word of bits stands for.
+/// Number of rows that one word of bits of a [`RowSet`] stands for.
 const WORD: u64 = u64::BITS as u64;
-/// Number of words in a group; for each group, the number of chosen rows before it is kept.
+/// Number of words of bits in a group; a [`RowSet`] keeps the number of chosen rows before each group.
 const GROUP: usize = 8;
 
-/// Some rows of a table, in their order. A row of the table takes 1.125 bits.
+/// A selection of rows of a table, in their order. A row of the table takes 1.125 bits.
 #[derive(Debug, Default)]
 pub(crate) struct RowSet {
     words: Vec<u64>,
-    /// The number of chosen rows before each group of words.
+    /// The number of chosen rows before each group of [`GROUP`] words.
     before: Vec<u64>,
     count: u64,
-    /// Rows of the table that were looked at so far.
+    /// Number of rows of the table that were added so far, chosen or not.
     rows: u64,
 }
 
 impl RowSet {
-    /// Appends the next row of the table, chosen or not.
+    /// Appends the next row of the table to the set, as chosen or not.
     pub(crate) fn push(&mut self, is_chosen: bool) {
         let bit = self.rows % WORD;
         if bit == 0 {
@@ -35,12 +35,12 @@ impl RowSet {
         self.rows += 1;
     }
 
-    /// The number of chosen rows.
+    /// The number of chosen rows in the set.
     pub(crate) fn len(&self) -> u64 {
         self.count
     }
 
-    /// The row of the table that is number `index` of the chosen ones; `None` if fewer are chosen.
+    /// The number, in the table, of the chosen row with this index; both count from 0. `None` if fewer are chosen.
     pub(crate) fn row(&self, index: u64) -> Option<u64> {
         if index >= self.count {
             return None;
@@ -61,7 +61,7 @@ impl RowSet {
         None
     }
 
-    /// The rows of the table that are numbers `indices` of the chosen ones, as ranges.
+    /// The rows of the table (half-open ranges, from 0) that are the chosen ones with these `indices`.
     pub(crate) fn ranges(&self, indices: Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
         let mut left = indices.end.min(self.count).saturating_sub(indices.start);
         let mut next = self.row(indices.start);
@@ -74,7 +74,7 @@ impl RowSet {
         })
     }
 
-    /// The first row from `start` on that is not chosen.
+    /// The first row of the table from `start` on that is not chosen: the end of a range of chosen rows.
     fn end_of_range(&self, start: u64) -> u64 {
         let mut row = start;
         while let Some(word) = self.words.get((row / WORD) as usize) {
@@ -87,7 +87,7 @@ impl RowSet {
         row
     }
 
-    /// The first chosen row from `start` on.
+    /// The first chosen row of the table from `start` on; `None` if none follows.
     fn next_chosen(&self, start: u64) -> Option<u64> {
         let first = (start / WORD) as usize;
         let mask = u64::MAX << (start % WORD);

@@ -1,4 +1,4 @@
-//! Reading around damage: every cell is read once, and cells that cannot be read become undefined.
+//! Reads around damage: every cell of a source is read once, and cells that cannot be read become undefined.
 //!
 //! [`Source::salvage`] looks for damage before anything is converted. Afterwards the source reads as one in which the
 //! damaged cells were never written, damaged columns cannot be opened and damaged subtables are absent, so that every
@@ -18,30 +18,30 @@ use crate::progress::Progress;
 use crate::table::{ColumnCells, ColumnInfo};
 use crate::value::Values;
 
-/// Rows that are read together; rows of a block that fails are read one by one.
+/// Number of rows that the search for damage reads together; rows of a block that fails are read one by one.
 const BLOCK_ROWS: u64 = 4096;
-/// Bytes that are read together.
+/// Most bytes that the search for damage reads together.
 const BLOCK_BYTES: u64 = 4 << 20;
 
 impl Source {
-    /// Whether damage is left out instead of ending the call.
+    /// Whether damaged parts of the source are left out instead of ending a call.
     pub(crate) fn is_salvaged(&self) -> bool {
         self.is_salvaged
     }
 
-    /// Whether a column that fails with `error` is named and left out: its form is not supported, or it is damaged and
-    /// damage is left out.
+    /// Whether a column that fails with `error` is named and left out: its form is not supported, or it is damaged and damage
+    /// is left out.
     pub(crate) fn may_leave_out(&self, error: &Error) -> bool {
         error.may_be_left_out() || self.is_salvaged && error.is_damage()
     }
 
-    /// Whether a table is left out because it is damaged.
+    /// Whether the table of this name is left out because it is damaged.
     pub(crate) fn is_left_out(&self, table: &str) -> bool {
         self.damage.iter().any(|damage| damage.column.is_none() && damage.table == table)
     }
 
-    /// Reads all selected columns once and goes around whatever is damaged from here on: damaged cells are undefined,
-    /// damaged columns fail to open, damaged subtables are absent. [`damage`](Self::damage) lists them.
+    /// Reads all selected columns once and leaves out whatever is damaged from here on: damaged cells are undefined, damaged
+    /// columns fail to open, damaged subtables are absent. [`damage`](Self::damage) lists them.
     ///
     /// `selected` says, by table (as [`Damage::table`]) and column, which columns matter.
     ///
@@ -89,13 +89,13 @@ impl Source {
         Ok(())
     }
 
-    /// The parts that a call with `salvage` left out, or that the file says were left out when it was made.
+    /// The damaged parts that are left out of the source, in this call or when its native file was made.
     pub fn damage(&self) -> &[Damage] {
         &self.damage
     }
 }
 
-/// Reads all cells of a column.
+/// Reads all cells of a column, by its number from 0, and returns which of them are damaged.
 fn survey(content: &Content, index: usize, progress: &dyn Progress) -> Result<ColumnDamage> {
     let (info, rows) = (&content.columns()[index], content.rows());
     let cells = match content.cells(index) {

@@ -1,4 +1,4 @@
-//! Digests that a native file holds of its own content, and whether they are still right. docs/layout.md, "Digests".
+//! Verifies a native file by the digests that it stores of its own content. docs/layout.md, "Digests".
 
 use rayon::prelude::*;
 
@@ -8,8 +8,8 @@ use crate::error::{ErrorKind, Result, column_context as place};
 use crate::native::{MAIN_TABLE, StoredDigests};
 use crate::progress::Progress;
 
-/// The columns and tables that are not what they were when the file was made, for people. Cells of columns that are one
-/// dataset, of which `is_known` says that it is unchanged, are not looked at.
+/// Names of the columns and tables that have changed since the native file was made, for the user. A column that is one dataset
+/// is not read if `is_known` tells that the dataset is unchanged.
 pub(crate) fn changed_columns(
     source: &Source,
     is_known: &(dyn Fn(&str) -> bool + Sync),
@@ -36,16 +36,16 @@ pub(crate) fn changed_columns(
     Ok(names)
 }
 
-/// A difference from the stored digests.
+/// A difference between a table and the digests that its native file stores.
 pub(crate) struct Change {
-    /// `None`: the table itself.
+    /// Name of the column that differs; `None`: the table itself.
     pub(crate) column: Option<String>,
-    /// Kind of the value, and the stored value.
+    /// What differs (`rows`, `keywords`, …) and the value that the file stores of it, as text: `rows: 100`.
     pub(crate) stored: String,
     pub(crate) found: String,
 }
 
-/// Compares a table with its digests; `wanted` says whether the cells of a column, by its number, are looked at.
+/// Compares a table with its stored digests; `wanted` tells whether the cells of a column, by its number from 0, are read.
 pub(crate) fn changes(
     content: &Content,
     stored: &StoredDigests,

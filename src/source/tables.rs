@@ -1,4 +1,4 @@
-//! A table and its subtables, opened wherever they lie.
+//! Sources: a table and its subtables, opened in whatever form they are stored.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -18,32 +18,32 @@ use crate::suggest::instead;
 use crate::table::{Admits, Column, ColumnCells, ColumnInfo, OpenOptions, Table};
 use crate::value::{Record, Shape, Values};
 
-/// Columns of a native file that stay open after they were read. Each holds the index of its chunks and some chunks.
+/// Number of columns of a native file that stay open after they were read. Each holds the index of its chunks and some chunks.
 const OPEN_COLUMNS: usize = 16;
 
-/// A table and all tables below it, opened for reading.
+/// A table and all its subtables, opened for reading: a table directory, a container or a native HDF5 file.
 pub struct Source {
-    /// The last component of the path.
+    /// The last component of the path of the source.
     pub(crate) name: String,
-    /// The path as it was given, for errors.
+    /// The path of the source as it was given, which errors name.
     pub(crate) place: Context,
     /// The tables of the source: the main table first, parents before children.
     pub(crate) tables: Vec<SourceTable>,
-    /// Subtables that are not served.
+    /// Subtables that were not opened because the server does not serve them.
     refused: Vec<RefusedTable>,
-    /// Whether [`salvage`](Self::salvage) has looked for damage.
+    /// Whether [`salvage`](Self::salvage) has searched the source for damage.
     pub(super) is_salvaged: bool,
     pub(super) damage: Vec<Damage>,
     open_columns: OpenColumns,
-    /// The file, if it is read from a server.
+    /// The file of the source, if it is read from a web server or an object store.
     remote: Option<Arc<dyn ReadAt>>,
 }
 
-/// Cache of open columns of native files, by the numbers of table and column; the latest is the last.
+/// Cache of open columns of native files, by the numbers of table and column; the one used last is at the end.
 #[derive(Default)]
 struct OpenColumns(Mutex<Vec<OpenColumn>>);
 
-/// The numbers of table and column, and the column.
+/// The number of a table in the source, of a column in it, both from 0, and the open cells of the column.
 type OpenColumn = (usize, usize, Arc<dyn ColumnCells>);
 
 impl OpenColumns {
@@ -66,15 +66,15 @@ impl OpenColumns {
     }
 }
 
-/// One of the tables of a [`Source`].
+/// One of the tables of a [`Source`]: the main table or a subtable, which may have failed to open.
 pub struct SourceTable {
-    /// Where it is in the tree: `.` for the main table, else the keywords that lead to it, `ANTENNA` or `A/B`.
+    /// Name of the table in the tree of tables: `.` for the main table, else the keywords that lead to it, `ANTENNA` or `A/B`.
     pub name: String,
-    /// The table that names it, by its number; `None` for the main table.
+    /// Index (from 0), in the tables of the source, of the table whose keyword names this one; `None` for the main table.
     pub(crate) parent: Option<usize>,
-    /// Path of the table, if it has one of its own.
+    /// Path of the table in the file system; `None` in an HDF5 file, where it has none of its own.
     pub(crate) path: Option<PathBuf>,
-    /// Path of the table's group, if the source is an HDF5 file.
+    /// Path of the table's group, if the source is an HDF5 file; `None` if not.
     pub(crate) group: Option<String>,
     pub(crate) content: Result<Content>,
 }
@@ -83,19 +83,19 @@ pub struct SourceTable {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RefusedTable {
-    /// The keywords that lead to it: `ANTENNA` or `A/B`.
+    /// Name of the subtable that is not opened: the keywords that lead to it, `ANTENNA` or `A/B`.
     pub name: String,
-    /// The number of the table that names it, in [`Source::tables`].
+    /// Index (from 0) of the table that names the refused one, in [`Source::tables`].
     pub parent: usize,
-    /// Path of the table as the keyword stores it.
+    /// Path of the refused table as the keyword stores it.
     pub stored: String,
-    /// Error that reading the table returns.
+    /// Error that reading the refused table returns.
     pub error: Error,
 }
 
 impl Source {
-    /// Opens whatever is at `path`, found out by its bytes: a table directory, a file that holds a whole table, or a
-    /// native HDF5 file; also one on a web server or in an object store, by its address: `https://…`, `http://…`, `s3://BUCKET/KEY`.
+    /// Opens the source at `path`, recognised by its bytes: a table directory, a file that holds a whole table, or a native
+    /// HDF5 file; also one on a web server or in an object store, by its URL: `https://…`, `http://…`, `s3://BUCKET/KEY`.
     ///
     /// Subtables that cannot be opened keep their error; see [`problems`](Self::problems).
     ///
@@ -105,7 +105,8 @@ impl Source {
         Self::open_with(path, OpenOptions::default())
     }
 
-    /// As [`open`](Self::open), with tables locked, and other files followed, as `options` say.
+    /// Opens the source at `path` as [`open`](Self::open) does, with tables locked, and other files followed, as `options`
+    /// tell.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -113,8 +114,9 @@ impl Source {
         Self::open_admitted(path.as_ref(), options, None)
     }
 
-    /// As [`open`](Self::open), without a lock, for a server. Tables that others name, as subtables or as the place of cells, are opened only where `is_served` says so, by the path of the file or directory
-    /// that they are in, links resolved; other subtables are [refused](Self::refused).
+    /// Opens the source at `path` for a server, without a lock. Tables that others name, as subtables or as the place of cells,
+    /// are opened only if `is_served` allows the file or directory that they are in, links resolved; other subtables are
+    /// [refused](Self::refused).
     ///
     /// # Errors
     /// As [`open`](Self::open); `Unsupported` if the cells of a column are in a table that is not served.
@@ -146,8 +148,8 @@ impl Source {
         Ok(Source { name, place, tables, refused, is_salvaged: false, damage, open_columns, remote: None })
     }
 
-    /// Opens the source at `path`, or the one that `path` leads into: `my.h5/ANTENNA` is a table of the native file
-    /// `my.h5`. Returns the source, and the number of the table that `path` names.
+    /// Opens the source at `path`, or the one that `path` leads into: `my.h5/ANTENNA` is a table of the native file `my.h5`.
+    /// Returns the source, and the index in [`tables`](Self::tables) of the table that `path` names.
     ///
     /// # Errors
     /// As [`open`](Self::open); `NotFound` if the file has no such table.
@@ -170,7 +172,7 @@ impl Source {
         Ok((source, number))
     }
 
-    /// The tables of a native file.
+    /// Opens the tables of the native file at `path`.
     fn of_native(path: &Path, place: Context, options: OpenOptions) -> Result<Self> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let table = |entry: native::NativeEntry| {
@@ -189,8 +191,8 @@ impl Source {
         Ok(Source { name, place, tables, refused, is_salvaged: false, damage, open_columns, remote })
     }
 
-    /// A column, named `DATA` in the main table, `ANTENNA/NAME` in a subtable. Elements of native files are read past HDF5,
-    /// by several threads, where they are in chunks.
+    /// Opens a column for typed reads, named `DATA` in the main table, `ANTENNA/NAME` in a subtable. Elements of native files
+    /// are read without libhdf5, by several threads, where they are in chunks.
     ///
     /// ```
     /// use ctds_hdf5::convert::{Source, ToHdf5};
@@ -222,8 +224,8 @@ impl Source {
         self.column_at(number, index.ok_or_else(missing)?)
     }
 
-    /// The column with number `column` of [`columns`](SourceTable::columns) of the table with number `table` of
-    /// [`tables`](Self::tables). Columns of native files stay open after they were read, the last 16 of them.
+    /// Opens the column with index `column` in [`columns`](SourceTable::columns) of the table with index `table` in
+    /// [`tables`](Self::tables), both from 0. Columns of native files stay open after they were read, the last 16 of them.
     ///
     /// # Errors
     /// `NotFound` if the source lacks the table or column; those of opening the column.
@@ -233,7 +235,7 @@ impl Source {
         Ok(Column::opened(&content.columns()[column], content.rows(), place, cells))
     }
 
-    /// Fails for the first of these names that is not the name of a column of any table.
+    /// Fails for the first of these names that is not the name of a column of any table of the source.
     ///
     /// # Errors
     /// `Usage`.
@@ -246,13 +248,13 @@ impl Source {
         }
     }
 
-    /// Bytes of the file at an address; `None` for other sources, and if the server does not answer.
+    /// Size in bytes of a file on a server; `None` for local sources, and if the server does not answer.
     pub fn remote_bytes(&self) -> Option<u64> {
         self.remote.as_ref()?.len().ok()
     }
 
-    /// Returns `result`, unless the server of the source has failed: then that failure, which may look like missing or damaged parts of
-    /// the file.
+    /// Returns `result`, unless the server of a remote source has failed: then that failure, which may look like missing or
+    /// damaged parts of the file.
     ///
     /// # Errors
     /// Those of `result`; `Io`.
@@ -261,7 +263,7 @@ impl Source {
         result
     }
 
-    /// The error where the source has no table `name`.
+    /// The error for a table `name` that the source does not have.
     fn no_table(&self, name: &str) -> Error {
         match self.refused.iter().find(|refused| refused.name == name) {
             Some(refused) => refused.error.clone(),
@@ -269,13 +271,13 @@ impl Source {
         }
     }
 
-    /// Message for a table `name` that the source lacks, with a similar name or those that exist.
+    /// Message for the user about a table `name` that the source lacks, with a similar name or those that exist.
     pub(crate) fn no_table_named(&self, name: &str) -> String {
         let names = self.tables.iter().map(|table| display_name(&table.name));
         format!("no table {name}{}", instead(name, names))
     }
 
-    /// The content of a table and the cells of one of its columns, by their numbers; those of native files stay open.
+    /// The content of a table and the cells of one of its columns, by their indices from 0; columns of native files stay open.
     ///
     /// # Errors
     /// As [`column_at`](Self::column_at).
@@ -295,7 +297,7 @@ impl Source {
         Ok((content, cells))
     }
 
-    /// The context of errors of a table.
+    /// The context that errors of a table of the source get: its path or name.
     fn place_of(&self, table: &SourceTable) -> Context {
         match (&table.path, table.name.as_str()) {
             (Some(path), _) => Context::path(path),
@@ -304,7 +306,8 @@ impl Source {
         }
     }
 
-    /// The number of the table that a keyword of table number `of` stores as `stored`.
+    /// The index of the subtable that a keyword of table number `of` stores as `stored`, both from 0; `None` if the source does
+    /// not have it.
     pub(crate) fn find(&self, of: usize, stored: &[u8]) -> Option<usize> {
         let content = self.tables[of].content().ok()?;
         if let Some(group) = content.group(stored) {
@@ -314,7 +317,7 @@ impl Source {
         self.tables.iter().position(|table| table.path.as_ref() == Some(&path))
     }
 
-    /// The tables, the main one first.
+    /// The tables of the source, the main one first.
     pub fn tables(&self) -> &[SourceTable] {
         &self.tables
     }
@@ -324,7 +327,7 @@ impl Source {
         &self.refused
     }
 
-    /// Name of the table that a native file was converted from, as its attribute `source` records it.
+    /// Name of the table that a native file was converted from, as its attribute `source` records it; `None` for other sources.
     pub fn converted_from(&self) -> Option<String> {
         let attributes = self.tables.first()?.content().ok()?.root_attributes().ok()??;
         let (_, attribute) = attributes.into_iter().find(|(name, _)| name == native::SOURCE)?;
@@ -334,7 +337,7 @@ impl Source {
         }
     }
 
-    /// Subtables that keywords name but that cannot be opened.
+    /// The names of subtables that keywords name but that cannot be opened, with the errors.
     pub fn problems(&self) -> impl Iterator<Item = (&str, &Error)> {
         self.tables.iter().filter_map(|table| Some((table.name.as_str(), table.content.as_ref().err()?)))
     }
@@ -381,13 +384,13 @@ fn open_subtables(
     Ok(refused)
 }
 
-/// Message for a column `name` that a table lacks, with a similar name or those that exist.
+/// Message for the user about a column `name` that a table lacks, with a similar name or those that exist.
 pub(crate) fn no_column(name: &str, table: &str, columns: &[ColumnInfo]) -> String {
     let names = columns.iter().map(|info| info.desc.name.to_str_lossy());
     format!("no column {name} in {}{}", display_name(table), instead(name, names))
 }
 
-/// Fails if an earlier read of a remote file did: all later ones return the same error.
+/// Fails if an earlier read of the remote file failed: all later reads return the same error.
 fn reachable(remote: Option<&dyn ReadAt>) -> Result<()> {
     remote.map_or(Ok(()), |file| file.read_at(0, &mut [0]))
 }
@@ -397,12 +400,12 @@ fn canonical(path: &Path) -> PathBuf {
 }
 
 impl SourceTable {
-    /// The number of the table that names this one, in [`Source::tables`]; `None` for the main table.
+    /// The index (from 0) in [`Source::tables`] of the table that names this one; `None` for the main table.
     pub fn parent(&self) -> Option<usize> {
         self.parent
     }
 
-    /// The table keywords; subtables are among them.
+    /// The keywords of the table; those that name subtables are among them.
     ///
     /// # Errors
     /// That of opening the table.
@@ -434,13 +437,13 @@ impl SourceTable {
         Ok(self.content()?.info())
     }
 
-    /// The error of reading a column, by its number, as far as it is known without opening the column: its data manager is not
-    /// supported or its files are damaged; in a native file, the column was not converted.
+    /// The error of reading a column, by its number from 0, as far as it is known without opening the column: its data manager
+    /// is not supported or its files are damaged; in a native file, the column was not converted.
     pub fn unreadable(&self, column: usize) -> Option<Error> {
         self.content().map_or_else(Some, |content| content.unreadable(column))
     }
 
-    /// The datasets of a column, by its number; none if the source is a table directory.
+    /// How the datasets of a column are stored, by the column's number from 0; empty if the source is a table directory.
     ///
     /// # Errors
     /// Those of reading the file.
@@ -448,7 +451,7 @@ impl SourceTable {
         self.content()?.storage(column)
     }
 
-    /// The table itself, if the source is a table directory.
+    /// The casacore table, if the source is a table directory or a container; `None` for a native file.
     ///
     /// # Errors
     /// That of opening the table.
@@ -456,8 +459,8 @@ impl SourceTable {
         Ok(self.content()?.as_table())
     }
 
-    /// How the container stores the files of the data manager of a column, by its number, with their names; none if they
-    /// are in no container.
+    /// The names of the files of a column's data manager, and how the container stores each, by the column's number from 0;
+    /// empty if they are not in a container.
     ///
     /// # Errors
     /// That of opening the table; those of reading the container.
@@ -465,8 +468,8 @@ impl SourceTable {
         self.table()?.map_or(Ok(Vec::new()), |table| table.stored_files(column))
     }
 
-    /// The hypercubes of a column of a table directory, by its number: shape and tile of each, rows last; none if the
-    /// column is not tiled or cannot be read.
+    /// The hypercubes of a column of a casacore table, by the column's number from 0: shape and tile of each, fastest axis
+    /// first, rows last; empty if the column is not tiled or cannot be read.
     pub fn hypercubes(&self, column: usize) -> Vec<(Shape, Shape)> {
         let cubes = || -> Option<Vec<_>> {
             let cells = self.content.as_ref().ok()?.cells(column).ok()?;

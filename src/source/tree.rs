@@ -1,4 +1,4 @@
-//! The files of an original directory, for restorable files.
+//! Lists the files of an original directory, which a restorable file can restore.
 
 use std::path::{Path, PathBuf};
 
@@ -7,18 +7,18 @@ use bstr::{BString, ByteSlice, ByteVec};
 use crate::error::Result;
 use crate::limits;
 
-/// Directories and files to be restored.
+/// The directories and files that a restorable file can restore.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
     pub(crate) directories: Vec<BString>,
-    /// Each file by its path below the root, with its path in the file system.
+    /// Each file by its path below the root of the directory, with its path in the file system.
     pub(crate) files: Vec<(BString, PathBuf)>,
-    /// Sentences about entries that are not restored as they are.
+    /// Sentences for the user about entries of the directory that are not restored as they are.
     notes: Vec<String>,
 }
 
 impl Tree {
-    /// Everything below `root`, or the file that it is. Symbolic links are followed.
+    /// Lists all files and directories below `root`, or `root` itself if it is a file. Symbolic links are followed.
     pub(crate) fn find(root: &Path) -> Result<Self> {
         let mut tree = Tree::default();
         if root.is_file() {
@@ -29,13 +29,13 @@ impl Tree {
         Ok(tree)
     }
 
-    /// How many files there are, and their bytes.
+    /// Number of files, and their size together in bytes.
     pub(crate) fn size(&self) -> Result<(u64, u64)> {
         let lens = self.files.iter().map(|(_, path)| path.metadata().map(|metadata| metadata.len()));
         Ok((self.files.len() as u64, lens.sum::<std::io::Result<u64>>()?))
     }
 
-    /// Warnings for the user, in sentences.
+    /// Warnings for the user about entries that are not restored as they are, in sentences.
     pub(crate) fn notes(&self) -> &[String] {
         &self.notes
     }

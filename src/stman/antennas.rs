@@ -1,4 +1,4 @@
-//! Key columns of a MeasurementSet (`ANTENNA1`, `FIELD_ID` …), for managers that compute values from them.
+//! Reads key columns of a MeasurementSet (`ANTENNA1`, `FIELD_ID` …), for managers that compute values from them.
 
 use std::ops::Range;
 
@@ -6,10 +6,10 @@ use super::{OtherColumn, Storage, TableContext};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::value::{DataType, Values};
 
-/// The columns with the two antennas of a baseline.
+/// Names of the columns with the two antennas of a baseline.
 pub(super) const ANTENNA_COLUMNS: [&str; 2] = ["ANTENNA1", "ANTENNA2"];
 
-/// The column `name` of the table, which must hold Int scalars.
+/// Opens the key column `name` of the table, which must hold Int scalars.
 pub(super) fn key_column(table: &dyn TableContext, name: &str) -> Result<OtherColumn> {
     let column = table.column(name.into())?;
     let (found, storage) = (column.spec.data_type, column.spec.storage);
@@ -19,7 +19,7 @@ pub(super) fn key_column(table: &dyn TableContext, name: &str) -> Result<OtherCo
     Ok(column)
 }
 
-/// The values of a column of Int scalars.
+/// Reads the cells of `rows` (half-open, from 0) in a column of Int scalars.
 pub(super) fn read_keys(column: &OtherColumn, rows: Range<u64>) -> Result<Vec<i32>> {
     let count = rows.end - rows.start;
     let mut values = Values::new(DataType::Int);

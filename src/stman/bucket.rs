@@ -14,20 +14,20 @@ use crate::error::{Error, Result};
 use crate::io::{Paged, PagedMut, ReadAt, WriteAt, read_array};
 use crate::value::{Record, Value, Values};
 
-/// Length of the header in bytes; most of it is unused.
+/// Length of the header of a bucket file in bytes; most of it is unused.
 const HEADER_BYTES: u64 = 512;
 
-/// The buckets of a file.
+/// The buckets of a StandardStMan or IncrementalStMan file that is read.
 #[derive(Debug)]
 pub(super) struct Buckets<F = Paged> {
     pub(super) file: F,
-    /// Bytes of each bucket.
+    /// Size of each bucket of the file in bytes.
     pub(super) bucket_bytes: u32,
     pub(super) count: u32,
 }
 
 impl Buckets {
-    /// Checks that the file holds `count` buckets of `bucket_bytes`.
+    /// Opens the buckets of `file`, and checks that it holds `count` buckets of `bucket_bytes` bytes.
     pub(super) fn new(file: Arc<dyn ReadAt>, bucket_bytes: u32, count: u32) -> Result<Self> {
         let buckets = Buckets { file: Paged::new(file)?, bucket_bytes, count };
         let len = buckets.file.len()?;
@@ -43,12 +43,12 @@ impl Buckets {
 }
 
 impl<F> Buckets<F> {
-    /// The offset of the end of the last bucket.
+    /// The offset in the file of the end of the last bucket, in bytes.
     pub(super) fn end(&self) -> u64 {
         HEADER_BYTES + u64::from(self.count) * u64::from(self.bucket_bytes)
     }
 
-    /// The offset of a bucket, of which `what` is kept for errors.
+    /// The offset in the file of a bucket, by its number from 0; `what` is the part of the table that needs it, for errors.
     pub(super) fn offset(&self, bucket: u32, what: impl std::fmt::Display) -> Result<u64> {
         if bucket >= self.count {
             return Err(Error::format(format!("{what} is bucket {bucket}, the file has {}", self.count)));
@@ -82,12 +82,12 @@ impl BucketsMut {
         self.buckets.bucket_bytes
     }
 
-    /// The offset of a bucket that the caller took.
+    /// The offset in the file of a bucket in use, by its number from 0.
     pub(super) fn offset(&self, bucket: u32) -> u64 {
         HEADER_BYTES + u64::from(bucket) * u64::from(self.bytes())
     }
 
-    /// A bucket of zeros: a free one, or another one at the end.
+    /// Allocates a bucket of zeros, a free one or else a new one at the end; returns its number from 0.
     ///
     /// # Errors
     /// `Limit` if there are as many as 31 bits count.
@@ -111,7 +111,7 @@ impl BucketsMut {
         Ok(bucket)
     }
 
-    /// Gives a bucket back.
+    /// Adds a bucket to the list of free ones, by its number from 0.
     pub(super) fn give(&mut self, bucket: u32) -> Result<()> {
         self.file().write(self.offset(bucket), &link(self.first_free).to_be_bytes())?;
         self.first_free = Some(bucket);
@@ -119,19 +119,19 @@ impl BucketsMut {
         Ok(())
     }
 
-    /// Writes the header, which has its place before the first bucket, and what is still in memory.
+    /// Writes `header` before the first bucket, and all changes that are still in memory.
     pub(super) fn flush(&mut self, header: &[u8]) -> Result<()> {
         self.file().write(0, header)?;
         self.file().flush()
     }
 }
 
-/// The number of a bucket as files have it: -1 for none.
+/// The number of a bucket as files store it: -1 for `None`.
 pub(super) fn link(bucket: Option<u32>) -> i32 {
     bucket.map_or(-1, |bucket| bucket as i32)
 }
 
-/// Parameters of a manager with buckets, under the names of casacore's `SPEC` records.
+/// Parameters of a manager with buckets of this size in bytes, under the names of casacore's `SPEC` records.
 pub(super) fn parameters(bucket_bytes: u32, cached: u32) -> Record {
     let mut record = Record::default();
     for (name, value) in [("BUCKETSIZE", bucket_bytes), (CACHE_PARAMETER, cached)] {
@@ -140,7 +140,7 @@ pub(super) fn parameters(bucket_bytes: u32, cached: u32) -> Record {
     record
 }
 
-/// A parameter that must be within `range`; `default` if it is missing.
+/// Reads a parameter of a manager, which must be within `range`; `default` if it is missing.
 pub(super) fn parameter(parameters: &Record, name: &str, default: i64, range: RangeInclusive<i64>) -> Result<i64> {
     let value = parameters.integer(name).unwrap_or(default);
     if parameters.get(name).is_some() && parameters.integer(name).is_none() || !range.contains(&value) {
@@ -150,7 +150,7 @@ pub(super) fn parameter(parameters: &Record, name: &str, default: i64, range: Ra
     Ok(value)
 }
 
-/// The parameter that says how many buckets casacore is to keep in memory, as a hint.
+/// The parameter that tells how many buckets casacore is to keep in memory, as a hint.
 pub(super) const CACHE_PARAMETER: &str = "PERSCACHESIZE";
 
 #[cfg(test)]

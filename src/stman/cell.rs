@@ -1,4 +1,4 @@
-//! Helpers of managers: parts of cells, undefined cells, cells that no bytes back.
+//! Helpers of storage managers for cells: parts of cells, undefined cells, cells that the file stores no bytes of.
 
 use bstr::BString;
 
@@ -7,7 +7,7 @@ use crate::grid::copy_box;
 use crate::limits;
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Appends `region` of a cell of `shape` that `read` appends whole.
+/// Appends `region` of a cell of `shape`, both fastest axis first, to `out`; `read` appends the whole cell.
 pub(crate) fn read_part(
     region: Option<&Region>,
     shape: &Shape,
@@ -25,24 +25,25 @@ pub(crate) fn read_part(
     Ok(())
 }
 
-/// Puts `values` where `region` is in a cell of `shape`; the caller has checked the region and the types.
+/// Copies `values` to the place of `region` in the elements `cell` of a cell of `shape`; the caller has checked the region and
+/// the types.
 pub(crate) fn write_part(region: &Region, shape: &Shape, cell: &mut Values, values: &Values) {
     let zero = vec![0; shape.len()];
     copy_box(values, &region.shape, &zero, cell, 0, shape, &region.start, &region.shape);
 }
 
-/// The error of reading an undefined cell.
+/// The error of reading an undefined cell in `row`, counted from 0.
 pub(crate) fn undefined(row: u64) -> Error {
     Error::not_found(format!("the cell in row {row} is undefined"))
 }
 
-/// Bytes that a cell of `elements` elements takes in memory.
+/// Number of bytes that a cell of `elements` elements takes in memory.
 pub(crate) fn memory_bytes(data_type: DataType, elements: u64) -> u64 {
     let size = if data_type.is_fixed_size() { data_type.size() } else { size_of::<BString>() };
     elements.saturating_mul(size as u64)
 }
 
-/// Appends a cell of which the file stores no bytes: zeros, `false`, empty strings.
+/// Appends the elements of a cell of `shape` that the file stores no bytes of: zeros, `false`, empty strings.
 pub(crate) fn extend_unbacked(shape: &Shape, out: &mut Values) -> Result<()> {
     let elements = shape.elements()?;
     limits::unbacked_cell(memory_bytes(out.data_type(), elements))?;

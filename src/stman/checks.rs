@@ -1,4 +1,4 @@
-//! Whether what is to be written fits the column: the same sentences from every manager.
+//! Checks that values to be written fit their column, with the same error messages for every storage manager.
 
 use std::ops::Range;
 
@@ -7,12 +7,12 @@ use crate::error::{Error, Result, ResultExt};
 use crate::value::{Region, Shape, Values};
 
 impl ColumnSpec {
-    /// The error of a write that does not fit the column.
+    /// The error of a write to the cell in `row` (from 0) that does not fit the column.
     pub(super) fn misfit(&self, row: u64, message: impl Into<String>) -> Error {
         Error::usage(message).context(format!("column {}, row {row}", self.name))
     }
 
-    /// Checks that the table has all of `rows`, and that the elements of `values` are those of the column.
+    /// Checks that the table has all of `rows` (half-open, from 0), and that `values` have the element type of the column.
     pub(super) fn check_write(&self, rows: &Range<u64>, table_rows: u64, values: &Values) -> Result<()> {
         self.check_rows(rows, table_rows)?;
         if values.data_type() != self.data_type {
@@ -22,7 +22,8 @@ impl ColumnSpec {
         Ok(())
     }
 
-    /// Checks that `values` fit `region` of the cell in `row`, which has `shape`; returns that.
+    /// Checks that `values` fit `region` of the cell in `row`, which has `shape`; returns the shape, or an error if the cell is
+    /// undefined.
     pub(super) fn check_part(
         &self,
         row: u64,
@@ -38,7 +39,7 @@ impl ColumnSpec {
         Ok(shape)
     }
 
-    /// Checks that the table has all of `rows`.
+    /// Checks that the table, which has `table_rows` rows, has all of `rows` (half-open, from 0).
     pub(super) fn check_rows(&self, rows: &Range<u64>, table_rows: u64) -> Result<()> {
         if rows.start <= rows.end && rows.end <= table_rows {
             return Ok(());
@@ -46,7 +47,7 @@ impl ColumnSpec {
         Err(self.misfit(rows.end.saturating_sub(1), format!("the table has {table_rows} rows")))
     }
 
-    /// Checks that a cell may have `shape`.
+    /// Checks that a cell of the column may have `shape`, by its fixed shape or number of axes.
     pub(super) fn check_shape(&self, row: u64, shape: &Shape) -> Result<()> {
         match &self.shape {
             Some(fixed) if fixed != shape => {
@@ -59,7 +60,7 @@ impl ColumnSpec {
         }
     }
 
-    /// Checks that `elements` are as many as `cells` cells of `shape`, from `row` on, have.
+    /// Checks that `elements` is the number of elements that `cells` cells of `shape` have; `row` is the first of them.
     pub(super) fn check_count(&self, row: u64, cells: u64, shape: &Shape, elements: usize) -> Result<()> {
         if shape.elements()?.checked_mul(cells) == Some(elements as u64) {
             return Ok(());
@@ -67,12 +68,12 @@ impl ColumnSpec {
         Err(self.misfit(row, format!("{elements} elements for {cells} cells of shape {shape}")))
     }
 
-    /// The error of a write with fewer elements than its cells have.
+    /// The error of a write from `row` on with fewer elements, `given`, than its cells have.
     pub(super) fn too_few(&self, row: u64, given: usize) -> Error {
         self.misfit(row, format!("{given} elements, fewer than the cells up to this one have"))
     }
 
-    /// Checks that a write had no more elements than its cells.
+    /// Checks that a write to `rows` has used all elements it was given: no more than its cells have.
     pub(super) fn check_all_used(&self, rows: &Range<u64>, used: usize, given: usize) -> Result<()> {
         if used == given {
             return Ok(());
@@ -81,13 +82,13 @@ impl ColumnSpec {
         Err(self.misfit(rows.start, format!("{given} elements for {cells} cells that have {used}")))
     }
 
-    /// The error of a write into an undefined cell.
+    /// The error of a write into the undefined cell in `row`.
     pub(super) fn without_shape(&self, row: u64) -> Error {
         self.misfit(row, "the cell has no shape yet")
     }
 }
 
-/// Checks that `row` exists in a table of `table_rows` rows, so that it can be removed.
+/// Checks that `row` (from 0) exists in a table of `table_rows` rows, so that it can be removed.
 pub(super) fn check_removal(row: u64, table_rows: u64) -> Result<()> {
     if row < table_rows {
         return Ok(());

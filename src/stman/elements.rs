@@ -1,4 +1,4 @@
-//! Elements of fixed size as managers store them: back to back, Bools packed to bits.
+//! Elements of fixed size as storage managers store them: back to back, Bools packed to bits.
 
 use std::ops::Range;
 
@@ -7,10 +7,10 @@ use crate::grid::copy_box;
 use crate::io::{ByteOrder, PagedMut, ReadAt, past_end};
 use crate::value::{DataType, Region, Shape, Values, bits, for_each_type, swap_bytes, swap_width};
 
-/// Packed or swapped at a time, so that a large cell is in memory once only.
+/// Number of bytes that are packed or swapped at a time, so that a large cell is in memory only once.
 const STEP_BYTES: u64 = 1 << 20;
 
-/// Where elements are: element `i` is `first + i` elements (of Bools: bits) after byte `offset`.
+/// The place of elements in a file: element `i` is `first + i` elements (of Bools: bits) after byte `offset`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Elements<'a> {
     pub(super) file: &'a dyn ReadAt,
@@ -19,7 +19,7 @@ pub(super) struct Elements<'a> {
     pub(super) first: u64,
 }
 
-/// Bits that an element takes; strings and records have no fixed size.
+/// Number of bits that an element of this type takes in a file; strings and records have no fixed size.
 pub(super) fn element_bits(data_type: DataType) -> u64 {
     match data_type {
         DataType::Bool => 1,
@@ -28,7 +28,7 @@ pub(super) fn element_bits(data_type: DataType) -> u64 {
 }
 
 impl Elements<'_> {
-    /// Appends `count` elements.
+    /// Reads `count` elements from the file and appends them to `out`.
     ///
     /// # Errors
     /// `Format`, before anything is allocated, if the file does not hold them.
@@ -58,7 +58,8 @@ impl Elements<'_> {
         Ok(())
     }
 
-    /// Appends an array of `shape`, or a region of it: no more is read than what spans the region on the last axis.
+    /// Appends an array of `shape`, or a region of it, to `out`; both have the fastest axis first. No more is read than what
+    /// spans the region on the last axis.
     pub(super) fn read_array(&self, shape: &Shape, region: Option<&Region>, out: &mut Values) -> Result<()> {
         let total = shape.elements()?;
         self.check_backed(total, out.data_type())?;
@@ -96,7 +97,7 @@ impl Elements<'_> {
     }
 }
 
-/// Elements in a file that is being written.
+/// The place of elements in a file that is being written.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ElementsMut<'a> {
     pub(super) file: &'a PagedMut,
@@ -106,7 +107,7 @@ pub(super) struct ElementsMut<'a> {
 }
 
 impl ElementsMut<'_> {
-    /// Writes the elements `range` of `values`; the file is long enough already.
+    /// Writes the elements `range` (half-open, from 0) of `values` to the file, which is long enough already.
     pub(super) fn write(&self, values: &Values, range: Range<usize>) -> Result<()> {
         if let Values::Bool(bools) = values {
             return self.write_bits(&bools[range]);
@@ -154,7 +155,7 @@ impl ElementsMut<'_> {
         Ok(())
     }
 
-    /// Writes an array of `shape`, or a region of it.
+    /// Writes an array of `shape`, or a region of it, to the file; both have the fastest axis first.
     pub(super) fn write_array(&self, shape: &Shape, region: Option<&Region>, values: &Values) -> Result<()> {
         let Some(region) = region else { return self.write(values, 0..values.len()) };
         region.check(shape)?;
@@ -178,7 +179,7 @@ impl ElementsMut<'_> {
         to.write(&span, 0..span.len())
     }
 
-    /// The same elements, to be read.
+    /// The place of the same elements, for reading.
     fn elements(&self) -> Elements<'_> {
         Elements { file: self.file, order: self.order, offset: self.offset, first: self.first }
     }

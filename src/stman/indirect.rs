@@ -11,10 +11,10 @@ use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{ByteOrder, Paged, PagedMut, ReadAt, past_end, read_array, read_bytes};
 use crate::value::{BString, DataType, Region, Shape, Values};
 
-/// No record starts earlier.
+/// Size of the header of an array file in bytes; no record starts earlier.
 const HEADER_BYTES: u64 = 16;
 
-/// An open array file.
+/// An open indirect array file, whose arrays are found by their offsets.
 ///
 /// | field   | type | meaning                                                       |
 /// |---------|------|---------------------------------------------------------------|
@@ -25,14 +25,14 @@ const HEADER_BYTES: u64 = 16;
 pub(super) struct Arrays<F = Paged> {
     file: F,
     order: ByteOrder,
-    /// Whether records have a reference count: version 1.
+    /// Whether records have a reference count, which they have in version 1.
     counted: bool,
     suffix: String,
-    /// For errors: file and manager.
+    /// Names of the file and the manager, as context of errors.
     place: Context,
 }
 
-/// What precedes the data of an array.
+/// The record before the data of an array in an array file.
 ///
 /// | field      | type         | present   |
 /// |------------|--------------|-----------|
@@ -41,21 +41,21 @@ pub(super) struct Arrays<F = Paged> {
 /// | shape      | i32 per axis |           |
 struct Record {
     shape: Shape,
-    /// Offset of the data, which follow the shape.
+    /// Offset of the array's data in the file in bytes, right after the shape.
     data: u64,
 }
 
-/// The array file of columns, or the error of opening it: the other columns of the manager do not need it.
+/// The array file of a manager's columns, or the error of opening it: columns without arrays do not need it.
 #[derive(Debug)]
 pub(super) struct ArrayFile(Result<Arrays>);
 
 impl ArrayFile {
-    /// Opens the manager's file with `suffix`.
+    /// Opens the array file `table.f<sequence><suffix>` of the manager, and keeps an error.
     pub(super) fn open(args: &OpenArgs<'_>, suffix: &str, order: ByteOrder, manager: &str) -> Self {
         ArrayFile(Arrays::open(args, suffix, order, manager))
     }
 
-    /// The open array file.
+    /// The open array file of the manager's columns.
     ///
     /// # Errors
     /// The error of opening the file.
@@ -65,7 +65,7 @@ impl ArrayFile {
 }
 
 impl Arrays {
-    /// Opens the manager's file with `suffix`.
+    /// Opens the array file `table.f<sequence><suffix>` of the manager.
     fn open(args: &OpenArgs<'_>, suffix: &str, order: ByteOrder, manager: &str) -> Result<Self> {
         let place = Context::managed(args.file_name(suffix), manager);
         let file = Paged::new(args.file(suffix)?).context(&place)?;
@@ -79,7 +79,7 @@ impl Arrays {
 }
 
 impl<F: ReadAt> Arrays<F> {
-    /// The shape of the array at `offset`.
+    /// The shape of the array at `offset` of the file, fastest axis first.
     ///
     /// One without axes, which has no elements in casacore, comes out with a single axis of none.
     pub(super) fn shape(&self, offset: i64) -> Result<Shape> {
@@ -88,7 +88,7 @@ impl<F: ReadAt> Arrays<F> {
         Ok(record.shape)
     }
 
-    /// Appends the elements of the array at `offset`, or of a region of it.
+    /// Appends the elements of the array at `offset`, or of a region of it (fastest axis first), to `out`.
     pub(super) fn read(&self, offset: i64, region: Option<&Region>, out: &mut Values) -> Result<()> {
         let mut read = || {
             let record = self.record(offset)?;
@@ -100,7 +100,7 @@ impl<F: ReadAt> Arrays<F> {
         read().with_context(|| Context::offset("array", offset)).with_context(|| &self.place)
     }
 
-    /// Calls `each` with where the elements of the array at `offset`, the cell of `row`, lie.
+    /// Calls `each` with the place of the elements of the array at `offset`, which is the cell of `row`.
     pub(super) fn extent(&self, row: u64, offset: i64, each: &mut EachExtent<'_>) -> Result<()> {
         let record =
             self.record(offset).with_context(|| Context::offset("array", offset)).with_context(|| &self.place)?;
@@ -147,7 +147,7 @@ impl<F: ReadAt> Arrays<F> {
         Elements { file: &self.file, order: self.order, offset: record.data, first: 0 }
     }
 
-    /// Appends an array of strings: for each the u32 offset, 0 if empty, of its u32 length and its bytes.
+    /// Appends an array of strings to `out`: the file has for each the u32 offset, 0 if empty, of its u32 length and its bytes.
     fn strings(&self, record: &Record, out: &mut Values) -> Result<()> {
         let mut offsets = Values::new(DataType::UInt);
         self.elements(record).read_array(&record.shape, None, &mut offsets)?;
@@ -172,18 +172,18 @@ impl<F: ReadAt> Arrays<F> {
     }
 }
 
-/// An array file that is being written.
+/// An indirect array file that is being written.
 ///
 /// Arrays that are given up stay in the file, as casacore leaves them.
 #[derive(Debug)]
 pub(super) struct ArraysMut {
     arrays: Arrays<PagedMut>,
-    /// Offset of the end of the last record.
+    /// Offset in the file of the end of the last record, in bytes.
     end: u64,
 }
 
 impl ArraysMut {
-    /// Makes the file `name`; `counted`: records have a reference count, which is 1 at first.
+    /// Creates the array file `name`; if `counted`, records have a reference count, which is 1 at first.
     pub(super) fn create(
         files: &dyn ContainerMut,
         name: &str,
@@ -197,7 +197,7 @@ impl ArraysMut {
         Ok(ArraysMut { arrays: Arrays { file, order, counted, suffix: "i".to_owned(), place }, end: HEADER_BYTES })
     }
 
-    /// Adds an array of zeros, `false`s or empty strings; returns its offset, which is never 0.
+    /// Adds an array of zeros, `false`s or empty strings to the file; returns its offset in bytes, which is never 0.
     ///
     /// # Errors
     /// `Limit` for extents beyond 31 bits, which the format cannot store.
@@ -232,17 +232,17 @@ impl ArraysMut {
         Ok(start as i64)
     }
 
-    /// The shape of the array at `offset`.
+    /// The shape of the array at `offset` of the file, fastest axis first.
     pub(super) fn shape(&self, offset: i64) -> Result<Shape> {
         self.arrays.shape(offset)
     }
 
-    /// Appends the elements of the array at `offset`.
+    /// Appends the elements of the array at `offset` of the file to `out`.
     pub(super) fn read(&self, offset: i64, out: &mut Values) -> Result<()> {
         self.arrays.read(offset, None, out)
     }
 
-    /// Writes the elements `range` of `values`, which are all of the array at `offset`.
+    /// Writes the elements `range` (half-open, from 0) of `values` as the whole array at `offset` of the file.
     pub(super) fn write(&mut self, offset: i64, values: &Values, range: Range<usize>) -> Result<()> {
         let record = self.record(offset)?;
         self.check(offset, &record.shape, range.len())?;
@@ -257,7 +257,7 @@ impl ArraysMut {
         .with_context(|| &self.arrays.place)
     }
 
-    /// Writes a region of the array at `offset`.
+    /// Writes a region, fastest axis first, of the array at `offset` of the file.
     pub(super) fn write_region(&mut self, offset: i64, region: &Region, values: &Values) -> Result<()> {
         let record = self.record(offset)?;
         region.check(&record.shape)?;
@@ -273,7 +273,7 @@ impl ArraysMut {
         .with_context(|| &self.arrays.place)
     }
 
-    /// How often cells refer to the array at `offset`, if the file counts that.
+    /// Number of cells that refer to the array at `offset` of the file; an error if the file does not count that.
     pub(super) fn references(&self, offset: i64) -> Result<u32> {
         let bytes = read_array(&self.arrays.file, offset as u64)
             .with_context(|| Context::offset("array", offset))
@@ -281,7 +281,7 @@ impl ArraysMut {
         Ok(self.arrays.order.u32(bytes))
     }
 
-    /// Sets what [`references`](Self::references) returns.
+    /// Sets the number of cells that refer to the array at `offset` of the file.
     pub(super) fn set_references(&mut self, offset: i64, count: u32) -> Result<()> {
         let bytes = self.arrays.order.u32_bytes(count);
         self.arrays
@@ -291,7 +291,7 @@ impl ArraysMut {
             .with_context(|| &self.arrays.place)
     }
 
-    /// Writes what is still in memory.
+    /// Writes the changes that are still in memory to the file.
     pub(super) fn flush(&mut self) -> Result<()> {
         let order = self.arrays.order;
         let mut header = Vec::from(order.u32_bytes(u32::from(self.arrays.counted)));
@@ -325,7 +325,7 @@ impl ArraysMut {
         self.arrays.file.grow(end);
     }
 
-    /// Appends strings; returns their offsets.
+    /// Appends strings to the file; returns the offset of each, 0 for empty ones.
     fn add_strings(&mut self, strings: &[BString]) -> Result<Values> {
         let order = self.arrays.order;
         let mut offsets = Vec::with_capacity(strings.len());

@@ -1,4 +1,4 @@
-//! What a storage manager is: the traits that each implements, and what they are given.
+//! The traits that each storage manager implements, and the arguments with which it is opened or created.
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -12,43 +12,43 @@ use crate::grid::{ChunkRead, ChunkWrite};
 use crate::io::{ReadAt, WriteAt};
 use crate::value::{ByteOrder, DataType, Record, Region, Shape, Values};
 
-/// Opens a manager.
+/// A function that opens a storage manager for reading.
 type Open = fn(&OpenArgs<'_>) -> Result<Box<dyn Manager>>;
 
-/// Creates a manager without rows.
+/// A function that creates a storage manager without rows.
 type Create = fn(&CreateArgs<'_>) -> Result<Box<dyn ManagerMut>>;
 
-/// A storage manager that this crate knows.
+/// A type of storage manager or engine that this crate knows, and how to open and create it.
 pub(crate) struct Kind {
-    /// Its type names as stored in table.dat, without template arguments: `ScaledArrayEngine` also stands for
+    /// The manager's type names as stored in `table.dat`, without template arguments: `ScaledArrayEngine` also stands for
     /// `ScaledArrayEngine<double  ,Int     >`.
     pub(super) names: &'static [&'static str],
-    /// Whether its files may be in a container; otherwise they lie beside it.
+    /// Whether the manager's files may be in a container; otherwise they lie beside it.
     pub(super) packable: bool,
-    /// Whether its cells are in hypercubes, which can be written tile by tile.
+    /// Whether the manager has its cells in hypercubes, which can be written tile by tile.
     pub(super) tiled: bool,
-    /// Its parameters, if it computes cells instead of storing them.
+    /// The names of the engine's keywords, if the manager computes cells instead of storing them; otherwise `None`.
     pub(super) engine: Option<EngineKeywords>,
     pub(super) open: Open,
-    /// `None`: the manager cannot be written here.
+    /// Creates a manager of this type; `None`: it can only be read here.
     pub(super) create: Option<Create>,
 }
 
 /// The column keywords in which an engine stores its parameters. formats/engines.md 0.3.
 pub(crate) struct EngineKeywords {
-    /// Each parameter's name begins with one of these.
+    /// Start of the names of the engine's keywords: each parameter's name begins with one of these.
     pub(super) prefixes: &'static [&'static str],
-    /// The keyword with the expression that only casacore evaluates.
+    /// The keyword with the engine's expression, which only casacore evaluates; `None` for other engines.
     pub(super) expression: Option<&'static str>,
 }
 
 impl Kind {
-    /// A manager whose files lie beside a container, and that is only read.
+    /// Defines a type of manager that is only read and whose files lie beside a container.
     pub(super) const fn new(names: &'static [&'static str], open: Open) -> Self {
         Kind { names, packable: false, tiled: false, engine: None, open, create: None }
     }
 
-    /// An engine whose parameters are in keywords that begin with one of `prefixes`.
+    /// Defines a type of engine whose parameters are in keywords that begin with one of `prefixes`.
     pub(super) const fn engine(
         names: &'static [&'static str],
         prefixes: &'static [&'static str],
@@ -60,30 +60,30 @@ impl Kind {
     }
 }
 
-/// The table and the part of it that a manager holds.
+/// Arguments for opening a manager: the table, and the columns that the manager holds.
 pub(crate) struct OpenArgs<'a> {
-    /// The type name as stored in table.dat, template arguments included.
+    /// The manager's type name as stored in `table.dat`, template arguments included.
     pub(crate) type_name: &'a BStr,
     pub(crate) files: &'a dyn Container,
     pub(crate) sequence: u32,
-    /// Rows of the table.
+    /// Number of rows of the table that the manager belongs to.
     pub(crate) rows: u64,
     /// Byte order of the table's data files.
     pub(crate) order: ByteOrder,
-    /// The manager's columns, in the order of the table description.
+    /// The columns that the manager holds, in the order of the table description.
     pub(crate) columns: &'a [ColumnSpec],
-    /// Data of the manager in table.dat.
+    /// Bytes that the manager keeps in `table.dat`, such as its name and parameters.
     pub(crate) info: &'a [u8],
-    /// The table's private keywords: hypercolumn definitions.
+    /// The table's private keywords, which hold the definitions of hypercolumns.
     pub(crate) private_keywords: &'a Record,
-    /// The keywords of each of the columns.
+    /// The keywords of each column that the manager holds, in the order of `columns`.
     pub(crate) column_keywords: &'a [&'a Record],
-    /// Access to the other columns of the table, for managers that compute their values.
+    /// Access to the other columns of the table, for managers that compute values from them.
     pub(crate) table: &'a dyn TableContext,
 }
 
 impl OpenArgs<'_> {
-    /// Opens the manager's file `table.f<sequence><suffix>`; errors name it.
+    /// Opens the manager's file `table.f<sequence><suffix>`, which errors name.
     pub(crate) fn file(&self, suffix: &str) -> Result<Arc<dyn ReadAt>> {
         let name = self.file_name(suffix);
         self.files.open(&name).map_err(|error| {
@@ -95,7 +95,7 @@ impl OpenArgs<'_> {
         })
     }
 
-    /// Name of a file of the manager: `table.f<sequence><suffix>`.
+    /// Name of the manager's file with this suffix: `table.f<sequence><suffix>`.
     pub(crate) fn file_name(&self, suffix: &str) -> String {
         format!("table.f{}{suffix}", self.sequence)
     }
@@ -103,18 +103,18 @@ impl OpenArgs<'_> {
 
 /// Arguments for creating a manager: the table, and the columns that it will store.
 pub(crate) struct CreateArgs<'a> {
-    /// The name that the user gives it (`dataManagerGroup`).
+    /// The name that the user gives the manager (casacore's `dataManagerGroup`).
     pub(crate) name: &'a BStr,
     pub(crate) files: Arc<dyn ContainerMut>,
     pub(crate) sequence: u32,
-    /// Byte order of the table's data files.
+    /// Byte order of the data files of the table that the manager is created for.
     pub(crate) order: ByteOrder,
-    /// The manager's columns, in the order of the table description.
+    /// The columns that the manager will store, in the order of the table description.
     pub(crate) columns: &'a [ColumnSpec],
-    /// Bucket size, tile shape … as [`Manager::parameters`] gives them and casacore's `SPEC` records name them; what
-    /// is missing has casacore's default.
+    /// Parameters of the manager (bucket size, tile shape …), as [`Manager::parameters`] returns them and casacore's `SPEC`
+    /// records name them; a missing one has casacore's default.
     pub(crate) parameters: &'a Record,
-    /// The table's private keywords: hypercolumn definitions.
+    /// The table's private keywords, which hold the definitions of hypercolumns.
     pub(crate) private_keywords: &'a Record,
 }
 
@@ -124,42 +124,42 @@ impl CreateArgs<'_> {
         self.files.create(&self.file_name(suffix))
     }
 
-    /// Name of a file of the manager: `table.f<sequence><suffix>`.
+    /// Name of the manager's file with this suffix: `table.f<sequence><suffix>`.
     pub(crate) fn file_name(&self, suffix: &str) -> String {
         format!("table.f{}{suffix}", self.sequence)
     }
 }
 
-/// The columns of a table, for managers whose values come from them.
+/// Access to the columns of a table, for managers whose values come from them.
 pub(crate) trait Columns {
-    /// The number of rows.
+    /// The number of rows of the table that has the columns.
     fn rows(&self) -> u64;
 
-    /// Keywords of the table.
+    /// The keywords of the table that has the columns.
     fn keywords(&self) -> &Record;
 
-    /// Opens a column by its name, or else by the name it was created with.
+    /// Opens a column of the table by its name, or else by the name it was created with.
     ///
     /// # Errors
     /// `Format` if there is none, or it comes from itself; those of opening its manager.
     fn column(&self, name: &BStr) -> Result<OtherColumn>;
 }
 
-/// Access of a manager to the table that it belongs to.
+/// Access of a manager to the table that it belongs to, and to other tables.
 pub(crate) trait TableContext: Columns {
-    /// The keywords of a column that [`column`](Columns::column) finds.
+    /// The keywords of the column `name`, which is found as by [`column`](Columns::column).
     fn column_keywords(&self, name: &BStr) -> Result<&Record>;
 
-    /// Opens another table, by the name that a keyword of this one stores.
+    /// Opens another table, by the name that a keyword of this table stores.
     fn table(&self, stored: &BStr) -> Result<Box<dyn Columns>>;
 }
 
-/// A column that another manager holds.
+/// A column that another manager holds, opened for reading.
 #[derive(Debug, Clone)]
 pub(crate) struct OtherColumn {
     pub(crate) spec: ColumnSpec,
     pub(crate) manager: Arc<dyn Manager>,
-    /// Number of the column in the manager.
+    /// Number of the column within the other manager, from 0.
     pub(crate) index: usize,
 }
 
@@ -169,89 +169,90 @@ impl OtherColumn {
     }
 }
 
-/// The properties of a column that its manager needs.
+/// The properties of a column that its storage manager needs.
 #[derive(Debug, Clone)]
 pub(crate) struct ColumnSpec {
     pub(crate) name: BString,
-    /// Type of the elements; a record column is stored as arrays of `UChar`.
+    /// Type of the column's elements; a record column is stored as arrays of `UChar`.
     pub(crate) data_type: DataType,
     pub(crate) storage: Storage,
-    /// The shape of all cells, if it is fixed; that of scalars has no axes.
+    /// The shape of all cells of the column, fastest axis first; `None` if it is not fixed. That of scalars has no axes.
     pub(crate) shape: Option<Shape>,
-    /// Axes of a cell: 0 for scalars, -1 if free.
+    /// Number of axes of the column's cells: 0 for scalars, -1 if it may differ between cells.
     pub(crate) ndim: i32,
-    /// Longest string in bytes, 0 for any.
+    /// Longest string that a cell of the column may hold, in bytes; 0 for any length.
     pub(crate) max_length: u32,
 }
 
-/// How managers store a column's cells. formats/stman.md 0.4.
+/// How a manager stores the cells of a column. formats/stman.md 0.4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Storage {
-    /// One element in each row of the manager.
+    /// A cell is one element in its row of the manager.
     Scalar,
-    /// An array of fixed shape in the manager's rows.
+    /// A cell is an array of fixed shape in its row of the manager.
     Direct,
-    /// An array elsewhere, even if its shape is fixed; also a cell of a record column.
+    /// A cell is an array elsewhere, even if its shape is fixed; also a cell of a record column.
     Indirect,
 }
 
-/// An open storage manager.
+/// A storage manager or engine that is open for reading.
 pub(crate) trait Manager: Debug + Send + Sync {
-    /// The name that the user gave it (`dataManagerGroup`).
+    /// The name that the user gave the manager (casacore's `dataManagerGroup`).
     fn name(&self) -> &BStr;
 
-    /// Whether a column can be read; some have values from elsewhere, which may be missing for them alone.
+    /// Fails if a column of the manager, by its number from 0, cannot be read; some have values from elsewhere, which may be
+    /// missing for them alone.
     fn readable(&self, _index: usize) -> Result<()> {
         Ok(())
     }
 
-    /// Its column, by the order in [`OpenArgs::columns`].
+    /// The cells of the manager's column with this index in [`OpenArgs::columns`].
     fn column(&self, index: usize) -> &dyn ColumnCells;
 
-    /// The parameters that its own files record; engines keep theirs in keywords of their columns.
+    /// The parameters that the manager's own files record; engines keep theirs in keywords of their columns.
     fn parameters(&self) -> Record {
         Record::default()
     }
 }
 
-/// A storage manager of a table that is being written. Columns go by their number in [`CreateArgs::columns`].
+/// A storage manager of a table that is being written. Columns are given by their index in [`CreateArgs::columns`].
 ///
 /// Cells may be written in any order and again; memory is bounded whatever the number of rows.
 pub(crate) trait ManagerMut: Debug + Send {
-    /// Adds rows at the end, in which scalars and arrays of fixed shape are zeros and other cells undefined.
+    /// Adds `count` rows at the end, in which scalars and arrays of fixed shape are zeros and other cells undefined.
     fn add_rows(&mut self, count: u64) -> Result<()>;
 
-    /// Whether rows can be removed.
+    /// Whether rows can be removed from the manager.
     fn can_remove_rows(&self) -> bool {
         false
     }
 
-    /// Removes a row; later ones move up.
+    /// Removes a row, by its number from 0; later ones move up by one.
     ///
     /// `Unsupported` where casacore's manager cannot either.
     fn remove_row(&mut self, _row: u64) -> Result<()> {
         Err(Error::unsupported("the data manager cannot remove rows"))
     }
 
-    /// Adds a column after the others.
+    /// Adds a column to the manager, after the others.
     ///
     /// `Unsupported` where casacore's manager cannot either; the table then makes another manager.
     fn add_column(&mut self, _spec: &ColumnSpec) -> Result<()> {
         Err(Error::unsupported("the data manager cannot add columns"))
     }
 
-    /// Removes a column; later ones move up.
+    /// Removes a column from the manager, by its index from 0; later ones move up by one.
     fn remove_column(&mut self, _column: usize) -> Result<()> {
         Err(Error::unsupported("the data manager cannot remove columns"))
     }
 
-    /// The shape of a cell, first axis fastest; `None` if it is undefined.
+    /// The shape of the cell in `row` (from 0), fastest axis first; `None` if it is undefined.
     fn cell_shape(&self, column: usize, row: u64) -> Result<Option<Shape>>;
 
-    /// Gives a cell whose shape is not fixed a shape; its elements are lost if it had another.
+    /// Sets the shape (fastest axis first) of a cell whose shape is not fixed; its elements are lost if it had another.
     fn set_shape(&mut self, column: usize, row: u64, shape: &Shape) -> Result<()>;
 
-    /// Gives the cells of `rows` a shape where they have another or none.
+    /// Sets the shape (fastest axis first) of the cells of `rows` (half-open, from 0) that have another or none.
     fn set_shapes(&mut self, column: usize, rows: Range<u64>, shape: &Shape) -> Result<()> {
         for row in rows {
             if self.cell_shape(column, row)?.as_ref() != Some(shape) {
@@ -261,48 +262,49 @@ pub(crate) trait ManagerMut: Debug + Send {
         Ok(())
     }
 
-    /// Writes all elements of a cell, or those of a region of it. The cell must have its shape already.
+    /// Writes all elements of the cell in `row` (from 0), or those of a region of it. The cell must have its shape already.
     fn write_cell(&mut self, column: usize, row: u64, region: Option<&Region>, values: &Values) -> Result<()>;
 
-    /// Writes all elements of the cells of `rows`, one after the other; each has its shape.
+    /// Writes all elements of the cells of `rows` (half-open, from 0), one cell after the other; each must have its shape
+    /// already.
     fn write_rows(&mut self, column: usize, rows: Range<u64>, values: &Values) -> Result<()>;
 
-    /// The hypercubes of a tiled column, in the order of the manager's header; empty for other managers.
+    /// The hypercubes of a tiled column, by its index from 0, in the order of the manager's header; empty for other managers.
     fn cubes(&mut self, _column: usize) -> Result<Vec<Box<dyn ChunkWrite + '_>>> {
         Ok(Vec::new())
     }
 
     /// Leaves the tiles of the only column in another file, in which they are already; returns the names of the files that are
-    /// to be links to it, in the order of `cubes`. `None` if that cannot be: nothing has changed then.
+    /// to be links to it, in the order of `cubes`. `None` if that is not possible: nothing has changed then.
     fn link(&mut self, _cubes: &[LinkedCube]) -> Result<Option<Vec<String>>> {
         Ok(None)
     }
 
-    /// Writes changes that are still in memory; returns the manager's own bytes in table.dat.
+    /// Writes changes that are still in memory; returns the bytes that the manager keeps in `table.dat`.
     fn flush(&mut self) -> Result<Vec<u8>>;
 }
 
-/// A hypercube whose tiles are in another file, one after the other.
+/// A hypercube whose tiles are already in another file, one after the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LinkedCube {
     pub(crate) shape: Shape,
-    /// The shape of a tile, or of several that follow each other along the last axis.
+    /// The shape of a tile, or of several that follow each other along the last axis, in elements, fastest axis first.
     pub(crate) chunk: Shape,
-    /// First byte in the other file.
+    /// Offset of the first tile in the other file, in bytes.
     pub(crate) offset: u64,
 }
 
-/// The cells of a column.
+/// The cells of a column that can be read; rows count from 0.
 pub(crate) trait ColumnCells: Send + Sync {
-    /// The shape of a cell, first axis fastest; `None` if it is undefined. That of scalars has no axes.
+    /// The shape of the cell in `row`, fastest axis first; `None` if it is undefined. That of scalars has no axes.
     fn cell_shape(&self, row: u64) -> Result<Option<Shape>>;
 
-    /// Appends the elements of a cell, or of a region of it, to `out`.
+    /// Appends the elements of the cell in `row`, or of a region of it (fastest axis first), to `out`.
     ///
     /// The cell must be defined: `NotFound` if it is not.
     fn read_cell(&self, row: u64, region: Option<&Region>, out: &mut Values) -> Result<()>;
 
-    /// Appends the elements of all defined cells of `rows` to `out`.
+    /// Appends the elements of all defined cells of `rows` (half-open) to `out`, one cell after the other.
     fn read_rows(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
         for row in rows {
             if self.cell_shape(row)?.is_some() {
@@ -312,23 +314,24 @@ pub(crate) trait ColumnCells: Send + Sync {
         Ok(())
     }
 
-    /// The shapes of the cells of `rows`, as [`cell_shape`](Self::cell_shape) has them one by one.
+    /// The shape of each cell of `rows` (half-open), as [`cell_shape`](Self::cell_shape) returns it.
     fn shapes(&self, rows: Range<u64>) -> Result<Vec<Option<Shape>>> {
         rows.map(|row| self.cell_shape(row)).collect()
     }
 
-    /// The shape of all cells of `rows`, if they are defined and this is known without reading each.
+    /// The shape of all cells of `rows` (half-open), fastest axis first, if they are defined and this is known without reading
+    /// each; otherwise `None`.
     fn same_shape(&self, _rows: &Range<u64>) -> Option<Shape> {
         None
     }
 
-    /// The hypercubes of the column, if it is tiled with one row axis and they are at most `max_cubes`.
+    /// The hypercubes of the column, if it is tiled with one row axis and has at most `max_cubes` of them; otherwise `None`.
     fn tiling(&self, _max_cubes: usize) -> Option<Tiling<'_>> {
         None
     }
 
-    /// Calls `each` with the parts of the manager's files that hold elements of the first `rows` rows unchanged, in the
-    /// order of rows or tiles; `max_cubes` as for [`tiling`](Self::tiling).
+    /// Calls `each` with the parts of the manager's files that hold elements of the first `rows` rows unchanged, in the order
+    /// of rows or tiles; a column of more than `max_cubes` hypercubes may report none.
     ///
     /// Elements not reported stay readable; only their file offsets are unknown to the caller.
     fn extents(&self, _rows: u64, _max_cubes: usize, _each: &mut EachExtent<'_>) -> Result<()> {
@@ -336,54 +339,54 @@ pub(crate) trait ColumnCells: Send + Sync {
     }
 }
 
-/// A function that receives one [`Extent`] after the other.
+/// A function that receives one [`Extent`] of a column's elements in a file after the other.
 pub(crate) type EachExtent<'a> = dyn FnMut(Extent<'_>) -> Result<()> + 'a;
 
-/// Where elements of a column lie in the file `table.f<sequence><suffix>`, one after the other.
+/// Elements of a column that lie one after the other in the manager's file `table.f<sequence><suffix>`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Extent<'a> {
     pub(crate) suffix: &'a str,
-    /// Byte of the first element, also where Bools are packed.
+    /// Offset of the first element in the file, in bytes, also where Bools are packed.
     pub(crate) offset: u64,
     pub(crate) order: ByteOrder,
     pub(crate) content: Stored,
 }
 
-/// The cells to which elements in a file belong.
+/// The cells or tiles to which elements in a file belong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Stored {
-    /// The cells of consecutive rows.
+    /// The cells of consecutive rows (half-open, from 0).
     Cells(Range<u64>),
-    /// All tiles of a hypercube, in order, edge padding included.
+    /// All tiles of a hypercube, in order, with padding at the far edges.
     Tiles {
-        /// Number of the hypercube in [`Tiling::cubes`].
+        /// Index of the hypercube in [`Tiling::cubes`].
         cube: usize,
         tile: Shape,
-        /// Bytes from the start of a tile to that of the next.
+        /// Distance from the start of a tile to that of the next, in bytes.
         stride: u64,
         count: u64,
     },
 }
 
-/// The hypercubes of a tiled column.
+/// The hypercubes of a tiled column, and the rows that are in each.
 pub(crate) struct Tiling<'a> {
-    /// The last axis of each is the position that rows are mapped to.
+    /// The hypercubes of the column; the last axis of each counts the positions that rows are mapped to.
     pub(crate) cubes: Vec<Box<dyn ChunkRead + 'a>>,
-    /// Ascending and disjoint, none of them empty; rows in none of them are undefined.
+    /// The runs of rows in the hypercubes: ascending and disjoint, none of them empty; rows in none of them are undefined.
     pub(crate) runs: Vec<RowRun>,
 }
 
-/// Consecutive rows at consecutive positions of a cube.
+/// A run of consecutive rows of a column at consecutive positions of a hypercube.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RowRun {
     pub(crate) rows: Range<u64>,
     pub(crate) cube: usize,
-    /// Position of the first row on the cube's last axis.
+    /// Position (from 0) of the run's first row on the last axis of the hypercube.
     pub(crate) position: u64,
 }
 
 impl RowRun {
-    /// The runs of a column whose `rows` rows are the positions of one cube.
+    /// The runs of a column whose `rows` rows are the positions of a single hypercube.
     pub(crate) fn of_all(rows: u64) -> Vec<RowRun> {
         (rows > 0).then_some(RowRun { rows: 0..rows, cube: 0, position: 0 }).into_iter().collect()
     }

@@ -1,4 +1,4 @@
-//! MemoryStMan: cells exist, values do not persist. formats/stman.md 5.
+//! MemoryStMan: its cells exist, but their values were never stored. formats/stman.md 5.
 
 use bstr::{BStr, BString, ByteSlice};
 
@@ -8,7 +8,7 @@ use crate::value::{Region, Shape, Values};
 
 pub(super) static KIND: Kind = Kind::new(&["MemoryStMan"], open);
 
-/// A manager without files and without info: it consists of its columns.
+/// A MemoryStMan, which has no files and nothing in `table.dat`: it consists of its columns.
 #[derive(Debug)]
 struct Memory {
     name: BString,
@@ -34,7 +34,7 @@ impl Manager for Memory {
 }
 
 impl ColumnCells for MemoryColumn {
-    /// Scalars and arrays of fixed shape have a value, zero; other arrays are undefined.
+    /// The shape of a cell: scalars and arrays of fixed shape are defined and read as zeros; other arrays are undefined.
     fn cell_shape(&self, _row: u64) -> Result<Option<Shape>> {
         Ok(self.0.shape.clone())
     }

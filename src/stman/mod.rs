@@ -1,4 +1,4 @@
-//! Storage managers: decode and encode the cells in `table.f<sequence>`. formats/stman.md.
+//! Storage managers, which decode and encode the cells in the files `table.f<sequence>`. formats/stman.md.
 //!
 //! A manager is a file here that exports its [`Kind`], and a line in [`KINDS`]. Everything above sees [`Manager`],
 //! [`ManagerMut`] and [`ColumnCells`] only, and asks [`is_tiled`], [`is_engine_keyword`] … about a type name; a
@@ -63,7 +63,7 @@ static KINDS: &[&Kind] = &[
     &dysco::KIND,
 ];
 
-/// Known, but not read: opening one says why.
+/// Types of managers that are known, but not read: opening one returns an error with the reason.
 static REFUSED: &[&Kind] = &[&engine::RETYPED, &engine::TAQL, &ms_columns::THIRD_PARTY];
 
 /// The names of all storage managers that can be read, as table.dat stores them, without template arguments.
@@ -71,7 +71,7 @@ pub fn supported() -> impl Iterator<Item = &'static str> {
     KINDS.iter().flat_map(|kind| kind.names.iter().copied())
 }
 
-/// The names of all storage managers that can be written.
+/// The names of all storage managers that can be written, as table.dat stores them.
 pub fn written() -> impl Iterator<Item = &'static str> {
     all().filter(|kind| kind.create.is_some()).flat_map(|kind| kind.names.iter().copied())
 }
@@ -80,12 +80,12 @@ fn all() -> impl Iterator<Item = &'static Kind> {
     KINDS.iter().chain(REFUSED).copied()
 }
 
-/// Opens the manager with type name `name`.
+/// Opens the storage manager of the type `name`.
 pub(crate) fn open(name: &BStr, args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
     (find(name)?.open)(args)
 }
 
-/// Creates a manager with type name `name`, without rows.
+/// Creates a storage manager of the type `name`, without rows.
 pub(crate) fn create(name: &BStr, args: &CreateArgs<'_>) -> Result<Box<dyn ManagerMut>> {
     match find(name)?.create {
         Some(create) => create(args),
@@ -93,39 +93,41 @@ pub(crate) fn create(name: &BStr, args: &CreateArgs<'_>) -> Result<Box<dyn Manag
     }
 }
 
-/// Whether the files of the manager with type name `name` may be in a container; otherwise they lie beside it.
+/// Whether the files of managers of the type `name` may be in a container; otherwise they lie beside it.
 pub(crate) fn packable(name: &BStr) -> bool {
     find(name).is_ok_and(|kind| kind.packable)
 }
 
-/// Whether the manager with type name `name` has its cells in hypercubes of tiles.
+/// Whether managers of the type `name` have their cells in hypercubes of tiles.
 pub(crate) fn is_tiled(name: &BStr) -> bool {
     find(name).is_ok_and(|kind| kind.tiled)
 }
 
-/// Whether a column keyword is a parameter of an engine.
+/// Whether the column keyword of this name is a parameter of an engine.
 pub(crate) fn is_engine_keyword(keyword: &BStr) -> bool {
     let mut engines = all().filter_map(|kind| kind.engine.as_ref());
     engines.any(|engine| engine.prefixes.iter().any(|prefix| keyword.starts_with(prefix.as_bytes())))
 }
 
-/// The column of the same table that an engine with these column keywords computes its values from.
+/// The column of the same table from which an engine with these column keywords computes values; `None` if no keyword names
+/// one.
 pub(crate) fn stored_column(keywords: &Record) -> Option<&BStr> {
     keywords.string(engine::STORED_COLUMN)
 }
 
-/// Whether the manager with type name `name` computes values from expressions, which only casacore evaluates.
+/// Whether managers of the type `name` compute values from expressions, which only casacore evaluates.
 pub(crate) fn is_expression(name: &BStr) -> bool {
     find(name).is_ok_and(|kind| kind.engine.as_ref().is_some_and(|engine| engine.expression.is_some()))
 }
 
-/// The expression in the keywords of a column, if its engine has one.
+/// The expression in the keywords of a column, if they are those of an engine that has one.
 pub(crate) fn expression(keywords: &Record) -> Option<&BStr> {
     let engines = all().filter_map(|kind| kind.engine.as_ref());
     engines.filter_map(|engine| engine.expression).find_map(|keyword| keywords.string(keyword))
 }
 
-/// The manager that a file belongs to: 3 of `table.f3_TSM0`.
+/// The sequence number of the manager that a file belongs to, by the file's name: 3 for `table.f3_TSM0`; `None` for other
+/// files.
 pub(crate) fn sequence_of(file_name: &str) -> Option<u32> {
     let rest = file_name.strip_prefix("table.f")?;
     let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());

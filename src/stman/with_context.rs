@@ -1,4 +1,4 @@
-//! Errors of managers that are written name the file and the type of the manager.
+//! Adds the file and the type of a storage manager that is written to its errors.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use crate::error::{Context, Result, ResultExt};
 use crate::grid::ChunkWrite;
 use crate::value::{Region, Shape, Values};
 
-/// A manager that adds `context` to its errors.
+/// A storage manager that is being written and adds `context` to its errors.
 ///
 /// It forwards every method, also those with a default: a manager's own version would be lost otherwise.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(super) struct WithContext<M> {
 }
 
 impl<M: ManagerMut + 'static> WithContext<M> {
-    /// The manager of type `type_name` that `new` returns.
+    /// Creates the manager that `new` returns, with errors that name its file and the type `type_name`.
     pub(super) fn create(
         args: &CreateArgs<'_>,
         type_name: &str,

@@ -1,4 +1,4 @@
-//! A typed view of a column: the only generic code users meet.
+//! A typed view of a column for reading: the only generic code that users meet.
 
 use std::fmt;
 use std::ops::Range;
@@ -31,16 +31,16 @@ use crate::value::{DataType, Element, Region, Shape, Values};
 #[derive(Clone)]
 pub struct Column<'a> {
     info: &'a ColumnInfo,
-    /// Rows of the table.
+    /// Number of rows of the table that the column belongs to.
     rows: u64,
-    /// The table, for errors.
+    /// The table, as errors of reading the column name it.
     place: Context,
     cells: Cells<'a>,
 }
 
 #[derive(Clone)]
 enum Cells<'a> {
-    /// A column of a table, by its number; opened when it is read.
+    /// A column of a table, by its number from 0; its manager is opened when cells are read.
     OfTable(&'a Table, usize),
     Opened(Arc<dyn ColumnCells + 'a>),
 }
@@ -57,17 +57,19 @@ impl<'a> Column<'a> {
         Column { info, rows: table.rows(), place, cells: Cells::OfTable(table, index) }
     }
 
-    /// A column whose cells are open; those of a record column are records.
+    /// Makes the column of `rows` rows from its opened `cells`; the cells of a record column must be records already, not
+    /// bytes.
     pub(crate) fn opened(info: &'a ColumnInfo, rows: u64, place: Context, cells: Arc<dyn ColumnCells + 'a>) -> Self {
         Column { info, rows, place, cells: Cells::Opened(cells) }
     }
 
-    /// Description, shape and manager of the column.
+    /// Description, fixed shape and data manager of the column.
     pub fn info(&self) -> &'a ColumnInfo {
         self.info
     }
 
-    /// The shape of a cell, first axis fastest; `None` if the cell is undefined. That of a scalar has no axes.
+    /// The shape of the cell in `row` (from 0), first axis fastest; `None` if the cell is undefined. That of a scalar has no
+    /// axes.
     ///
     /// # Errors
     /// `Usage` if the row does not exist; `Format` and `Io` if the cell cannot be found.
@@ -76,7 +78,7 @@ impl<'a> Column<'a> {
         self.with_cells(|cells| cells.cell_shape(row))
     }
 
-    /// The shape that all cells of `rows` have, first axis fastest; that of a scalar has no axes.
+    /// The shape that all cells of `rows` (half-open, from 0) have, first axis fastest; that of a scalar has no axes.
     ///
     /// # Errors
     /// `NotFound` if a cell is undefined, which is named; `Usage` if the shapes differ, or the table lacks the rows; `Format`
@@ -86,7 +88,7 @@ impl<'a> Column<'a> {
         self.with_cells(|cells| common_shape(self.info(), cells, &Rows::Range(rows), self.rows))
     }
 
-    /// The value of a scalar cell.
+    /// The value of the scalar cell in `row`, counted from 0.
     ///
     /// # Errors
     /// `Usage` if the column holds arrays or another type, or the row does not exist; `Format` and `Io` if the cell
@@ -99,7 +101,7 @@ impl<'a> Column<'a> {
         values.pop().ok_or_else(|| self.error(Error::not_found(format!("the cell in row {row} is undefined"))))
     }
 
-    /// A cell as an array, slowest axis first.
+    /// The cell in `row` (from 0) as an ndarray array, slowest axis first.
     ///
     /// # Errors
     /// As [`scalar`](Self::scalar); `NotFound` if the cell is undefined.
@@ -109,7 +111,8 @@ impl<'a> Column<'a> {
         self.array(&shape, self.elements(row..row + 1)?)
     }
 
-    /// Part of a cell, slowest axis first; `region` is in casacore's order, first axis fastest.
+    /// The part `region` of the cell in `row` (from 0), as an array with the slowest axis first; the region itself has the
+    /// fastest axis first.
     ///
     /// # Errors
     /// As [`cell`](Self::cell); `Usage` if the region leaves the cell.
@@ -120,8 +123,8 @@ impl<'a> Column<'a> {
         self.array(&region.shape, self.typed(values)?)
     }
 
-    /// The cells of `rows`, which must all be defined and have one shape: an array with the row as its first axis. Large
-    /// reads use all processors.
+    /// The cells of `rows` (half-open, from 0), which must all be defined and have one shape, as an array with the row as its
+    /// first axis, then those of the cell, slowest first. Large reads use all processors.
     ///
     /// # Errors
     /// As [`cell`](Self::cell); `Usage` if the shapes differ; `Limit` if the array exceeds the memory.
@@ -129,8 +132,8 @@ impl<'a> Column<'a> {
         self.array_of(Rows::Range(rows), None)
     }
 
-    /// The same part of each cell of `rows`: an array with the row as its first axis. One channel of all rows, for
-    /// example; only the tiles that hold it are read.
+    /// The same part of each cell of `rows` (half-open, from 0), as an array with the row as its first axis: for example one
+    /// channel of all rows. Only the tiles that hold it are read.
     ///
     /// `region` is in casacore's order, first axis fastest; [`Region::c_order`] takes it in that of the array.
     ///
@@ -151,8 +154,8 @@ impl<'a> Column<'a> {
         self.array_of(Rows::Range(rows), Some(region))
     }
 
-    /// The cells of a list of rows, in its order, which must all be defined and have one shape: an array with the place in
-    /// the list as its first axis. One baseline at all times, for example. Large reads use all processors.
+    /// The cells of a list of rows, in its order, which must all be defined and have one shape: an array with the place in the
+    /// list as its first axis. One baseline at all times, for example. Large reads use all processors.
     ///
     /// ```no_run
     /// use ctds_hdf5::Table;
@@ -171,7 +174,8 @@ impl<'a> Column<'a> {
         self.array_of(Rows::List(rows), None)
     }
 
-    /// The same part of the cell of each row of a list, as [`parts`](Self::parts) and [`rows_at`](Self::rows_at).
+    /// The same part of the cell of each row of a list, as an array with the place in the list as its first axis; see
+    /// [`parts`](Self::parts) and [`rows_at`](Self::rows_at).
     ///
     /// # Errors
     /// As [`parts`](Self::parts).
@@ -179,9 +183,9 @@ impl<'a> Column<'a> {
         self.array_of(Rows::List(rows), Some(region))
     }
 
-    /// Fills `out` with the cells of `rows`, or with the same part of each, row after row and each cell slowest axis
-    /// first; they must all be defined and have one shape. Memory that is used again need not be had from the system
-    /// again: of all ways to read this is the fastest.
+    /// Fills `out` with the cells of `rows` (half-open, from 0), or with the same part of each, row after row and each cell
+    /// slowest axis first; they must all be defined and have one shape. Memory that is used again need not be had from the
+    /// system again: of all ways to read this is the fastest.
     ///
     /// ```no_run
     /// use ctds_hdf5::Table;
@@ -202,7 +206,8 @@ impl<'a> Column<'a> {
         self.fill(Rows::Range(rows), region, out)
     }
 
-    /// Fills `out` with the cells of a list of rows, or with the same part of each, as [`read_into`](Self::read_into).
+    /// Fills `out` with the cells of a list of rows, or with the same part of each (`region`, fastest axis first), as
+    /// [`read_into`](Self::read_into) does.
     ///
     /// # Errors
     /// As [`read_into`](Self::read_into).
@@ -210,8 +215,8 @@ impl<'a> Column<'a> {
         self.fill(Rows::List(rows), region, out)
     }
 
-    /// `len` zeros as memory for [`read_into`](Self::read_into): on huge pages where it is large, so that filling it for the
-    /// first time takes half the time or less.
+    /// Allocates `len` zeros as memory for [`read_into`](Self::read_into): on huge pages where it is large, so that filling it
+    /// for the first time takes half the time or less.
     ///
     /// # Errors
     /// `Limit` if they exceed the memory.

@@ -1,4 +1,4 @@
-//! A typed way into a column that is being written.
+//! Typed writing of the cells and keywords of a column.
 
 use std::ops::Range;
 use std::path::Path;
@@ -42,7 +42,7 @@ pub struct ColumnMut<'a> {
     info: &'a mut ColumnInfo,
     rows: u64,
     manager: &'a mut dyn ManagerMut,
-    /// Number of the column in the manager.
+    /// Number of the column within its data manager, from 0.
     index: usize,
 }
 
@@ -57,17 +57,18 @@ impl<'a> ColumnMut<'a> {
         ColumnMut { path, info, rows, manager, index }
     }
 
-    /// Description, shape and manager of the column.
+    /// Description, fixed shape and data manager of the column.
     pub fn info(&self) -> &ColumnInfo {
         self.info
     }
 
-    /// Keywords of the column, to be changed.
+    /// Keywords of the column, to be changed; they are stored when the table is closed.
     pub fn keywords(&mut self) -> &mut Record {
         &mut self.info.desc.keywords
     }
 
-    /// The shape of a cell, first axis fastest; `None` if the cell is undefined. That of a scalar has no axes.
+    /// The shape of the cell in `row` (from 0), first axis fastest; `None` if the cell is undefined. That of a scalar has no
+    /// axes.
     ///
     /// # Errors
     /// `Usage` if the row does not exist.
@@ -79,7 +80,7 @@ impl<'a> ColumnMut<'a> {
         self.manager.cell_shape(self.index, row).map_err(|error| self.error(error))
     }
 
-    /// Puts scalars into consecutive rows.
+    /// Writes scalars into the cells of consecutive rows from `first_row` (from 0) on, which must exist.
     ///
     /// # Errors
     /// `Usage` if the column holds arrays or another type, or if the rows exceed the table; `Io`, `NoSpace`.
@@ -88,7 +89,7 @@ impl<'a> ColumnMut<'a> {
         self.put_values(rows, &Shape::scalar(), &T::values(values))
     }
 
-    /// Writes one scalar cell.
+    /// Writes one scalar into the cell in `row`, counted from 0.
     ///
     /// # Errors
     /// As [`put_scalars`](Self::put_scalars).
@@ -96,7 +97,7 @@ impl<'a> ColumnMut<'a> {
         self.put_scalars(row, vec![value])
     }
 
-    /// Puts an array, which gives the cell its shape.
+    /// Writes an array, slowest axis first, into the cell in `row` (from 0), which gets the shape of the array.
     ///
     /// # Errors
     /// As [`put_scalars`](Self::put_scalars); `Usage` if the column has another shape or number of axes.
@@ -105,7 +106,8 @@ impl<'a> ColumnMut<'a> {
         self.put_values(row..row.saturating_add(1), &shape, &values)
     }
 
-    /// Puts arrays of one shape into consecutive rows; the row is the first axis of `array`.
+    /// Writes arrays of one shape into the cells of consecutive rows from `first_row` (from 0) on; the row is the first axis of
+    /// `array`.
     ///
     /// # Errors
     /// As [`put_cell`](Self::put_cell).
@@ -116,8 +118,8 @@ impl<'a> ColumnMut<'a> {
         self.put_values(first_row..first_row.saturating_add(rows), &cell, &values)
     }
 
-    /// Puts a part of a cell that has its shape. Give the region with [`Region::c_order`], so that its axes are in the order of
-    /// the array's.
+    /// Writes a part of the cell in `row` (from 0), which must have its shape already. Give the region with
+    /// [`Region::c_order`], so that its axes are in the order of the array's.
     ///
     /// # Errors
     /// As [`put_cell`](Self::put_cell); `NotFound` if the cell is undefined, `Usage` if the region leaves it.
@@ -130,7 +132,7 @@ impl<'a> ColumnMut<'a> {
         self.put_part_values(row, region, &values)
     }
 
-    /// Sets the shape of a cell; the old value is lost if it had another shape.
+    /// Sets the shape of the cell in `row` (from 0), first axis fastest; its old value is lost if it had another shape.
     ///
     /// # Errors
     /// As [`put_cell`](Self::put_cell).
@@ -138,14 +140,15 @@ impl<'a> ColumnMut<'a> {
         self.set_shapes(row..row.saturating_add(1), shape)
     }
 
-    /// Gives cells a shape, as [`set_shape`](Self::set_shape) one.
+    /// Sets the shape of the cells of `rows` (half-open, from 0), first axis fastest; old values of another shape are lost.
     pub(crate) fn set_shapes(&mut self, rows: Range<u64>, shape: &Shape) -> Result<()> {
         self.check_rows(&rows)?;
         self.check_shape(shape)?;
         self.manager.set_shapes(self.index, rows, shape).map_err(|error| self.error(error))
     }
 
-    /// Puts cells of one shape, first axis fastest, into `rows`: the untyped form of all the others.
+    /// Writes cells of one shape, first axis fastest, into `rows` (half-open, from 0); the element type is that of `values`,
+    /// known only when the program runs.
     ///
     /// # Errors
     /// As [`put_cell`](Self::put_cell); `Usage` if there are more or fewer elements.
@@ -161,7 +164,8 @@ impl<'a> ColumnMut<'a> {
         self.write(rows, shape, values).map_err(|error| self.error(error))
     }
 
-    /// Puts a part of a cell: the untyped form of [`put_part`](Self::put_part).
+    /// Writes a part of the cell in `row` (from 0) from elements whose type is known only when the program runs: the untyped
+    /// form of [`put_part`](Self::put_part).
     ///
     /// # Errors
     /// As [`put_part`](Self::put_part).
@@ -178,7 +182,7 @@ impl<'a> ColumnMut<'a> {
         written.map_err(|error| self.error(error))
     }
 
-    /// Whether the cells are in hypercubes, or will be.
+    /// Whether the cells of the column are, or will be, in hypercubes of a tiled manager.
     pub(crate) fn is_tiled(&self) -> bool {
         crate::stman::is_tiled(self.info.manager.as_bstr())
     }
@@ -189,14 +193,14 @@ impl<'a> ColumnMut<'a> {
         self.manager.cubes(self.index).context(column).context(Context::path(path))
     }
 
-    /// Leaves the tiles of the column in another file, see [`ManagerMut::link`].
+    /// Leaves the tiles of the column in the HDF5 file they come from and stores where they are, see [`ManagerMut::link`].
     pub(crate) fn link(&mut self, cubes: &[LinkedCube]) -> Result<Option<Vec<String>>> {
         let path = self.path;
         let column = Context::column(&self.info.desc.name);
         self.manager.link(cubes).context(column).context(Context::path(path))
     }
 
-    /// The hypercubes of a tiled column as they are now; none if the column is not tiled.
+    /// The hypercubes of a tiled column as they are now; empty if the column is not tiled.
     ///
     /// # Errors
     /// `Io`, `NoSpace`.
@@ -214,7 +218,7 @@ impl<'a> ColumnMut<'a> {
         self.manager.write_rows(self.index, rows, values)
     }
 
-    /// Managers store a record as the bytes of its stream. formats/table.md 7.2.
+    /// Writes a record into the cell in `row` (from 0); managers store it as the bytes of its stream. formats/table.md 7.2.
     fn write_record(&mut self, row: u64, record: &Record) -> Result<()> {
         let mut encoder = Encoder::new(ByteOrder::Big);
         encoder.root_record(record)?;
@@ -266,13 +270,14 @@ impl<'a> ColumnMut<'a> {
     }
 }
 
-/// The elements of an array in casacore's order, and its shape, first axis fastest.
+/// The shape of an ndarray array, first axis fastest, and its elements in casacore's order.
 fn flatten<T: Element>(array: &ArrayD<T>) -> (Shape, Values) {
     let extents: Vec<u64> = array.shape().iter().map(|&extent| extent as u64).collect();
     (Shape::from_reversed(&extents), T::values(array.iter().cloned().collect()))
 }
 
-/// A hypercube of a tiled column, written tile by tile. Shapes list the first axis fastest; the last is that of the rows.
+/// A hypercube of a tiled column that is being written, tile by tile. Shapes list the first axis fastest; the last is that of
+/// the rows.
 pub struct Hypercube<'a>(Box<dyn ChunkWrite + 'a>);
 
 impl Hypercube<'_> {
@@ -281,17 +286,19 @@ impl Hypercube<'_> {
         &self.0.grid().shape
     }
 
-    /// Elements of a tile on each axis, as casacore orders them: fastest first, rows last. Tiles at the far edges are stored whole.
+    /// Extents of a tile of the hypercube in elements, as casacore orders them: fastest axis first, rows last. Tiles at the far
+    /// edges are stored whole.
     pub fn tile_shape(&self) -> &Shape {
         &self.0.grid().chunk
     }
 
-    /// The type of the elements.
+    /// The type of the elements of the hypercube.
     pub fn data_type(&self) -> DataType {
         self.0.data_type()
     }
 
-    /// Puts the tile at `index`, in tiles on each axis; all its elements, with padding at the far edges.
+    /// Writes one tile of the hypercube; `index` counts tiles on each axis, from 0, fastest axis first, and `values` has all
+    /// elements of a tile, with padding at the far edges.
     ///
     /// # Errors
     /// `Usage` if the tile does not exist, or if type or number of the elements differ; `Io`, `NoSpace`.

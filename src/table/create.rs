@@ -12,7 +12,7 @@ use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::schema::{ColumnDesc, ColumnKind, TableInfo};
 use crate::value::{ByteOrder, DataType, Field, Record, Shape, Value, Values};
 
-/// A table that does not exist yet.
+/// The declaration of a new table: its columns and keywords, and the managers that store the columns.
 ///
 /// ```
 /// use ctds_hdf5::{ColumnDesc, ManagerSpec, NewTable, value::{Complex32, Shape}};
@@ -34,67 +34,69 @@ pub struct NewTable {
     pub(super) desc: TableDesc,
     pub(super) info: TableInfo,
     pub(super) order: ByteOrder,
-    /// Their managers are not known yet.
+    /// The columns of the new table in the order in which they were added; which managers hold them is not filled in yet.
     pub(super) columns: Vec<ColumnInfo>,
     managers: Vec<(ManagerSpec, Vec<BString>)>,
 }
 
-/// A data manager that is to be made.
+/// The declaration of a data manager of a new table: its type, name and parameters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ManagerSpec {
-    /// Type of the manager, as table.dat stores it: `StandardStMan` …
+    /// Type of the data manager, as table.dat stores it: `StandardStMan` …
     pub type_name: BString,
-    /// The name that distinguishes it from the other managers of the table.
+    /// Name of the data manager, which distinguishes it from the other managers of the table.
     pub name: BString,
-    /// As casacore's `SPEC` records name them: `BUCKETSIZE`, `DEFAULTTILESHAPE` … What is missing has casacore's default.
+    /// Parameters of the data manager, named as in casacore's `SPEC` records: `BUCKETSIZE`, `DEFAULTTILESHAPE` … A missing one
+    /// has casacore's default.
     pub parameters: Record,
 }
 
 impl ManagerSpec {
-    /// A manager by its type: `StandardStMan`, `IncrementalStMan`, `StManAipsIO`, `TiledColumnStMan`, `TiledShapeStMan`,
-    /// `TiledCellStMan`, `TiledDataStMan`; see [`written_managers`](crate::written_managers).
+    /// Declares a data manager by its type: `StandardStMan`, `IncrementalStMan`, `StManAipsIO`, `TiledColumnStMan`,
+    /// `TiledShapeStMan`, `TiledCellStMan`, `TiledDataStMan`; see [`written_managers`](crate::written_managers).
     pub fn new(type_name: impl Into<BString>, name: impl Into<BString>) -> Self {
         ManagerSpec { type_name: type_name.into(), name: name.into(), parameters: Record::default() }
     }
 
-    /// StandardStMan: rows of cells in buckets; for anything.
+    /// Declares a StandardStMan, which stores rows of cells in buckets; for any column.
     pub fn standard(name: impl Into<BString>) -> Self {
         Self::new("StandardStMan", name)
     }
 
-    /// IncrementalStMan: a value is stored where it changes; for what stays the same over many rows.
+    /// Declares an IncrementalStMan, which stores a value only where it changes; for columns that stay the same over many rows.
     pub fn incremental(name: impl Into<BString>) -> Self {
         Self::new("IncrementalStMan", name)
     }
 
-    /// TiledShapeStMan: a hypercube for each shape of cells, cut into tiles of this shape, first axis fastest and rows last.
+    /// Declares a TiledShapeStMan: a hypercube for each shape of cells, cut into tiles of this shape, first axis fastest and
+    /// rows last.
     pub fn tiled_shape(name: impl Into<BString>, tile: &Shape) -> Self {
         Self::new("TiledShapeStMan", name).tile_shape(tile)
     }
 
-    /// TiledColumnStMan: one hypercube for cells of fixed shape, cut into tiles of this shape, first axis fastest and
-    /// rows last.
+    /// Declares a TiledColumnStMan: one hypercube for cells of fixed shape, cut into tiles of this shape, first axis fastest
+    /// and rows last.
     pub fn tiled_column(name: impl Into<BString>, tile: &Shape) -> Self {
         Self::new("TiledColumnStMan", name).tile_shape(tile)
     }
 
-    /// TiledCellStMan: a hypercube for each cell, cut into tiles of this shape, first axis fastest.
+    /// Declares a TiledCellStMan: a hypercube for each cell, cut into tiles of this shape, first axis fastest.
     pub fn tiled_cell(name: impl Into<BString>, tile: &Shape) -> Self {
         Self::new("TiledCellStMan", name).tile_shape(tile)
     }
 
-    /// Bytes of a bucket of a StandardStMan or IncrementalStMan.
+    /// Sets the size in bytes of a bucket of a StandardStMan or IncrementalStMan.
     pub fn bucket_size(self, bytes: u32) -> Self {
         self.parameter("BUCKETSIZE", Value::Scalar(Values::Int(vec![bytes as i32])))
     }
 
-    /// The shape of tiles that are not given another, first axis fastest.
+    /// Sets the shape of the tiles of hypercubes that are not given another one, in elements, first axis fastest.
     pub fn tile_shape(self, tile: &Shape) -> Self {
         let extents = tile.iter().map(|&extent| i32::try_from(extent).unwrap_or(i32::MAX)).collect();
         self.parameter("DEFAULTTILESHAPE", Value::Array(Shape::from([tile.len() as u64]), Values::Int(extents)))
     }
 
-    /// Sets any parameter of the manager.
+    /// Sets the parameter `name` of the data manager, as casacore calls it.
     pub fn parameter(mut self, name: impl Into<BString>, value: Value) -> Self {
         self.parameters.set(name, value);
         self
@@ -108,7 +110,7 @@ impl Default for NewTable {
 }
 
 impl NewTable {
-    /// A table without columns, in the byte order of this machine.
+    /// Begins the declaration of a table without columns, whose data files have the byte order of this machine.
     pub fn new() -> Self {
         let order = if cfg!(target_endian = "big") { ByteOrder::Big } else { ByteOrder::Little };
         NewTable {
@@ -120,63 +122,66 @@ impl NewTable {
         }
     }
 
-    /// The byte order of the data files.
+    /// Sets the byte order of the data files of the new table.
     pub fn byte_order(mut self, order: ByteOrder) -> Self {
         self.order = order;
         self
     }
 
-    /// Sets the type of the table: `Measurement Set`, `Antenna` …
+    /// Sets the type of the new table: `Measurement Set`, `Antenna` …
     pub fn table_type(mut self, table_type: impl Into<BString>) -> Self {
         self.info.table_type = table_type.into();
         self
     }
 
-    /// Sets type, subtype and readme of the table.
+    /// Sets type, subtype and readme of the new table.
     pub fn info(mut self, info: TableInfo) -> Self {
         self.info = info;
         self
     }
 
-    /// Name, version, comment, keywords and private keywords; its columns are added to the existing ones.
+    /// Sets name, version, comment, keywords and private keywords of the new table; the columns of `desc` are added to the
+    /// existing ones.
     pub fn description(mut self, mut desc: TableDesc) -> Self {
         let columns = std::mem::take(&mut desc.columns);
         self.desc = desc;
         columns.into_iter().fold(self, NewTable::column)
     }
 
-    /// Sets a keyword of the table.
+    /// Sets the keyword `name` of the new table.
     pub fn keyword(mut self, name: impl Into<BString>, value: Value) -> Self {
         self.desc.keywords.set(name, value);
         self
     }
 
-    /// Sets a table keyword that may have a comment.
+    /// Sets a keyword of the new table, with its comment.
     pub(crate) fn keyword_field(mut self, field: Field) -> Self {
         self.desc.keywords.fields.retain(|other| other.name != field.name);
         self.desc.keywords.fields.push(field);
         self
     }
 
-    /// Adds a column to the table.
+    /// Adds a column to the new table.
     pub fn column(mut self, desc: ColumnDesc) -> Self {
         self.columns.push(column_info(desc));
         self
     }
 
-    /// Adds a column whose shape may be fixed although its description does not say it.
+    /// Adds a column to the new table; `shape` is the fixed shape of its cells, first axis fastest, which the description may
+    /// lack.
     pub(crate) fn column_of_shape(mut self, desc: ColumnDesc, shape: Option<Shape>) -> Self {
         self.columns.push(ColumnInfo { shape, ..column_info(desc) });
         self
     }
 
-    /// Assigns columns to a manager; they may be described before or after.
+    /// Assigns columns of the new table to a data manager, by their names; the columns may be added before or after.
     pub fn bind<N: Into<BString>>(mut self, manager: ManagerSpec, columns: impl IntoIterator<Item = N>) -> Self {
         self.managers.push((manager, columns.into_iter().map(Into::into).collect()));
         self
     }
 
-    /// Defines which columns of a tiled manager of this name are data, coordinates of its axes, and ids of hypercubes.
+    /// Defines a hypercolumn of the new table: which columns of the tiled manager of this name are data, coordinates of its
+    /// axes, and ids of hypercubes.
     ///
     /// `axes` counts those of a hypercube. TiledDataStMan needs it; others where they have coordinates or ids.
     pub fn hypercolumn(mut self, name: &str, axes: u32, data: &[&str], coordinates: &[&str], ids: &[&str]) -> Self {
@@ -193,7 +198,7 @@ impl NewTable {
         self
     }
 
-    /// Makes the directory `path` and the files of the managers in it; it becomes a table with
+    /// Makes the directory `path` and the files of the data managers in it; it becomes a table with
     /// [`close`](TableWriter::close).
     ///
     /// # Errors
@@ -219,15 +224,16 @@ impl NewTable {
         Ok(())
     }
 
-    /// Makes the files of the managers in an existing directory. Managers may have the same name, as those of old
-    /// tables have.
+    /// Makes the files of the new table's managers in the existing directory `path`. Managers may have the same name, as those
+    /// of old tables have.
     pub(crate) fn create_in(self, path: &Path) -> Result<TableWriter> {
         let place = Context::path(path);
         let managers = self.bindings().context(&place)?;
         TableWriter::new(path.to_owned(), Arc::new(Directory::new(path)), self, managers).context(place)
     }
 
-    /// The managers and the numbers of their columns, in the order of the description; all columns have one.
+    /// Each manager of the new table with the numbers (from 0) of its columns, in the order of the declaration; every column
+    /// has one.
     fn bindings(&self) -> Result<Vec<(ManagerSpec, Vec<usize>)>> {
         for (number, column) in self.columns.iter().enumerate() {
             check_column(column, &self.columns[..number])?;
@@ -259,7 +265,7 @@ impl NewTable {
     }
 }
 
-/// A column of which nothing but its description is known.
+/// Information on a column of which only the description is known: the shape if it is fixed, no manager.
 pub(super) fn column_info(desc: ColumnDesc) -> ColumnInfo {
     let shape = match desc.kind {
         ColumnKind::Scalar => Some(Shape::scalar()),
@@ -268,14 +274,14 @@ pub(super) fn column_info(desc: ColumnDesc) -> ColumnInfo {
     ColumnInfo { desc, shape, manager: BString::default(), manager_name: BString::default(), may_be_undefined: false }
 }
 
-/// `wanted`, or `wanted_1`, `wanted_2` … if it is taken.
+/// Chooses a name that is not `taken`: `wanted`, else `wanted_1`, `wanted_2` …
 pub(super) fn unique_name<'a>(wanted: &str, taken: impl Iterator<Item = &'a BString> + Clone) -> String {
     let is_free = |name: &String| !taken.clone().any(|taken| *taken == *name);
     let numbered = (1..).map(|number| format!("{wanted}_{number}"));
     std::iter::once(wanted.to_owned()).chain(numbered).find(is_free).unwrap_or_default()
 }
 
-/// Checks a column against itself and those `before` it.
+/// Checks that the declaration of a column does not contradict itself or the columns `before` it, such as by its name.
 pub(super) fn check_column(column: &ColumnInfo, before: &[ColumnInfo]) -> Result<()> {
     let desc = &column.desc;
     let wrong = |message: String| Err(Error::usage(message).context(Context::column(desc.name.as_bstr())));

@@ -1,4 +1,4 @@
-//! Casacore's lock on a table, taken for reading. formats/table.md 4.2, 4.4, 4.5.
+//! Read locks on a table by casacore's rules, which casacore respects. formats/table.md 4.2, 4.4, 4.5.
 //!
 //! Locks are on bytes of `table.lock`: byte 0 is read-locked by readers and write-locked by writers; byte 1 is
 //! read-locked by every process that has the table open. Open file description locks are used, which other descriptors of this
@@ -29,37 +29,38 @@ pub(super) const DATA_BYTE: off_t = 0;
 const IN_USE_BYTE: off_t = 1;
 const REQUEST_BYTES: usize = 260;
 const MAX_REQUESTS: usize = 32;
-/// Pause between two attempts to acquire a lock.
+/// Pause between two attempts to acquire a lock on a table.
 const RETRY: Duration = Duration::from_millis(20);
 
-/// Options with which tables are opened.
+/// Options with which tables and native HDF5 files are opened: the wait for locks, and other files that may be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenOptions {
-    /// How long to wait for a program that is writing to the table; `None`: take no lock at all, as for read-only media or
+    /// How long to wait for a program that is writing to the table; `None`: acquire no lock at all, as for read-only media or
     /// file systems without locks.
     pub lock_timeout: Option<Duration>,
-    /// Whether a native HDF5 file may name other files as the place of its elements: external storage, virtual datasets,
+    /// Whether objects and elements that a native HDF5 file keeps in other files are read: external storage, virtual datasets,
     /// external links. Only regular files below its own directory are opened, symbolic links resolved; paths with `..` and
     /// patterns of names are refused. `false`: all of them are refused, with `Unsupported`.
     pub follow_external: bool,
 }
 
 impl Default for OpenOptions {
-    /// Waits for a minute.
+    /// The default options: waits up to a minute for a lock, and refuses other files that a native HDF5 file names.
     fn default() -> Self {
         OpenOptions { lock_timeout: Some(Duration::from_secs(60)), follow_external: false }
     }
 }
 
-/// A table locked for reading, until dropped.
+/// A read lock on a table, held until it is dropped.
 #[derive(Debug)]
 pub(crate) struct ReadLock {
-    /// Closing it releases the locks.
+    /// The open file `table.lock`; closing it releases the locks.
     _file: Arc<Kept>,
 }
 
 impl ReadLock {
-    /// Locks the table in the directory at `path`; `None` if it has no lock file, or the file system no locks.
+    /// Acquires a read lock on the table in the directory at `path`; `None` if it has no lock file, the file system has no
+    /// locks, or `options` want no lock.
     ///
     /// # Errors
     /// `Locked` if a writer keeps it for longer than the time-out.
@@ -100,12 +101,12 @@ pub(super) fn open(path: &Path) -> Result<Option<(Arc<Kept>, bool)>> {
     }
 }
 
-/// Whether another program has locked the table for writing.
+/// Whether another program holds the write lock of the table, by its open lock file `file`.
 pub(super) fn is_written(file: &File) -> Result<bool> {
     Ok(!is_free(file, libc::F_RDLCK, DATA_BYTE)?)
 }
 
-/// Whether this process has locked the table in the directory at `path` for writing, with casacore as a rule: the table is
+/// Whether this process holds the write lock of the table in the directory at `path`, usually through casacore: the table is
 /// then read without a lock.
 ///
 /// # Errors
@@ -130,18 +131,18 @@ fn is_written_here(file: &File) -> Result<bool> {
     Ok(c_int::from(lock.l_type) != libc::F_UNLCK && u32::try_from(lock.l_pid) == Ok(std::process::id()))
 }
 
-/// Marks the table as in use no longer.
+/// Gives up the mark of this process on the lock file that the table is in use.
 pub(super) fn leave(file: &File) -> Result<()> {
     fcntl(file, FcntlArg::F_OFD_SETLK(&record(libc::F_UNLCK, IN_USE_BYTE))).map_err(std::io::Error::from)?;
     Ok(())
 }
 
-/// Whether another program has the table open.
+/// Whether another program has the table open, as the lock on a byte of its lock file shows.
 pub(super) fn is_in_use(file: &File) -> Result<bool> {
     Ok(!is_free(file, libc::F_WRLCK, IN_USE_BYTE)?)
 }
 
-/// Whether the byte could be locked; it is not.
+/// Whether a lock of this kind on the byte of the lock file could be acquired; none is.
 fn is_free(file: &File, kind: c_int, byte: off_t) -> Result<bool> {
     let mut lock = record(kind, byte);
     fcntl(file, FcntlArg::F_OFD_GETLK(&mut lock)).map_err(std::io::Error::from)?;
@@ -165,7 +166,7 @@ fn wait(file: &File, timeout: Duration) -> Result<()> {
     Ok(())
 }
 
-/// Whether the byte could be locked for reading now.
+/// Tries to acquire a read lock on a byte of the lock file, without waiting; false if another process holds a write lock.
 fn try_lock(file: &File, byte: off_t) -> Result<bool, Errno> {
     match fcntl(file, FcntlArg::F_OFD_SETLK(&record(libc::F_RDLCK, byte))) {
         Ok(_) => Ok(true),
@@ -174,7 +175,7 @@ fn try_lock(file: &File, byte: off_t) -> Result<bool, Errno> {
     }
 }
 
-/// Our entry in the list of those who wait, until dropped.
+/// The entry of this process in the list of lock requests in `table.lock`, which is removed when it is dropped.
 #[derive(Debug)]
 pub(super) struct Request {
     file: Arc<Kept>,
@@ -193,7 +194,7 @@ impl Request {
         Ok(Request { file: file.clone(), entry })
     }
 
-    /// Removes the entry of this process from the list and keeps the others.
+    /// Removes the entry of this process from the list of lock requests in `table.lock` and keeps the others.
     fn withdraw(&self) -> std::io::Result<()> {
         let mut list = read_list(&self.file)?;
         let count = count(&list);

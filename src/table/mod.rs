@@ -55,68 +55,70 @@ pub use writer::TableWriter;
 #[derive(Debug)]
 pub struct Table {
     path: PathBuf,
-    /// The table that names in keywords are relative to: this one, or the one whose keywords these are.
+    /// Path of the table that names in keywords are relative to: this table, or the one from which a view takes its keywords.
     base: PathBuf,
     kind: TableKind,
-    /// Keywords whose tables are concatenated as the parts are.
+    /// Keywords of a concatenation whose subtables are concatenated as the parts are; empty for other tables.
     concatenated: Vec<BString>,
     rows: u64,
     order: ByteOrder,
     desc: TableDesc,
     info: TableInfo,
-    /// Writers wait until it is released, with the table.
+    /// The lock of the table: writers wait until it is released when the table is dropped.
     lock: Option<Arc<ReadLock>>,
     columns: Vec<ColumnInfo>,
-    /// For each column: in the table's managers, and in the manager's columns.
+    /// For each column of the table: the index of its manager in the table's managers, and of the column in the manager, from
+    /// 0.
     bindings: Vec<(usize, usize)>,
     managers: Vec<OpenManager>,
-    /// Where the files are of those managers that can be in a container; `None`: it has no managers of its own.
+    /// The container or directory with the files of the table's managers, but for managers that are never in a container;
+    /// `None` if the table has no managers of its own.
     storage: Option<Arc<dyn Container>>,
 }
 
-/// Origin of the cells of a table.
+/// Where a table has its cells from: its own data managers, or other tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TableKind {
     /// The table stores its own cells.
     Plain,
-    /// Some rows and columns of another table.
+    /// A reference table: some rows and columns of another table.
     Reference {
-        /// Path of the other table.
+        /// Path of the table that the reference table selects from.
         root: PathBuf,
     },
-    /// Several tables, with their rows one after the other.
+    /// A concatenation: several tables with equal columns, with their rows one after the other.
     Concatenation {
-        /// Paths of these tables.
+        /// Paths of the concatenated tables, in the order of their rows.
         parts: Vec<PathBuf>,
     },
 }
 
-/// Description, shape and manager of a column.
+/// Description, fixed shape and data manager of a column.
 #[derive(Debug, Clone)]
 pub struct ColumnInfo {
-    /// Description of the column in table.dat.
+    /// Description of the column in `table.dat`: name, type, keywords …
     pub desc: ColumnDesc,
-    /// The shape that all cells have, if it is fixed, first axis fastest; that of a scalar has no axes.
+    /// The shape that all cells of the column have, first axis fastest; `None` if it is not fixed. That of a scalar has no
+    /// axes.
     pub shape: Option<Shape>,
     /// The type name of the data manager that holds the column.
     pub manager: BString,
-    /// The name that the manager was given by the user.
+    /// Name of the data manager that holds the column, as chosen by the creator of the table.
     pub manager_name: BString,
-    /// Whether cells may be undefined although the kind of the column says otherwise: some were damaged and are left
-    /// out.
+    /// Whether cells of the column may be undefined although its kind does not allow it: damaged cells that were left out.
     pub(crate) may_be_undefined: bool,
 }
 
-/// A data manager of a table.
+/// A data manager of a table: its type, name and parameters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ManagerInfo<'a> {
     /// Type name as table.dat records it, for example `TiledShapeStMan`.
     pub type_name: &'a BStr,
     /// Sequence number of the manager; its files are `table.f<sequence>…`.
     pub sequence: u32,
-    /// Name that the user gave the manager; empty if the manager cannot be opened.
+    /// Name of the data manager, as chosen by the creator of the table; empty if the manager cannot be opened.
     pub name: &'a BStr,
-    /// What it was made with, as far as its own files say so.
+    /// Parameters with which the data manager was made, as far as its own files record them.
     pub parameters: Record,
 }
 
@@ -124,7 +126,7 @@ pub struct ManagerInfo<'a> {
 struct OpenManager {
     type_name: BString,
     sequence: u32,
-    /// Columns of a manager that cannot be read do not hinder those of others.
+    /// The opened data manager, or the error of opening it: columns of other managers can still be read.
     opened: Result<Arc<dyn Manager>>,
 }
 
@@ -143,7 +145,7 @@ impl Table {
         Self::open_with(path, OpenOptions::default())
     }
 
-    /// Opens the table at `path`, and if it is a directory locks it as `options` say until it is dropped.
+    /// Opens the table at `path`; a table directory is locked, as `options` tell, until the table is dropped.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -151,8 +153,8 @@ impl Table {
         open::open(path.as_ref(), options, None)
     }
 
-    /// As [`open_with`](Self::open_with), where tables from which this one takes values are opened only if `admits` lets them
-    /// through.
+    /// Opens a table as [`open_with`](Self::open_with); further tables from which it takes values are opened only if `admits`
+    /// allows it.
     ///
     /// # Errors
     /// As [`open`](Self::open), and `Unsupported` if a table that is needed may not be opened.
@@ -171,12 +173,12 @@ impl Table {
         &self.path
     }
 
-    /// Origin of the cells of the table.
+    /// Where the table has its cells from: its own managers, or other tables.
     pub fn kind(&self) -> &TableKind {
         &self.kind
     }
 
-    /// Path of the table that a keyword names as `stored`.
+    /// Path of the table that a keyword of this table names as `stored`.
     pub(crate) fn resolve(&self, stored: &[u8]) -> PathBuf {
         resolve(stored, &self.base)
     }
@@ -186,7 +188,7 @@ impl Table {
         self.rows
     }
 
-    /// Whether the table is locked for reading.
+    /// Whether this object holds a read lock on the table.
     pub fn is_locked(&self) -> bool {
         self.lock.is_some()
     }
@@ -196,7 +198,8 @@ impl Table {
         self.storage.as_ref().map(|files| files.describe())
     }
 
-    /// How the container stores the files of the manager of a column, by its number; none if they are in no container.
+    /// How the container stores the files of the manager of a column, by the column's number from 0; empty if the files are not
+    /// in a container.
     pub(crate) fn stored_files(&self, index: usize) -> Result<Vec<(String, FileLayout)>> {
         let manager = &self.managers[self.bindings[index].0];
         let Some(files) = self.storage.as_ref().filter(|files| files.path("").is_none()) else { return Ok(Vec::new()) };
@@ -205,8 +208,8 @@ impl Table {
         names.map(|name| Ok((name.clone(), files.layout(&name)?))).collect()
     }
 
-    /// Bytes of the files of each data manager, in the order of [`managers`](Self::managers); those of a thin table count the
-    /// bytes of the datasets that they lead to. Files in a container count as they are stored in it.
+    /// Size in bytes of the files of each data manager, in the order of [`managers`](Self::managers); those of a thin table
+    /// count the bytes of the datasets that they lead to. Files in a container count as they are stored in it.
     ///
     /// # Errors
     /// Those of listing the files.
@@ -234,12 +237,12 @@ impl Table {
         self.order
     }
 
-    /// The description: keywords, private keywords, comment.
+    /// The description of the table: keywords, private keywords, comment, descriptions of the columns.
     pub fn description(&self) -> &TableDesc {
         &self.desc
     }
 
-    /// The table keywords; subtables are among them.
+    /// The keywords of the table; those that name subtables are among them.
     pub fn keywords(&self) -> &Record {
         &self.desc.keywords
     }
@@ -249,12 +252,12 @@ impl Table {
         &self.info
     }
 
-    /// Description, shape and manager of each column, in the order of the table description.
+    /// Description, fixed shape and manager of each column, in the order of the table description.
     pub fn columns(&self) -> &[ColumnInfo] {
         &self.columns
     }
 
-    /// The data managers, in the order of table.dat.
+    /// The data managers of the table, in the order of `table.dat`.
     pub fn managers(&self) -> impl Iterator<Item = ManagerInfo<'_>> {
         self.managers.iter().map(|manager| {
             let opened = manager.opened.as_ref().ok();
@@ -267,14 +270,14 @@ impl Table {
         })
     }
 
-    /// For each column the number of its manager among [`managers`](Self::managers); of a view, whose columns have
-    /// managers elsewhere, none.
+    /// For each column the index of its manager among [`managers`](Self::managers), from 0; `None` for the columns of a view,
+    /// whose managers belong to other tables.
     pub fn manager_numbers(&self) -> Vec<Option<usize>> {
         let is_plain = self.kind == TableKind::Plain;
         self.bindings.iter().map(|(manager, _)| is_plain.then_some(*manager)).collect()
     }
 
-    /// Gives access to the cells of a column.
+    /// Gives access to the cells of the column `name`.
     ///
     /// # Errors
     /// `NotFound` if there is none of this name.
@@ -290,7 +293,7 @@ impl Table {
         }
     }
 
-    /// The cells of a column, by its number; record cells as stored bytes.
+    /// The cells of a column, by its number from 0; those of a record column as the bytes that are stored.
     pub(crate) fn cells(&self, index: usize) -> Result<&dyn ColumnCells> {
         let (manager, column) = self.bindings[index];
         match &self.managers[manager].opened {
@@ -302,26 +305,27 @@ impl Table {
         }
     }
 
-    /// The name of the file in which the elements of a column, by its number, lie; `suffix` as its manager gives it.
+    /// The name of the file with the elements of a column, by its number from 0; `suffix` is what the manager appends to
+    /// `table.f<number>`.
     pub(crate) fn file_name(&self, index: usize, suffix: &str) -> String {
         format!("table.f{}{suffix}", self.managers[self.bindings[index].0].sequence)
     }
 
-    /// The error of the first data manager, if the table has managers and none can be opened; casacore cannot open such a
-    /// table. Expressions, which casacore can evaluate, do not count.
+    /// The error of the first data manager, if the table has managers and none of them can be opened; casacore cannot open such
+    /// a table. Expressions, which casacore can evaluate, do not count.
     pub(crate) fn unreadable(&self) -> Option<Error> {
         let stored = self.managers.iter().filter(|manager| !stman::is_expression(manager.type_name.as_bstr()));
         let errors: Option<Vec<&Error>> = stored.map(|manager| manager.opened.as_ref().err()).collect();
         errors?.first().map(|error| Error::clone(error).context(Context::path(&self.path)))
     }
 
-    /// The tables that keywords of this one name, its own and its columns', nested records included.
+    /// The subtables: tables that keywords of this one name, its own and its columns', nested records included.
     pub fn subtables(&self) -> Vec<Subtable> {
         subtable::find(self)
     }
 }
 
-/// A manager of a table that stays locked as long as another table takes values from it.
+/// A data manager from which another table takes values; its own table stays locked as long as that one uses it.
 #[derive(Debug)]
 struct Locked {
     manager: Arc<dyn Manager>,
@@ -375,7 +379,7 @@ impl Columns for Table {
 }
 
 impl ColumnInfo {
-    /// Whether all cells have `shape`, none undefined, by the kind of the column alone.
+    /// Whether the kind of the column alone ensures that all its cells have `shape` and none is undefined.
     pub(crate) fn is_always_defined(&self) -> bool {
         match self.desc.kind {
             _ if self.may_be_undefined => false,
@@ -384,22 +388,23 @@ impl ColumnInfo {
         }
     }
 
-    /// The data type as python-casacore and CTFP-1 name it.
+    /// The element type of the column.
     pub fn data_type(&self) -> DataType {
         self.desc.data_type
     }
 
-    /// The column of the same table that an engine computes this one from.
+    /// Name of the column of the same table from which an engine computes this one; `None` for a column that is stored.
     pub fn stored_column(&self) -> Option<&BStr> {
         stman::stored_column(&self.desc.keywords)
     }
 
-    /// The parameters of the engine that computes the column: scale, offset, masks, the table it forwards to …
+    /// The parameters of the engine that computes the column (scale, offset, masks, the table it forwards to …); none for a
+    /// stored column.
     pub fn engine_parameters(&self) -> impl Iterator<Item = &Field> {
         self.desc.keywords.fields.iter().filter(|field| stman::is_engine_keyword(field.name.as_bstr()))
     }
 
-    /// The expression whose values the column has, if its manager is an engine that only casacore can evaluate.
+    /// The TaQL expression that computes the column, if its manager is an engine that only casacore can evaluate.
     pub(crate) fn expression(&self) -> Option<&BStr> {
         stman::expression(&self.desc.keywords).filter(|_| stman::is_expression(self.manager.as_bstr()))
     }

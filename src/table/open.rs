@@ -1,4 +1,4 @@
-//! Opens a table: its container, its lock, table.dat, its managers.
+//! Opens a table: its container, its lock, `table.dat`, its data managers.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -14,19 +14,19 @@ use crate::schema::{Body, ColumnSet, Sync, TableDat, TableDesc, TableInfo};
 use crate::thin;
 use crate::value::ByteOrder;
 
-/// Opens the table at `path`, and of the tables from which it takes values those that `admits` lets through.
+/// Opens the table at `path`; further tables from which it takes values are opened only if `admits` allows it.
 pub(super) fn open(path: &Path, options: OpenOptions, admits: Option<Admits<'_>>) -> Result<Table> {
     let opened = Cell::new(0);
     open_last(path, &OpenChain::new(path, options, admits, &opened))
 }
 
-/// Opens the table at `path`, to which the tables of `chain` lead.
+/// Opens the table at `path`, to which the tables of `chain` lead: a root, a part, or a table with forwarded columns.
 pub(super) fn open_next(path: &Path, chain: &OpenChain<'_>) -> Result<Table> {
     let chain = chain.then(path).map_err(|error| error.context(Context::path(path)))?;
     open_last(path, &chain)
 }
 
-/// Opens the table at `path`, the last one of `chain`.
+/// Opens the table at `path`, which is the last one of `chain`.
 fn open_last(path: &Path, chain: &OpenChain<'_>) -> Result<Table> {
     open_at(path, chain).map_err(|error| error.context(Context::path(path)))
 }
@@ -69,7 +69,7 @@ fn open_files(
     }
 }
 
-/// A table with managers of its own, before they are opened.
+/// A table with data managers of its own, before they are opened.
 struct PlainTable {
     path: PathBuf,
     files: Arc<dyn Container>,
@@ -122,7 +122,8 @@ fn read_info(files: &dyn Container) -> Result<TableInfo> {
     }
 }
 
-/// The number of rows that the last writer recorded in table.lock. As in casacore, 0 rows are not believed.
+/// The number of rows that the last writer recorded in `table.lock`; `None` without a record. As in casacore, 0 rows are not
+/// believed.
 fn locked_rows(files: &dyn Container) -> Result<Option<u64>> {
     match optional(files, "table.lock")? {
         Some(lock) => {
@@ -132,7 +133,7 @@ fn locked_rows(files: &dyn Container) -> Result<Option<u64>> {
     }
 }
 
-/// A file that a table may have.
+/// Opens the file `name` of a table; `None` if it is missing.
 fn optional(files: &dyn Container, name: &str) -> Result<Option<Arc<dyn ReadAt>>> {
     match files.open(name) {
         Ok(file) => Ok(Some(file)),

@@ -1,4 +1,4 @@
-//! The tables that lead to one that is being opened: through forwarded columns, references, concatenations.
+//! The chain of tables that lead to one that is being opened: through forwarded columns, references, concatenations.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -7,11 +7,11 @@ use super::OpenOptions;
 use crate::error::{Error, Result};
 use crate::limits;
 
-/// Says whether a table may be opened because another one names it, by the path of the file or directory that it is in, links
-/// resolved.
+/// Decides whether a table may be opened because another one names it: called with the path of the file or directory that the
+/// table is in, links resolved.
 pub(crate) type Admits<'a> = &'a dyn Fn(&Path) -> bool;
 
-/// Fails if the table at `path`, which another one calls `name`, may not be opened.
+/// Fails if the table at `path`, which another one calls `name`, may not be opened according to `admits`.
 ///
 /// # Errors
 /// `Unsupported`, an error that leads elsewhere.
@@ -26,28 +26,28 @@ pub(crate) fn admit(admits: Option<Admits<'_>>, path: &Path, name: &str) -> Resu
     }
 }
 
-/// A table that is being opened, and the tables that led to it.
+/// A table that is being opened, and the chain of tables that led to it.
 ///
 /// Damaged tables can lead to each other in a circle, and in more ways than there is time to follow: a table with four
 /// engines, each of whose tables has four engines again.
 pub(super) struct OpenChain<'a> {
     pub(super) options: OpenOptions,
-    /// Without it, every table may be opened.
+    /// Decides which tables may be opened because another one names them; `None`: every table.
     admits: Option<Admits<'a>>,
-    /// Without symbolic links, so that a table is known again.
+    /// Path of the table without symbolic links, so that it is recognised when a chain comes back to it.
     path: PathBuf,
     before: Option<&'a OpenChain<'a>>,
-    /// Tables opened since the first one.
+    /// Number of tables that were opened since the first one of the chain, on all branches.
     opened: &'a Cell<usize>,
 }
 
 impl<'a> OpenChain<'a> {
-    /// A chain that begins with the table at `path`; `opened` is 0.
+    /// Begins a chain with the table at `path`; `opened` counts the tables that are opened and is 0 here.
     pub(super) fn new(path: &Path, options: OpenOptions, admits: Option<Admits<'a>>, opened: &'a Cell<usize>) -> Self {
         OpenChain { options, admits, path: real(path), before: None, opened }
     }
 
-    /// The chain with the table at `path` after this one.
+    /// Extends the chain by the table at `path`, which this table leads to.
     ///
     /// # Errors
     /// `Format` if the table is in the chain already, `Limit` if the chain gets too long, or too many tables were opened;

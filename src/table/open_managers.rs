@@ -1,4 +1,4 @@
-//! Opens the data managers of a table; managers that others take their values from first.
+//! Opens the data managers of a table, first those from which others take values.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -15,15 +15,15 @@ use crate::schema::{ColumnKind, ColumnSet, TableDesc, resolve};
 use crate::stman::{self, ColumnSpec, Columns, Manager, OpenArgs, OtherColumn, TableContext};
 use crate::value::{ByteOrder, Record, Shape};
 
-/// The places of the files of a table's managers.
+/// The directory and the container that hold the files of a table's managers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Files<'a> {
     pub(super) plain: &'a dyn Container,
-    /// The container with the files of those managers that can be in one, if the table has it.
+    /// The container with the files of those managers that can be in one; `None` if the table has none.
     pub(super) packed: Option<&'a dyn Container>,
 }
 
-/// A table whose managers are being opened.
+/// A table whose data managers are being opened.
 pub(super) struct OpenManagers<'a> {
     path: &'a Path,
     files: Files<'a>,
@@ -31,10 +31,10 @@ pub(super) struct OpenManagers<'a> {
     order: ByteOrder,
     desc: &'a TableDesc,
     set: &'a ColumnSet,
-    /// The tables that led to this one, which is the last.
+    /// The chain of tables that led to this one, which is its last.
     chain: &'a OpenChain<'a>,
     columns: Vec<ColumnInfo>,
-    /// For each column: the manager, and the number of the column in it.
+    /// For each column of the table: the index of its manager, and of the column in the manager, from 0.
     bindings: Vec<(usize, usize)>,
     managers: RefCell<Vec<ManagerState>>,
 }
@@ -42,7 +42,7 @@ pub(super) struct OpenManagers<'a> {
 #[derive(Debug)]
 enum ManagerState {
     Closed,
-    /// A request for the manager in this state means that its values come from themselves.
+    /// The manager is being opened; a request for it in this state means that its values come from themselves.
     Opening,
     Open(Result<Arc<dyn Manager>>),
 }
@@ -92,7 +92,8 @@ impl<'a> OpenManagers<'a> {
         OpenManagers { path, files, rows, order, desc, set, chain, columns, bindings, managers }
     }
 
-    /// Opens all managers; those that cannot be opened keep their error.
+    /// Opens all managers of the table; returns its columns, the manager and place of each, and the managers. Those that cannot
+    /// be opened keep their error.
     pub(super) fn finish(self) -> (Vec<ColumnInfo>, Vec<(usize, usize)>, Vec<OpenManager>) {
         let opened: Vec<_> = (0..self.set.managers.len()).map(|manager| self.open(manager)).collect();
         let mut columns = self.columns;
@@ -146,7 +147,7 @@ impl<'a> OpenManagers<'a> {
         stman::open(entry.type_name.as_bstr(), &args).map(Arc::from)
     }
 
-    /// The number of a column, by its name or else by the one it was created with.
+    /// The number (from 0) of the column `name`, by its present name or else by the one it was created with.
     fn find(&self, name: &BStr) -> Result<usize> {
         let by_name = self.columns.iter().position(|column| column.desc.name == name);
         let found = by_name.or_else(|| self.set.columns.iter().position(|binding| binding.original_name == name));

@@ -1,4 +1,4 @@
-//! Many rows of a column at once, on all processors, into memory of the caller.
+//! Reads many rows of a column at once, on all processors, into memory of the caller.
 //!
 //! The rows are cut into pieces, each with its part of the output. Where the column is tiled a piece is the rows of whole
 //! tiles, so that every tile is read once; a tile whose bytes are the elements of consecutive rows goes straight to its
@@ -14,17 +14,17 @@ use crate::grid::{ChunkRead, Part, for_each_chunk, for_each_run};
 use crate::io::ByteOrder;
 use crate::value::{Element, Region, Shape, Values, swap_bytes, swap_width};
 
-/// Bytes of a piece where nothing says how the elements lie.
+/// Size in bytes of the pieces that a read is cut into where the storage does not suggest another one.
 const PIECE_BYTES: u64 = 256 << 10;
-/// Cells of less than this together are read by the calling thread alone: starting threads takes longer.
+/// Reads of less than this many bytes are made by the calling thread alone: starting threads takes longer.
 const PARALLEL_BYTES: u64 = 4 << 20;
-/// Cells of at most this many bytes are read whole even if only a part of each is wanted.
+/// Cells of at most this many bytes are read whole even if only a part of each was asked for.
 const SMALL_CELL_BYTES: u64 = 512;
-/// Columns of more hypercubes are read cell by cell.
+/// Most hypercubes of a column that are read tile by tile; columns with more are read cell by cell.
 const MAX_CUBES: usize = 1 << 10;
 
-/// The shape that all cells of `rows` have; if there are none, that of all cells of the table, which has `all` rows, if they
-/// have one.
+/// The shape that all cells of `rows` have, first axis fastest. If `rows` is empty, the shape of all `all` cells of the column,
+/// if they have one in common.
 ///
 /// # Errors
 /// `NotFound` if a cell is undefined; `Usage` if the shapes differ.
@@ -44,11 +44,11 @@ pub(super) fn common_shape(info: &ColumnInfo, cells: &dyn ColumnCells, rows: &Ro
     Ok(shape.or_else(|| info.shape.clone()).unwrap_or_default())
 }
 
-/// The rows that are wanted.
+/// The rows of a table that a read asks for.
 #[derive(Debug, Clone)]
 pub(super) enum Rows<'a> {
     Range(Range<u64>),
-    /// A list of rows in any order.
+    /// A list of row numbers from 0, in any order.
     List(&'a [u64]),
 }
 
@@ -60,7 +60,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// The smallest range that contains all rows of the list; `None` if the list is empty.
+    /// The smallest range (half-open) that contains all rows that a read asks for; `None` if it asks for none.
     pub(super) fn hull(&self) -> Option<Range<u64>> {
         match self {
             Rows::Range(rows) => Some(rows.clone()).filter(|rows| !rows.is_empty()),
@@ -68,7 +68,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Ranges of consecutive rows, in order.
+    /// Splits the rows of a read into ranges (half-open) of consecutive rows, in the order asked for.
     fn runs(&self) -> impl Iterator<Item = Range<u64>> + 'a {
         let (range, list): (_, &'a [u64]) = match self {
             Rows::Range(rows) => (Some(rows.clone()), &[]),
@@ -78,7 +78,7 @@ impl<'a> Rows<'a> {
         range.into_iter().chain(runs.filter_map(|run| Some(*run.first()?..run.last()? + 1)))
     }
 
-    /// Pieces of `step` rows.
+    /// Splits the rows of a read into pieces of `step` rows; the last may have fewer.
     fn pieces(&self, step: usize) -> Vec<Piece<'a>> {
         let piece = |rows| Piece { rows, tiles: None };
         match self {
@@ -91,25 +91,26 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Cells of one shape that are wanted, or the same region of each.
+/// A request to read cells of one shape, or the same region of each cell.
 pub(super) struct Wanted<'a> {
     pub(super) cells: &'a dyn ColumnCells,
     pub(super) rows: Rows<'a>,
-    /// The shape of each cell.
+    /// The shape of each cell that is read, first axis fastest.
     pub(super) cell: &'a Shape,
-    /// The part of each cell; `None`: all of it.
+    /// The part of each cell that is read, fastest axis first; `None`: all of it.
     pub(super) region: Option<&'a Region>,
 }
 
-/// Rows that one step of a read covers.
+/// The rows that one step of a read covers, by one thread.
 struct Piece<'a> {
     rows: Rows<'a>,
-    /// The hypercube, and the positions of the rows in it.
+    /// Index of the hypercube that has the rows, and their positions on its last axis (half-open, from 0); `None` if they are
+    /// read cell by cell.
     tiles: Option<(usize, Range<u64>)>,
 }
 
 impl<'a> Wanted<'a> {
-    /// The shape of what is wanted of a cell.
+    /// The shape of the part of each cell that is read, first axis fastest.
     ///
     /// # Errors
     /// `Usage` if the region leaves the cell.
@@ -120,7 +121,7 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// Fills `out`, row after row.
+    /// Fills `out` with the cells, or parts of cells, that were asked for: row after row, each fastest axis first.
     ///
     /// # Errors
     /// `Usage` if `out` has another length; those of reading.
@@ -167,8 +168,8 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// Pieces that end where tiles end; `None` if tiles would be read several times because neighbouring rows are in
-    /// different cubes, or if some rows are in none.
+    /// Splits the rows of a read into pieces that end where tiles end; `None` if tiles would be read several times because
+    /// neighbouring rows are in different cubes, or if some rows are in none.
     fn pieces_of_tiles(&self, rows: &Range<u64>, tiling: &Tiling<'_>) -> Option<Vec<Piece<'a>>> {
         let mut pieces = Vec::new();
         let mut rows_of_cubes = vec![0; tiling.cubes.len()];
@@ -200,7 +201,7 @@ impl<'a> Wanted<'a> {
         (next == rows.end && pieces.len() as u64 <= 2 * tiles).then_some(pieces)
     }
 
-    /// The rows of a tile, if rows are the last axis of the cube.
+    /// Number of rows that a tile of the hypercube `cube` holds; `None` if rows are not the last axis of the cube.
     fn tile_rows(&self, tiling: &Tiling<'_>, cube: usize) -> Option<u64> {
         let grid = tiling.cubes[cube].grid();
         grid.chunk.last().copied().filter(|&rows| rows > 0 && grid.shape.len() == self.cell.len() + 1)
@@ -241,7 +242,7 @@ impl<'a> Wanted<'a> {
         Ok(())
     }
 
-    /// Reads the rows that are at consecutive `positions` of a cube.
+    /// Reads the cells at consecutive `positions` (half-open, from 0) of the last axis of a hypercube, tile by tile.
     fn read_tiles<T: Element>(
         &self,
         cube: &dyn ChunkRead,
@@ -278,7 +279,7 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// Whether the part is a whole chunk whose elements follow each other in the region as well.
+/// Whether a part is a whole chunk whose elements follow each other in memory of shape `region` as well.
 fn is_straight(part: &Part, chunk: &Shape, region: &Shape) -> bool {
     let cell = region.len().saturating_sub(1);
     part.extent == *chunk && part.extent[..cell] == region[..cell]

@@ -1,4 +1,4 @@
-//! Record columns: managers store each cell as bytes, which are a `TableRecord` stream.
+//! Record columns: data managers store each cell as bytes, which are a `TableRecord` stream.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use crate::error::{Context, Result, ResultExt};
 use crate::stman::ColumnCells;
 use crate::value::{ByteOrder, DataType, Region, Shape, Values};
 
-/// The cells of a record column, decoded. A never-written cell is an empty record.
+/// The cells of a record column, decoded from the bytes that the manager stores. A never-written cell is an empty record.
 pub(crate) struct RecordCells<'a>(pub(crate) &'a dyn ColumnCells);
 
 impl ColumnCells for RecordCells<'_> {

@@ -1,4 +1,4 @@
-//! The tables that the keywords of a table name.
+//! Subtables: the tables that the keywords of a table name.
 
 use std::path::PathBuf;
 
@@ -9,19 +9,19 @@ use super::{OpenOptions, Table, TableKind};
 use crate::error::Result;
 use crate::value::{Record, Value};
 
-/// A table named by a keyword of another.
+/// A subtable: a table that a keyword of another one names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subtable {
-    /// Name of the keyword that refers to the subtable.
+    /// Name of the keyword that refers to the subtable; if it is in a record, the name within that record.
     pub name: BString,
-    /// The name as the keyword stores it.
+    /// The name of the subtable as the keyword stores it, relative to the table.
     pub stored: BString,
-    /// Where the table lies; of a concatenated subtable, one path for each part.
+    /// Absolute path of the subtable; of a concatenated subtable, one path for each part.
     pub paths: Vec<PathBuf>,
 }
 
 impl Subtable {
-    /// Opens the subtable.
+    /// Opens the subtable, with its lock as `options` tell.
     ///
     /// # Errors
     /// Those of [`Table::open`].
@@ -29,7 +29,7 @@ impl Subtable {
         self.open_admitted(options, None)
     }
 
-    /// As [`open`](Self::open), if `admits` lets the table through.
+    /// Opens the subtable as [`open`](Self::open), if `admits` allows it.
     ///
     /// # Errors
     /// As [`open`](Self::open); `Unsupported` if it may not be opened.
@@ -50,7 +50,7 @@ impl Subtable {
     }
 }
 
-/// The subtables of the table's own keywords, then of its columns'.
+/// Finds the subtables in the keywords of a table, then in those of its columns.
 pub(super) fn find(table: &Table) -> Vec<Subtable> {
     let mut found = Vec::new();
     collect(table, &table.desc.keywords, &mut found);

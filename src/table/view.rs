@@ -1,4 +1,4 @@
-//! Tables without data of their own: rows and columns of another table, or several tables one after the other.
+//! Views, tables without data of their own: rows and columns of another table, or several tables one after the other.
 
 use std::ops::Range;
 use std::path::Path;
@@ -16,19 +16,19 @@ use crate::schema::{ConcatTable, RefTable, TableInfo, resolve};
 use crate::stman::{ColumnCells, Columns, Manager, OtherColumn, undefined};
 use crate::value::{Region, Shape, Value, Values};
 
-/// Row numbers are read in blocks of this many rows.
+/// Number of row numbers of a reference table that are read from `table.dat` at a time.
 const BLOCK_ROWS: u64 = 4096;
 
-/// A column of a view, as a manager with that one column.
+/// A column of a reference table or concatenation, in the form of a data manager with that one column.
 #[derive(Debug)]
 struct View {
-    /// The row at which each part begins, and its column.
+    /// For each table that the view is made of: the first of its rows in the view, and its column.
     parts: Vec<(u64, OtherColumn)>,
-    /// The rows of the only part; `None`: all rows of all parts.
+    /// The rows that a reference table selects from its only part; `None`: all rows of all parts.
     selection: Option<Selection>,
 }
 
-/// Row numbers in table.dat; all below the rows of the root.
+/// The rows that a reference table selects: row numbers in `table.dat`, all below the number of rows of the root.
 #[derive(Debug, Clone)]
 struct Selection {
     file: Arc<Paged>,
@@ -72,7 +72,7 @@ impl Manager for View {
 }
 
 impl View {
-    /// The part of a row, and the row in it.
+    /// Finds the cell of a row of the view: the column of the table that has it, and the row (from 0) in that table.
     fn locate(&self, row: u64) -> Result<(&dyn ColumnCells, u64)> {
         let row = match &self.selection {
             Some(selection) => selection.row_numbers(row..row + 1)?[0],
@@ -83,7 +83,7 @@ impl View {
         Ok((column.cells(), row - start))
     }
 
-    /// Reads consecutive rows of the parts.
+    /// Appends the cells of consecutive rows (half-open, from 0) of the view to `out`, from one part after the other.
     fn read_parts(&self, mut rows: Range<u64>, out: &mut Values) -> Result<()> {
         for (index, (start, column)) in self.parts.iter().enumerate() {
             let end = self.parts.get(index + 1).map_or(u64::MAX, |(next, _)| *next);
@@ -142,7 +142,7 @@ impl ColumnCells for View {
     }
 }
 
-/// A reference table at `path`, whose table.dat is `file`.
+/// Opens a reference table at `path`, whose `table.dat` is `file`.
 pub(super) fn open_reference(
     path: &Path,
     file: Arc<dyn ReadAt>,
@@ -176,7 +176,7 @@ pub(super) fn open_reference(
     Ok(assemble(path, dat.rows, kind, &root, info, columns))
 }
 
-/// A concatenation of tables at `path`.
+/// Opens a concatenation of tables at `path`.
 pub(super) fn open_concatenation(
     path: &Path,
     dat: ConcatTable,
@@ -189,7 +189,7 @@ pub(super) fn open_concatenation(
     Ok(table)
 }
 
-/// Several open tables as one, which would lie at `path`.
+/// Makes one table of several open ones with equal columns; keywords are resolved as if it were at `path`.
 pub(super) fn concatenate(path: &Path, parts: &[Table], info: TableInfo) -> Result<Table> {
     let first = parts.first().ok_or_else(|| Error::format("the concatenation has no tables"))?;
     let mut columns = Vec::new();

@@ -20,59 +20,61 @@ use crate::io::FileSource;
 use crate::io::Kept;
 use crate::schema::Sync;
 
-/// Time after which a writer that keeps its lock is asked for it.
+/// Time after which a casacore writer that keeps its lock is asked to release it.
 const LOCK_REQUEST_DELAY: Duration = Duration::from_millis(200);
 
-/// Two writes that are closer than this may leave the same time on a file: the kernel's clock ticks at least 100 times a
+/// Least time between two writes that certainly leave different times on a file: the kernel's clock ticks at least 100 times a
 /// second.
 const CLOCK_TICK: Duration = Duration::from_millis(12);
 
-/// Assumes that a writer never pauses this long in the middle of a flush: a file that has the time of the sync record was
-/// written before the record, or right after it.
+/// Longest pause that a writer is assumed to make in the middle of a flush: a file with about the time of the sync record was
+/// written with the same flush.
 const LONGEST_WRITE_PAUSE: Duration = Duration::from_millis(500);
 
-/// Where the length of the sync record is in `table.lock`, after the list of requests. formats/table.md 4.2.
+/// Offset of the length of the sync record in `table.lock`, in bytes, after the list of requests. formats/table.md 4.2.
 const SYNC_OFFSET: u64 = 260;
 
-/// Bytes of the sync record that are compared; it has a number for each data manager.
+/// Most bytes of the sync record that are compared; it has a number for each data manager.
 const MAX_SYNC_BYTES: u64 = 1 << 16;
 
-/// How often a table is read that another process is writing to, and the pause between two tries.
+/// How often a table is read again that another process is writing to, and the pause between two tries.
 const READ_TRIES: usize = 50;
 const READ_PAUSE: Duration = Duration::from_millis(20);
 
-/// A table that another program may be writing to.
+/// A table that another program may be writing to, and its state when it was last read.
 #[derive(Debug)]
 pub(crate) struct Watch {
     path: PathBuf,
-    /// Marks the table as in use.
+    /// The open file `table.lock`, by whose locks other programs see that the table is in use.
     lock: Arc<Kept>,
     writable: bool,
-    /// Asks a writer to let others have a look, until dropped.
+    /// A request in `table.lock` that asks a writer to release its lock for a moment; withdrawn when dropped.
     request: Option<Request>,
-    /// Time since which a writer has prevented reads.
+    /// Time since which a writer has prevented reads; `None` if none does.
     hindered: Option<Instant>,
-    /// The newest sync record, and the time of `table.lock` when it was first seen. Requests also change that time.
+    /// The newest sync record as stored, and the time of `table.lock` when the record was first seen. Requests also change that
+    /// time.
     flushed: Option<(Vec<u8>, SystemTime)>,
     clock: Clock,
 }
 
-/// The state from which a write is recognised.
+/// The state of a table's files: two that are equal show that no write came between them.
 #[derive(Debug, PartialEq)]
 struct TableState {
-    /// The sync record as it is stored.
+    /// The sync record in `table.lock` as it is stored.
     sync: Vec<u8>,
-    /// Files of the table: name, length in bytes, time of the last change.
+    /// Name, length in bytes and time of the last change of each file of the table.
     files: Vec<(OsString, u64, SystemTime)>,
 }
 
 impl TableState {
-    /// Whether a file changed so short a time ago, or in the future, that another change would not show.
+    /// Whether a file of the table changed less than a tick of the clock before `now`, or in the future, so that another change
+    /// would not show.
     fn is_recent(&self, now: SystemTime) -> bool {
         self.files.iter().any(|(_, _, changed)| !is_older(*changed, CLOCK_TICK, now))
     }
 
-    /// When the last file changed.
+    /// Time of the last change of any file of the table; `None` without files.
     fn newest(&self) -> Option<SystemTime> {
         self.files.iter().map(|(_, _, changed)| *changed).max()
     }
@@ -82,33 +84,33 @@ fn is_older(time: SystemTime, age: Duration, now: SystemTime) -> bool {
     now.duration_since(time).is_ok_and(|elapsed| elapsed >= age)
 }
 
-/// State of a writer, as far as locks and times of files show it.
+/// What a casacore writer of the table is doing, as far as locks and times of files show it.
 #[derive(Debug, PartialEq)]
 enum Writer {
-    /// No process holds the lock for writing.
+    /// No process holds the write lock of the table.
     Idle,
-    /// A process holds the lock, but has not written since the last sync record. Its time must be right: a request for
-    /// the lock also changes it.
+    /// A process holds the write lock of the table, but has not written since the last sync record. The record's time must be
+    /// right: a request for the lock also changes it.
     Flushed,
-    /// A process holds the lock and may have written since that record, in the same tick of the clock.
+    /// A process holds the write lock and may have written since the sync record, in the same tick of the clock.
     Uncertain,
-    /// A process has written, and not yet the sync record that ends a flush.
+    /// A process has begun a flush, and not yet written the sync record that ends it.
     Writing,
 }
 
-/// A table as it was read at one moment.
+/// The outcome of reading a table that another program may be writing to.
 #[derive(Debug)]
 pub(crate) enum Snapshot<T> {
     /// The value that was read; no write overlapped the read.
     Consistent(T),
-    /// A write overlapped the read: the result may be a mixture.
+    /// The result of a read that a write may have overlapped: it may be a mixture of old and new values.
     Unconfirmed(Result<T>),
-    /// A writer is in the middle of a flush; nothing was read.
+    /// A writer is in the middle of a flush; the table was not read.
     WriterActive,
 }
 
 impl Watch {
-    /// Watches the table in the directory at `path`.
+    /// Begins to watch the table in the directory at `path`, which then counts as in use.
     ///
     /// # Errors
     /// `NotFound` if there is none; `Unsupported` if it has no lock file.
@@ -123,7 +125,7 @@ impl Watch {
         Ok(Watch { path, lock, writable, request: None, hindered: None, flushed: None, clock: Clock::default() })
     }
 
-    /// The sync record that the last writer left; `None` if it does not exist yet, or is being written.
+    /// The sync record that the last writer left in `table.lock`; `None` if it does not exist yet, or is being written.
     ///
     /// # Errors
     /// `Format` if the record is damaged.
@@ -137,14 +139,14 @@ impl Watch {
         }
     }
 
-    /// Whether another program has the table open. From then on this one does not count as one of them: two that wait
-    /// for each other would wait for ever.
+    /// Whether another program has the table open. From the first call on this process does not count as one of them: two that
+    /// wait for each other would wait for ever.
     pub(crate) fn is_in_use(&self) -> Result<bool> {
         lock::leave(&self.lock)?;
         lock::is_in_use(&self.lock)
     }
 
-    /// Reads the table as it is between two changes.
+    /// Reads the table with `read`, and says whether a write of another program overlapped.
     pub(crate) fn snapshot<T>(&mut self, read: impl FnOnce(&Table) -> Result<T>) -> Result<Snapshot<T>> {
         let path = self.path.clone();
         self.snapshot_of(|| {
@@ -153,7 +155,7 @@ impl Watch {
         })
     }
 
-    /// Runs `read`, which opens the table itself, between two changes of the table.
+    /// Runs `read`, which opens the table itself, and says whether a write of another program overlapped.
     pub(crate) fn snapshot_of<T>(&mut self, read: impl FnOnce() -> Result<T>) -> Result<Snapshot<T>> {
         let before = self.state()?;
         let recent = before.is_recent(self.clock.date());
@@ -180,7 +182,7 @@ impl Watch {
         Ok(Snapshot::Unconfirmed(value))
     }
 
-    /// Asks a writer for a pause that has written for some time and not flushed; says whether there is one.
+    /// Asks a writer to release its lock if it has written for some time without a flush; returns whether such a writer exists.
     pub(crate) fn prompt(&mut self) -> Result<bool> {
         let state = self.state()?;
         if self.writer(&state)? != Writer::Writing {
@@ -209,7 +211,7 @@ impl Watch {
         })
     }
 
-    /// When the sync record was written, or somewhat later.
+    /// Time at which the sync record was written, or somewhat later.
     fn flushed(&mut self, state: &TableState) -> Result<SystemTime> {
         match &self.flushed {
             Some((sync, time)) if *sync == state.sync => Ok(*time),
@@ -239,7 +241,7 @@ impl Watch {
         Ok(TableState { sync, files })
     }
 
-    /// The sync record with its length; empty if there is none.
+    /// The bytes of the sync record in `table.lock` with its length; empty if there is none.
     fn record(&self) -> Result<Vec<u8>> {
         let end = self.lock.metadata()?.len();
         let mut record = vec![0; end.saturating_sub(SYNC_OFFSET).min(MAX_SYNC_BYTES) as usize];
@@ -255,7 +257,8 @@ impl Watch {
         Ok(record)
     }
 
-    /// Asks a writer that keeps its lock to let others have a look; casacore does so now and then.
+    /// Adds a request to `table.lock` that asks a writer to release its lock for a moment; casacore checks for requests now and
+    /// then.
     fn ask(&mut self) -> Result<()> {
         let since = *self.hindered.get_or_insert_with(|| self.clock.now());
         if self.writable
@@ -269,8 +272,8 @@ impl Watch {
     }
 }
 
-/// Calls `read`, which opens the table at `path`, between two changes of another process if that process pauses within a
-/// second, otherwise without waiting for a pause.
+/// Calls `read`, which opens the table at `path`, between two writes of another process if that process pauses within a second;
+/// otherwise without waiting for a pause.
 ///
 /// # Errors
 /// Those of `read`.

@@ -1,4 +1,4 @@
-//! A table that is being written.
+//! Writing a table: rows, cells, columns, keywords and subtables.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::stman::{self, ColumnSpec, CreateArgs, ManagerMut};
 use crate::suggest::instead;
 use crate::value::{ByteOrder, Record, Value};
 
-/// A new table, open for writing.
+/// A new casacore table, open for writing.
 ///
 /// What is put may be read by others after [`close`](Self::close); a writer that is dropped before, or a process that is
 /// killed, leaves a directory that no program takes for a table.
@@ -39,16 +39,16 @@ use crate::value::{ByteOrder, Record, Value};
 #[derive(Debug)]
 pub struct TableWriter {
     path: PathBuf,
-    /// Files of the managers.
+    /// The directory that the managers of the new table write their files to.
     files: Arc<dyn ContainerMut>,
     order: ByteOrder,
-    /// Description of the table without its columns.
+    /// Description of the new table without its columns.
     desc: TableDesc,
     info: TableInfo,
     rows: u64,
     columns: Vec<WriterColumn>,
     managers: Vec<WriterManager>,
-    /// The next manager's sequence number.
+    /// Sequence number that the next data manager of the table gets.
     counter: u32,
 }
 
@@ -56,9 +56,9 @@ pub struct TableWriter {
 struct WriterColumn {
     info: ColumnInfo,
     original_name: BString,
-    /// Sequence number of its manager.
+    /// Sequence number of the data manager that stores the column.
     sequence: u32,
-    /// Number of the column in the manager.
+    /// Number of the column within its data manager, from 0.
     index: usize,
 }
 
@@ -71,7 +71,7 @@ struct WriterManager {
 }
 
 impl TableWriter {
-    /// Makes the managers of a table at `path`, an existing empty directory.
+    /// Makes the data managers of a new table in the existing, empty directory at `path`.
     pub(super) fn new(
         path: PathBuf,
         files: Arc<dyn ContainerMut>,
@@ -105,7 +105,8 @@ impl TableWriter {
         Ok(writer)
     }
 
-    /// Makes a manager with all rows there are; returns its sequence number.
+    /// Adds a data manager with these columns to the table, with all rows that the table has by now; returns its sequence
+    /// number.
     fn add_manager(&mut self, spec: &ManagerSpec, columns: &[ColumnSpec]) -> Result<u32> {
         let args = CreateArgs {
             name: spec.name.as_bstr(),
@@ -127,32 +128,32 @@ impl TableWriter {
         Ok(self.counter - 1)
     }
 
-    /// Absolute path of the future table.
+    /// Absolute path at which the table is written.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Number of rows of the table.
+    /// Number of rows added to the table so far.
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Description, shape and manager of each column, in the order of their addition.
+    /// Description, fixed shape and manager of each column, in the order in which they were added to the table.
     pub fn columns(&self) -> impl ExactSizeIterator<Item = &ColumnInfo> {
         self.columns.iter().map(|column| &column.info)
     }
 
-    /// Keywords of the table, to be changed.
+    /// Keywords of the table, to be changed; they are stored when the table is closed.
     pub fn keywords(&mut self) -> &mut Record {
         &mut self.desc.keywords
     }
 
-    /// Type, subtype and readme of the table, to be changed.
+    /// Type, subtype and readme of the table, to be changed; they are stored when the table is closed.
     pub fn info(&mut self) -> &mut TableInfo {
         &mut self.info
     }
 
-    /// Adds rows at the end: scalars and arrays of fixed shape are zeros there, other cells undefined.
+    /// Adds `count` rows at the end of the table: their scalars and arrays of fixed shape are zeros, other cells undefined.
     ///
     /// # Errors
     /// `Io`, `NoSpace`; the table is of no use then.
@@ -168,7 +169,7 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Removes a row; later rows move up by one.
+    /// Removes the row with this number, from 0; later rows move up by one.
     ///
     /// # Errors
     /// `Usage` if the row does not exist; `Unsupported` if one of the managers cannot remove rows, as casacore's tiled ones
@@ -189,8 +190,8 @@ impl TableWriter {
         remove().with_context(|| Context::path(&self.path))
     }
 
-    /// Adds a column, to `manager` if one of that type and name exists and can take it, else to a new manager;
-    /// without one, to a StandardStMan.
+    /// Adds a column to the table: stored by `manager` if one of that type and name exists and can take it, else by a new
+    /// manager; with `None`, by a StandardStMan.
     ///
     /// # Errors
     /// `Exists` if there is a column of this name; those of [`NewTable::create`].
@@ -233,7 +234,7 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Removes a column, and its manager if it was the last one there.
+    /// Removes a column, and its data manager if the manager has no other columns.
     ///
     /// # Errors
     /// `NotFound` if there is none of this name; `Unsupported` if its manager holds others and cannot let go of one, as
@@ -257,7 +258,7 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Removes `table.f<sequence>`, `table.f<sequence>i`, `table.f<sequence>_TSM0` …
+    /// Removes the files of a data manager: `table.f<sequence>`, `table.f<sequence>i`, `table.f<sequence>_TSM0` …
     fn remove_files(&self, sequence: u32) -> Result<()> {
         let prefix = format!("table.f{sequence}");
         let is_theirs = |name: &String| {
@@ -266,7 +267,7 @@ impl TableWriter {
         self.files.names()?.iter().filter(|name| is_theirs(name)).try_for_each(|name| self.files.remove(name))
     }
 
-    /// A column, to put cells and keywords into.
+    /// The column `name` of the table, for writing its cells and keywords.
     ///
     /// # Errors
     /// `NotFound` if there is none of this name.
@@ -275,7 +276,7 @@ impl TableWriter {
         Ok(self.column_at(found))
     }
 
-    /// A column, by its number.
+    /// The column with this number, from 0, for writing its cells and keywords.
     fn column_at(&mut self, column: usize) -> ColumnMut<'_> {
         let column = &mut self.columns[column];
         let manager = find_manager(&mut self.managers, column.sequence);
@@ -291,7 +292,7 @@ impl TableWriter {
         })
     }
 
-    /// Makes a table inside this one and a keyword of its name that refers to it; close it before this one.
+    /// Begins a subtable: a table inside this one, with a keyword of its name that refers to it. Close it before this one.
     ///
     /// # Errors
     /// Those of [`NewTable::create`]; `Usage` if the name cannot be that of a directory.
@@ -305,7 +306,7 @@ impl TableWriter {
         Ok(subtable)
     }
 
-    /// Splits the table into its managers, so that a thread can write each.
+    /// Splits the table into its data managers with their columns, so that a thread can write each.
     pub(crate) fn parts(&mut self) -> Vec<Part<'_>> {
         let mut parts: Vec<Part<'_>> = Vec::new();
         let (path, rows) = (self.path.as_path(), self.rows);
@@ -320,7 +321,7 @@ impl TableWriter {
         parts
     }
 
-    /// Writes what is still in memory, makes everything durable, and publishes the table.
+    /// Writes all data that is still in memory, makes the files durable, and publishes the table.
     ///
     /// # Errors
     /// `Io`, `NoSpace`; the directory is not a table then.
@@ -337,14 +338,14 @@ impl TableWriter {
         close().context(place)
     }
 
-    /// As [`close`](Self::close), for callers that make the files durable themselves.
+    /// Finishes the table as [`close`](Self::close) does, for callers that make the files durable themselves.
     pub(crate) fn finish(mut self) -> Result<()> {
         let place = Context::path(&self.path);
         let dat = self.write_all().context(&place)?;
         self.publish(&dat, false).context(place)
     }
 
-    /// Writes everything but `table.dat`, which it returns.
+    /// Writes all files of the table but `table.dat`, whose bytes it returns.
     fn write_all(&mut self) -> Result<Vec<u8>> {
         let mut managers = Vec::new();
         for WriterManager { type_name, name, sequence, manager } in &mut self.managers {
@@ -380,7 +381,7 @@ impl TableWriter {
         dat.encode()
     }
 
-    /// Writes `table.dat`, which makes the directory a table.
+    /// Writes the bytes `dat` of `table.dat`, which makes the directory a table; `durable` waits until they are on the disk.
     fn publish(&self, dat: &[u8], durable: bool) -> Result<()> {
         let directory = Directory::new(&self.path);
         let file = directory.create("table.dat_tmp")?;
@@ -394,23 +395,23 @@ impl TableWriter {
     }
 }
 
-/// A manager and its columns.
+/// A data manager of a table that is being written, with its columns, for one thread.
 pub(crate) struct Part<'a> {
     path: &'a Path,
     rows: u64,
     sequence: u32,
     manager: &'a mut dyn ManagerMut,
-    /// Number in the table, number in the manager.
+    /// For each column of the manager: its number in the table, its number in the manager, both from 0, and its description.
     columns: Vec<(usize, usize, &'a mut ColumnInfo)>,
 }
 
 impl Part<'_> {
-    /// The numbers of the columns in the table.
+    /// The numbers, in the table, of the columns of this manager, from 0.
     pub(crate) fn columns(&self) -> Vec<usize> {
         self.columns.iter().map(|(number, ..)| *number).collect()
     }
 
-    /// The `nth` of [`columns`](Self::columns).
+    /// The column of the manager at index `nth` of [`columns`](Self::columns), for writing its cells.
     pub(crate) fn column(&mut self, nth: usize) -> ColumnMut<'_> {
         let (_, index, info) = &mut self.columns[nth];
         ColumnMut::new(self.path, info, self.rows, self.manager, *index)

@@ -1,11 +1,11 @@
 //! Packed Bools: element `i` is bit `i % 8` of byte `i / 8`, least significant first, everywhere in CTDS.
 
-/// Number of bytes that `count` packed Bools take.
+/// Number of bytes that `count` packed Bools take on disk: an eighth, rounded up.
 pub(crate) fn packed_len(count: u64) -> u64 {
     count.div_ceil(8)
 }
 
-/// Appends `count` Bools, the first of them bit `first_bit` of `bits`.
+/// Appends `count` Bools to `out`, read from the packed bytes `bits`; the first is bit `first_bit`, counted from 0.
 pub(crate) fn unpack(bits: &[u8], first_bit: usize, count: usize, out: &mut Vec<bool>) {
     let start = out.len();
     out.resize(start + count, false);
@@ -26,7 +26,7 @@ pub(crate) fn unpack(bits: &[u8], first_bit: usize, count: usize, out: &mut Vec<
     }
 }
 
-/// The bits of every byte, each as a Bool.
+/// Table for unpacking Bools: the eight bits of each value of a byte, least significant first.
 static SPREAD: [[bool; 8]; 256] = {
     let mut table = [[false; 8]; 256];
     let mut at = 0;
@@ -37,14 +37,14 @@ static SPREAD: [[bool; 8]; 256] = {
     table
 };
 
-/// Appends `values` packed; the unused bits of the last byte are 0.
+/// Appends `values` to `out` as packed bits, least significant first; the unused bits of the last byte are 0.
 pub(crate) fn pack(values: &[bool], out: &mut Vec<u8>) {
     out.extend(
         values.chunks(8).map(|eight| eight.iter().enumerate().fold(0, |byte, (i, &bit)| byte | u8::from(bit) << i)),
     );
 }
 
-/// Sets the bits of `bits` from `first_bit` on to `values`; the others stay.
+/// Stores `values` as packed bits in `bits`, from bit `first_bit` (from 0) on; the other bits keep their values.
 pub(crate) fn pack_into(values: &[bool], bits: &mut [u8], first_bit: usize) {
     let set = |byte: &mut u8, bit: usize, value: bool| *byte = *byte & !(1 << bit) | u8::from(value) << bit;
     let lead = values.len().min((8 - first_bit % 8) % 8);

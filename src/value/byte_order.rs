@@ -1,16 +1,16 @@
-//! The order of the bytes of a number.
+//! The order of the bytes of a number in a file: big-endian or little-endian.
 
-/// Which end of a number comes first.
+/// Byte order of the numbers in a file: which end of a number comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ByteOrder {
-    /// Most significant byte first; casacore's "canonical" order.
+    /// Big-endian: most significant byte first; casacore's "canonical" order.
     Big,
-    /// Least significant byte first.
+    /// Little-endian: least significant byte first.
     Little,
 }
 
 impl ByteOrder {
-    /// Byte order of this machine.
+    /// The byte order of this machine's processor.
     pub(crate) const NATIVE: Self = if cfg!(target_endian = "little") { ByteOrder::Little } else { ByteOrder::Big };
 
     /// Name of the byte order: `big` or `little`.
@@ -50,7 +50,7 @@ impl ByteOrder {
     }
 }
 
-/// Reverses each unit of `width` bytes in place.
+/// Reverses the bytes of each unit of `width` bytes in place, which converts between big-endian and little-endian.
 pub(crate) fn swap_bytes(bytes: &mut [u8], width: usize) {
     match width {
         0 | 1 => {}

@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-/// The type of one element. Casacore's `DataType` enum, without the types no column or keyword can have.
+/// The type of one element of a casacore column or keyword: casacore's `DataType` enum, without the types that neither can
+/// have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DataType {
-    /// Truth value; a bit or a byte on disk.
+    /// Truth value; on disk one bit or one byte, depending on the storage manager.
     Bool,
     /// Unsigned integer of 8 bits.
     UChar,
@@ -19,21 +20,21 @@ pub enum DataType {
     UInt,
     /// Signed integer of 64 bits.
     Int64,
-    /// IEEE 754, 32 bits.
+    /// Floating-point number of 32 bits, IEEE 754.
     Float,
-    /// IEEE 754, 64 bits.
+    /// Floating-point number of 64 bits, IEEE 754.
     Double,
-    /// Two [`Float`](Self::Float): real, imaginary.
+    /// Complex number of two [`Float`](Self::Float)s: real, then imaginary part.
     Complex,
-    /// Two [`Double`](Self::Double): real, imaginary.
+    /// Complex number of two [`Double`](Self::Double)s: real, then imaginary part.
     DComplex,
-    /// Bytes without a declared encoding.
+    /// String of bytes without a declared encoding, of any length.
     String,
-    /// A set of named values.
+    /// A record: an ordered set of named values.
     Record,
 }
 
-/// Code, CTFP-1 name, size in bytes; in the order of the enum.
+/// Each element type with casacore's code of a scalar, its CTFP-1 name and its size in bytes, in the order of the enum.
 const TABLE: [(DataType, i32, &str, usize); 13] = [
     (DataType::Bool, 0, "boolean", 1),
     (DataType::UChar, 2, "uchar", 1),
@@ -50,16 +51,16 @@ const TABLE: [(DataType, i32, &str, usize); 13] = [
     (DataType::Record, 25, "record", 0),
 ];
 
-/// Casacore's code of a table keyword.
+/// Casacore's data type code of a keyword that names a table (a subtable).
 pub(crate) const TABLE_CODE: i32 = 12;
 
 impl DataType {
-    /// The type with casacore's scalar code.
+    /// The type with casacore's code `code` of a scalar; `None` if no column or keyword can have it.
     pub(crate) fn from_code(code: i32) -> Option<Self> {
         TABLE.iter().find(|entry| entry.1 == code).map(|entry| entry.0)
     }
 
-    /// The element type of casacore's array code (13 … 24 and 30).
+    /// The element type of casacore's code of an array (13 … 24 and 30); `None` for any other code.
     pub(crate) fn from_array_code(code: i32) -> Option<Self> {
         match code {
             13..=24 => Self::from_code(code - 13),
@@ -68,32 +69,32 @@ impl DataType {
         }
     }
 
-    /// Casacore's code of a scalar of this type.
+    /// Casacore's code of a scalar of this type, as stored in `table.dat`.
     pub(crate) fn code(self) -> i32 {
         TABLE[self as usize].1
     }
 
-    /// Casacore's code of an array of it.
+    /// Casacore's code of an array of this type, as stored in `table.dat`.
     pub(crate) fn array_code(self) -> i32 {
         if self == DataType::Int64 { 30 } else { self.code() + 13 }
     }
 
-    /// The name that python-casacore and CTFP-1 use: `boolean`, `uchar`, `short` …
+    /// The type's name in python-casacore and CTFP-1: `boolean`, `uchar`, `short` …
     pub fn name(self) -> &'static str {
         TABLE[self as usize].2
     }
 
-    /// Finds the type with this [`name`](Self::name).
+    /// Finds the element type by its [`name`](Self::name) in python-casacore and CTFP-1; `None` if there is none of this name.
     pub fn from_name(name: &str) -> Option<Self> {
         TABLE.iter().find(|entry| entry.2 == name).map(|entry| entry.0)
     }
 
-    /// Bytes of one element in memory and, but for packed Bools, on disk; 0 for strings and records.
+    /// Size of one element of this type in bytes, in memory and, but for packed Bools, on disk; 0 for strings and records.
     pub fn size(self) -> usize {
         TABLE[self as usize].3
     }
 
-    /// Whether every element has the same [`size`](Self::size).
+    /// Whether every element of this type takes the same number of bytes: true for all but strings and records.
     pub fn is_fixed_size(self) -> bool {
         self.size() > 0
     }

@@ -1,48 +1,48 @@
-//! Keyword sets and record cells: ordered, named, nested values.
+//! Casacore's records, as in keyword sets and record cells: ordered, named, nested values.
 
 use bstr::{BStr, BString, ByteSlice};
 
 use super::{DataType, Shape, Values};
 
-/// The value of a field in a [`Record`].
+/// The value of a field in a [`Record`]: a scalar, an array, a record or a reference to a table.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// One element.
+    /// A scalar: one element.
     Scalar(Values),
-    /// An array: its shape (first axis fastest) and elements.
+    /// An array: its shape (first axis fastest) and its elements in that order.
     Array(Shape, Values),
-    /// A record within the record.
+    /// A record nested within the record.
     Record(Record),
-    /// A subtable: its name as stored, relative to the table that holds the record.
+    /// A reference to a subtable: its name as stored, relative to the table that holds the record.
     Table(BString),
 }
 
-/// A named value and its comment.
+/// A field of a [`Record`]: a named value and its comment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Field {
-    /// Name of the field, unique within the record.
+    /// Name of the field of a record, unique within the record.
     pub name: BString,
-    /// Comment on the field, usually empty.
+    /// Comment on the field of a record, usually empty.
     pub comment: BString,
-    /// Value of the field.
+    /// Value that the field of the record has.
     pub value: Value,
 }
 
 /// An ordered set of named values: casacore's `Record` and `TableRecord`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Record {
-    /// The fields in the order in which they were defined.
+    /// The fields of the record, in the order in which they were defined.
     pub fields: Vec<Field>,
 }
 
 impl Record {
-    /// The value of a field.
+    /// The value of the field `name` of the record; `None` if there is none of this name.
     pub fn get(&self, name: impl AsRef<[u8]>) -> Option<&Value> {
         let name = name.as_ref();
         self.fields.iter().find(|field| field.name == name).map(|field| &field.value)
     }
 
-    /// Adds a field, or replaces the value of the one with this name.
+    /// Adds a field to the record, or replaces the value of the one with this name.
     pub fn set(&mut self, name: impl Into<BString>, value: Value) {
         let name = name.into();
         match self.fields.iter_mut().find(|field| field.name == name) {
@@ -51,7 +51,7 @@ impl Record {
         }
     }
 
-    /// The string in a field, if it is one.
+    /// The string in the field `name` of the record; `None` if the field is missing or holds another type.
     pub fn string(&self, name: impl AsRef<[u8]>) -> Option<&BStr> {
         match self.get(name)? {
             Value::Scalar(Values::String(v)) => v.first().map(|string| string.as_bstr()),
@@ -59,13 +59,14 @@ impl Record {
         }
     }
 
-    /// The integer in a field, of whatever type.
+    /// The number in the field `name` of the record, which may have any integer type; `None` if the field is missing or another
+    /// type.
     pub fn integer(&self, name: impl AsRef<[u8]>) -> Option<i64> {
         let Value::Scalar(values) = self.get(name)? else { return None };
         values.integers()?.first().copied()
     }
 
-    /// The strings of a one-dimensional array field.
+    /// The strings of the field `name` of the record, an array; `None` if the field is missing or holds something else.
     pub fn strings(&self, name: impl AsRef<[u8]>) -> Option<&[BString]> {
         match self.get(name)? {
             Value::Array(_, Values::String(v)) => Some(v),
@@ -73,14 +74,15 @@ impl Record {
         }
     }
 
-    /// The integers of a field, a scalar or an array of any integer type.
+    /// The integers of the field `name` of the record, a scalar or an array of any integer type; `None` if it is missing or of
+    /// another type.
     pub(crate) fn integers(&self, name: impl AsRef<[u8]>) -> Option<Vec<i64>> {
         let (Value::Scalar(values) | Value::Array(_, values)) = self.get(name)? else { return None };
         // what lists without elements come to that have no type of their own
         if values.is_empty() { Some(Vec::new()) } else { values.integers() }
     }
 
-    /// The record in a field, if it is one.
+    /// The record nested in the field `name` of this record; `None` if the field is missing or holds something else.
     pub fn record(&self, name: impl AsRef<[u8]>) -> Option<&Record> {
         match self.get(name)? {
             Value::Record(record) => Some(record),
@@ -90,12 +92,12 @@ impl Record {
 }
 
 impl Value {
-    /// Makes a string value.
+    /// Makes the value of a record field or keyword from a string.
     pub fn string(value: impl Into<BString>) -> Self {
         Value::Scalar(Values::String(vec![value.into()]))
     }
 
-    /// The element type; `None` for subtables.
+    /// The element type of a record field's value; `None` for a reference to a table.
     pub fn data_type(&self) -> Option<DataType> {
         match self {
             Value::Scalar(values) | Value::Array(_, values) => Some(values.data_type()),

@@ -1,16 +1,16 @@
-//! A box within an array.
+//! A region: a box within an array, as reads and writes of parts take it.
 
 use std::ops::Range;
 
 use super::Shape;
 use crate::error::{Error, Result};
 
-/// A box: where it starts and how far it extends, first axis fastest.
+/// A box within an array: its first element and its extents, each with the first (fastest) axis first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Region {
-    /// First element on each axis.
+    /// First element of the region on each axis, counted from 0, fastest axis first.
     pub start: Shape,
-    /// Extent on each axis, fastest axis first.
+    /// Extent of the region on each axis in elements, fastest axis first.
     pub shape: Shape,
 }
 
@@ -34,13 +34,14 @@ impl Region {
         Region { start: shape.iter().map(|_| 0).collect(), shape: shape.clone() }
     }
 
-    /// Whole cells of shape `cell`, those of `rows`: the rows are the last axis.
+    /// The region of whole cells of shape `cell` in the rows `rows` (half-open, from 0) of a hypercube, whose last axis is the
+    /// row.
     pub(crate) fn rows(cell: &Shape, rows: Range<u64>) -> Self {
         let start = cell.iter().map(|_| 0).chain([rows.start]).collect();
         Region { start, shape: cell.with_axis(rows.end.saturating_sub(rows.start)) }
     }
 
-    /// Checks that the box lies within an array of `shape`.
+    /// Checks that the region lies within an array of `shape`, fastest axis first.
     ///
     /// # Errors
     /// `Usage` if it does not, or has another number of axes.

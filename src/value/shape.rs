@@ -1,4 +1,4 @@
-//! Extents of arrays, first axis fastest.
+//! Shapes: the extents of arrays, first axis fastest.
 
 use smallvec::SmallVec;
 use std::fmt;
@@ -18,7 +18,7 @@ impl Shape {
         Self::default()
     }
 
-    /// The number of elements; 1 without axes.
+    /// The number of elements of an array of this shape; 1 for a scalar.
     ///
     /// # Errors
     /// `Format` if the product does not fit 63 bits.
@@ -32,24 +32,24 @@ impl Shape {
             .ok_or_else(|| Error::format(format!("array shape {self} has more than 2^63 elements")))
     }
 
-    /// The same extents, slowest axis first, as HDF5 and numpy list them.
+    /// The extents of the shape with the slowest axis first, as HDF5 and numpy list them.
     pub fn reversed(&self) -> Vec<u64> {
         self.iter().rev().copied().collect()
     }
 
-    /// The shape whose [`reversed`](Self::reversed) extents are these.
+    /// The shape of an array whose extents HDF5 or numpy lists as `extents`: slowest axis first.
     pub fn from_reversed(extents: &[u64]) -> Self {
         extents.iter().rev().copied().collect()
     }
 
-    /// This shape with one more, slowest, axis.
+    /// This shape with one more axis of `extent` elements at the end, as the slowest.
     pub fn with_axis(&self, extent: u64) -> Self {
         let mut axes = self.0.clone();
         axes.push(extent);
         Shape(axes)
     }
 
-    /// The shape without its last, slowest, axis, and that axis' extent.
+    /// The shape without its last (slowest) axis, and the extent of that axis; `None` for a scalar.
     pub fn split_last(&self) -> Option<(Shape, u64)> {
         let (&last, rest) = self.0.split_last()?;
         Some((Shape::from(rest), last))

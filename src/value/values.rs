@@ -1,4 +1,4 @@
-//! A flat buffer of elements of one type.
+//! Flat buffers of elements of one type: the form in which cells and keywords are read and written.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use super::ByteOrder;
 use super::{DataType, Record};
 use crate::error::{Error, Result};
 
-/// Elements of one [`DataType`], in casacore's order (first axis fastest).
+/// A flat buffer of elements of one [`DataType`], in casacore's order (first axis fastest).
 #[derive(Debug, Clone, PartialEq)]
 #[allow(missing_docs, reason = "each variant is named for the DataType of its elements")]
 pub enum Values {
@@ -29,7 +29,7 @@ pub enum Values {
     Record(Vec<Record>),
 }
 
-/// Runs `$body` with `$v` bound to the vector, whatever its element type.
+/// Runs `$body` with `$v` bound to the vector inside a `Values`, whatever its element type.
 macro_rules! for_each_type {
     ($values:expr, $v:ident => $body:expr) => {
         match $values {
@@ -52,7 +52,7 @@ macro_rules! for_each_type {
 pub(crate) use for_each_type;
 
 impl Values {
-    /// An empty buffer for elements of `data_type`.
+    /// Makes an empty buffer for elements of `data_type`.
     pub fn new(data_type: DataType) -> Self {
         match data_type {
             DataType::Bool => Values::Bool(Vec::new()),
@@ -71,7 +71,7 @@ impl Values {
         }
     }
 
-    /// The type of the elements.
+    /// The element type of the buffer.
     pub fn data_type(&self) -> DataType {
         match self {
             Values::Bool(_) => DataType::Bool,
@@ -90,12 +90,12 @@ impl Values {
         }
     }
 
-    /// Number of elements.
+    /// Number of elements in the buffer; a complex number counts as one.
     pub fn len(&self) -> usize {
         for_each_type!(self, v => v.len())
     }
 
-    /// The elements as integers; `None` if they are of another type.
+    /// The elements as 64-bit integers; `None` if the buffer has elements of another type than an integer.
     pub(crate) fn integers(&self) -> Option<Vec<i64>> {
         Some(match self {
             Values::UChar(v) => v.iter().map(|&value| value.into()).collect(),
@@ -108,22 +108,22 @@ impl Values {
         })
     }
 
-    /// Whether the values have no elements.
+    /// Whether the buffer has no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Removes all elements and keeps the memory.
+    /// Removes all elements from the buffer and keeps its memory for reuse.
     pub fn clear(&mut self) {
         for_each_type!(self, v => v.clear())
     }
 
-    /// Appends `count` zeros, `false`s, empty strings or empty records.
+    /// Appends `count` default elements to the buffer: zeros, `false`s, empty strings or empty records.
     pub fn extend_default(&mut self, count: usize) {
         for_each_type!(self, v => v.resize_with(v.len() + count, Default::default))
     }
 
-    /// Appends the elements `range` of `from`, which must have the same type.
+    /// Appends the elements `range` (half-open, from 0) of the buffer `from`, which must have the same type.
     ///
     /// # Errors
     /// `Usage` if the types differ.
@@ -140,7 +140,7 @@ impl Values {
         Ok(())
     }
 
-    /// Appends the last `cell` elements again, `times` times.
+    /// Appends the last `cell` elements of the buffer again, `times` times: the same cell in further rows.
     pub(crate) fn repeat_last(&mut self, cell: usize, times: usize) {
         for_each_type!(self, v => {
             let start = v.len() - cell;
@@ -156,7 +156,7 @@ impl Values {
         })
     }
 
-    /// Appends numbers from their bytes on disk; a Bool is one byte, 0 or not.
+    /// Appends numbers from their bytes on disk, which have the order `order`; a Bool is one byte, 0 or not.
     ///
     /// `bytes` holds whole elements. Strings and records have no such form.
     pub(crate) fn extend_from_bytes(&mut self, bytes: &[u8], order: ByteOrder) {
@@ -186,12 +186,13 @@ impl Values {
         }
     }
 
-    /// The bytes of some of the elements, in the order of this machine; `None` where they are not numbers.
+    /// The memory of the elements `elements` (half-open, from 0) as bytes in the order of this machine; `None` if they are not
+    /// numbers.
     pub(crate) fn bytes_mut(&mut self, elements: Range<usize>) -> Option<&mut [u8]> {
         for_each_type!(self, v => Element::bytes_mut(&mut v[elements]))
     }
 
-    /// Appends `count` numbers, whose bytes `read` fills in.
+    /// Appends `count` numbers to the buffer; `read` fills in their bytes.
     ///
     /// # Errors
     /// Those of `read`; `Usage` if the elements are not numbers.
@@ -213,7 +214,7 @@ impl Values {
         Ok(())
     }
 
-    /// Appends `count` Bools from packed bits, starting at `first_bit`; bit `i` is bit `i % 8` of byte `i / 8`.
+    /// Appends `count` Bools from packed bits, starting at bit `first_bit`; bit `i` is bit `i % 8` of byte `i / 8`.
     ///
     /// `bits` holds at least `first_bit + count` bits; the buffer is of Bools.
     pub(crate) fn extend_from_bits(&mut self, bits: &[u8], first_bit: usize, count: usize) {
@@ -221,7 +222,8 @@ impl Values {
         crate::value::bits::unpack(bits, first_bit, count, v);
     }
 
-    /// Appends the elements in the form that [`extend_from_bytes`](Self::extend_from_bytes) reads.
+    /// Appends the elements to `out` as bytes in the order `order`, in the form that
+    /// [`extend_from_bytes`](Self::extend_from_bytes) reads.
     ///
     /// Strings and records have no such form.
     pub(crate) fn extend_bytes(&self, order: ByteOrder, out: &mut Vec<u8>) {
@@ -233,7 +235,7 @@ impl Values {
         }
     }
 
-    /// Whether both have the same type and elements, those of floats by their bits.
+    /// Whether two buffers have the same element type and elements; floats are compared by their bits.
     pub(crate) fn same_bits(&self, other: &Values) -> bool {
         match (self.le_bytes(), other.le_bytes()) {
             (Some(ours), Some(theirs)) => self.data_type() == other.data_type() && ours == theirs,
@@ -241,7 +243,7 @@ impl Values {
         }
     }
 
-    /// The elements as little-endian bytes; `None` for strings and records. Bools are bytes 0 and 1.
+    /// The elements of the buffer as little-endian bytes; `None` for strings and records. Bools are bytes 0 and 1.
     ///
     /// Borrows on little-endian machines.
     pub(crate) fn le_bytes(&self) -> Option<std::borrow::Cow<'_, [u8]>> {
@@ -269,7 +271,7 @@ impl Values {
     }
 }
 
-/// Bytes of the unit whose order differs between machines: a component, for complex numbers.
+/// Size in bytes of the unit whose byte order differs between machines: the element, or one part of a complex number.
 pub(crate) fn swap_width(data_type: DataType) -> usize {
     match data_type {
         DataType::Complex | DataType::DComplex => data_type.size() / 2,
@@ -281,20 +283,20 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A Rust type that is the element of some column: `bool`, `u8` … `f64`, complex, [`BString`], [`Record`].
+/// A Rust type that stands for the elements of a column: `bool`, `u8` … `f64`, complex, [`BString`], [`Record`].
 pub trait Element: sealed::Sealed + Clone + Default + Send + 'static {
-    /// The casacore type it stands for.
+    /// The casacore element type that this Rust type stands for.
     const DATA_TYPE: DataType;
-    /// The vector inside `values`, if it is of this type.
+    /// Takes the vector of this element type out of `values`; `None` if they have another type.
     fn of(values: Values) -> Option<Vec<Self>>;
-    /// The elements inside `values`, if they are of this type.
+    /// The elements of `values` as a slice of this element type; `None` if they have another type.
     fn slice(values: &Values) -> Option<&[Self]>;
-    /// The elements as [`Values`], from which [`of`](Self::of) takes them again.
+    /// Wraps a vector of elements as [`Values`], from which [`of`](Self::of) takes it again.
     fn values(elements: Vec<Self>) -> Values;
-    /// `count` zeros, `false`s, empty strings or empty records; `None` if they exceed the memory.
+    /// A vector of `count` zeros, `false`s, empty strings or empty records; `None` if it exceeds the memory.
     fn zeros(count: usize) -> Option<Vec<Self>>;
-    /// The bytes of numbers in the order of this machine; `None` for Bools, of which not every byte is one, strings and
-    /// records.
+    /// The memory of numbers as bytes, in the order of this machine. `None` for strings, records and Bools, since not every
+    /// byte is a valid Bool.
     fn bytes_mut(elements: &mut [Self]) -> Option<&mut [u8]>;
 }
 
@@ -342,7 +344,8 @@ elements! {
     bool => Bool, zeroed, |_| None;
 }
 
-/// Memory that the system gives as zeros is not touched before it is used.
+/// A vector of `count` zeros; `None` if it exceeds the memory. Memory that the system gives as zeros is not touched before it
+/// is used.
 fn zeroed<T: bytemuck::Zeroable>(count: usize) -> Option<Vec<T>> {
     bytemuck::allocation::try_zeroed_vec(count).ok()
 }

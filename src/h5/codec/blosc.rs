@@ -5,7 +5,7 @@ use super::interface::{Codec, Decoder, Encoder};
 use crate::blosc;
 use crate::error::{Error, Result};
 
-/// That of zstd, the most of all codecs in it.
+/// Most times its own bytes that a Blosc chunk can decode to: the factor of zstd, the largest of all codecs in it.
 const MAX_EXPANSION: u64 = 1 << 15;
 
 #[derive(Debug)]

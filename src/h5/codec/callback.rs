@@ -1,4 +1,4 @@
-//! Codecs on behalf of libhdf5, which runs them where it converts elements itself.
+//! Runs codecs for libhdf5, which calls them where it converts elements itself.
 
 use std::cell::Cell;
 
@@ -9,18 +9,18 @@ thread_local! {
     static LIMIT: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-/// Bytes that a chunk of unknown length may decode to.
+/// Most bytes that a chunk of unknown length may decode to.
 const DEFAULT_LIMIT: u64 = 1 << 28;
 
-/// While it lives, codecs that libhdf5 runs on this thread decode to no more than a chunk of a dataset: libhdf5 does not
-/// tell a filter how long a chunk is, and what the stored bytes declare cannot be trusted.
+/// Limit, while it lives, of what codecs that libhdf5 runs on this thread may decode to: a chunk of one dataset. libhdf5 does
+/// not tell a filter how long a chunk is, and the length that the stored bytes declare cannot be trusted.
 #[derive(Debug)]
 pub(crate) struct ChunkLimit {
     before: Option<u64>,
 }
 
 impl ChunkLimit {
-    /// A limit for chunks of `bytes`, and a few more that filters before the codec may have added.
+    /// Makes a limit for chunks of `bytes` bytes, and some more that filters before the codec may have added.
     pub(crate) fn new(bytes: u64) -> Self {
         let limit = bytes.saturating_add(bytes / 8).saturating_add(4096);
         ChunkLimit { before: LIMIT.replace(Some(limit)) }
@@ -33,7 +33,7 @@ impl Drop for ChunkLimit {
     }
 }
 
-/// Decodes a chunk, or encodes it at the level that `parameters` name.
+/// Decodes a chunk with `codec`, or encodes it at the level that the filter's `parameters` name.
 ///
 /// # Errors
 /// Those of the codec; `Unsupported` to encode what the codec only reads.

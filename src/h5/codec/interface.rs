@@ -1,4 +1,4 @@
-//! What a codec is.
+//! The traits of a codec: a compression method with its encoder and decoder.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -7,46 +7,47 @@ use crate::error::Result;
 
 /// A compression method, which is a filter of HDF5.
 pub(crate) trait Codec: fmt::Debug + Sync {
-    /// Number of the filter in the registry of The HDF Group.
+    /// Number of the codec's filter in the registry of The HDF Group.
     fn id(&self) -> i32;
 
     /// Name of the codec on the command line: `gzip`, `zstd`.
     fn name(&self) -> &'static str;
 
-    /// The name of the filter, where that is another.
+    /// The name of the codec's filter in HDF5, where it differs from that of the codec.
     fn filter_name(&self) -> &'static str {
         self.name()
     }
 
-    /// The levels that a user can choose from; `None` if the codec has none.
+    /// The levels of compression that a user can choose from; `None` if the codec has none.
     fn levels(&self) -> Option<Levels> {
         None
     }
 
-    /// The software that lets other programs read the filter; `None` if every libhdf5 contains it.
+    /// The software that lets other programs read the codec's filter; `None` if every libhdf5 contains it.
     fn plugin(&self) -> Option<&'static str>;
 
-    /// The parameters that HDF5 stores with the filter (`cd_values`), for data compressed at `level`.
+    /// The parameters that HDF5 stores with the codec's filter (`cd_values`), for data compressed at `level`.
     fn parameters(&self, _level: u8) -> Vec<u32> {
         Vec::new()
     }
 
-    /// The level that stored parameters name; `None` if they name none that [`levels`](Self::levels) has.
+    /// The level that the stored parameters of the filter name; `None` if they name none that [`levels`](Self::levels) has.
     fn level(&self, _parameters: &[u32]) -> Option<u8> {
         None
     }
 
-    /// The largest number of bytes that `stored` bytes can decode to. No more is allocated on the word of a file.
+    /// The largest number of bytes that `stored` compressed bytes can decode to; no more is allocated, whatever a file
+    /// declares.
     fn bound(&self, stored: u64) -> u64;
 
-    /// Compresses at `level`; `None` if this program only reads what the codec made.
+    /// Makes an encoder of the codec at `level`; `None` if this program only reads the codec.
     fn encoder(&self, level: u8) -> Option<Box<dyn Encoder>>;
 
-    /// Decompresses.
+    /// Makes a decoder that decompresses chunks of the codec.
     fn decoder(&self) -> Box<dyn Decoder>;
 }
 
-/// Compresses chunks, one after the other; keeps its working memory between them.
+/// An encoder of a codec: compresses chunks, one after the other, and keeps its working memory between them.
 pub(crate) trait Encoder: Send {
     /// Replaces `out` with `bytes` compressed. They are a series of planes of `plane` bytes each and a shorter rest, where
     /// bytes were sorted by their place in the elements; one plane else.
@@ -56,20 +57,20 @@ pub(crate) trait Encoder: Send {
     fn encode(&mut self, bytes: &[u8], plane: usize, out: &mut Vec<u8>) -> Result<()>;
 }
 
-/// Decompresses chunks, one after the other; keeps its working memory between them.
+/// A decoder of a codec: decompresses chunks, one after the other, and keeps its working memory between them.
 pub(crate) trait Decoder: Send {
-    /// Replaces `out` with what was compressed to `bytes`, and never makes it longer than `limit` bytes.
+    /// Replaces `out` with the decompressed content of `bytes`, and never makes it longer than `limit` bytes.
     ///
     /// # Errors
     /// `Format` if `bytes` are damaged or stand for more than `limit` bytes.
     fn decode(&mut self, bytes: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<()>;
 }
 
-/// The levels of a codec, fastest first.
+/// The levels of compression that a codec has, fastest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Levels {
     pub(crate) range: RangeInclusive<u8>,
-    /// The level for users who name the codec alone.
+    /// The level that is used if the user names the codec alone.
     pub(crate) default: u8,
 }
 

@@ -1,4 +1,4 @@
-//! LZ4 (filter 32004) in the framing of HDF5's plugin, all numbers big-endian:
+//! The codec LZ4 (filter 32004) in the framing of HDF5's plugin, all numbers big-endian:
 //!
 //! ```text
 //! 8 bytes   length of the chunk
@@ -15,9 +15,9 @@ use lz4_flex::block::{compress_into, decompress_into, get_maximum_output_size};
 use super::interface::{Codec, Decoder, Encoder};
 use crate::error::{Error, Result};
 
-/// A byte of a length in a sequence of LZ4 stands for at most 255.
+/// Most times its own bytes that an LZ4 block can decode to: a byte of a length stands for at most 255.
 const MAX_EXPANSION: u64 = 255;
-/// The length of a block if no parameter says otherwise.
+/// Length in bytes of a block before compression, if no parameter of the filter gives another.
 const BLOCK_BYTES: usize = 1 << 30;
 
 #[derive(Debug)]
@@ -108,14 +108,15 @@ impl Decoder for Blocks {
     }
 }
 
-/// The length of the chunk, the length of a block, and the blocks.
+/// Splits a stored chunk into the length of the chunk, the length of a block (both decoded, in bytes), and the blocks; `None`
+/// if it is too short.
 fn header(bytes: &[u8]) -> Option<(u64, u32, &[u8])> {
     let (len, rest) = bytes.split_first_chunk::<8>()?;
     let (block_bytes, blocks) = rest.split_first_chunk::<4>()?;
     Some((u64::from_be_bytes(*len), u32::from_be_bytes(*block_bytes), blocks))
 }
 
-/// A stored block, and the bytes after it.
+/// Splits off the first stored block of a chunk; returns it and the bytes after it, `None` if it is cut off.
 fn split_block(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (len, rest) = bytes.split_first_chunk::<4>()?;
     rest.split_at_checked(u32::from_be_bytes(*len) as usize)

@@ -11,7 +11,7 @@
 use super::interface::{Codec, Decoder, Encoder};
 use crate::error::{Error, Result};
 
-/// Three bytes repeat up to 264.
+/// Most times its own bytes that an LZF block can decode to: three bytes repeat up to 264.
 const MAX_EXPANSION: u64 = 264 / 3;
 
 #[derive(Debug)]
@@ -59,7 +59,7 @@ impl Decoder for Runs {
     }
 }
 
-/// Appends one run, and returns the bytes after it; `None` if it is damaged or too long.
+/// Decodes one run of an LZF block to `out`, and returns the bytes after it; `None` if it is damaged or exceeds `limit` bytes.
 fn run<'a>(bytes: &'a [u8], limit: usize, out: &mut Vec<u8>) -> Option<&'a [u8]> {
     let (&control, rest) = bytes.split_first()?;
     let (code, low) = (usize::from(control >> 5), usize::from(control & 0x1f));

@@ -22,17 +22,17 @@ pub(crate) use interface::{Codec, Decoder, Encoder};
 /// Every codec, in the order of the command line's help. The first, [`portable`], is part of every libhdf5.
 pub(super) const CODECS: &[&dyn Codec] = &[&gzip::Gzip, &zstd::Zstd, &lz4::Lz4, &lzf::Lzf, &blosc::Blosc];
 
-/// The codec of arrays whose chunks are kept.
+/// The codec of Blosc chunks, which are kept as they are from arrays.
 pub(super) fn blosc() -> &'static dyn Codec {
     &blosc::Blosc
 }
 
-/// The codec that every HDF5 reader has.
+/// The codec that every HDF5 reader has: gzip.
 pub(super) fn portable() -> &'static dyn Codec {
     CODECS[0]
 }
 
-/// The codec of an HDF5 filter.
+/// The codec of the HDF5 filter with this number; `None` if this program has none.
 pub(super) fn find(filter: i32) -> Option<&'static dyn Codec> {
     CODECS.iter().copied().find(|codec| codec.id() == filter)
 }

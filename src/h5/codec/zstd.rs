@@ -10,7 +10,7 @@ use zstd::zstd_safe::compress_bound;
 use super::interface::{Codec, Decoder, Encoder, Levels};
 use crate::error::{Error, Result};
 
-/// A block of up to 128 KiB of one repeated byte takes 4 bytes.
+/// Most times its own bytes that a zstd frame can decode to: a block of up to 128 KiB of one repeated byte takes 4 bytes.
 const MAX_EXPANSION: u64 = (128 << 10) / 4;
 
 #[derive(Debug)]

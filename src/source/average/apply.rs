@@ -1,4 +1,4 @@
-//! A source whose main table and spectral windows are averaged.
+//! Averages a source: replaces its main table and spectral windows by averaged ones.
 
 use std::ops::Range;
 
@@ -12,28 +12,28 @@ use crate::source::Source;
 use crate::source::content::{Content, HowAveraged, Selected};
 use crate::source::row_set::RowSet;
 
-/// How a source was averaged.
+/// Summary of averaging a source: what was averaged, and what happened to its rows, channels and columns.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Averaged {
-    /// What was asked for.
+    /// The averaging that was asked for: seconds of a bin, channels of a mean.
     pub averaging: Averaging,
-    /// Rows of the main table before.
+    /// Number of rows of the main table before averaging.
     pub rows_before: u64,
-    /// Rows of the main table after.
+    /// Number of rows of the main table after averaging.
     pub rows: u64,
-    /// The column of the weights of samples; `None`: all samples count the same.
+    /// Name of the column with the weights of samples (WEIGHT_SPECTRUM or WEIGHT); `None`: all samples count the same.
     pub weights: Option<String>,
-    /// Columns whose values cannot be averaged: that of the first row of each bin is kept.
+    /// Names of columns whose values cannot be averaged: the value of the first row of each bin is kept.
     pub first_values: Vec<String>,
-    /// Columns whose cells are left undefined.
+    /// Names of columns whose cells are left undefined by averaging.
     pub left_undefined: Vec<String>,
-    /// The number of channels of each spectral window, before and after.
+    /// The number of channels of each spectral window, before and after averaging; empty if channels are not averaged.
     pub channels: Vec<(u64, u64)>,
 }
 
 impl Averaged {
-    /// Bytes that the bins take during a conversion.
+    /// Memory that the lists of averaged rows take during a conversion, in bytes.
     pub(crate) fn memory(&self) -> u64 {
         match self.averaging.seconds() {
             Some(_) => 4 * self.rows_before + 12 * self.rows,
@@ -43,7 +43,8 @@ impl Averaged {
 }
 
 impl Source {
-    /// Averages the main table and the spectral windows; only `rows` of the main table if they are given.
+    /// Averages the main table and the spectral windows of the source; with `rows` (half-open, from 0) only these rows of the
+    /// main table.
     ///
     /// # Errors
     /// `Usage` if the source is not a MeasurementSet, or the rows exceed it; `Limit` if more than `max_memory` bytes are
@@ -93,7 +94,7 @@ impl Source {
         Ok(averaged)
     }
 
-    /// Reduces the main table to some consecutive rows.
+    /// Reduces the main table of the source to the consecutive rows `rows` (half-open, from 0).
     fn take_rows(&mut self, rows: Range<u64>) -> Result<()> {
         let all = self.tables[0].content()?.rows();
         limits::row_range(&rows, all)?;
@@ -114,7 +115,7 @@ impl Source {
     }
 }
 
-/// The number of channels of each spectral window, before and after.
+/// The number of channels of each row of SPECTRAL_WINDOW, before and after averaging `factor` channels; from CHAN_FREQ.
 fn channels(windows: &Content, factor: u64) -> Result<Vec<(u64, u64)>> {
     let Some(index) = windows.columns().iter().position(|info| info.desc.name == "CHAN_FREQ") else {
         return Ok(Vec::new());

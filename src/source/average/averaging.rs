@@ -1,4 +1,4 @@
-//! What is averaged.
+//! The request to average visibilities in time and channels: `time=10s,chan=4`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -27,39 +27,39 @@ pub struct Averaging {
     pub(super) channels: Option<u64>,
 }
 
-/// Units of time, with their seconds.
+/// Units of time in the text of an averaging request, each with its length in seconds.
 const UNITS: [(&str, f64); 5] = [("ms", 1e-3), ("min", 60.0), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
 
 impl Averaging {
-    /// No averaging until [`time`](Self::time) or [`channels`](Self::channels) is set.
+    /// Makes a request without any averaging, until [`time`](Self::time) or [`channels`](Self::channels) is set.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Averages rows in bins of this many seconds, a positive number.
+    /// Averages the rows of each baseline in bins of this many seconds, a positive number.
     pub fn time(mut self, seconds: f64) -> Self {
         self.seconds = Some(seconds);
         self
     }
 
-    /// Averages this many neighbouring channels, 2 or more. The last channel of a spectral window is the mean of those that
-    /// are left.
+    /// Averages this many neighbouring channels, 2 or more. The last channel of a spectral window is the mean of those that are
+    /// left.
     pub fn channels(mut self, count: u64) -> Self {
         self.channels = Some(count);
         self
     }
 
-    /// Seconds of a bin of rows; `None` if rows are not averaged.
+    /// Length of a bin of rows in seconds; `None` if rows are not averaged.
     pub fn seconds(&self) -> Option<f64> {
         self.seconds
     }
 
-    /// The number of channels that become one: 1 if channels are not averaged.
+    /// The number of neighbouring channels that become one: 1 if channels are not averaged.
     pub fn channel_factor(&self) -> u64 {
         self.channels.unwrap_or(1)
     }
 
-    /// Refuses numbers that mean nothing.
+    /// Checks that the numbers of an averaging request make sense: positive seconds, 2 or more channels, at least one of them.
     pub(super) fn check(&self) -> Result<()> {
         if self.seconds.is_some_and(|seconds| !(seconds.is_finite() && seconds > 0.0)) {
             return Err(Error::usage(format!("averaging {self}: the time must be a positive number of seconds")));
@@ -74,7 +74,7 @@ impl Averaging {
     }
 }
 
-/// The shape of a cell `[corr, chan]` after its channels were averaged.
+/// The shape of a cell `[corr, chan]` after each `factor` channels were averaged, the last ones rounded up.
 pub(super) fn fewer_channels(shape: &Shape, factor: u64) -> Shape {
     match shape.split_last() {
         Some((others, channels)) => others.with_axis(channels.div_ceil(factor)),
@@ -85,7 +85,8 @@ pub(super) fn fewer_channels(shape: &Shape, factor: u64) -> Shape {
 impl FromStr for Averaging {
     type Err = Error;
 
-    /// Reads `time=10s`, `chan=4` or both with a comma. Units of time are ms, s, min (or m) and h; without, seconds.
+    /// Reads an averaging request: `time=10s`, `chan=4` or both with a comma. Units of time are ms, s, min (or m) and h;
+    /// without, seconds.
     ///
     /// # Errors
     /// `Usage` if the text is not such a list.
@@ -117,7 +118,7 @@ impl FromStr for Averaging {
     }
 }
 
-/// A time with its unit in seconds.
+/// Reads a time with its unit, such as `1.5min`, in seconds; `None` if it is not one.
 fn seconds(text: &str) -> Option<f64> {
     let split = text.find(|c: char| c.is_ascii_alphabetic() && !matches!(c, 'e' | 'E')).unwrap_or(text.len());
     let (number, unit) = text.split_at(split);

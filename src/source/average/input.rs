@@ -1,4 +1,4 @@
-//! The rows of bins, read in order of their numbers: cells of a column with their flags and weights.
+//! Reads the rows that averaging puts into bins, in order of their numbers: cells of a column with their flags and weights.
 
 use std::ops::Range;
 
@@ -7,16 +7,16 @@ use crate::error::{Error, Result};
 use crate::table::ColumnCells;
 use crate::value::{DataType, Shape, Values};
 
-/// Samples of a column that are read at a time.
+/// Number of samples of a column that are read at a time for averaging.
 const PIECE_SAMPLES: u64 = 1 << 17;
-/// Most rows that are read at a time.
+/// Most rows that are read at a time for averaging.
 const PIECE_ROWS: u64 = 1 << 13;
 
-/// A column with everything that its average needs.
+/// A column to be averaged, with the bins of its rows and the columns of flags and weights.
 pub(super) struct Input<'a> {
     pub(super) bins: &'a Bins,
     pub(super) cells: Box<dyn ColumnCells + 'a>,
-    /// Type of the elements of `cells`.
+    /// Element type of the column to be averaged.
     pub(super) data_type: DataType,
     pub(super) flags: Option<Box<dyn ColumnCells + 'a>>,
     pub(super) flag_row: Option<Box<dyn ColumnCells + 'a>>,
@@ -24,33 +24,34 @@ pub(super) struct Input<'a> {
     pub(super) weight: Option<Box<dyn ColumnCells + 'a>>,
 }
 
-/// A row of the source on its way into a bin.
+/// A row of the source on its way into a bin, with its flags and weights.
 pub(super) struct InputRow<'b> {
     pub(super) row: u64,
-    /// Number of the bin, counted from the first of those that are read.
+    /// Number of the bin that the row belongs to, counted from 0 for the first of the bins that are read.
     pub(super) bin: usize,
-    /// Shape of the cell and the places of its elements among the values; `None` if it is undefined.
+    /// Shape of the row's cell (fastest axis first) and the range of its elements in `values`; `None` if it is undefined.
     pub(super) cell: Option<(&'b Shape, Range<usize>)>,
     pub(super) values: &'b Values,
-    /// Flags of the samples, with their shape.
+    /// Flags of the row's samples, with their shape (fastest axis first); `None` without a defined cell of FLAG.
     pub(super) flags: Option<(&'b Shape, &'b [bool])>,
     pub(super) is_flagged: bool,
     pub(super) weights: Weights<'b>,
 }
 
-/// The weights of the samples of a row.
+/// The weights of the samples of a row: from WEIGHT_SPECTRUM, from WEIGHT or all 1.
 #[derive(Clone, Copy)]
 pub(super) enum Weights<'b> {
-    /// Each is 1.
+    /// The table has no weights for the row: each sample has the weight 1.
     One,
-    /// One for each correlation.
+    /// A weight for each correlation, which all channels share.
     Row(&'b [f32]),
-    /// One for each sample, with their shape.
+    /// A weight for each sample, with the shape of the cell, fastest axis first.
     Samples(&'b Shape, &'b [f32]),
 }
 
 impl Weights<'_> {
-    /// The weight of a sample, by its number in the cell and the number of correlations; 0 unless it is a positive number.
+    /// The weight of a sample, by its index in the cell (fastest axis first) and the number of correlations; 0 unless it is a
+    /// positive number.
     pub(super) fn of(self, sample: usize, correlations: usize) -> f64 {
         let weight = match self {
             Weights::One => return 1.0,
@@ -63,7 +64,7 @@ impl Weights<'_> {
 }
 
 impl InputRow<'_> {
-    /// Checks that flags and weights fit cells of `shape`.
+    /// Checks that the row's flags and weights have a form that fits a cell of `shape`, which must be `[corr, chan]`.
     pub(super) fn check(&self, shape: &Shape) -> Result<()> {
         let row = self.row;
         if shape.len() != 2 {
@@ -84,12 +85,12 @@ impl InputRow<'_> {
         }
     }
 
-    /// Whether a sample is flagged.
+    /// Whether a sample of the row is flagged, by its index in the cell (fastest axis first), or the whole row is.
     pub(super) fn is_flagged(&self, sample: usize) -> bool {
         self.is_flagged || self.flags.is_some_and(|(_, flags)| flags[sample])
     }
 
-    /// The sum of the weights of samples that are not flagged, and whether any is not flagged.
+    /// The sum of the weights of the row's samples that are not flagged, and whether any is not flagged.
     pub(super) fn weight(&self) -> Result<(f64, bool)> {
         if self.is_flagged {
             return Ok((0.0, false));
@@ -113,7 +114,7 @@ impl InputRow<'_> {
 }
 
 impl Input<'_> {
-    /// Calls `each` with every row of `bins`; the rows of a bin come in order of their numbers.
+    /// Calls `each` with every row of `bins` (half-open, from 0), in order of their numbers; the bins may be interleaved.
     pub(super) fn for_each(&self, bins: Range<u64>, mut each: impl FnMut(&InputRow<'_>) -> Result<()>) -> Result<()> {
         let mut rows: Vec<(u64, u32)> = Vec::new();
         self.bins.for_each(bins, |row, bin| rows.push((row, bin as u32)));
@@ -170,7 +171,7 @@ impl Input<'_> {
     }
 }
 
-/// The cells of some rows of a column.
+/// The cells of consecutive rows of a column, in memory.
 pub(super) struct Cells {
     values: Values,
     shapes: CellShapes,
@@ -178,7 +179,7 @@ pub(super) struct Cells {
 
 enum CellShapes {
     Same(Shape, usize),
-    /// The place of the first element, and the shape.
+    /// The index of each cell's first element in the values, and its shape, fastest axis first; `None`: the cell is undefined.
     Each(Vec<Option<(usize, Shape)>>),
 }
 

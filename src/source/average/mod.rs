@@ -1,4 +1,5 @@
-//! The mean of rows in bins of time and of neighbouring channels, weighted and without flagged samples. docs/averaging.md.
+//! Averages the rows of a MeasurementSet in bins of time, and neighbouring channels, weighted and without flagged samples.
+//! docs/averaging.md.
 //!
 //! | file             | purpose                                                            |
 //! |------------------|--------------------------------------------------------------------|

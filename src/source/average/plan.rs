@@ -1,4 +1,4 @@
-//! How a main table is averaged: its bins, what becomes of its columns, and where flags and weights are.
+//! The plan of averaging a main table: its bins, the rule for each column, and the columns of flags and weights.
 
 use super::averaging::{Averaging, fewer_channels};
 use super::input::Input;
@@ -11,31 +11,32 @@ use crate::progress::Progress;
 use crate::table::{ColumnCells, ColumnInfo};
 use crate::value::Shape;
 
-/// Columns that a table to be averaged needs.
+/// Names of the columns that a main table needs to be averaged.
 const NEEDED: [&str; 4] = ["TIME", "ANTENNA1", "ANTENNA2", "DATA_DESC_ID"];
 
-/// Gives the cells of a column by its number.
+/// A function that opens the cells of a column of the table to be averaged, by the column's number from 0.
 pub(in crate::source) type OpenCells<'a, 'b> = &'b dyn Fn(usize) -> Result<Box<dyn ColumnCells + 'a>>;
 
-/// How a main table is averaged.
+/// The plan of averaging a main table: its bins, the rule for each column, and the columns of flags and weights.
 #[derive(Debug)]
 pub(crate) struct AveragePlan {
     averaging: Averaging,
     bins: Bins,
     rules: Vec<Rule>,
-    /// Columns as they are after averaging.
+    /// Descriptions of the columns as they are after averaging.
     columns: Vec<ColumnInfo>,
-    /// Numbers of the columns that samples need.
+    /// Index of the column FLAG, from 0; the next fields have those of FLAG_ROW, WEIGHT_SPECTRUM and WEIGHT. `None`: missing.
     flag: Option<usize>,
     flag_row: Option<usize>,
     spectrum: Option<usize>,
     weight: Option<usize>,
-    /// A column that has samples.
+    /// Index of the column that gives the shape of samples, FLAG or one of visibilities, from 0; `None` if there is none of
+    /// use.
     samples: Option<usize>,
 }
 
 impl AveragePlan {
-    /// Finds the bins of a table, and the rules of its columns.
+    /// Plans the averaging of a table: finds its bins, and the rules of its columns.
     ///
     /// # Errors
     /// `Usage` if the table is not the main one of a MeasurementSet; `Limit` if the bins need more than `max_memory` bytes;
@@ -97,7 +98,7 @@ impl AveragePlan {
         Ok(plan)
     }
 
-    /// Columns that are made of samples keep their first values where the table has none.
+    /// Makes columns that are computed from samples or weights keep their first values, if the table has no samples or weights.
     fn forget_impossible(&mut self) {
         let (no_samples, no_weights) = (self.samples.is_none(), self.spectrum.is_none() && self.weight.is_none());
         for rule in &mut self.rules {
@@ -121,34 +122,34 @@ impl AveragePlan {
         self.averaging
     }
 
-    /// Whether rows keep the numbers that they had.
+    /// Whether each row keeps its number, since rows are not averaged in time.
     pub(crate) fn keeps_rows(&self) -> bool {
         matches!(self.bins, Bins::EachRow(_))
     }
 
-    /// Names of the columns with a rule.
+    /// Names of the columns whose rule `wanted` accepts.
     fn named(&self, wanted: impl Fn(Rule) -> bool) -> Vec<String> {
         let columns = self.columns.iter().zip(&self.rules).filter(|(_, rule)| wanted(**rule));
         columns.map(|(info, _)| String::from_utf8_lossy(&info.desc.name).into_owned()).collect()
     }
 
-    /// Columns of which the first value of each bin is kept, although they are not the same in all rows of it.
+    /// Names of the columns that have the value of the first row of each bin, although rows of a bin may differ in it.
     pub(super) fn first_values(&self) -> Vec<String> {
         if self.keeps_rows() { Vec::new() } else { self.named(|rule| rule == Rule::First) }
     }
 
-    /// Columns whose cells are left undefined.
+    /// Names of the columns whose cells are left undefined by averaging.
     pub(super) fn left_undefined(&self) -> Vec<String> {
         self.named(|rule| rule == Rule::Undefined)
     }
 
-    /// The column of the weights of samples.
+    /// Name of the column with the weights of samples: WEIGHT_SPECTRUM, else WEIGHT; `None` if the table has neither.
     pub(super) fn weights(&self) -> Option<String> {
         let index = self.spectrum.or(self.weight)?;
         Some(String::from_utf8_lossy(&self.columns[index].desc.name).into_owned())
     }
 
-    /// The averaged cells of a column.
+    /// The averaged cells of a column, by its number from 0; `open` opens the cells of the original table.
     pub(in crate::source) fn cells<'a>(
         &'a self,
         index: usize,
@@ -174,7 +175,7 @@ impl AveragePlan {
         }
     }
 
-    /// The rows of bins with the cells of a column, flags and weights.
+    /// The rows to be averaged of a column, by its number from 0, with their bins, flags and weights.
     fn input<'a>(&'a self, index: usize, open: OpenCells<'a, '_>) -> Result<Input<'a>> {
         let other = |number: Option<usize>| -> Result<Option<Box<dyn ColumnCells + 'a>>> {
             let Some(number) = number else { return Ok(None) };
@@ -192,7 +193,7 @@ impl AveragePlan {
     }
 }
 
-/// The columns that decide which rows become one.
+/// Opens the columns that decide which rows become one: times, intervals, baselines and other numbers.
 fn keys<'a>(infos: &[ColumnInfo], rules: &[Option<Rule>], open: OpenCells<'a, '_>) -> Result<KeyCells<'a>> {
     let opened = |wanted: Rule| -> Result<Option<Box<dyn ColumnCells + 'a>>> {
         rules.iter().position(|rule| *rule == Some(wanted)).map(open).transpose()
@@ -206,7 +207,7 @@ fn keys<'a>(infos: &[ColumnInfo], rules: &[Option<Rule>], open: OpenCells<'a, '_
     Ok(KeyCells { time, interval: opened(Rule::Interval)?, baseline: numbers(true)?, others: numbers(false)? })
 }
 
-/// A column as it is after averaging: cells with channels have fewer.
+/// The description of a column after averaging by `rule`: cells with channels have fewer.
 fn after(info: &ColumnInfo, rule: Rule, factor: u64) -> ColumnInfo {
     let mut info = info.clone();
     let is_cell = |shape: &Shape| shape.len() == 2;

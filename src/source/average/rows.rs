@@ -1,4 +1,4 @@
-//! Columns with a value for each row: times, coordinates, numbers.
+//! Averages columns with a value for each row: times, coordinates, numbers.
 
 use std::ops::Range;
 
@@ -10,27 +10,27 @@ use crate::stman::undefined;
 use crate::table::ColumnCells;
 use crate::value::{Region, Shape, Values};
 
-/// Bins whose sums are held at a time.
+/// Number of bins whose sums are held in memory at a time.
 const BLOCK_BINS: u64 = 1 << 13;
 
-/// A column of doubles, for each bin made of the values of its rows.
+/// An averaged column of doubles without channels (TIME, UVW, INTERVAL …): a cell for each bin of rows.
 pub(super) struct AveragedRows<'a> {
     pub(super) input: Input<'a>,
     pub(super) rule: Rule,
 }
 
-/// The sums of the values of rows, whatever their flags and with them.
+/// The sums of the cells of a bin's rows in one column, without and with regard to weights and flags.
 #[derive(Default, Clone)]
 struct RowSums {
     shape: Option<Shape>,
     first: Vec<f64>,
-    /// All rows, and their number.
+    /// Sum over all rows of the bin, for each element, relative to `first`.
     all: Vec<f64>,
     count: f64,
-    /// Sums by weights.
+    /// Sum over the rows of the bin multiplied by their weights, for each element, relative to `first`.
     weighted: Vec<f64>,
     weight: f64,
-    /// Rows with a sample that is not flagged.
+    /// Sum over the rows of the bin that have a sample which is not flagged, for each element.
     good: Vec<f64>,
     has_good: bool,
 }
@@ -129,7 +129,7 @@ impl ColumnCells for AveragedRows<'_> {
     }
 }
 
-/// The first cell of each bin.
+/// A column that has the cell of the first row of each bin.
 pub(super) struct First<'a> {
     pub(super) bins: &'a Bins,
     pub(super) cells: Box<dyn ColumnCells + 'a>,
@@ -171,7 +171,7 @@ impl ColumnCells for First<'_> {
     }
 }
 
-/// A column of which no cell is defined.
+/// A column of an averaged table of which no cell is defined.
 pub(super) struct Nothing;
 
 impl ColumnCells for Nothing {

@@ -1,63 +1,63 @@
-//! What each column of the main table becomes.
+//! Rules of averaging: how each column of the averaged main table is computed.
 
 use crate::schema::ColumnKind;
 use crate::table::{ColumnCells, ColumnInfo};
 use crate::value::{DataType, Shape};
 
-/// Columns of numbers that tell baselines apart.
+/// Names of the columns of numbers that tell baselines apart.
 const BASELINE: [&str; 6] = ["ANTENNA1", "ANTENNA2", "ANTENNA3", "FEED1", "FEED2", "FEED3"];
-/// Columns of other numbers whose rows are never averaged together, besides those whose names end in `_ID`.
+/// Names of columns of numbers that must be equal in rows that are averaged together, besides those whose names end in `_ID`.
 const OTHERS: [&str; 2] = ["SCAN_NUMBER", "PULSAR_BIN"];
-/// Rows whose cells are looked at to find the rule of a column.
+/// Number of rows, all over the table, whose cells are looked at to find the rule of a column.
 const PROBED_ROWS: u64 = 4096;
 
-/// What a column of the main table becomes.
+/// How a column of the averaged main table is computed from the rows and channels of a bin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rule {
-    /// The same number in all rows of a bin, and for all baselines of it or not.
+    /// The column has the same number in all rows of a bin; `of_baseline`: it tells the baselines apart that share a bin.
     Key {
         of_baseline: bool,
     },
-    /// The value of the first row of a bin.
+    /// The value that the first row of a bin has in the column.
     First,
-    /// The weighted mean of samples.
+    /// The weighted mean of the samples of a bin.
     Mean,
     Flag,
     FlagRow,
-    /// The sum of weights.
+    /// The sum of the weights of the samples of a bin.
     WeightSpectrum,
-    /// 1 / sqrt of that.
+    /// The standard deviation of each averaged sample: 1 / sqrt of the sum of weights.
     SigmaSpectrum,
-    /// The mean over channels of the sums of weights.
+    /// The mean over channels of the sums of weights, for each correlation.
     Weight,
-    /// 1 / sqrt of that.
+    /// The standard deviation for each correlation: 1 / sqrt of the mean over channels of the sums of weights.
     Sigma,
-    /// The middle of a bin.
+    /// The middle of a bin of rows, in s.
     Time,
-    /// The mean of rows by their weights.
+    /// The mean of the cells of a bin's rows by the weights of the rows.
     RowMean,
-    /// The sum of all rows.
+    /// The sum of the cells of all rows of a bin.
     Interval,
-    /// The sum of rows with samples that are not flagged.
+    /// The sum of the cells of those rows of a bin that have samples which are not flagged.
     Exposure,
-    /// No cell is defined.
+    /// No cell of the averaged column is defined.
     Undefined,
-    /// The column has channels, and no rule for their mean is known.
+    /// The column cannot be read after averaging: it has channels, and no rule for their mean is known.
     LeftOut,
 }
 
 impl Rule {
-    /// Whether the cells have channels, which become fewer.
+    /// Whether the cells of the column have channels, of which averaging leaves fewer.
     pub(super) fn has_channels(self) -> bool {
         matches!(self, Rule::Mean | Rule::Flag | Rule::WeightSpectrum | Rule::SigmaSpectrum)
     }
 
-    /// Whether a column with this rule is made of samples, flags and weights.
+    /// Whether the column is computed from the samples of a bin, or from their flags and weights.
     pub(super) fn is_of_samples(self) -> bool {
         self.has_channels() || matches!(self, Rule::FlagRow | Rule::Weight | Rule::Sigma)
     }
 
-    /// The rule of a column whose name says it; `None` if only its cells can.
+    /// The rule for a column by its name; `None` if only its cells can decide.
     pub(super) fn by_name(info: &ColumnInfo) -> Option<Rule> {
         let name = String::from_utf8_lossy(&info.desc.name);
         let name = name.as_ref();
@@ -86,9 +86,9 @@ impl Rule {
         })
     }
 
-    /// The rule of an array column that its name does not give, from cells with those of the samples in the same rows: complex
-    /// numbers of the same shape are samples, and other cells with an axis as long as the channels cannot be kept where these
-    /// become fewer.
+    /// The rule for an array column that its name does not give, from the shapes of some of its cells and of the samples in the
+    /// same rows. Complex numbers of the same shape are samples; other cells with an axis as long as the channels cannot be
+    /// kept if these become fewer.
     pub(super) fn by_cells(info: &ColumnInfo, cells: &[(Shape, Shape)], factor: u64) -> Rule {
         let is_complex = matches!(info.data_type(), DataType::Complex | DataType::DComplex);
         if is_complex && !cells.is_empty() && cells.iter().all(|(cell, samples)| cell == samples) {
@@ -101,7 +101,8 @@ impl Rule {
     }
 }
 
-/// The shapes of defined cells of a column and of samples in the same rows, all over the table.
+/// The shapes of defined cells of a column, each with that of the samples in the same row, for rows all over the table; fastest
+/// axis first.
 pub(super) fn shapes(cells: &dyn ColumnCells, samples: &dyn ColumnCells, rows: u64) -> Vec<(Shape, Shape)> {
     let step = rows.div_ceil(PROBED_ROWS).max(1);
     let shapes = |row| Some((cells.cell_shape(row).ok()??, samples.cell_shape(row).ok()??));
@@ -110,7 +111,7 @@ pub(super) fn shapes(cells: &dyn ColumnCells, samples: &dyn ColumnCells, rows: u
     found
 }
 
-/// The shape of the first defined cell among rows all over the table.
+/// The shape of the first defined cell among rows all over the table, fastest axis first; `None` if none of them is defined.
 pub(super) fn probe(cells: &dyn ColumnCells, rows: u64) -> Option<Shape> {
     let step = rows.div_ceil(PROBED_ROWS).max(1);
     (0..rows).step_by(step as usize).find_map(|row| cells.cell_shape(row).ok()?)

@@ -1,4 +1,4 @@
-//! Columns with a value for each channel, and columns made from those.
+//! Averages columns with a value for each channel, and computes columns from their flags and weights.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -13,17 +13,17 @@ use crate::stman::undefined;
 use crate::table::ColumnCells;
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Averaged samples whose sums are held at a time.
+/// Number of averaged samples whose sums are held in memory at a time.
 const BLOCK_SAMPLES: u64 = 1 << 18;
 
-/// An averaged column of samples, or one made of flags and weights.
+/// An averaged column with a value for each sample, or one computed from flags and weights.
 pub(super) struct AveragedSamples<'a> {
     input: Input<'a>,
     rule: Rule,
     factor: u64,
-    /// Type of the averaged elements.
+    /// Element type of the averaged column.
     data_type: DataType,
-    /// The last cell of which a part was read: large cells are read in parts.
+    /// The bin and the cell of which a part was read last: large cells are read in parts.
     last: Mutex<Option<(u64, Values)>>,
 }
 
@@ -32,7 +32,7 @@ impl<'a> AveragedSamples<'a> {
         AveragedSamples { input, rule, factor, data_type, last: Mutex::new(None) }
     }
 
-    /// The shape of the sums of a bin; `None` if all of its cells are undefined.
+    /// The shape of the sums of a bin, `[corr, chan]` with averaged channels; `None` if all of its cells are undefined.
     fn sums_shape(&self, bin: u64) -> Result<Option<Shape>> {
         let mut found: Result<Option<Shape>> = Ok(None);
         self.input.bins.for_each(bin..bin + 1, |row, _| {
@@ -43,7 +43,7 @@ impl<'a> AveragedSamples<'a> {
         Ok(found?.map(|shape| fewer_channels(&shape, self.factor)))
     }
 
-    /// The shape of an averaged cell whose sums have a shape.
+    /// The shape of the averaged cell that is computed from sums of shape `[corr, chan]`.
     fn shape(&self, sums: Shape) -> Shape {
         match self.rule {
             Rule::Weight | Rule::Sigma => sums[..1.min(sums.len())].into(),
@@ -52,7 +52,8 @@ impl<'a> AveragedSamples<'a> {
         }
     }
 
-    /// Appends the averaged cells of `bins`, few enough to hold their sums.
+    /// Appends the averaged cells of `bins` (half-open, from 0) to `out`; `shapes` are those of their sums, all of which are
+    /// held in memory.
     fn average(&self, bins: Range<u64>, shapes: &[Option<Shape>], out: &mut Values) -> Result<()> {
         let mut starts = Vec::with_capacity(shapes.len() + 1);
         let mut total = 0;
@@ -119,7 +120,7 @@ impl<'a> AveragedSamples<'a> {
         }
     }
 
-    /// Appends the cell that the sums `numbers` become.
+    /// Appends the averaged cell that is computed from the sums with these indices (half-open) to `out`.
     fn finish(&self, sums: &Sums, numbers: Range<usize>, correlations: usize, out: &mut Values) {
         match (self.rule, out) {
             (Rule::Flag, Values::Bool(out)) => out.extend(numbers.map(|number| sums.is_flagged(number))),

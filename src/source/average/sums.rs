@@ -1,28 +1,28 @@
-//! The sums that become averaged samples.
+//! The weighted sums from which averaged samples are computed.
 
 use num_complex::{Complex32, Complex64};
 
 use crate::value::{DataType, Values};
 
-/// What the sum of an averaged sample is made of; samples of a higher rank replace those of lower ones.
+/// Which samples the sum of an averaged sample is made of; those of a higher rank replace those of lower ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(super) enum Rank {
     #[default]
     Nothing,
-    /// Samples of weight 0, which count the same.
+    /// The sum is made of samples of weight 0 only, which all count the same.
     WithoutWeight,
-    /// Flagged samples.
+    /// The sum is made of flagged samples only.
     Flagged,
-    /// Samples that are not flagged.
+    /// The sum is made of the samples that are not flagged.
     Good,
 }
 
-/// The sums of some averaged samples.
+/// The weighted sums of samples from which averaged samples are computed, by index.
 #[derive(Debug, Default)]
 pub(super) struct Sums {
     pub(super) ranks: Vec<Rank>,
     weights: Vec<f64>,
-    /// Sums of the values; none where only weights or flags are wanted.
+    /// Sums of the values, real and imaginary part, for each averaged sample; empty where only weights or flags are computed.
     values: Vec<(f64, f64)>,
 }
 
@@ -35,7 +35,7 @@ impl Sums {
         }
     }
 
-    /// Adds a sample to the sum with number `to`.
+    /// Adds a sample to the sum with index `to`; `value` has its real and imaginary part.
     pub(super) fn add(&mut self, to: usize, is_flagged: bool, weight: f64, value: (f64, f64)) {
         let (rank, weight) = match (is_flagged, weight > 0.0) {
             (_, false) => (Rank::WithoutWeight, 1.0),
@@ -60,17 +60,17 @@ impl Sums {
         }
     }
 
-    /// Whether an averaged sample is flagged.
+    /// Whether the averaged sample with this index is flagged: none of its samples was good.
     pub(super) fn is_flagged(&self, number: usize) -> bool {
         self.ranks[number] != Rank::Good
     }
 
-    /// The weight of an averaged sample.
+    /// The weight of the averaged sample with this index: the sum of weights, 0 if none of its samples had a weight.
     pub(super) fn weight(&self, number: usize) -> f64 {
         if self.ranks[number] > Rank::WithoutWeight { self.weights[number] } else { 0.0 }
     }
 
-    /// Appends the means of all sums.
+    /// Appends the weighted mean of each sum to `out`.
     pub(super) fn push_means(&self, out: &mut Values) {
         let means = self.values.iter().zip(&self.weights).map(|(sum, weight)| (sum.0 / weight, sum.1 / weight));
         match out {
@@ -83,12 +83,12 @@ impl Sums {
     }
 }
 
-/// Whether elements of a type have a mean.
+/// Whether averaging can compute a mean of elements of this type: float or complex numbers.
 pub(super) fn has_mean(data_type: DataType) -> bool {
     matches!(data_type, DataType::Complex | DataType::DComplex | DataType::Float | DataType::Double)
 }
 
-/// The standard deviation that a weight stands for; -1 without weight, as in CASA.
+/// The standard deviation that a weight stands for, 1 / sqrt(weight); -1 without weight, as in CASA.
 pub(super) fn sigma(weight: f64) -> f32 {
     if weight > 0.0 { (1.0 / weight.sqrt()) as f32 } else { -1.0 }
 }

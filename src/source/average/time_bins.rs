@@ -1,4 +1,4 @@
-//! Which rows become one.
+//! Finds the bins of time in which rows of a baseline become one.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -8,33 +8,34 @@ use crate::progress::Progress;
 use crate::table::ColumnCells;
 use crate::value::{DataType, Values};
 
-/// Rows whose cells are held at a time.
+/// Number of rows whose cells are held in memory at a time while bins are found.
 const BLOCK_ROWS: u64 = 1 << 14;
-/// Most combinations of numbers that are told apart.
+/// Most combinations of antennas, or of fields, scans and other numbers, that are told apart while bins are found.
 const MAX_COMBINATIONS: usize = 1 << 20;
-/// Bytes of memory for a row while bins are found, the rows being in the order of time.
+/// Memory for each row while bins are found, in bytes, if the rows are in the order of time.
 const BYTES_PER_ROW: u64 = 20;
-/// The same for rows in another order.
+/// Memory for each row while bins are found, in bytes, if the rows are not in the order of time.
 const BYTES_PER_UNORDERED_ROW: u64 = 48;
-/// A row whose time is this part of its interval before the end of a bin belongs to the next one: times are rounded.
+/// Tolerance at the end of a bin, as a part of a row's interval: a row whose time is less than this before the end belongs to
+/// the next bin, since times are rounded.
 const TOLERANCE: f64 = 1e-3;
 
-/// The rows of a table as bins, in the order of their averaged rows.
+/// The bins of a table's rows, each of which becomes an averaged row, in the order of these.
 #[derive(Debug)]
 pub(super) enum Bins {
-    /// Each row is a bin.
+    /// Each row is a bin of its own; holds the number of rows.
     EachRow(u64),
     Time(TimeBins),
 }
 
-/// Rows that become one, by their numbers.
+/// The bins of rows that are averaged in time, by the numbers of the rows.
 #[derive(Debug)]
 pub(super) struct TimeBins {
-    /// The rows of each bin in the order of time, bin after bin.
+    /// The numbers (from 0) of the rows of each bin in the order of time, bin after bin.
     members: Vec<u32>,
-    /// Where the rows of each bin begin, and the end of the last.
+    /// Index in `members` of the first row of each bin, and of the end of the last.
     starts: Vec<u32>,
-    /// The middle of each bin, s.
+    /// The middle of each bin, in s as in the column TIME.
     times: Vec<f64>,
 }
 
@@ -46,7 +47,7 @@ impl Bins {
         }
     }
 
-    /// Calls `each` with the rows of each of `bins`, and the number of the bin counted from the first of `bins`.
+    /// Calls `each` with each row of `bins` (half-open, from 0), and the number of its bin counted from the first of `bins`.
     pub(super) fn for_each(&self, bins: Range<u64>, mut each: impl FnMut(u64, usize)) {
         match self {
             Bins::EachRow(_) => bins.enumerate().for_each(|(number, row)| each(row, number)),
@@ -58,7 +59,7 @@ impl Bins {
         }
     }
 
-    /// The first row of a bin.
+    /// The number of the first row of a bin, both from 0; `None` if the bin does not exist.
     pub(super) fn first(&self, bin: u64) -> Option<u64> {
         match self {
             Bins::EachRow(rows) => (bin < *rows).then_some(bin),
@@ -66,7 +67,7 @@ impl Bins {
         }
     }
 
-    /// The middle of a bin in s; `None` if each row is a bin.
+    /// The middle of a bin in s; `None` if each row is a bin of its own.
     pub(super) fn time(&self, bin: u64) -> Option<f64> {
         match self {
             Bins::EachRow(_) => None,
@@ -74,7 +75,7 @@ impl Bins {
         }
     }
 
-    /// The first row of all of `bins`, and the one after the last.
+    /// The smallest range of rows (half-open, from 0) that contains all rows of `bins`.
     pub(super) fn hull(&self, bins: &Range<u64>) -> Range<u64> {
         let (mut low, mut high) = (u64::MAX, 0);
         match self {
@@ -93,35 +94,35 @@ impl TimeBins {
     }
 }
 
-/// The columns that decide which rows become one.
+/// The columns that decide which rows become one: times, baselines and other numbers.
 pub(super) struct KeyCells<'a> {
     pub(super) time: Box<dyn ColumnCells + 'a>,
-    /// Seconds of each row.
+    /// The column INTERVAL, in s; `None` if the table has none of doubles.
     pub(super) interval: Option<Box<dyn ColumnCells + 'a>>,
-    /// The columns that tell baselines apart, which share bins.
+    /// The columns that tell baselines apart; baselines share the limits of bins.
     pub(super) baseline: Vec<Numbers<'a>>,
-    /// The columns whose change begins another bin for all baselines.
+    /// The columns (field, scan …) whose change begins another bin for all baselines.
     pub(super) others: Vec<Numbers<'a>>,
 }
 
-/// A column of integers.
+/// A column of integers that decides which rows become one.
 pub(super) struct Numbers<'a> {
     pub(super) cells: Box<dyn ColumnCells + 'a>,
     pub(super) data_type: DataType,
 }
 
-/// A bin that all baselines share.
+/// A bin of time that all baselines share: its limits, in s.
 #[derive(Debug, Clone, Copy)]
 struct SharedBin {
-    /// The time of its first row.
+    /// The time of the bin's first row, in s.
     first: f64,
-    /// Rows of this time or later are in another bin.
+    /// End of the bin in s: rows of this time or later are in another bin.
     limit: f64,
     start: f64,
     end: f64,
 }
 
-/// Finds the bins of `seconds` in a table of `rows` rows.
+/// Finds the bins of length `seconds` in a table of `rows` rows.
 ///
 /// # Errors
 /// `Limit` if the table has too many rows or combinations of numbers, or the bins need more than `max_memory` bytes;
@@ -173,7 +174,8 @@ pub(super) fn find(
     Ok(gather(&shared, &frame_of, &baseline_of, baselines.len(), order.as_deref()))
 }
 
-/// The shared bin of a row, which may be a new one.
+/// Returns the index of the shared bin that a row belongs to; begins a new one if its time is after the end of the open one.
+/// Times in s.
 fn assign(shared: &mut Vec<SharedBin>, open: &mut Vec<u32>, frame: u32, time: f64, interval: f64, seconds: f64) -> u32 {
     let frame = frame as usize;
     if open.len() <= frame {
@@ -191,7 +193,7 @@ fn assign(shared: &mut Vec<SharedBin>, open: &mut Vec<u32>, frame: u32, time: f6
     open[frame]
 }
 
-/// The rows by shared bin and baseline, in the order of the first row of each.
+/// Makes the bins of each baseline from the shared bin and the baseline of each row, in the order of the first row of each.
 fn gather(
     shared: &[SharedBin],
     bin_of: &[u32],
@@ -246,7 +248,7 @@ fn gather(
     TimeBins { members, starts, times }
 }
 
-/// The rows in the order of time; `None` if they are in it already.
+/// The numbers of the rows in the order of time; `None` if they are in it already.
 fn time_order(keys: &KeyCells<'_>, rows: u64, max_memory: u64, progress: &dyn Progress) -> Result<Option<Vec<u32>>> {
     let (mut last, mut is_ordered) = (f64::NEG_INFINITY, true);
     for block in blocks(rows) {
@@ -272,7 +274,7 @@ fn time_order(keys: &KeyCells<'_>, rows: u64, max_memory: u64, progress: &dyn Pr
     Ok(Some(order))
 }
 
-/// Refuses to find bins that need more memory than is allowed.
+/// Fails if finding the bins of `rows` rows needs more memory than is allowed, in bytes.
 fn check_memory(rows: u64, row_bytes: u64, max_memory: u64) -> Result<()> {
     let needed = rows.saturating_mul(row_bytes);
     if needed > max_memory {
@@ -287,7 +289,7 @@ fn blocks(rows: u64) -> impl Iterator<Item = Range<u64>> {
     (0..rows).step_by(BLOCK_ROWS as usize).map(move |start| start..rows.min(start + BLOCK_ROWS))
 }
 
-/// The values of a column of doubles, all of them defined.
+/// Reads the cells of `rows` (half-open, from 0) in a column of doubles, which must all be defined.
 pub(super) fn doubles(cells: &dyn ColumnCells, rows: Range<u64>) -> Result<Vec<f64>> {
     let mut values = Values::new(DataType::Double);
     cells.read_rows(rows.clone(), &mut values)?;
@@ -302,7 +304,7 @@ fn undefined(rows: &Range<u64>, found: usize) -> Error {
     Error::format(format!("rows {start}..{end} of a column of scalars have {found} values"))
 }
 
-/// Small numbers for combinations of numbers.
+/// Numbers combinations of integers (such as the antennas of baselines) from 0, in the order in which they occur.
 #[derive(Default)]
 struct Numbering(HashMap<Box<[i64]>, u32>);
 
@@ -311,7 +313,7 @@ impl Numbering {
         self.0.len()
     }
 
-    /// Appends the number of the combination that each row has.
+    /// Appends the number of the combination that each of `rows` has in `columns`.
     fn number(&mut self, columns: &[Numbers<'_>], rows: Range<u64>, out: &mut Vec<u32>) -> Result<()> {
         let count = (rows.end - rows.start) as usize;
         let mut read = Vec::with_capacity(columns.len());

@@ -1,4 +1,4 @@
-//! The table SPECTRAL_WINDOW, each spectral window with fewer channels.
+//! Averages the table SPECTRAL_WINDOW: each spectral window gets fewer channels.
 
 use std::ops::Range;
 
@@ -8,22 +8,22 @@ use crate::error::{Error, Result};
 use crate::table::{ColumnCells, ColumnInfo};
 use crate::value::{DataType, Region, Shape, Values};
 
-/// What a column becomes.
+/// How a column of SPECTRAL_WINDOW is computed when channels are averaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WindowRule {
-    /// The middle of the band of the channels.
+    /// The middle of the band that the averaged channels cover, for CHAN_FREQ.
     Frequency,
     Sum,
     Count,
     Same,
 }
 
-/// How the columns of SPECTRAL_WINDOW are averaged.
+/// The plan of averaging the channels in the table SPECTRAL_WINDOW: a rule for each column.
 #[derive(Debug)]
 pub(crate) struct WindowPlan {
     factor: u64,
     rules: Vec<WindowRule>,
-    /// Number of CHAN_WIDTH.
+    /// Index of the column CHAN_WIDTH, from 0; `None` if the table has none of doubles.
     width: Option<usize>,
     columns: Vec<ColumnInfo>,
 }
@@ -54,7 +54,7 @@ impl WindowPlan {
         &self.columns
     }
 
-    /// The averaged cells of a column.
+    /// The averaged cells of a column of SPECTRAL_WINDOW, by its number from 0; `open` opens the original cells.
     pub(in crate::source) fn cells<'a>(
         &self,
         index: usize,
@@ -69,7 +69,7 @@ impl WindowPlan {
     }
 }
 
-/// An averaged column of SPECTRAL_WINDOW.
+/// A column of SPECTRAL_WINDOW whose cells have a value for each averaged channel.
 struct AveragedWindows<'a> {
     cells: Box<dyn ColumnCells + 'a>,
     widths: Option<Box<dyn ColumnCells + 'a>>,

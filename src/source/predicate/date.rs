@@ -1,13 +1,13 @@
-//! Dates as modified Julian dates.
+//! Converts dates in conditions on rows to modified Julian dates.
 
-/// Seconds of a day.
+/// Number of seconds of a day.
 pub(super) const DAY: f64 = 86_400.0;
 
-/// The modified Julian day of the day before 1 March of the year 0, Gregorian.
+/// The modified Julian day number of the day before 1 March of the year 0, Gregorian.
 const EPOCH: i64 = -678_882;
 
-/// The modified Julian date, in seconds, of `2014-04-22`, `2014-04-22T10:30`, `2014-04-22T10:30:00.5`; `2014/04/22/10:30:00`, as CASA
-/// writes it, and a space before the time are as good.
+/// Parses a date to the modified Julian date in seconds: `2014-04-22`, `2014-04-22T10:30`, `2014-04-22T10:30:00.5`; also
+/// `2014/04/22/10:30:00`, as CASA writes it, or with a space before the time. `None` if it is not a date.
 pub(super) fn seconds(text: &str) -> Option<f64> {
     let text = text.trim().trim_end_matches('Z');
     let separator = if text.contains('/') { '/' } else { '-' };
@@ -25,7 +25,7 @@ pub(super) fn seconds(text: &str) -> Option<f64> {
     Some((days(year, month, day) as f64) * DAY + time)
 }
 
-/// Digits only: no signs, no spaces.
+/// Parses a number of a date that consists of digits only; `None` with signs or spaces.
 fn number(text: &str) -> Option<i64> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| text.parse().ok())?
@@ -40,13 +40,13 @@ fn days_of_month(year: i64, month: i64) -> i64 {
     }
 }
 
-/// The modified Julian day. Years are counted from March, so that the leap day is the last of its year.
+/// The modified Julian day number of a date. Years are counted from March, so that the leap day is the last of its year.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let (year, month) = if month < 3 { (year - 1, month + 9) } else { (year, month - 3) };
     EPOCH + year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day
 }
 
-/// Seconds since midnight of `10:30` or `10:30:00.5`.
+/// Number of seconds since midnight for `10:30` or `10:30:00.5`; `None` if the text is not a time of day.
 fn time_of_day(text: &str) -> Option<f64> {
     let mut parts = text.split(':');
     let (hours, minutes) = (number(parts.next()?)?, number(parts.next()?)?);

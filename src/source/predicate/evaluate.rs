@@ -1,4 +1,4 @@
-//! The rows that satisfy a condition.
+//! Finds the rows that satisfy a condition.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -18,11 +18,11 @@ use crate::source::{Source, SourceTable};
 use crate::table::ColumnCells;
 use crate::value::Values;
 
-/// Rows whose cells are held in memory at a time.
+/// Number of rows whose cells are held in memory at a time while a condition is evaluated.
 const BLOCK_ROWS: u64 = 1 << 14;
 
 impl Source {
-    /// Reduces the main table to those of its `rows` that satisfy `predicate`.
+    /// Reduces the main table to those of its `rows` (half-open, from 0; `None`: all) that satisfy `predicate`.
     ///
     /// # Errors
     /// `Usage` if the predicate does not fit the table or `rows` exceed it; `Interrupted`; those of reading columns.
@@ -74,15 +74,15 @@ impl Source {
     }
 }
 
-/// Values of a column in some rows.
+/// Values of a column in a block of rows for which a condition is evaluated.
 struct Block<'a> {
     name: String,
     cells: Box<dyn ColumnCells + 'a>,
     /// Whether the kind of the column rules out undefined cells.
     is_defined: bool,
-    /// Values of the defined cells.
+    /// Values of the defined cells of the block, in row order.
     values: Values,
-    /// Position of the value of each cell; `None` if all cells are defined.
+    /// Index in `values` of each row's cell, `None` for an undefined one; without the list all cells of the block are defined.
     places: Option<Vec<Option<usize>>>,
 }
 
@@ -129,7 +129,7 @@ impl Block<'_> {
     }
 }
 
-/// A value that is compared.
+/// A value of a cell or constant that a condition compares.
 #[derive(Debug, Clone, Copy)]
 enum Scalar<'a> {
     Bool(bool),
@@ -138,7 +138,7 @@ enum Scalar<'a> {
     Text(&'a BStr),
 }
 
-/// Whether a row satisfies a condition; `None` if undefined cells keep it open.
+/// Whether a row of the block, from 0, satisfies a condition; `None` if undefined cells leave it undecided.
 fn holds(test: &Test, columns: &[Block<'_>], row: usize) -> Option<bool> {
     match test {
         Test::Not(inner) => holds(inner, columns, row).map(|held| !held),
@@ -155,7 +155,8 @@ fn holds(test: &Test, columns: &[Block<'_>], row: usize) -> Option<bool> {
     }
 }
 
-/// `decisive` if one of the conditions is, else the opposite, unless one is open.
+/// Evaluates a list of conditions for a row: `decisive` if one of them has that result, else the opposite; `None` if one is
+/// undecided.
 fn decided(list: &[Test], columns: &[Block<'_>], row: usize, decisive: bool) -> Option<bool> {
     let mut is_open = false;
     for test in list {

@@ -1,4 +1,4 @@
-//! Conditions that rows satisfy, by their scalar columns: `DATA_DESC_ID == 1 && FIELD_ID == "3C286"`.
+//! Conditions on scalar columns, by which rows are selected: `DATA_DESC_ID == 1 && FIELD_ID == "3C286"`.
 //!
 //! | file          | purpose                                                          |
 //! |---------------|------------------------------------------------------------------|
@@ -21,7 +21,7 @@ use std::str::FromStr;
 
 use crate::error::{Error, Result};
 
-/// A condition on the scalar columns of the main table, which selects rows.
+/// A condition on the scalar columns of the main table, by which rows are selected.
 ///
 /// | form | example |
 /// |---|---|
@@ -56,7 +56,7 @@ pub struct Predicate {
 impl FromStr for Predicate {
     type Err = Error;
 
-    /// Parses a condition.
+    /// Parses a condition such as `DATA_DESC_ID == 1 && SCAN_NUMBER in 3..=5`.
     ///
     /// # Errors
     /// `Usage`, with the number of the character, if the text is not a condition.

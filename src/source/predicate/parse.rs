@@ -1,25 +1,25 @@
-//! The words of a condition as a tree.
+//! Parses a condition on rows: from words to a tree.
 
 use super::token::{Token, error_at, tokens};
 use crate::error::Result;
 use crate::limits::MAX_DEPTH;
 
-/// A condition as it was written.
+/// A condition on rows as it was written, as a tree.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Condition {
-    /// True where one or more of the conditions hold.
+    /// True for rows for which one or more of the conditions hold.
     Any(Vec<Condition>),
-    /// All of the conditions hold.
+    /// True for rows for which all of the conditions hold.
     All(Vec<Condition>),
     Not(Box<Condition>),
     Compare(Term, Order, Term),
-    /// The value is one of these.
+    /// True for rows in which the value is in one of these values and ranges.
     In(Term, Vec<Choice>),
-    /// The value of a Bool column is the condition.
+    /// True for rows in which the value of a Bool column is true.
     Flag(Term),
 }
 
-/// One side of a comparison.
+/// One side of a comparison in a condition: a column or a constant.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Term {
     Column(String),
@@ -29,7 +29,7 @@ pub(super) enum Term {
     Text(String),
 }
 
-/// How two values compare.
+/// The relation that a comparison of two values tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
     Equal,
@@ -40,11 +40,11 @@ pub(super) enum Order {
     GreaterEqual,
 }
 
-/// An element of a list.
+/// A value or range in the list of an `in` condition.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Choice {
     One(Term),
-    /// Values from `first` to `last`, which belongs to them if `inclusive`.
+    /// A range of values from `first` to `last`, which belongs to the range if `inclusive`.
     Range {
         first: Term,
         last: Term,
@@ -52,7 +52,7 @@ pub(super) enum Choice {
     },
 }
 
-/// Parses a condition.
+/// Parses the text of a condition on rows.
 pub(super) fn parse(text: &str) -> Result<Condition> {
     let mut parser = Parser { text, tokens: tokens(text)?, next: 0, depth: 0 };
     let condition = parser.any()?;
@@ -74,7 +74,7 @@ impl Parser<'_> {
         &self.tokens[self.next].1
     }
 
-    /// Returns the next token and advances; stays at the end.
+    /// Returns the next word of the condition and advances; stays at the end.
     fn take(&mut self) -> Token {
         let token = self.peek().clone();
         self.next = (self.next + 1).min(self.tokens.len() - 1);
@@ -156,7 +156,7 @@ impl Parser<'_> {
         Ok(Condition::Compare(left, order, self.term()?))
     }
 
-    /// A list in brackets, or one range or value without them.
+    /// Parses what follows `in`: a list in brackets, or a single range or value.
     fn choices(&mut self) -> Result<Vec<Choice>> {
         if !self.takes("[") {
             return Ok(vec![self.choice()?]);

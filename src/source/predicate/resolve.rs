@@ -1,4 +1,4 @@
-//! A condition whose columns are found and whose names and dates are numbers.
+//! Resolves a condition for a table: finds its columns, and replaces names and dates by numbers.
 
 use bstr::{BString, ByteSlice};
 
@@ -11,27 +11,27 @@ use crate::suggest::instead;
 use crate::table::ColumnInfo;
 use crate::value::{DataType, Values};
 
-/// Names of rows among which an error looks for a similar one.
+/// Most names of rows among which an error message looks for a similar one.
 const COMPARED: usize = 1000;
 
-/// Columns that give the rows of a subtable their names, the first of them that it has.
+/// Columns whose cells are the names of a subtable's rows; the first of them that the subtable has is used.
 const NAME_COLUMNS: [&str; 2] = ["NAME", "OBS_MODE"];
 
-/// A condition that can be evaluated.
+/// A condition on rows that can be evaluated, after names are resolved.
 #[derive(Debug, PartialEq)]
 pub(super) enum Test {
     Any(Vec<Test>),
     All(Vec<Test>),
     Not(Box<Test>),
     Compare(Operand, Order, Operand),
-    /// The first operand is at least the second, and below (or at most) the third.
+    /// A range condition: the first operand is at least the second, and below (or at most) the third.
     Between(Operand, Operand, Order, Operand),
 }
 
-/// One side of a comparison, after names are resolved.
+/// One side of a comparison in a condition, after names are resolved.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Operand {
-    /// The number in [`Resolved::columns`].
+    /// A column, by its index in [`Resolved::columns`].
     Column(usize),
     Bool(bool),
     Int(i64),
@@ -39,7 +39,7 @@ pub(super) enum Operand {
     Text(BString),
 }
 
-/// Class of values that can be compared with each other.
+/// Class of values in a condition that can be compared with each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
     Bool,
@@ -47,14 +47,14 @@ enum Class {
     Text,
 }
 
-/// A condition on the rows of one table.
+/// A condition on the rows of one table that is ready to be evaluated.
 pub(super) struct Resolved {
     pub(super) test: Test,
-    /// The columns to read, by their numbers in the table.
+    /// Numbers (from 0) of the table's columns that the condition reads.
     pub(super) columns: Vec<usize>,
 }
 
-/// Resolves a condition on the main table of `source`.
+/// Resolves a condition for the main table of `source`.
 ///
 /// # Errors
 /// `Usage` if a column does not exist or is not comparable, or a name is unknown; those of reading subtables.
@@ -119,7 +119,7 @@ impl Resolver<'_> {
         Ok(Test::Between(operand, first, if inclusive { Order::LessEqual } else { Order::Less }, last))
     }
 
-    /// Both sides of a comparison, dates as numbers.
+    /// Resolves both sides of a comparison; dates become numbers.
     fn operands(&mut self, left: &Term, right: &Term) -> Result<(Operand, Operand)> {
         let (a, of_left) = self.operand(left, right)?;
         let (b, of_right) = self.operand(right, left)?;
@@ -187,7 +187,8 @@ impl Resolver<'_> {
         Ok((Operand::Column(number), class))
     }
 
-    /// The date that `text` is, in the unit of a column of floating-point numbers.
+    /// Converts the text of a date to the unit of a column of floating-point numbers that it is compared with; `None` if the
+    /// column holds something else. An error if it is not a date, or the column has no unit of time.
     fn date(&self, column: &str, text: &str) -> Result<Option<f64>> {
         let (_, info) = self.info(column)?;
         if !matches!(info.data_type(), DataType::Double | DataType::Float) {
@@ -204,8 +205,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// The rows that are called `name` in the subtable whose rows an integer column numbers; `None` if the column holds
-    /// something else.
+    /// The numbers (from 0) of the rows called `name` in the subtable whose rows the integer column `column` refers to; `None`
+    /// if the column does not refer to rows.
     fn rows_named(&self, column: &str, name: &str) -> Result<Option<Vec<i64>>> {
         let (_, info) = self.info(column)?;
         let is_integer = matches!(

@@ -1,18 +1,18 @@
-//! The words of a condition.
+//! Splits the text of a condition on rows into words.
 
 use std::fmt;
 
 use crate::error::{Error, Result};
 
-/// A word of a condition.
+/// A word of a condition: a name, a constant or a sign.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Token {
-    /// The name of a column.
+    /// The name of a column in a condition.
     Name(String),
     Text(String),
     Int(i64),
     Float(f64),
-    /// A sign or keyword, always in its first spelling.
+    /// A sign or keyword of a condition, always in its first spelling in `SIGNS`.
     Sign(&'static str),
     End,
 }
@@ -30,7 +30,7 @@ impl fmt::Display for Token {
     }
 }
 
-/// Spellings of signs, and the first spelling of each; longer ones first.
+/// Each spelling of a sign in conditions, with its first spelling; longer ones come first.
 const SIGNS: [(&str, &str); 22] = [
     ("..=", "..="),
     ("..", ".."),
@@ -56,17 +56,17 @@ const SIGNS: [(&str, &str); 22] = [
     ("&", "&&"),
 ];
 
-/// Words with a meaning, in lower case; upper case is as good.
+/// Words with a meaning in conditions, in lower case, each with its sign; upper case is as good.
 const WORDS: [(&str, &str); 6] =
     [("and", "&&"), ("or", "||"), ("not", "!"), ("in", "in"), ("true", "true"), ("false", "false")];
 
-/// An error at the character of `text` that begins at byte `at`.
+/// Makes an error about the condition `text` that names the character which begins at byte `at`.
 pub(super) fn error_at(text: &str, at: usize, message: impl fmt::Display) -> Error {
     let character = text.get(..at).unwrap_or(text).chars().count() + 1;
     Error::usage(format!("condition {text:?}, at character {character}: {message}"))
 }
 
-/// The words of `text`, each with the byte at which it begins.
+/// The words of the condition `text`, each with the offset in bytes at which it begins.
 pub(super) fn tokens(text: &str) -> Result<Vec<(usize, Token)>> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -98,7 +98,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(usize, Token)>> {
     }
 }
 
-/// The number that `text` begins with, and its length. Two dots after it are those of a range.
+/// Parses the number that `text` begins with; returns it and its length in bytes. Two dots after it are those of a range.
 fn number(text: &str) -> Result<(Token, usize), String> {
     let digits = |from: usize| text[from..].find(|c: char| !c.is_ascii_digit()).map_or(text.len(), |end| from + end);
     let mut end = digits(0);

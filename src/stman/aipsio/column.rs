@@ -1,4 +1,4 @@
-//! A column: its cells, read from their segments.
+//! A column of StManAipsIO: its cells, read from their segments of the file.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::stman::indirect::ArrayFile;
 use crate::stman::{ColumnCells, EachExtent, Extent, Stored, read_part, undefined};
 use crate::value::{DataType, Region, Shape, Values};
 
-/// A column of StManAipsIO, for reading.
+/// A column of StManAipsIO that is read: its segments in the file, and the kind of its cells.
 #[derive(Debug)]
 pub(super) struct AipsIoColumn {
     pub(super) shared: Arc<Shared>,
@@ -22,16 +22,16 @@ pub(super) struct AipsIoColumn {
     pub(super) segments: Segments,
 }
 
-/// What is in the rows.
+/// The content of the rows of a StManAipsIO column: elements, or offsets of arrays.
 #[derive(Debug)]
 pub(super) enum Cell {
-    /// The elements of a cell.
+    /// Each row has the elements of its cell; `shape` has the fastest axis first.
     Elements { shape: Shape, count: u64 },
-    /// Each row has the offset of its array in this file, 0 if undefined.
+    /// Each row has the offset of its array in this file in bytes, 0 if the cell is undefined.
     Array(ArrayFile),
 }
 
-/// Reads what has no fixed length.
+/// Reads cells of varying length from the file, one after the other.
 struct Cursor<'a> {
     shared: &'a Shared,
     position: u64,
@@ -64,8 +64,8 @@ impl Cursor<'_> {
 }
 
 impl AipsIoColumn {
-    /// Calls `each` for each of `rows`, whose cells have varying lengths, with a cursor where the cell is and whether
-    /// it is only passed over.
+    /// Calls `each` for each of `rows` (half-open, from 0), whose cells have varying lengths, with a cursor at the cell and
+    /// whether it is only skipped.
     fn for_cells(&self, rows: Range<u64>, mut each: impl FnMut(&mut Cursor<'_>, bool) -> Result<()>) -> Result<()> {
         let mut row = rows.start;
         while row < rows.end {
@@ -122,7 +122,8 @@ impl AipsIoColumn {
         })
     }
 
-    /// Appends the elements of all rows, which are not arrays elsewhere.
+    /// Appends the elements of all cells of `rows` (half-open, from 0) to `out`; the column does not have its arrays in another
+    /// file.
     fn read_elements(&self, rows: Range<u64>, count: u64, out: &mut Values) -> Result<()> {
         if let Layout::Strings { count, counted } = self.segments.layout {
             return self.read_strings(rows, count, counted, out);
@@ -146,7 +147,7 @@ impl AipsIoColumn {
         Ok(())
     }
 
-    /// Where the elements of a row are, which have a fixed size.
+    /// Where the elements of a row are in the file; they have a fixed size.
     fn elements(&self, row: u64) -> Result<Elements<'_>> {
         let segment = self.segments.find(row)?;
         let before = row - segment.first_row;
@@ -159,7 +160,7 @@ impl AipsIoColumn {
 }
 
 impl AipsIoColumn {
-    /// Fails if the arrays of the column lie in a file that cannot be opened.
+    /// Fails if the arrays of the column are in a file that cannot be opened.
     pub(super) fn readable(&self) -> Result<()> {
         match &self.cell {
             Cell::Array(file) => file.arrays().map(|_| ()),

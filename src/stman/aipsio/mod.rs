@@ -1,4 +1,4 @@
-//! StManAipsIO: every column as one AipsIO object; the storage manager of the 1990s. formats/stman.md 4.
+//! StManAipsIO stores every column as one AipsIO object; it was the storage manager of the 1990s. formats/stman.md 4.
 //!
 //! The file is always big-endian, also in little-endian tables. It is read through once at opening, to learn where the
 //! rows of each column are ([`segments`]); cells are read when asked for. Arrays of varying shape are in
@@ -26,10 +26,10 @@ use crate::value::{DataType, Shape};
 
 pub(super) static KIND: Kind = Kind { create: Some(write::create), ..Kind::new(&["StManAipsIO"], open) };
 
-/// Byte order of the file and its array files.
+/// Byte order of the StManAipsIO file and its array files, whatever that of the table is.
 const ORDER: ByteOrder = ByteOrder::Big;
 
-/// The manager, and its file.
+/// An open StManAipsIO, and its file.
 ///
 /// AipsIO object `StManAipsIO`:
 ///
@@ -48,10 +48,10 @@ struct AipsIoManager {
     columns: Vec<AipsIoColumn>,
 }
 
-/// State that all columns of the manager share.
+/// The state that all columns of a StManAipsIO share.
 #[derive(Debug)]
 struct Shared {
-    /// For errors: file and manager.
+    /// Names of the file and the manager, as context of errors.
     place: Context,
     file: Paged,
 }
@@ -81,7 +81,7 @@ impl AipsIoManager {
         Ok(AipsIoManager { name, columns })
     }
 
-    /// Everything before the columns; returns the name.
+    /// Reads the header of the file, up to the columns; returns the name of the manager.
     fn header(d: &mut Decoder<'_>, args: &OpenArgs<'_>) -> Result<BString> {
         let version = d.root("StManAipsIO", 1..=2)?;
         let name = if version >= 2 { d.string("name")? } else { BString::default() };
@@ -106,7 +106,7 @@ impl AipsIoManager {
     }
 }
 
-/// What the object of a column says of its cells.
+/// The start of a column's AipsIO object, which describes its cells.
 ///
 /// A scalar column is just its [`Segments`]; the others precede them:
 ///

@@ -1,28 +1,28 @@
-//! Where the rows of a column are in the file.
+//! Finds the rows of a StManAipsIO column in the file.
 
 use crate::aipsio::Decoder;
 use crate::error::{Error, Result};
 
-/// This value in place of an offset: the offset is an i64 and follows.
+/// Value of an offset's first word that marks a wide offset: an i64, which follows.
 pub(super) const WIDE_OFFSET: u32 = 0x8000_0001;
 
-/// Rows of varying length between those whose place is remembered.
+/// Number of rows of varying length between those whose offset is remembered.
 const SEGMENT_ROWS: u64 = 32;
 
-/// How a row is stored.
+/// How a row of a StManAipsIO column is stored.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Layout {
-    /// A bit; a chunk begins with a new byte.
+    /// Each row is one bit; a chunk begins with a new byte.
     Bits,
-    /// A cell of fixed size: `bytes` bytes after `skip` others.
+    /// Each row is a cell of fixed size: `bytes` bytes after `skip` others.
     Fixed { skip: u64, bytes: u64 },
-    /// Strings, each its u32 length and bytes; `counted`: their u32 number comes first.
+    /// Each row has `count` strings, each with its u32 length before it; if `counted`, their u32 number comes first.
     Strings { count: u64, counted: bool },
-    /// u32, or an i64 after [`WIDE_OFFSET`].
+    /// Each row has the offset of its array: u32, or an i64 after [`WIDE_OFFSET`].
     Offsets,
 }
 
-/// Where the rows of a column are.
+/// The places of a StManAipsIO column's rows in the file.
 ///
 /// AipsIO object `StManColumnAipsIO`, whose chunks show how the writer's memory was allocated:
 ///
@@ -35,24 +35,24 @@ pub(super) enum Layout {
 #[derive(Debug)]
 pub(super) struct Segments {
     pub(super) layout: Layout,
-    /// Ascending by row.
+    /// Rows (from 0) whose place is remembered, and their offsets in the file in bytes, ascending by row.
     starts: Vec<(u64, u64)>,
     rows: u64,
 }
 
-/// Consecutive rows that follow each other in the file.
+/// Consecutive rows of a column that follow each other in the file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Segment {
     pub(super) first_row: u64,
-    /// Offset of the first row in the file.
+    /// Offset of the segment's first row in the file, in bytes.
     pub(super) offset: u64,
-    /// The row after the last one.
+    /// Number (from 0) of the row after the segment's last.
     pub(super) end_row: u64,
 }
 
 impl Segments {
-    /// Reads the positions of the rows of a column and skips their cells. `elements`: those of a cell, unless cells are
-    /// offsets; `layout` by the version of the object.
+    /// Reads the places of the rows of a column and skips their cells. `elements` is their number in a cell, `None` if cells
+    /// are offsets; `layout` gives the layout for the version of the object.
     pub(super) fn decode(
         d: &mut Decoder<'_>,
         rows: u64,
@@ -90,7 +90,7 @@ impl Segments {
         Ok(segments)
     }
 
-    /// Reads past a chunk.
+    /// Notes the places of the rows in a chunk of the column, and skips the chunk.
     fn chunk(&mut self, d: &mut Decoder<'_>, first_row: u64, count: u64) -> Result<()> {
         self.starts.push((first_row, d.position()));
         match self.layout {
@@ -127,7 +127,7 @@ impl Segments {
         Ok(())
     }
 
-    /// The segment that holds `row`.
+    /// The segment of the column that holds `row`, counted from 0.
     pub(super) fn find(&self, row: u64) -> Result<Segment> {
         let next = self.starts.partition_point(|&(first, _)| first <= row);
         if row >= self.rows || next == 0 {

@@ -1,4 +1,4 @@
-//! A StManAipsIO that is being written. formats/stman.md 4.
+//! Writes a StManAipsIO. formats/stman.md 4.
 //!
 //! The file is one stream in which the columns follow each other, so it is written when all rows are known; until then
 //! the cells of each column are in a scratch file, which has no name and goes with the process.
@@ -21,13 +21,13 @@ use crate::stman::with_context::WithContext;
 use crate::stman::{ColumnSpec, CreateArgs, ManagerMut, Storage};
 use crate::value::{DataType, Region, Shape, Values, bits};
 
-/// Written or moved at a time.
+/// Number of bytes that are written or moved at a time.
 const STEP_BYTES: u64 = 1 << 20;
 
-/// Bytes of a string in the scratch file of its column: the u64 offset and u32 length of its text in another.
+/// Size of a string in the scratch file of its column, in bytes: the u64 offset and u32 length of its text in another file.
 const STRING_BYTES: u64 = 12;
 
-/// Bytes of the i64 offset of an array.
+/// Size in bytes of the i64 offset of an array, in the scratch file of its column.
 const OFFSET_BYTES: u64 = 8;
 
 #[derive(Debug)]
@@ -36,15 +36,15 @@ struct AipsIoMut {
     sequence: u32,
     files: Arc<dyn ContainerMut>,
     file: Arc<dyn WriteAt>,
-    /// `table.f<n>i`, once there is a column of arrays elsewhere.
+    /// The array file `table.f<n>i`; `None` until there is a column of arrays elsewhere.
     arrays: Option<ArraysMut>,
-    /// Columns of arrays elsewhere that ever were.
+    /// Number of columns with arrays elsewhere that the manager ever had.
     unique: u32,
     rows: u64,
     columns: Vec<ColumnMut>,
 }
 
-/// A column and its scratch file, in which every cell has the same number of bytes.
+/// A column of a StManAipsIO that is written, with its scratch file, in which every cell has the same number of bytes.
 #[derive(Debug)]
 struct ColumnMut {
     spec: ColumnSpec,
@@ -55,15 +55,16 @@ struct ColumnMut {
 
 #[derive(Debug)]
 enum Cells {
-    /// Elements as the stream has them; a scalar Bool takes a byte.
+    /// Cells are elements as in the final file, except that a scalar Bool takes a byte; holds the shape of a cell, fastest axis
+    /// first.
     Elements(Shape),
-    /// Strings, with a file of their texts and the end of the last one.
+    /// Cells are strings; holds the shape of a cell, a file of their texts and the offset of the end of the last one.
     Strings(Shape, PagedMut, u64),
-    /// Each cell has the offset of its array; the value is the number of the column among such columns.
+    /// Each cell has the offset of its array; holds the number of the column among the columns of that kind.
     Array(u32),
 }
 
-/// Makes a manager without rows.
+/// Creates a StManAipsIO without rows.
 pub(super) fn create(args: &CreateArgs<'_>) -> Result<Box<dyn ManagerMut>> {
     WithContext::create(args, "StManAipsIO", || AipsIoMut::new(args))
 }
@@ -91,12 +92,12 @@ impl AipsIoMut {
         PagedMut::new(file)
     }
 
-    /// The arrays elsewhere, of which there are some if a column has them.
+    /// The array file; an error if no column has arrays elsewhere.
     fn arrays(&mut self) -> Result<&mut ArraysMut> {
         self.arrays.as_mut().ok_or_else(|| Error::usage("the manager has no array file"))
     }
 
-    /// Gives the cells of new rows what they have before they are written.
+    /// Gives the cells of new `rows` (half-open, from 0) their first values: zeros, or arrays of zeros.
     fn start_rows(&mut self, column: usize, rows: Range<u64>) -> Result<()> {
         let ColumnMut { spec, cells, cell_bytes, kind } = &self.columns[column];
         cells.grow(rows.end * cell_bytes);
@@ -109,12 +110,12 @@ impl AipsIoMut {
         Ok(())
     }
 
-    /// The offset of an array, 0 if the cell is undefined.
+    /// The offset of the array of a cell in the array file, in bytes; 0 if the cell is undefined.
     fn array_offset(&self, column: usize, row: u64) -> Result<i64> {
         Ok(i64::from_be_bytes(read_array(&self.columns[column].cells, row * OFFSET_BYTES)?))
     }
 
-    /// The offset of the array of a cell that is to be written.
+    /// The offset of the array of a cell that is to be written, in bytes; an error if the cell is undefined.
     fn defined_array(&self, column: usize, row: u64) -> Result<i64> {
         match self.array_offset(column, row)? {
             0 => Err(self.columns[column].spec.without_shape(row)),
@@ -122,7 +123,7 @@ impl AipsIoMut {
         }
     }
 
-    /// Writes the stream.
+    /// Writes the file of the manager from the scratch files of the columns.
     fn encode(&mut self) -> Result<()> {
         let mut out = Stream { file: self.file.clone(), start: 0, buffer: Vec::new() };
         out.u32(crate::aipsio::MAGIC)?;
@@ -178,7 +179,7 @@ impl ColumnMut {
         around.map_or(Ok(()), |start| out.end(start))
     }
 
-    /// Writes the values of a chunk.
+    /// Writes the cells of `rows` (half-open, from 0) of the column to the file; `elements` is their number in a cell.
     fn encode_rows(&self, rows: Range<u64>, elements: u64, out: &mut Stream) -> Result<()> {
         // whole bytes of Bools
         let step = (STEP_BYTES / self.cell_bytes.max(1)).next_multiple_of(8).max(8);
@@ -219,7 +220,7 @@ impl ColumnMut {
         Ok(())
     }
 
-    /// Whether cells are single Bools, which share bytes in the stream.
+    /// Whether the cells of the column are single Bools, which share bytes in the file.
     fn is_bit(&self) -> bool {
         self.spec.data_type == DataType::Bool && self.spec.storage == Storage::Scalar
     }
@@ -228,7 +229,7 @@ impl ColumnMut {
         ElementsMut { file: &self.cells, order: ORDER, offset: row * self.cell_bytes, first: 0 }
     }
 
-    /// Writes the cell's strings number `first` and following, with the texts `strings`.
+    /// Replaces strings of the cell in `row`, from its string number `first` on, by `strings`.
     fn write_strings(&mut self, row: u64, first: usize, strings: &[BString]) -> Result<()> {
         let Cells::Strings(_, texts, end) = &mut self.kind else {
             return Err(Error::usage("the values are strings, which the column does not hold"));
@@ -247,7 +248,7 @@ impl ColumnMut {
         self.cells.write(row * self.cell_bytes + first as u64 * STRING_BYTES, &records)
     }
 
-    /// Moves the cells after a row up, and makes the last of `rows` zeros.
+    /// Moves the cells after `row` one row up, and sets the last of `rows` cells to zeros.
     fn remove(&mut self, row: u64, rows: u64) -> Result<()> {
         let (mut to, end) = (row * self.cell_bytes, rows * self.cell_bytes);
         while to + self.cell_bytes < end {
@@ -397,10 +398,10 @@ impl ManagerMut for AipsIoMut {
     }
 }
 
-/// A stream that is longer than the memory it may take: the counterpart of [`Encoder`](crate::aipsio::Encoder).
+/// Writes AipsIO objects that are longer than the memory it may take: the counterpart of [`Encoder`](crate::aipsio::Encoder).
 struct Stream {
     file: Arc<dyn WriteAt>,
-    /// Offset of the buffer in the file.
+    /// Offset of the buffer's first byte in the file.
     start: u64,
     buffer: Vec<u8>,
 }
@@ -410,7 +411,7 @@ impl Stream {
         self.start + self.buffer.len() as u64
     }
 
-    /// Hands the buffer to the file.
+    /// Writes the buffer to the file and empties it.
     fn write(&mut self) -> Result<()> {
         self.file.write_at(self.start, &self.buffer)?;
         self.start = self.position();
@@ -432,7 +433,7 @@ impl Stream {
         self.bytes(string)
     }
 
-    /// Starts an object; returns where.
+    /// Begins an AipsIO object; returns its offset in the file, in bytes.
     fn start(&mut self, name: &str, version: u32) -> Result<u64> {
         let start = self.position();
         self.u32(0)?;
@@ -441,7 +442,7 @@ impl Stream {
         Ok(start)
     }
 
-    /// Ends the object that starts there; its length is stored modulo 4 GiB, as casacore has it.
+    /// Ends the AipsIO object that begins at offset `start`; its length is stored modulo 4 GiB, as casacore does.
     fn end(&mut self, start: u64) -> Result<()> {
         let len = ((self.position() - start) as u32).to_be_bytes();
         match start.checked_sub(self.start) {

@@ -1,4 +1,4 @@
-//! The antennas of rows, from other columns of the table. formats/engines.md 2.1.
+//! Reads the antennas of rows, by which DyscoStMan selects scales, from other columns of the table. formats/engines.md 2.1.
 
 use std::ops::Range;
 
@@ -6,12 +6,12 @@ use crate::error::{Error, Result};
 use crate::stman::antennas::{ANTENNA_COLUMNS, key_column, read_keys};
 use crate::stman::{OtherColumn, TableContext};
 
-/// The columns ANTENNA1 and ANTENNA2.
+/// The columns ANTENNA1 and ANTENNA2 of a table with DyscoStMan.
 #[derive(Debug)]
 pub(super) struct Antennas {
-    /// Number of antennas in the header, each of which has scales.
+    /// Number of antennas in the DyscoStMan header, each of which has scales.
     count: u32,
-    /// Their errors show when they are needed.
+    /// The two columns, or the error of opening them, which is returned when they are needed.
     columns: Result<[OtherColumn; 2]>,
 }
 
@@ -21,7 +21,7 @@ impl Antennas {
         Antennas { count, columns: both() }
     }
 
-    /// The antennas of each of `rows`, all of them below the number in the header.
+    /// Reads both antennas of each of `rows` (half-open, from 0) and checks that they are below the number in the header.
     pub(super) fn read(&self, rows: Range<u64>) -> Result<Vec<[u32; 2]>> {
         let columns = self.columns.as_ref().map_err(Error::clone)?;
         let one = self.read_column(0, &columns[0], rows.clone())?;
@@ -34,7 +34,7 @@ impl Antennas {
         rows.zip(antennas).map(|(row, antenna)| self.check(index, row, antenna)).collect()
     }
 
-    /// Casacore does not check, and takes the bytes after the scales.
+    /// Checks that an antenna is below the number in the header; casacore does not check, and reads the bytes after the scales.
     fn check(&self, index: usize, row: u64, antenna: i32) -> Result<u32> {
         u32::try_from(antenna).ok().filter(|&antenna| antenna < self.count).ok_or_else(|| {
             let found = format!("antenna {antenna} in row {row}, but the header has {}", self.count);

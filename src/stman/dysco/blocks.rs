@@ -1,4 +1,4 @@
-//! Where a column's part of each block is, and what is in it. formats/engines.md 2.2.
+//! Finds and reads a column's part of each block in a DyscoStMan file. formats/engines.md 2.2.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use super::symbols::{self, PADDING, WIDTHS};
 use crate::error::{Error, Result, ResultExt};
 use crate::io::{ReadAt, Recent};
 
-/// Scales that a column keeps, in bytes.
+/// Most bytes of scales that a column keeps in memory.
 const CACHE_BYTES: u64 = 1 << 22;
 const SCALE_BYTES: u64 = size_of::<f32>() as u64;
 
-/// The parts of one column in the blocks.
+/// A column's parts of the blocks in a DyscoStMan file.
 ///
 /// ```text
 /// header_bytes      + offset                              + block_bytes
@@ -21,21 +21,21 @@ const SCALE_BYTES: u64 = size_of::<f32>() as u64;
 #[derive(Debug)]
 pub(super) struct Blocks {
     file: Arc<dyn ReadAt>,
-    /// Rows of a block, at least 1.
+    /// Number of table rows in a block of the DyscoStMan file, at least 1.
     pub(super) rows: u64,
-    /// Blocks of which the file holds this column's part.
+    /// Number of blocks in the DyscoStMan file that hold this column's part.
     pub(super) count: u64,
-    /// Offset of the column's part of block 0.
+    /// Offset in the file of the column's part of block 0, in bytes.
     start: u64,
-    /// Bytes from a block to the next.
+    /// Distance from the start of a block to that of the next, in bytes.
     stride: u64,
-    /// Scales of a block.
+    /// Number of scales in the column's part of a block.
     scales: u64,
     width: u8,
     recent: Recent<Vec<f64>>,
 }
 
-/// Layout of a column's part of a block.
+/// The layout of a column's part of a block: how many scales and symbols it has.
 pub(super) struct Part {
     pub(super) symbols_per_row: u64,
     pub(super) scales: Option<u64>,
@@ -43,7 +43,7 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// That of a data column; a cell is `[polarisations, channels]`.
+    /// The layout for a data column with cells `[polarisations, channels]`; `None` if the numbers are too large.
     pub(super) fn data(header: &Header, [polarisations, channels]: [u64; 2]) -> Option<Self> {
         let symbols_per_row = channels.checked_mul(polarisations)?.checked_mul(2)?;
         let rows = u64::from(header.rows_per_block);
@@ -56,7 +56,7 @@ impl Part {
         Some(Part { symbols_per_row, scales, width: header.data_bits })
     }
 
-    /// That of a weight column, which has one weight for all polarisations.
+    /// The layout for a weight column with cells `[polarisations, channels]`, which stores one weight for all polarisations.
     pub(super) fn weight(header: &Header, [_, channels]: [u64; 2]) -> Self {
         Part { symbols_per_row: channels, scales: Some(1), width: header.weight_bits }
     }
@@ -68,8 +68,8 @@ impl Part {
 }
 
 impl Blocks {
-    /// Column `index`'s parts, each of which must have the size that the header says; `bits_at` is the offset of the
-    /// symbol width in the header.
+    /// Finds the parts of column `index` (from 0), each of which must have the size that the header states; `bits_at` is the
+    /// offset of the symbol width in the header, for errors.
     pub(super) fn new(file: Arc<dyn ReadAt>, header: &Header, index: usize, part: &Part, bits_at: u64) -> Result<Self> {
         if !WIDTHS.contains(&part.width) {
             let found = format!("symbols of {} bits, known are {WIDTHS:?}", part.width);
@@ -100,7 +100,7 @@ impl Blocks {
         Ok(Blocks { file, rows, count, start, stride: total, scales, width: part.width, recent })
     }
 
-    /// The scales of a block, from the file or from a recent call.
+    /// The scales of a block, by its number from 0, read from the file or kept from a recent call.
     pub(super) fn scales(&self, block: u64) -> Result<Arc<Vec<f64>>> {
         self.recent.get(block, || {
             let mut bytes = vec![0; (self.scales * SCALE_BYTES) as usize];
@@ -110,7 +110,7 @@ impl Blocks {
         })
     }
 
-    /// Reads the bytes of `count` symbols of a block from number `first` on, to be unpacked from `packed`.
+    /// Reads `count` packed symbols of a block from number `first` (from 0) on into `packed`, for unpacking.
     pub(super) fn pack(&self, block: u64, first: u64, count: u64, packed: &mut Packed) -> Result<()> {
         let width = u64::from(self.width);
         let (start, end) = (first * width / 8, ((first + count) * width).div_ceil(8));
@@ -127,7 +127,7 @@ impl Blocks {
     }
 }
 
-/// Consecutive symbols as they are in the file.
+/// Consecutive packed symbols of a block, as they are in the file.
 #[derive(Debug, Default)]
 pub(super) struct Packed {
     bytes: Vec<u8>,
@@ -136,7 +136,7 @@ pub(super) struct Packed {
 }
 
 impl Packed {
-    /// Unpacks the symbols from number `first` of these on.
+    /// Unpacks symbols into `out`, from number `first` (from 0) of those that were read on.
     pub(super) fn unpack(&self, first: usize, out: &mut [u16]) {
         let bit = self.first_bit + first * usize::from(self.width);
         symbols::unpack(self.width, &self.bytes[bit / 8..], bit % 8, out);

@@ -1,4 +1,4 @@
-//! A column of visibilities or weights.
+//! A column of visibilities or weights in a DyscoStMan.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -17,19 +17,18 @@ use crate::limits;
 use crate::stman::{ColumnCells, ColumnSpec, Storage, memory_bytes};
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Elements that a thread decodes at a time.
+/// Number of elements that a thread decodes at a time.
 const TASK_ELEMENTS: usize = 1 << 15;
 
-/// A column: all cells have one shape.
+/// A column of DyscoStMan: visibilities or weights, all cells of one shape.
 #[derive(Debug)]
 pub(super) struct DyscoColumn {
-    /// For errors: file, manager, column.
-    /// Its name, and that of the file with the manager, for errors.
+    /// Name of the column, and name of the file with the manager, for errors.
     pub(super) place: [Context; 2],
     data_type: DataType,
     polarisations: u64,
     channels: u64,
-    /// `None` if nothing was ever written.
+    /// The blocks with the column's values, and how they are coded; `None` if nothing was ever written.
     written: Option<Written>,
 }
 
@@ -45,7 +44,7 @@ enum Coding {
     Weight { width: u8 },
 }
 
-/// Made when the first cell is read.
+/// The dictionary of a column, which is computed when the first cell is read.
 #[derive(Debug)]
 struct Lazy {
     distribution: Distribution,
@@ -53,7 +52,7 @@ struct Lazy {
     values: OnceLock<Box<Dictionary>>,
 }
 
-/// Buffers of one thread.
+/// Buffers of one thread that decodes cells.
 #[derive(Debug, Default)]
 struct Scratch {
     packed: Packed,
@@ -62,7 +61,7 @@ struct Scratch {
 }
 
 impl DyscoColumn {
-    /// Column `index` of the file; `antennas` are given if its scales belong to antennas.
+    /// Opens column `index` (from 0) of the file; `antennas` are given if its scales belong to antennas.
     pub(super) fn new(
         spec: &ColumnSpec,
         file: &Arc<dyn ReadAt>,
@@ -89,12 +88,12 @@ impl DyscoColumn {
         Ok(DyscoColumn { place, data_type, polarisations, channels, written })
     }
 
-    /// Number of rows that the blocks can hold, which may exceed the rows of the table.
+    /// Number of rows that the blocks in the file can hold, which may exceed the rows of the table.
     pub(super) fn rows_written(&self) -> u64 {
         self.written.as_ref().map_or(0, |written| written.blocks.rows.saturating_mul(written.blocks.count))
     }
 
-    /// Appends some channels of the cells of `rows`.
+    /// Appends the channels `channels` of the cells of `rows` (both half-open, from 0) to `out`, all polarisations.
     fn read(&self, rows: Range<u64>, channels: Range<u64>, out: &mut Values) -> Result<()> {
         let extents = Shape::from([self.polarisations, channels.end - channels.start]);
         let elements = extents.elements()?;
@@ -143,7 +142,7 @@ impl DyscoColumn {
         }
     }
 
-    /// Decodes some channels of `rows`, all of which are in blocks, on several threads.
+    /// Decodes some channels of `rows` (half-open, from 0), all of which are in blocks, on several threads.
     ///
     /// `decode` is given the scales of a block, a row by its number in the block and in the table, the row's symbols
     /// and where its values go.
@@ -191,7 +190,7 @@ impl DyscoColumn {
     }
 }
 
-/// Appends zeros; fresh memory comes zeroed from the system, page by page when the threads get there.
+/// Appends `count` zeros to `out`; fresh memory comes zeroed from the system, page by page when the threads get to it.
 fn extend_zeros<T: bytemuck::Zeroable + Clone>(out: &mut Vec<T>, count: usize) {
     match out.is_empty() && out.capacity() < count {
         true => *out = bytemuck::zeroed_vec(count),
@@ -199,7 +198,7 @@ fn extend_zeros<T: bytemuck::Zeroable + Clone>(out: &mut Vec<T>, count: usize) {
     }
 }
 
-/// `[polarisations, channels]`.
+/// The shape of a cell, `[polarisations, channels]`, from the column's fixed shape.
 fn cell_shape(spec: &ColumnSpec) -> Result<[u64; 2]> {
     if !matches!(spec.data_type, DataType::Complex | DataType::Float) {
         return Err(Error::format(format!("{} cells, but only complex and float can be stored", spec.data_type)));

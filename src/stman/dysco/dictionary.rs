@@ -1,13 +1,13 @@
-//! What the symbols of data columns stand for. formats/engines.md 2.4.
+//! Dictionaries of DyscoStMan: the value of each symbol of data columns, before scaling. formats/engines.md 2.4.
 
 use super::header::Distribution;
 use super::normal;
 use super::student::Student;
 
-/// A value for each symbol; longer than needed, so that every `u16` is an index.
+/// The value of each symbol before scaling; longer than needed, so that every `u16` is an index.
 pub(super) type Dictionary = [f32; 1 << 16];
 
-/// The value for each symbol of `bits` bits, before scaling.
+/// Computes the value of each symbol of `bits` bits, before scaling, for data of this distribution.
 ///
 /// Symbols up to 2^bits - 2 are quantiles of the distribution, ascending; the last one is NaN. Computed as f64 and
 /// rounded once. The writer's √3 has passed through an f32.

@@ -6,12 +6,12 @@ use crate::error::{Error, Result, ResultExt};
 use crate::io::{ReadAt, read_array, read_bytes};
 use crate::value::{Record, Value, Values};
 
-/// Bytes of the header besides the name and the column records.
+/// Size of the DyscoStMan header in bytes, without the name and the column records.
 const FIXED_BYTES: u64 = 52;
-/// Length of the known fields of a column record, in bytes.
+/// Length of the known fields of a column record in the header, in bytes.
 const RECORD_BYTES: u32 = 12;
 
-/// The header, at byte 0 of the file. Little-endian whatever the table is, and unaligned.
+/// The header at the start of a DyscoStMan file. Little-endian whatever the table is, and unaligned.
 ///
 /// | field          | type | meaning                                                              |
 /// |----------------|------|----------------------------------------------------------------------|
@@ -41,11 +41,11 @@ pub(super) struct Header {
     pub(super) weight_bits: u8,
     pub(super) distribution: Distribution,
     pub(super) normalization: Normalization,
-    /// Bytes of each column's part of a block, in the order of the table description.
+    /// Size in bytes of each column's part of a block, in the order of the table description.
     pub(super) parts: Vec<u32>,
 }
 
-/// Distribution for which the quantisation of the data was optimised.
+/// Distribution of visibilities for which the values of the symbols were chosen.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Distribution {
     Gaussian,
@@ -54,19 +54,19 @@ pub(super) enum Distribution {
     TruncatedGaussian { truncation: f64 },
 }
 
-/// Normalisation of the data: the kind of scale factors.
+/// Normalisation of the data: which scale factors a block has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Normalization {
-    /// A scale per channel and polarisation, and one per antenna and polarisation.
+    /// The block has a scale for each channel and polarisation, and one for each antenna and polarisation.
     AntennaFrequency,
-    /// A scale per channel and polarisation, and one per row and polarisation.
+    /// The block has a scale for each channel and polarisation, and one for each row and polarisation.
     RowFrequency,
-    /// A scale per row.
+    /// The block has a scale for each row only.
     Row,
 }
 
 impl Header {
-    /// The parameters under the names of casacore's data manager record.
+    /// The parameters of the DyscoStMan, under the names of casacore's data manager record.
     pub(super) fn parameters(&self) -> Record {
         let mut record = Record::default();
         let (distribution, extra) = match self.distribution {
@@ -92,7 +92,7 @@ impl Header {
         record
     }
 
-    /// Decodes the header of a file with `columns` columns.
+    /// Reads the header of a DyscoStMan file for a manager with `columns` columns.
     pub(super) fn decode(file: &dyn ReadAt, columns: usize) -> Result<Self> {
         let mut d = Fields { file, at: 0 };
         let header_bytes = d.u32("header size")?;
@@ -171,13 +171,13 @@ impl Header {
         })
     }
 
-    /// The offset of `data_bits`; `weight_bits` follow.
+    /// The offset of the field `data_bits` in the file, in bytes; `weight_bits` follows.
     pub(super) fn bits_offset(&self) -> u64 {
         32 + self.name.len() as u64
     }
 }
 
-/// Reads one field after the other.
+/// Reads one field of the DyscoStMan header after the other.
 struct Fields<'a> {
     file: &'a dyn ReadAt,
     at: u64,
@@ -206,7 +206,7 @@ impl Fields<'_> {
         self.take(what).map(f64::from_le_bytes)
     }
 
-    /// An error about the field that starts `back` bytes before the next one to be read.
+    /// Makes an error about the header field that starts `back` bytes before the next one to be read.
     fn error(&self, back: u64, found: String) -> Error {
         Error::format(found).context(format!("header: byte {}", self.at - back))
     }

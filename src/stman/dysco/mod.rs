@@ -1,4 +1,4 @@
-//! DyscoStMan: visibilities and weights in few bits. formats/engines.md, part 2.
+//! DyscoStMan stores visibilities and weights in few bits each. formats/engines.md, part 2.
 //!
 //! ```text
 //! table.f0   Header --> block 0: rows 0 .. R, block 1: rows R .. 2R, ...
@@ -66,7 +66,7 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
     Ok(Box::new(Dysco { name, parameters, columns }))
 }
 
-/// Warns of rows that were never written: they read as zeros, like written ones.
+/// Warns of rows of the table that no block of the file holds: they read as zeros, like written ones.
 fn warn_of_unwritten(columns: &[DyscoColumn], rows: u64) {
     for (column, written) in columns.iter().map(|column| (column, column.rows_written())) {
         if written < rows {

@@ -1,6 +1,6 @@
-//! The normal distribution, as far as the dictionaries need it. formats/engines.md, appendix A.
+//! The normal distribution, as far as the dictionaries of DyscoStMan need it. formats/engines.md, appendix A.
 
-/// Numerator and denominator, highest power first.
+/// Coefficients of a quotient of polynomials: numerator and denominator, highest power first.
 type Ratio = [[f64; 8]; 2];
 
 const CENTRE: Ratio = [

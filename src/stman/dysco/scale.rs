@@ -1,11 +1,11 @@
-//! Decoding of symbols to values. formats/engines.md 2.5 and 2.6.
+//! Decodes the symbols of DyscoStMan to visibilities and weights. formats/engines.md 2.5 and 2.6.
 
 use num_complex::Complex32;
 
 use super::dictionary::Dictionary;
 use super::header::Normalization;
 
-/// Scale factors of the symbols of a data column.
+/// Which scale factors apply to the symbols of a data column, by the normalisation and the shape of cells.
 ///
 /// | normalization         | scales of a block, first axis fastest                           |
 /// |-----------------------|-----------------------------------------------------------------|
@@ -20,17 +20,18 @@ pub(super) struct DataScale {
     pub(super) antennas: usize,
 }
 
-/// Row and antennas that select the scale factor.
+/// The row, and its antennas, for which scale factors are selected.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RowScale {
-    /// Number of the row in its block.
+    /// Number of the row in its block, from 0.
     pub(super) row: usize,
-    /// Each below the number in [`DataScale`]; only looked at where scales belong to antennas.
+    /// Both antennas of the row, each below the number in [`DataScale`]; only used where scales belong to antennas.
     pub(super) antennas: [u32; 2],
 }
 
 impl DataScale {
-    /// The factors of values of a row from `channel` on, polarisations fastest; `factors` has one for each value.
+    /// Computes the scale factors of a row's values from `channel` (from 0) on, polarisations fastest; `factors` has one for
+    /// each value.
     ///
     /// The order of the products is the writer's: f64 products are not associative to the last bit.
     pub(super) fn factors(&self, scales: &[f64], of: RowScale, channel: usize, factors: &mut [f64]) {
@@ -57,7 +58,7 @@ impl DataScale {
     }
 }
 
-/// The values of data symbols: real and imaginary parts in turn.
+/// Decodes data symbols to complex values; they are real and imaginary parts in turn, and each value has its factor.
 pub(super) fn data(dictionary: &Dictionary, symbols: &[u16], factors: &[f64], out: &mut [Complex32]) {
     let (symbols, _) = symbols.as_chunks::<2>();
     let scale = |symbol: u16, factor: f64| (f64::from(dictionary[usize::from(symbol)]) * factor) as f32;
@@ -78,7 +79,8 @@ pub(super) fn data(dictionary: &Dictionary, symbols: &[u16], factors: &[f64], ou
     }
 }
 
-/// Decodes symbols of `width` bits to weights, each of which is for all `polarisations` of a channel.
+/// Decodes symbols of `width` bits to weights, each of which applies to all `polarisations` of a channel; `maximum` is the
+/// weight of the largest symbol.
 pub(super) fn weights(maximum: f64, width: u8, symbols: &[u16], polarisations: usize, out: &mut [f32]) {
     let unit = maximum / f64::from((1u32 << width) - 1);
     for (values, &symbol) in out.chunks_exact_mut(polarisations).zip(symbols) {

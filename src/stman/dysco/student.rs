@@ -1,25 +1,25 @@
-//! Quantiles of Student's t distribution, for dictionaries made of it. formats/engines.md 2.4.
+//! Quantiles of Student's t distribution, for the dictionaries of DyscoStMan. formats/engines.md 2.4.
 
 use std::f64::consts::PI;
 
 use super::normal;
 
-/// Degrees of freedom from which a short series gives the difference from the normal distribution.
+/// Degrees of freedom from which a short series is used for the difference from the normal distribution.
 const SERIES_FROM: f64 = 1000.0;
-/// Steps of Newton's method; from a neighbour's value it takes a handful.
+/// Most steps of Newton's method for a quantile; from a neighbour's value it takes a handful.
 const STEPS: usize = 60;
-/// Terms of the continued fraction; about the square root of `nu` are needed.
+/// Most terms of the continued fraction that are computed; about the square root of `nu` are needed.
 const TERMS: usize = 500;
 
 /// Student's t distribution with `nu` degrees of freedom.
 pub(super) struct Student {
     nu: f64,
-    /// Value of the probability density at 0.
+    /// Value of the distribution's probability density at 0.
     peak: f64,
 }
 
 impl Student {
-    /// The distribution for `nu` degrees of freedom. It requires a positive `nu`: otherwise all quantiles are NaN.
+    /// Prepares the distribution for `nu` degrees of freedom, which must be positive: otherwise all quantiles are NaN.
     pub(super) fn new(nu: f64) -> Self {
         Student { nu, peak: gamma_ratio(nu / 2.0) / (nu * PI).sqrt() }
     }
@@ -57,7 +57,7 @@ impl Student {
         self.peak * (-0.5 * (self.nu + 1.0) * (t * t / self.nu).ln_1p()).exp()
     }
 
-    /// Finds t for which the probability of 0 to t is `q`, by Newton's method from below, where it is concave.
+    /// Finds t such that the probability of values from 0 to t is `q`, by Newton's method from below, where it is concave.
     fn solve_centre(&self, q: f64, near: f64) -> f64 {
         let mut t = near.max(q / self.peak);
         for _ in 0..STEPS {
@@ -70,8 +70,7 @@ impl Student {
         t
     }
 
-    /// Finds t for which the probability of more than t is `p`, by Newton's method on logarithms, which are nearly
-    /// linear.
+    /// Finds t such that the probability of values above t is `p`, by Newton's method on logarithms, which are nearly linear.
     fn solve_tail(&self, p: f64, near: f64) -> f64 {
         let mut t = if near > 0.0 { near } else { 1.0 };
         for _ in 0..STEPS {
@@ -85,19 +84,19 @@ impl Student {
         t
     }
 
-    /// The probability of 0 to t.
+    /// The probability that Student's t distribution has for values from 0 to t.
     fn centre(&self, t: f64) -> f64 {
         let square = t * t;
         if square < 3.0 { self.beta_part(square, true) } else { 0.5 - self.beta_part(square, false) }
     }
 
-    /// The probability of more than t.
+    /// The probability that Student's t distribution has for values above t.
     fn tail(&self, t: f64) -> f64 {
         let square = t * t;
         if square < 3.0 { 0.5 - self.beta_part(square, true) } else { self.beta_part(square, false) }
     }
 
-    /// Half of the regularised incomplete beta function: I_x(1/2, nu/2) for x = t²/(nu + t²), or what it lacks to 1.
+    /// Half of the regularised incomplete beta function: I_x(1/2, nu/2) for x = t²/(nu + t²), or half of 1 minus it.
     fn beta_part(&self, square: f64, below: bool) -> f64 {
         let half = self.nu / 2.0;
         let sum = self.nu + square;
@@ -110,7 +109,7 @@ impl Student {
     }
 }
 
-/// Γ(a + 1/2) / Γ(a): the recurrence up to where the asymptotic series holds.
+/// The quotient Γ(a + 1/2) / Γ(a), by the recurrence up to where the asymptotic series holds.
 fn gamma_ratio(mut a: f64) -> f64 {
     let mut ratio = 1.0;
     // NaN and what is not positive has no ratio

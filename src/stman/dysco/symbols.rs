@@ -1,12 +1,12 @@
-//! Symbols of 2 to 16 bits, packed without gaps. formats/engines.md 2.3.
+//! Unpacks the symbols of DyscoStMan, of 2 to 16 bits without gaps. formats/engines.md 2.3.
 
-/// The widths that exist, in bits.
+/// The widths that symbols of DyscoStMan can have, in bits.
 pub(super) const WIDTHS: [u8; 8] = [2, 3, 4, 6, 8, 10, 12, 16];
 
-/// Bytes that must follow the packed ones.
+/// Number of bytes that must follow packed symbols in memory, since whole words are read.
 pub(super) const PADDING: usize = 8;
 
-/// Fills `out` with the symbols of `width` bits from `first_bit` of `packed` on.
+/// Fills `out` with symbols of `width` bits, from bit `first_bit` of `packed` on.
 ///
 /// Symbol i is bits `i * width` and up of the stream, in which bit j is bit `j % 8`, least significant first, of byte
 /// `j / 8`. [`PADDING`] bytes follow the last symbol's; `first_bit` is that of a symbol, `width` one of [`WIDTHS`].

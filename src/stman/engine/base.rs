@@ -1,4 +1,5 @@
-//! Columns computed from one stored column, cell by cell: casacore's BaseMappedArrayEngine. formats/engines.md 0.3.
+//! Engines that compute a column from one stored column, cell by cell: casacore's BaseMappedArrayEngine. formats/engines.md
+//! 0.3.
 //!
 //! The keyword `_BaseMappedArrayEngine_Name` of the virtual column names the stored one, which may itself be virtual.
 //! A virtual cell is defined where the stored cell is. What an engine makes of the elements is its [`Coding`]; reading
@@ -13,35 +14,36 @@ use crate::error::{Context, Error, Result, ResultExt};
 use crate::stman::{ColumnCells, ColumnSpec, Manager, OpenArgs, OtherColumn, Storage, undefined};
 use crate::value::{DataType, Record, Region, Shape, Values};
 
-/// The keyword with the name of the stored column.
+/// Name of the column keyword in which an engine stores the name of the column that it computes from.
 pub(crate) const STORED_COLUMN: &str = "_BaseMappedArrayEngine_Name";
 
-/// The names of all keywords of a [`Coding`]'s base class begin with this.
+/// Start of the names of all keywords that engines inherit from casacore's BaseMappedArrayEngine.
 pub(super) const STORED_COLUMN_PREFIX: &str = "_BaseMappedArrayEngine_";
 
-/// Conversion of stored elements by an engine.
+/// Conversion of the elements of a stored column by an engine.
 pub(super) trait Coding: Debug + Send + Sync + 'static {
-    /// Parameters that may differ from row to row.
+    /// Parameters of the conversion that may differ from row to row.
     type Row: Copy;
 
-    /// Stored elements for each virtual one; 2 where the stored cells have a leading axis of that length more.
+    /// Number of stored elements for each computed one; if 2, the stored cells have an additional first axis of that length.
     const STORED: usize = 1;
 
-    /// The parameters of `rows`.
+    /// The parameters of the conversion for `rows` (half-open, from 0).
     fn rows(&self, rows: Range<u64>) -> Result<Rows<Self::Row>>;
 
-    /// Appends what the elements `range` of `stored` stand for.
+    /// Converts the elements `range` (half-open, from 0) of `stored` with the parameters of their row, and appends the result
+    /// to `out`.
     fn decode(&self, row: Self::Row, stored: &Values, range: Range<usize>, out: &mut Values) -> Result<()>;
 }
 
-/// The parameters of some rows.
+/// The parameters of an engine's conversion for some rows: one set for all, or one for each.
 #[derive(Debug)]
 pub(super) enum Rows<R> {
     Same(R),
     Each(Vec<R>),
 }
 
-/// The column of an engine and the stored column below it.
+/// The column that an engine computes, and the stored column that it computes it from.
 pub(super) struct Mapping<'a> {
     pub(super) args: &'a OpenArgs<'a>,
     pub(super) spec: &'a ColumnSpec,
@@ -49,17 +51,17 @@ pub(super) struct Mapping<'a> {
     pub(super) stored: OtherColumn,
 }
 
-/// An engine with its only column.
+/// An engine with its only column and the conversion that computes it.
 #[derive(Debug)]
 struct Engine<C> {
-    /// The type without template arguments, for errors.
+    /// Type of the engine without template arguments, for errors.
     type_name: &'static str,
     spec: ColumnSpec,
     stored: OtherColumn,
     coding: C,
 }
 
-/// Opens an engine; `coding` checks element types and finds the parameters.
+/// Opens an engine; `coding` checks the element types and reads the parameters.
 pub(super) fn open<C: Coding>(
     type_name: &'static str,
     args: &OpenArgs<'_>,
@@ -83,14 +85,14 @@ pub(super) fn open<C: Coding>(
     Ok(Box::new(engine))
 }
 
-/// The column of the table that a keyword names.
+/// Opens the column of the table that the keyword `key` names.
 pub(super) fn other_column(args: &OpenArgs<'_>, keywords: &Record, key: &str) -> Result<OtherColumn> {
     let name = keywords.string(key).ok_or_else(|| Error::format(format!("the column keyword {key} is missing")))?;
     args.table.column(name).context(key)
 }
 
 impl Mapping<'_> {
-    /// The error for a pair of element types that the engine does not have.
+    /// The error for a pair of element types, computed and stored, that the engine does not have.
     pub(super) fn wrong_types(&self) -> Error {
         Error::format(format!(
             "a column of {} values cannot be stored as {} in column {}",
@@ -98,7 +100,7 @@ impl Mapping<'_> {
         ))
     }
 
-    /// Checks the element types.
+    /// Checks that the computed column has elements of `data_type`, and the stored column one of the types `stored`.
     pub(super) fn expect(&self, data_type: DataType, stored: &[DataType]) -> Result<()> {
         let found = self.spec.data_type == data_type && stored.contains(&self.stored.spec.data_type);
         if found { Ok(()) } else { Err(self.wrong_types()) }
@@ -106,7 +108,7 @@ impl Mapping<'_> {
 }
 
 impl<C: Coding> Engine<C> {
-    /// The virtual shape of a stored cell, which must be the column's if that is fixed in the description.
+    /// The shape of a computed cell from that of its stored cell, fastest axis first; it must be the column's if that is fixed.
     fn shape_from(&self, stored: Shape) -> Result<Shape> {
         let shape = match (C::STORED as u64, stored.split_first()) {
             (1, _) => stored,
@@ -132,7 +134,7 @@ impl<C: Coding> Engine<C> {
         }
     }
 
-    /// The stored shape of all cells of `rows`, where it is known.
+    /// The shape of the stored cells of all `rows`, fastest axis first; `None` where it is not known or differs.
     fn same_stored_shape(&self, rows: &Range<u64>) -> Option<Shape> {
         match &self.stored.spec {
             ColumnSpec { storage: Storage::Direct, shape: Some(shape), .. } => Some(shape.clone()),
@@ -140,7 +142,7 @@ impl<C: Coding> Engine<C> {
         }
     }
 
-    /// Context for errors from the stored column.
+    /// Context that errors from the stored column of an engine get.
     fn below(&self) -> String {
         format!("column {}", self.stored.spec.name)
     }

@@ -1,4 +1,4 @@
-//! BitFlagsEngine: true where an integer has bits of a mask. formats/engines.md 1.8.
+//! BitFlagsEngine computes a Bool column: true where an integer has bits of a mask. formats/engines.md 1.8.
 //!
 //! | keyword                        | type             | meaning                                               |
 //! |--------------------------------|------------------|-------------------------------------------------------|
@@ -33,7 +33,7 @@ struct BitFlags {
     mask: u32,
 }
 
-/// The mask by names, if there are names and flag sets, else by number.
+/// Reads the engine's mask from its keywords: by names, if there are names and flag sets, else as a number.
 fn read_mask(mapping: &Mapping<'_>) -> Result<u32> {
     let keys = match mapping.keywords.get(format!("{PREFIX}ReadMaskKeys")) {
         Some(Value::Array(_, Values::String(keys)) | Value::Scalar(Values::String(keys))) => keys.as_slice(),

@@ -1,4 +1,5 @@
-//! CompressFloat, CompressComplex and CompressComplexSD: floats in 16 bits each. formats/engines.md 1.6, 1.7.
+//! CompressFloat, CompressComplex and CompressComplexSD compute floats that are stored in 16 bits each. formats/engines.md 1.6,
+//! 1.7.
 //!
 //! | keyword (after the prefix)  | type   | meaning                                      |
 //! |-----------------------------|--------|----------------------------------------------|
@@ -55,7 +56,7 @@ pub(crate) static SINGLE_DISH: Kind = Kind::engine(
     Some(super::write::create),
 );
 
-/// What casacore itself sets for a value that is not finite: all bits.
+/// The NaN that casacore sets for a value that is not finite: all bits are 1.
 const NAN: f32 = f32::from_bits(u32::MAX);
 
 #[derive(Debug)]
@@ -113,12 +114,13 @@ fn wrong_buffer() -> Error {
     Error::usage("elements are read into those of another type")
 }
 
-/// -32768 stands for what is not finite.
+/// Decodes a 16-bit integer to a float by scale and offset; -32768 stands for values that are not finite.
 fn float(stored: i16, (scale, offset): (f32, f32)) -> f32 {
     if stored == i16::MIN { NAN } else { f32::from(stored) * scale + offset }
 }
 
-/// Real and imaginary part of `re * 65536 + im`, both from -32768 on; `re` may be 32768.
+/// Splits `re * 65536 + im` into its real and imaginary part, both from -32768 on; `re` may be 32768. `None` for the code of
+/// values that are not finite.
 fn split(stored: i32) -> Option<(i32, i32)> {
     let re = stored / 65536;
     if re == -32768 {
@@ -133,7 +135,7 @@ fn split(stored: i32) -> Option<(i32, i32)> {
     })
 }
 
-/// Decodes a complex number; `i32::MIN` stands for values that are not finite.
+/// Decodes a 32-bit integer to a complex number by scale and offset; `i32::MIN` stands for values that are not finite.
 fn complex(stored: i32, (scale, offset): (f32, f32)) -> Complex32 {
     match split(stored) {
         Some((re, im)) => Complex32::new(re as f32 * scale + offset, im as f32 * scale + offset),
@@ -141,7 +143,8 @@ fn complex(stored: i32, (scale, offset): (f32, f32)) -> Complex32 {
     }
 }
 
-/// Even: 31 bits of a real number. Odd: real part and, in 15 bits, imaginary part.
+/// Decodes a 32-bit integer to a number of CompressComplexSD. Even: 31 bits of a real number. Odd: real part and, in 15 bits,
+/// imaginary part.
 ///
 /// Casacore writes i32::MIN for what is not finite and reads it as the smallest real number; so do we.
 fn single_dish(stored: i32, (scale, offset): (f32, f32)) -> Complex32 {

@@ -1,4 +1,4 @@
-//! ForwardColumnEngine: columns of another table under the same names. formats/engines.md 1.9, 1.10.
+//! ForwardColumnEngine takes the columns of another table with the same names. formats/engines.md 1.9, 1.10.
 //!
 //! | keyword of  | name                               | value                                             |
 //! |-------------|------------------------------------|---------------------------------------------------|
@@ -51,31 +51,32 @@ pub(crate) static INDEXED: Kind = Kind::engine(
 #[derive(Debug)]
 struct Forward<C> {
     name: BString,
-    /// Each may be from another table.
+    /// The forwarded columns, or the error of each: every one may be from another table.
     columns: Vec<Result<C>>,
 }
 
-/// A column of a table with at least as many rows.
+/// A column of another table with the same row numbers.
 #[derive(Debug)]
 struct ForwardColumn {
     name: BString,
     other: OtherColumn,
-    /// The other table has no further rows.
+    /// Whether the other table has no rows beyond those of this one.
     same_rows: bool,
 }
 
-/// A column whose rows are in another order.
+/// A column of another table whose row for each row of this one is in a column of row numbers.
 #[derive(Debug)]
 struct IndexedColumn {
     name: BString,
     other: OtherColumn,
-    /// Rows of the other table.
+    /// Number of rows of the other table, which has the column.
     rows: u64,
     numbers: OtherColumn,
 }
 
 impl<C> Forward<C> {
-    /// `column` makes a column from the other table's, of which it is told the number of rows.
+    /// Opens the forwarded columns of the engine; `column` makes each from the other table's, of which it is told the number of
+    /// rows.
     ///
     /// # Errors
     /// That of the first column, if there is none that can be read.
@@ -127,7 +128,8 @@ fn open_table(args: &OpenArgs<'_>, name: &BStr) -> Result<Box<dyn Columns>> {
     })
 }
 
-/// Casacore wants equal descriptions; this is what reading relies on.
+/// Checks that a column and the other table's that it forwards to have the same type and shape; casacore wants equal
+/// descriptions.
 fn check_same(spec: &ColumnSpec, other: &ColumnSpec) -> Result<()> {
     let kind = |spec: &ColumnSpec| if spec.storage == Storage::Scalar { "scalars" } else { "arrays" };
     if spec.data_type != other.data_type || kind(spec) != kind(other) {
@@ -145,7 +147,7 @@ fn check_same(spec: &ColumnSpec, other: &ColumnSpec) -> Result<()> {
     Ok(())
 }
 
-/// The column with row numbers.
+/// Opens the column with the row numbers of a ForwardColumnIndexedRowEngine.
 fn row_numbers(args: &OpenArgs<'_>) -> Result<OtherColumn> {
     let key = format!("_ForwardColumn_RowName_{}", args.sequence);
     let name = args.table.keywords().string(&key);
@@ -177,7 +179,7 @@ impl<C: ColumnCells + std::fmt::Debug> Manager for Forward<C> {
     }
 }
 
-/// A column whose other table is missing.
+/// The cells of a forwarded column whose other table is missing: reading them returns the error.
 impl ColumnCells for Error {
     fn cell_shape(&self, _row: u64) -> Result<Option<Shape>> {
         Err(self.clone())
@@ -221,7 +223,7 @@ impl IndexedColumn {
         format!("ForwardColumnIndexedRowEngine: column {}", self.name)
     }
 
-    /// The rows of the other table that `rows` are, all of which it has.
+    /// The row numbers (from 0) in the other table of `rows` (half-open, from 0), after checking that it has them all.
     fn map(&self, rows: Range<u64>) -> Result<Vec<u32>> {
         let count = rows.end - rows.start;
         let mut values = Values::new(DataType::UInt);

@@ -1,4 +1,4 @@
-//! MappedArrayEngine: numbers stored in another type. formats/engines.md 1.4.
+//! MappedArrayEngine computes a column from numbers stored in another type. formats/engines.md 1.4.
 //!
 //! Casacore has it for Complex values stored as DComplex; its users can add other pairs of types. Conversions are those
 //! of C, but that floats beyond the range of an integer become its nearest value.
@@ -29,7 +29,7 @@ pub(crate) static KIND: Kind = Kind::engine(
 #[derive(Debug)]
 struct Mapped;
 
-/// Real numbers can become complex ones, not the other way round.
+/// Rank of an element type in conversions: real numbers can become complex ones, not the other way round.
 fn rank(data_type: DataType) -> Result<u8> {
     match data_type {
         DataType::Complex | DataType::DComplex => Ok(1),

@@ -1,4 +1,4 @@
-//! Engines that are known and not read. formats/engines.md 1.5, 1.11.
+//! Engines that this program knows and does not read. formats/engines.md 1.5, 1.11.
 
 use bstr::{BStr, ByteSlice};
 
@@ -9,7 +9,8 @@ use crate::value::{Value, Values};
 
 const RETYPED_PREFIX: &str = "_RetypedArrayEngine_";
 
-/// Objects of a C++ class, each made from some elements of the stored column; that one is read like any other.
+/// RetypedArrayEngine: cells are objects of a C++ class, each made from some elements of the stored column, which can itself be
+/// read.
 pub(crate) static RETYPED: Kind = Kind::engine(
     &["RetypedArrayEngine"],
     &[STORED_COLUMN_PREFIX, RETYPED_PREFIX],
@@ -34,8 +35,8 @@ pub(crate) static RETYPED: Kind = Kind::engine(
 
 const EXPRESSION: &str = "_VirtualTaQLEngine_CalcExpr";
 
-/// The result of a TaQL expression over columns of the table. Casacore evaluates it when it opens the table, so it can be
-/// written without its values.
+/// VirtualTaQLColumn: the column is the result of a TaQL expression over columns of the table. Casacore evaluates it when it
+/// opens the table, so it can be written without its values.
 pub(crate) static TAQL: Kind = Kind {
     engine: Some(EngineKeywords { prefixes: &["_VirtualTaQLEngine_"], expression: Some(EXPRESSION) }),
     create: Some(super::write::create),

@@ -1,4 +1,5 @@
-//! ScaledArrayEngine and ScaledComplexData: stored numbers times a scale plus an offset. formats/engines.md 1.2, 1.3.
+//! ScaledArrayEngine and ScaledComplexData compute numbers as stored ones times a scale plus an offset. formats/engines.md 1.2,
+//! 1.3.
 //!
 //! | keyword (after the prefix)    | type   | meaning                                |
 //! |-------------------------------|--------|----------------------------------------|
@@ -33,7 +34,8 @@ pub(crate) static COMPLEX: Kind = Kind::engine(
 #[derive(Debug)]
 struct Scaled<V>(Scaling<V>);
 
-/// Complex numbers of type `V` from pairs of real numbers, which are scaled by their own parts of scale and offset.
+/// ScaledComplexData: complex numbers of type `V` from pairs of real numbers, which are scaled by their own parts of scale and
+/// offset.
 #[derive(Debug)]
 struct ScaledComplex<V>(Scaling<V>);
 
@@ -89,13 +91,13 @@ const REAL: [DataType; 8] = [
     DataType::Double,
 ];
 
-/// A real element type.
+/// A real element type that an engine computes with.
 trait Real: Number + PartialEq {
     const ZERO: Self;
     const ONE: Self;
 }
 
-/// The type in which C computes when it combines `Self` with `S`.
+/// The type in which C computes when it combines `Self` with `S`: that of the usual arithmetic conversions.
 trait With<S>: Real {
     type Common: Arithmetic;
     fn widen(self) -> Self::Common;
@@ -103,7 +105,7 @@ trait With<S>: Real {
     fn narrow(common: Self::Common) -> Self;
 }
 
-/// Integers wrap, as they do on the machines that casacore runs on.
+/// Multiplication and addition as C does them; integers wrap, as they do on the machines that casacore runs on.
 trait Arithmetic: Copy {
     fn times(self, other: Self) -> Self;
     fn plus(self, other: Self) -> Self;
@@ -139,7 +141,7 @@ arithmetic! {
     f64, std::ops::Mul::mul, std::ops::Add::add;
 }
 
-/// The usual arithmetic conversions: for each virtual type, the stored types and the common ones.
+/// Implements C's usual arithmetic conversions: for each computed type, the stored types and the common ones.
 macro_rules! common {
     ($($virtual_type:ty: $($stored:ty => $common:ty),*;)*) => {$($(
         impl With<$stored> for $virtual_type {
@@ -167,7 +169,7 @@ common! {
     f64: u8 => f64, i16 => f64, u16 => f64, i32 => f64, u32 => f64, i64 => f64, f32 => f64, f64 => f64;
 }
 
-/// Which of the operations casacore carries out.
+/// Which of the operations, scale and offset, casacore carries out.
 #[derive(Debug, Clone, Copy)]
 enum Steps {
     Neither,
@@ -207,7 +209,7 @@ fn wrong_buffer(stored: &Values, out: &Values) -> Error {
     Error::usage(format!("{} elements are read from a {} column into others", out.data_type(), stored.data_type()))
 }
 
-/// Runs `$body` with `$v` bound to the stored numbers.
+/// Runs `$body` with `$v` bound to the vector of stored real numbers, whatever its type.
 macro_rules! for_each_real {
     ($stored:expr, $v:ident => $body:expr, $other:expr) => {
         match $stored {

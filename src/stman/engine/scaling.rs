@@ -1,4 +1,4 @@
-//! Scale and offset of an engine: in keywords, or for each row in a scalar column. formats/engines.md 1.1.
+//! Scale and offset of an engine: fixed in keywords, or for each row in a scalar column. formats/engines.md 1.1.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use crate::error::{Context, Error, Result, ResultExt};
 use crate::stman::{OtherColumn, Storage};
 use crate::value::{Complex32, Complex64, Element, Record, Value, Values};
 
-/// Sources of the scale and the offset.
+/// Where an engine has its scale and its offset from: keywords or scalar columns.
 #[derive(Debug)]
 pub(super) struct Scaling<T> {
     scale: Source<T>,
@@ -21,8 +21,8 @@ enum Source<T> {
 }
 
 impl<T: Number> Scaling<T> {
-    /// Reads the keywords that begin with `prefix`; those that tell whether the scale and the offset are fixed end in
-    /// `fixed_scale` and `fixed_offset`.
+    /// Reads where the engine has its scale and offset from, in keywords that begin with `prefix`; those that tell whether they
+    /// are fixed end in `fixed_scale` and `fixed_offset`.
     pub(super) fn open(mapping: &Mapping<'_>, prefix: &str, fixed_scale: &str, fixed_offset: &str) -> Result<Self> {
         let source = |what: &str, fixed: &str| {
             let is_fixed = flag(mapping.keywords, &format!("{prefix}{fixed}"))?;
@@ -31,7 +31,7 @@ impl<T: Number> Scaling<T> {
         Ok(Scaling { scale: source("Scale", fixed_scale)?, offset: source("Offset", fixed_offset)? })
     }
 
-    /// Scale and offset of `rows`.
+    /// The scale and the offset of `rows` (half-open, from 0).
     pub(super) fn rows(&self, rows: Range<u64>) -> Result<Rows<(T, T)>> {
         let offsets = |offset: &Source<T>| offset.read(rows.clone());
         Ok(match (&self.scale, &self.offset) {
@@ -46,7 +46,8 @@ impl<T: Number> Scaling<T> {
 }
 
 impl<T: Number> Source<T> {
-    /// `key` is the keyword of the fixed value; with `Name` appended it is that of the column.
+    /// Reads where one number has its values from: `key` is the keyword of a fixed value; with `Name` appended it is that of
+    /// the column.
     fn open(mapping: &Mapping<'_>, key: &str, fixed: bool) -> Result<Self> {
         if fixed {
             return number(mapping.keywords, key).map(Source::Fixed);
@@ -74,7 +75,7 @@ impl<T: Number> Source<T> {
     }
 }
 
-/// Reads a Bool keyword.
+/// Reads the Bool keyword `key` of an engine; an error if it is missing or not a Bool.
 pub(super) fn flag(keywords: &Record, key: &str) -> Result<bool> {
     match keywords.get(key) {
         Some(Value::Scalar(Values::Bool(value))) if value.len() == 1 => Ok(value[0]),
@@ -82,7 +83,7 @@ pub(super) fn flag(keywords: &Record, key: &str) -> Result<bool> {
     }
 }
 
-/// A number in a keyword, whichever type of number that is.
+/// Reads the number in the keyword `key` of an engine, whichever type of number that is.
 pub(super) fn number<T: Number>(keywords: &Record, key: &str) -> Result<T> {
     match keywords.get(key) {
         Some(Value::Scalar(values)) => T::first_of(values),
@@ -91,12 +92,13 @@ pub(super) fn number<T: Number>(keywords: &Record, key: &str) -> Result<T> {
     .ok_or_else(|| Error::format(format!("the column keyword {key} is missing or not a number")))
 }
 
-/// An element type that scales, offsets and converted columns can have.
+/// An element type that scales, offsets and converted columns of engines can have.
 pub(super) trait Number: Element + Copy + std::fmt::Debug + Send + Sync {
-    /// Appends the elements `range` of `values`, converted as C does; `None` if they cannot be converted.
+    /// Converts the elements `range` (half-open, from 0) of `values` as C does and appends them to `out`; `None` if they cannot
+    /// be converted.
     fn convert(values: &Values, range: Range<usize>, out: &mut Vec<Self>) -> Option<()>;
 
-    /// The first of `values`.
+    /// Converts the first element of `values`; `None` if it is missing or cannot be converted.
     fn first_of(values: &Values) -> Option<Self> {
         let mut first = Vec::new();
         Self::convert(values, 0..values.len().min(1), &mut first)?;

@@ -1,4 +1,4 @@
-//! Engines of tables that are written: they have no file and nothing in table.dat, and compute what others store.
+//! Writes engines: they have no file and nothing in `table.dat`, and compute values that other managers store.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::stman::{CreateArgs, ManagerMut};
 use crate::value::{Region, Shape, Values};
 
-/// An engine; its parameters are in the keywords of its columns.
+/// An engine of a table that is written; its parameters are in the keywords of its columns.
 #[derive(Debug)]
 struct EngineMut;
 

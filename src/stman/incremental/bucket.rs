@@ -1,18 +1,18 @@
-//! A bucket: values, and for each column the rows from which they hold.
+//! A bucket of IncrementalStMan: values, and for each column the rows from which they hold.
 
 use crate::error::{Error, Result};
 use crate::io::ByteOrder;
 
-/// Bits of the first word that say where the index part is; the others that rows have 64 bits.
+/// Bits of a bucket's first word that give the offset of the index part; the others tell that rows have 64 bits.
 const INDEX_OFFSET_MASK: u32 = 0x0fff_ffff;
 
-/// Bytes before the data part; the offsets of values count from there.
+/// Size in bytes of a bucket's header before the data part; the offsets of values count from its end.
 pub(super) const HEADER_BYTES: usize = 4;
 
-/// The bit that casacore sets for rows of 64 bits.
+/// Bit of a bucket's first word that casacore sets for row numbers of 64 bits.
 pub(super) const WIDE_ROWS: u32 = 1 << 31;
 
-/// A bucket, in the byte order of the table. formats/stman.md 2.3.
+/// A bucket of IncrementalStMan, in the byte order of the table. formats/stman.md 2.3.
 ///
 /// | field        | type           | meaning                                                             |
 /// |--------------|----------------|---------------------------------------------------------------------|
@@ -27,32 +27,33 @@ pub(super) const WIDE_ROWS: u32 = 1 << 31;
 pub(super) struct Bucket {
     bytes: Vec<u8>,
     order: ByteOrder,
-    /// Offset of the index in the bucket, which is the end of the data.
+    /// Offset of the index part in the bucket in bytes, which is the end of the data part.
     index_offset: usize,
-    /// Bytes of a row number.
+    /// Size of a row number in the bucket, in bytes: 4 or 8.
     row_bytes: usize,
     columns: Vec<Entries>,
 }
 
-/// The part of a column in the index part.
+/// Where the rows and offsets of one column are in the index part of a bucket.
 #[derive(Debug, Clone, Copy)]
 struct Entries {
-    /// Offset of the rows.
+    /// Offset of the column's row numbers in the bucket, in bytes.
     rows: usize,
     count: usize,
 }
 
-/// A value and the rows for which it holds, counted from the bucket's first.
+/// A value of a column and the rows for which it holds, counted from the bucket's first.
 #[derive(Debug)]
 pub(super) struct Run<'a> {
-    /// From the value to the end of the data part: only its content says how long it is.
+    /// Bytes from the value to the end of the data part: only its content tells how long it is.
     pub(super) value: &'a [u8],
-    /// `None` if it holds to the end of the bucket.
+    /// The row after the last one for which the value holds, counted from the bucket's first; `None` if it holds to the end of
+    /// the bucket.
     pub(super) end: Option<u64>,
 }
 
 impl Bucket {
-    /// Checks the index part of a bucket for `columns` columns.
+    /// Reads a bucket with `columns` columns from its bytes, and checks its index part.
     pub(super) fn decode(bytes: Vec<u8>, order: ByteOrder, columns: usize) -> Result<Self> {
         let mut bucket = Bucket { bytes, order, index_offset: 0, row_bytes: 4, columns: Vec::new() };
         let word = bucket.u32(0)?;
@@ -83,7 +84,7 @@ impl Bucket {
         Ok(bucket)
     }
 
-    /// The values of a column, from the one that holds for `row` on.
+    /// The values of a column, by its number from 0, from the one that holds for `row` (counted from the bucket's first) on.
     pub(super) fn runs(&self, column: usize, row: u64) -> impl Iterator<Item = Result<Run<'_>>> {
         let entries = self.columns[column];
         // the first entry beyond `row`; there is one before it, because the first row is 0
@@ -103,7 +104,7 @@ impl Bucket {
         })
     }
 
-    /// A row number, which was found to be inside the bucket.
+    /// The row of an entry in the index part, counted from the bucket's first, which was found to be inside the bucket.
     fn row(&self, entries: Entries, entry: usize) -> u64 {
         let bytes = &self.bytes[entries.rows + entry * self.row_bytes..];
         match (self.row_bytes, bytes.first_chunk(), bytes.first_chunk()) {

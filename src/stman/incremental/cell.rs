@@ -1,4 +1,4 @@
-//! What a column's values are. formats/stman.md 2.4.
+//! How IncrementalStMan stores the values of a column. formats/stman.md 2.4.
 
 use std::ops::Range;
 
@@ -10,24 +10,25 @@ use crate::stman::elements::element_bits;
 use crate::stman::{ColumnSpec, Storage};
 use crate::value::{DataType, Shape, Values, bits, swap_bytes, swap_width};
 
-/// A value as it is stored.
+/// A value of IncrementalStMan as its bytes in the file.
 pub(super) type Stored = SmallVec<[u8; 16]>;
 
-/// What a value is; `A` finds the arrays that are elsewhere.
+/// The form of the values of an IncrementalStMan column; `A` is the file of arrays that are elsewhere.
 #[derive(Debug)]
 pub(super) enum Cell<A> {
-    /// The elements; Bools packed, from a byte of their own.
+    /// The value is the elements of a cell of `shape`; Bools are packed, from a byte of their own.
     Elements { shape: Shape, count: u64, bytes: u64 },
-    /// u32 bytes of the whole value; the string.
+    /// The value is a string, after the length of the whole value in bytes, u32.
     String { shape: Shape },
-    /// u32 bytes of the whole value; for each string its u32 length and bytes.
+    /// The value is `count` strings, after the length of the whole value in bytes, u32; each string has its u32 length before
+    /// it.
     Strings { shape: Shape, count: u64 },
-    /// i64: offset in the array file, 0 if undefined.
+    /// The value is the offset of an array in the array file, i64 in bytes; 0 if the cell is undefined.
     Array(A),
 }
 
 impl<A> Cell<A> {
-    /// The cells of a column whose arrays are in the manager's rows.
+    /// The form of the values of a column whose arrays, if any, are in the manager's rows.
     pub(super) fn direct(spec: &ColumnSpec) -> Result<Self> {
         let shape = match (spec.storage, &spec.shape) {
             (Storage::Scalar, _) => Shape::scalar(),
@@ -46,7 +47,7 @@ impl<A> Cell<A> {
         })
     }
 
-    /// Elements of a cell, if every cell has as many.
+    /// Number of elements in a cell, if every cell of the column has as many; `None` if not.
     pub(super) fn count(&self) -> Option<usize> {
         match self {
             Cell::Elements { count, .. } | Cell::Strings { count, .. } => Some(*count as usize),
@@ -55,7 +56,7 @@ impl<A> Cell<A> {
         }
     }
 
-    /// Appends a value that is not an array elsewhere.
+    /// Decodes a value that is not an array elsewhere, and appends its elements to `out`.
     pub(super) fn read(&self, value: &[u8], order: ByteOrder, out: &mut Values) -> Result<()> {
         match (self, out) {
             (Cell::Elements { count, bytes, .. }, out) => {
@@ -89,7 +90,7 @@ impl<A> Cell<A> {
     }
 }
 
-/// What follows the length of a value with strings; the length counts itself.
+/// The bytes of a value with strings after its length, which counts itself.
 fn string_value(value: &[u8], order: ByteOrder) -> Result<&[u8]> {
     let (&len, _) = value.split_first_chunk().ok_or_else(|| too_long(4))?;
     let len = order.u32(len);
@@ -100,9 +101,9 @@ fn string_value(value: &[u8], order: ByteOrder) -> Result<&[u8]> {
     }
 }
 
-/// Writing.
+/// Methods for writing the values of IncrementalStMan.
 impl<A> Cell<A> {
-    /// The value of a cell that was never written: zeros, or a missing array.
+    /// The value of a cell that was never written: zeros, empty strings, or the offset of a missing array.
     pub(super) fn empty(&self, order: ByteOrder) -> Stored {
         match self {
             Cell::Elements { bytes, .. } => SmallVec::from_elem(0, *bytes as usize),
@@ -117,7 +118,7 @@ impl<A> Cell<A> {
         }
     }
 
-    /// The elements `range` of `values`, which are one cell.
+    /// Encodes the elements `range` (half-open, from 0) of `values`, which are one cell, as a value.
     pub(super) fn encode(&self, values: &Values, range: Range<usize>, order: ByteOrder) -> Result<Stored> {
         match values {
             Values::String(strings) => {
@@ -154,7 +155,7 @@ impl<A> Cell<A> {
         }
     }
 
-    /// Bytes that a value takes, which may be followed by others.
+    /// Length in bytes of the value that `value` begins with; others may follow it.
     pub(super) fn stored_len(&self, value: &[u8], order: ByteOrder) -> Result<usize> {
         let len = match self {
             Cell::Elements { bytes, .. } => *bytes as usize,

@@ -1,4 +1,4 @@
-//! A column: its values in each bucket.
+//! A column of IncrementalStMan, read from the values in each bucket.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use crate::stman::indirect::ArrayFile;
 use crate::stman::{ColumnCells, read_part, undefined};
 use crate::value::{Region, Shape, Values};
 
-/// A column of the manager.
+/// A column of IncrementalStMan that is read.
 #[derive(Debug)]
 pub(super) struct IncrementalColumn {
     pub(super) shared: Arc<Shared>,
-    /// Number of the column in the manager.
+    /// Number of the column within the manager, from 0.
     pub(super) number: usize,
     pub(super) cell: Cell<Arc<ArrayFile>>,
 }
 
 impl IncrementalColumn {
-    /// Calls `each` with every value that holds in `rows`, and for how many of them.
+    /// Calls `each` with every value that holds in `rows` (half-open, from 0), and the number of these rows it holds for.
     fn for_runs(&self, rows: Range<u64>, mut each: impl FnMut(&[u8], u64) -> Result<()>) -> Result<()> {
         let mut row = rows.start;
         while row < rows.end {
@@ -46,7 +46,7 @@ impl IncrementalColumn {
         Ok(())
     }
 
-    /// Calls `use_value` with the value that holds for `row`.
+    /// Calls `use_value` with the bytes of the value that holds for `row`, counted from 0.
     fn with_value<T>(&self, row: u64, use_value: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
         let found = self.shared.index.find(row).context(&self.shared.place)?;
         let bucket: Arc<Bucket> = self.shared.bucket(found.bucket)?;
@@ -56,7 +56,7 @@ impl IncrementalColumn {
             .with_context(|| &self.shared.place)
     }
 
-    /// Fails if the arrays of the column lie in a file that cannot be opened.
+    /// Fails if the arrays of the column are in a file that cannot be opened.
     pub(super) fn readable(&self) -> Result<()> {
         match &self.cell {
             Cell::Array(file) => file.arrays().map(|_| ()),
@@ -127,7 +127,7 @@ impl ColumnCells for IncrementalColumn {
     }
 }
 
-/// Repeats the last `count` elements until `rows` rows have them.
+/// Repeats the last `count` elements of `out`, a cell, until `rows` rows have them.
 fn repeat_last(out: &mut Values, count: usize, rows: u64) {
     if count > 0 && rows > 1 {
         out.repeat_last(count, (rows - 1) as usize);

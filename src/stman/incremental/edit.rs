@@ -1,4 +1,4 @@
-//! Changes to the values in a bucket.
+//! Changes the values in a bucket of IncrementalStMan.
 
 use std::ops::Range;
 
@@ -7,34 +7,34 @@ use super::cell::{Cell, Stored};
 use crate::error::Result;
 use crate::io::ByteOrder;
 
-/// Bytes that casacore counts for the row and the offset of a value, also where rows have 32 bits.
+/// Number of bytes that casacore counts for the row and the offset of a value, also where row numbers have 32 bits.
 const ENTRY_BYTES: usize = 12;
 
-/// Bytes of the number of values of a column.
+/// Size in bytes of a column's number of values in a bucket.
 const COUNT_BYTES: usize = 4;
 
-/// A value, and the row from which it holds, counted from the bucket's first.
+/// A value of a column in a bucket, and the row from which it holds, counted from the bucket's first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) row: u64,
     pub(super) value: Stored,
 }
 
-/// A bucket in memory, as large as it may be for the time being.
+/// A bucket of IncrementalStMan in memory, which may be larger than in the file until it is split.
 #[derive(Debug, Clone)]
 pub(super) struct BucketMut {
-    /// For each column its values: the first at row 0, neighbours different.
+    /// The values of each column: the first holds from row 0, neighbours differ.
     columns: Vec<Vec<Entry>>,
-    /// Size by casacore's accounting, which decides when a bucket is split: 12 bytes for each entry, even with
+    /// Size of the bucket in bytes by casacore's accounting, which decides when it is split: 12 bytes for each entry, even with
     /// row numbers of 32 bits.
     bytes: usize,
 }
 
-/// Values that came and went: more (1) or fewer (-1) entries have them.
+/// Values that an edit added to or removed from a bucket: each with the change in the number of entries that have it.
 pub(super) type Changes = Vec<(Stored, i32)>;
 
 impl BucketMut {
-    /// A bucket in which each column has one value, from row 0 on.
+    /// Makes a bucket in which each column has one value, from row 0 on.
     pub(super) fn new(values: impl Iterator<Item = Stored>) -> Self {
         Self::of(values.map(|value| vec![Entry { row: 0, value }]).collect())
     }
@@ -61,7 +61,7 @@ impl BucketMut {
         Ok(Self::of(columns))
     }
 
-    /// Encodes the bucket in `bucket_bytes` bytes, which must suffice.
+    /// Encodes the bucket in the file's form, in `bucket_bytes` bytes, which must suffice.
     pub(super) fn encode(&self, order: ByteOrder, bucket_bytes: u32) -> Vec<u8> {
         let mut entries: Vec<_> = (0..)
             .zip(&self.columns)
@@ -95,17 +95,18 @@ impl BucketMut {
         bytes
     }
 
-    /// Bytes that it takes, as casacore reckons.
+    /// Size of the bucket in bytes by casacore's accounting.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The last row in which a value changes.
+    /// The last row of the bucket, counted from its first, in which the value of a column changes.
     pub(super) fn last_change(&self) -> u64 {
         self.columns.iter().filter_map(|column| column.last()).map(|entry| entry.row).max().unwrap_or_default()
     }
 
-    /// The value in a row, and the rows in which it holds, `rows` being those of the bucket.
+    /// The value of a column in `row`, and the range of rows in which it holds, both counted from the bucket's first; the
+    /// bucket has `rows` rows.
     pub(super) fn find(&self, column: usize, row: u64, rows: u64) -> (&Stored, Range<u64>) {
         let entries = &self.columns[column];
         let next = entries.partition_point(|entry| entry.row <= row);
@@ -113,14 +114,15 @@ impl BucketMut {
         (&entry.value, entry.row..entries.get(next).map_or(rows, |entry| entry.row))
     }
 
-    /// Bytes that it takes at most once [`replace`](Self::replace) has put `new` values there.
+    /// Largest size in bytes that the bucket can have after [`replace`](Self::replace) with the `new` values, by casacore's
+    /// accounting.
     pub(super) fn bytes_with(&self, column: usize, range: &Range<u64>, rows: u64, new: &[Entry]) -> usize {
         let after = if range.end < rows { ENTRY_BYTES + self.find(column, range.end, rows).0.len() } else { 0 };
         self.bytes + new.iter().map(Entry::bytes).sum::<usize>() + after
     }
 
-    /// Replaces the values in `range` of the bucket, which has `rows` rows; the first of `new` is for the first row of
-    /// the range.
+    /// Replaces the values of a column in `range` of the bucket, which has `rows` rows; the first of `new` is for the first row
+    /// of the range.
     pub(super) fn replace(&mut self, column: usize, range: Range<u64>, rows: u64, new: Vec<Entry>) -> Changes {
         let entries = &mut self.columns[column];
         let first = entries.partition_point(|entry| entry.row < range.start);
@@ -145,7 +147,7 @@ impl BucketMut {
         changes
     }
 
-    /// Removes one of `rows`, of which there are more.
+    /// Removes a row of the bucket, which has `rows` rows, more than one; returns the changes for each column.
     pub(super) fn remove_row(&mut self, row: u64, rows: u64) -> Vec<Changes> {
         let columns = self.columns.len();
         let mut remove = |column: usize| {
@@ -165,7 +167,8 @@ impl BucketMut {
         (0..columns).map(&mut remove).collect()
     }
 
-    /// The rows at which to cut, so that each part takes at most `limit` bytes and has a row at least.
+    /// The rows at which to cut the bucket, counted from its first, so that each part takes at most `limit` bytes and has at
+    /// least one row.
     ///
     /// Parts are filled to about `wanted` bytes.
     pub(super) fn cuts(&self, limit: usize, wanted: usize) -> Vec<u64> {
@@ -191,7 +194,8 @@ impl BucketMut {
         cuts
     }
 
-    /// Takes the rows from `row` on off; values that hold in both parts are told once for each column.
+    /// Splits off the rows from `row` on as another bucket; a value that holds in both parts counts as added once for each
+    /// column.
     pub(super) fn split_off(&mut self, row: u64) -> (BucketMut, Vec<Changes>) {
         let mut changes = Vec::new();
         let mut parts = Vec::new();
@@ -212,7 +216,7 @@ impl BucketMut {
         (Self::of(parts), changes)
     }
 
-    /// The values of all columns, as if they were to go.
+    /// The values of all columns as changes, as if the bucket were removed.
     pub(super) fn all(&self) -> Vec<Changes> {
         let gone = |column: &Vec<Entry>| column.iter().map(|entry| (entry.value.clone(), -1)).collect();
         self.columns.iter().map(gone).collect()

@@ -1,4 +1,4 @@
-//! The header of the file, and what the manager keeps in table.dat.
+//! The header of an IncrementalStMan file, and the bytes that the manager keeps in `table.dat`.
 
 use bstr::BString;
 
@@ -6,7 +6,7 @@ use crate::aipsio::{Decoder, Encoder};
 use crate::error::Result;
 use crate::io::{ByteOrder, ReadAt};
 
-/// The header, at byte 0 of the file: AipsIO object `IncrementalStMan`, in the byte order of the table.
+/// The header at the start of an IncrementalStMan file: AipsIO object `IncrementalStMan`, in the byte order of the table.
 ///
 /// formats/stman.md 2.1. Big-endian tables are written as version 4, little-endian ones as version 5.
 ///
@@ -50,7 +50,7 @@ impl Header {
         Ok(Header { version, bucket_bytes, buckets, cache, unique, free, first_free })
     }
 
-    /// The version of the header in tables of an order.
+    /// The version of the header in tables of this byte order: 4 for big-endian, 5 for little-endian.
     pub(super) fn version(order: ByteOrder) -> u32 {
         match order {
             ByteOrder::Big => 4,
@@ -75,7 +75,7 @@ impl Header {
     }
 }
 
-/// What the manager keeps in table.dat: AipsIO object `ISM`, always big-endian. formats/stman.md 2.7.
+/// The bytes that IncrementalStMan keeps in `table.dat`: AipsIO object `ISM`, always big-endian. formats/stman.md 2.7.
 ///
 /// Its version is that of the manager: since version 3 all columns share one array file.
 ///

@@ -1,11 +1,11 @@
-//! Which bucket holds which rows.
+//! The index of an IncrementalStMan file: which bucket holds which rows.
 
 use crate::aipsio::{Decoder, Encoder};
 use crate::error::{Context, Error, Result};
 use crate::io::ByteOrder;
 use crate::stman::bucket::Buckets;
 
-/// Which bucket holds which rows; stored after the last bucket, in the byte order of the table.
+/// The index of IncrementalStMan: which bucket holds which rows; stored after the last bucket, in the byte order of the table.
 ///
 /// formats/stman.md 2.2. AipsIO object `ISMIndex`; an older, longer index leaves bytes after it.
 ///
@@ -16,20 +16,20 @@ use crate::stman::bucket::Buckets;
 /// | buckets | block u32 | block u32 | their numbers, in the same order                |
 #[derive(Debug)]
 pub(super) struct Index {
-    /// Offset of the index in the file.
+    /// Offset of the index in the file, in bytes.
     offset: u64,
-    /// First row of each bucket, and the number of all rows at the end.
+    /// Number (from 0) of the first row of each bucket, and the number of all rows at the end.
     pub(super) rows: Vec<u64>,
     pub(super) buckets: Vec<u32>,
 }
 
-/// The rows of a bucket.
+/// A bucket that was found by a row, and the rows that it holds.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) bucket: u32,
-    /// First row of the bucket.
+    /// Number (from 0) of the first row of the bucket.
     pub(super) start: u64,
-    /// The row after the bucket's last.
+    /// Number (from 0) of the row after the bucket's last.
     pub(super) end: u64,
 }
 
@@ -57,7 +57,7 @@ impl Index {
         Ok(Index { offset, rows, buckets })
     }
 
-    /// The bucket that holds `row`.
+    /// Finds the bucket that holds `row`, counted from 0.
     pub(super) fn find(&self, row: u64) -> Result<Found> {
         // an empty bucket starts with the row that the next one starts with
         let next = self.next_entry(row);
@@ -69,20 +69,20 @@ impl Index {
         Ok(Found { bucket: self.buckets[next - 1], start, end })
     }
 
-    /// Position of the bucket after the one that holds `row`, in the order of the rows.
+    /// Index, in the order of the rows, of the bucket after the one that holds `row`.
     pub(super) fn next_entry(&self, row: u64) -> usize {
         self.rows.partition_point(|&first| first <= row)
     }
 }
 
-/// Writing.
+/// Methods for writing the index of IncrementalStMan.
 impl Index {
-    /// The index of one bucket without rows.
+    /// Makes the index of a manager with one bucket without rows.
     pub(super) fn new(bucket: u32) -> Self {
         Index { offset: 0, rows: vec![0, 0], buckets: vec![bucket] }
     }
 
-    /// The number of all rows.
+    /// The number of all rows that the buckets hold.
     pub(super) fn table_rows(&self) -> u64 {
         self.rows.last().copied().unwrap_or_default()
     }

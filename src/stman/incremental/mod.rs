@@ -1,5 +1,4 @@
-//! IncrementalStMan: a value is stored when it changes, and holds until the next. Casacore Note 260, 3.5;
-//! formats/stman.md 2.
+//! IncrementalStMan stores a value when it changes, and it holds until the next. Casacore Note 260, 3.5; formats/stman.md 2.
 //!
 //! ```text
 //! table.f0   Header, buckets, Index --> Bucket: values, and per column the rows from which they hold
@@ -35,10 +34,10 @@ use crate::value::Record;
 pub(super) static KIND: Kind =
     Kind { packable: true, create: Some(write::create), ..Kind::new(&["IncrementalStMan"], open) };
 
-/// Most bytes of buckets kept in memory.
+/// Most bytes of buckets that a column being read keeps in memory.
 const CACHE_BYTES: u64 = 1 << 21;
 
-/// Since this version of the manager, one file has the arrays of all columns.
+/// Version of the manager since which one file has the arrays of all columns.
 const SHARED_ARRAYS: u32 = 3;
 
 #[derive(Debug)]
@@ -48,10 +47,10 @@ struct Incremental {
     columns: Vec<IncrementalColumn>,
 }
 
-/// State that all columns of the manager share.
+/// The state that all columns of an IncrementalStMan share.
 #[derive(Debug)]
 struct Shared {
-    /// For errors: file and manager.
+    /// Names of the file and the manager, as context of errors.
     place: Context,
     order: ByteOrder,
     columns: usize,
@@ -77,7 +76,7 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
     Ok(Box::new(Incremental { name: info.name, parameters, columns }))
 }
 
-/// The kinds of cells of all columns, with their array files open.
+/// The form of the values of each column of the manager, with the array files opened.
 fn cells(args: &OpenArgs<'_>, version: u32) -> Result<Vec<Cell<Arc<ArrayFile>>>> {
     let open = |suffix: &str| Arc::new(ArrayFile::open(args, suffix, args.order, "IncrementalStMan"));
     let mut shared_arrays: Option<Arc<ArrayFile>> = None;

@@ -1,4 +1,4 @@
-//! Writing a new IncrementalStMan.
+//! Writes an IncrementalStMan.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -19,12 +19,12 @@ use crate::stman::with_context::WithContext;
 use crate::stman::{ColumnSpec, CreateArgs, ManagerMut, Storage, write_part};
 use crate::value::{Region, Shape, Values};
 
-/// Most bytes of buckets kept in memory.
+/// Most bytes of buckets that are kept in memory while an IncrementalStMan is written.
 const CACHE_BYTES: u32 = 1 << 21;
-/// The offset of the index part has 28 bits.
+/// Largest size of a bucket in bytes: the offset of its index part has 28 bits.
 const MOST_BYTES: i64 = (1 << 28) - 1;
 const DEFAULT_BYTES: i64 = 32768;
-/// Rows whose values are put into a bucket at once, before it is split.
+/// Number of rows whose values are put into a bucket at once, before it is split.
 const STEP_ROWS: u64 = 1 << 14;
 
 #[derive(Debug)]
@@ -35,7 +35,7 @@ struct IncrementalMut {
     buckets: BucketsMut,
     index: Index,
     columns: Vec<ColumnMut>,
-    /// Least recently used first.
+    /// Buckets of the file that are in memory, least recently used first.
     loaded: RefCell<Vec<Loaded>>,
     arrays: Option<ArraysMut>,
 }
@@ -44,11 +44,12 @@ struct IncrementalMut {
 struct ColumnMut {
     spec: ColumnSpec,
     cell: Cell<()>,
-    /// The array of zeros that new cells of fixed shape share until they are written.
+    /// Offset in the array file of the array of zeros that new cells of fixed shape share until they are written; `None` until
+    /// it is made.
     zeros: Option<i64>,
 }
 
-/// A bucket in memory.
+/// A bucket of the file that is in memory.
 #[derive(Debug)]
 struct Loaded {
     number: u32,
@@ -60,7 +61,7 @@ pub(super) fn create(args: &CreateArgs<'_>) -> Result<Box<dyn ManagerMut>> {
     WithContext::create(args, "IncrementalStMan", || IncrementalMut::new(args))
 }
 
-/// The size of a bucket in bytes. formats/stman.md 2.6.
+/// The size of a bucket in bytes, from the parameters or as casacore chooses it. formats/stman.md 2.6.
 fn bucket_bytes(args: &CreateArgs<'_>, columns: &[ColumnMut]) -> Result<u32> {
     let given = parameter(args.parameters, "BUCKETSIZE", DEFAULT_BYTES, 0..=MOST_BYTES)?;
     if given > 0 {
@@ -123,7 +124,7 @@ impl IncrementalMut {
         Error::limit(format!("the values of row {row} take {bytes} bytes, but a bucket has {limit}"))
     }
 
-    /// A bucket, which the caller gives back.
+    /// Takes a bucket out of those in memory, or reads it, by its number from 0; the caller puts it back.
     fn take(&self, number: u32) -> Result<Loaded> {
         let mut loaded = self.loaded.borrow_mut();
         if let Some(found) = loaded.iter().rposition(|loaded| loaded.number == number) {
@@ -154,7 +155,7 @@ impl IncrementalMut {
         Ok(())
     }
 
-    /// The value in a row, and the rows of its bucket in which it holds.
+    /// The value of a column in `row` (from 0), and the range of rows of its bucket in which it holds.
     fn value(&self, column: usize, row: u64) -> Result<(Stored, Range<u64>)> {
         let found = self.index.find(row)?;
         let loaded = self.take(found.bucket)?;
@@ -164,7 +165,7 @@ impl IncrementalMut {
         Ok(value)
     }
 
-    /// Puts values into `rows` of one bucket, which is split if they do not fit.
+    /// Replaces the values of a column in `rows` (half-open, from 0) of one bucket, which is split if they do not fit.
     fn replace(&mut self, column: usize, rows: Range<u64>, values: Vec<Entry>) -> Result<()> {
         let found = self.index.find(rows.start)?;
         let all = found.end - found.start;
@@ -200,7 +201,7 @@ impl IncrementalMut {
         Ok(())
     }
 
-    /// Cuts parts off until the rest fits; each with its first row in the bucket, the last part first.
+    /// Splits off parts of a bucket until the rest fits; returns each with its first row in the bucket, the last part first.
     fn split(
         &self,
         bucket: &mut BucketMut,
@@ -227,7 +228,7 @@ impl IncrementalMut {
         }
     }
 
-    /// Counts how many values refer to each array.
+    /// Updates the reference counts of a column's arrays after values were added or removed.
     fn settle(&mut self, column: usize, changes: Changes) -> Result<()> {
         if let (Cell::Array(()), Some(arrays)) = (&self.columns[column].cell, &mut self.arrays) {
             for (value, change) in changes {
@@ -247,7 +248,7 @@ impl IncrementalMut {
         changes.into_iter().enumerate().try_for_each(|(column, changes)| self.settle(column, changes))
     }
 
-    /// The value of new rows: zeros, or an undefined cell.
+    /// The value of new rows in a column: zeros, empty strings, an array of zeros, or an undefined cell.
     fn empty(&mut self, column: usize) -> Result<Stored> {
         let ColumnMut { spec, cell, zeros } = &self.columns[column];
         let (Cell::Array(()), Some(shape)) = (cell, spec.shape.clone()) else { return Ok(cell.empty(self.order)) };
@@ -259,7 +260,7 @@ impl IncrementalMut {
         Ok(self.reference(zeros))
     }
 
-    /// The value that refers to an array.
+    /// The value that refers to the array at `offset` of the array file.
     fn reference(&self, offset: i64) -> Stored {
         Stored::from_slice(&self.order.u64_bytes(offset as u64))
     }
@@ -268,7 +269,7 @@ impl IncrementalMut {
         self.arrays.as_mut().ok_or_else(|| Error::usage("no column has arrays"))
     }
 
-    /// An array that no value refers to yet.
+    /// Adds an array of `shape`, fastest axis first, to the array file, to which no value refers yet; returns its offset.
     fn new_array(&mut self, column: usize, shape: &Shape) -> Result<i64> {
         let data_type = self.columns[column].spec.data_type;
         let arrays = self.arrays()?;
@@ -277,19 +278,19 @@ impl IncrementalMut {
         Ok(offset)
     }
 
-    /// The array of a cell, and the rows that have it; 0 if the cell is undefined.
+    /// The offset of a cell's array in the array file, 0 if the cell is undefined, and the range of rows that share it.
     fn array(&self, column: usize, row: u64) -> Result<(i64, Range<u64>)> {
         let (value, rows) = self.value(column, row)?;
         Ok((array_offset(&value, self.order)?, rows))
     }
 
-    /// Lets a cell have an array.
+    /// Lets the cell in `row` refer to the array at `offset` of the array file.
     fn refer(&mut self, column: usize, row: u64, offset: i64) -> Result<()> {
         let entry = Entry { row: row - self.index.find(row)?.start, value: self.reference(offset) };
         self.replace(column, row..row + 1, vec![entry])
     }
 
-    /// Whether only this cell has the array, which may be written then.
+    /// Whether only this cell refers to the array at `offset`, so that it may be overwritten; `rows` are those that share it.
     fn owns(&mut self, column: usize, row: u64, offset: i64, rows: &Range<u64>) -> Result<bool> {
         let owned = *rows == (row..row + 1) && self.arrays()?.references(offset)? == 1;
         if owned {
@@ -318,7 +319,8 @@ impl IncrementalMut {
         Ok(())
     }
 
-    /// Writes arrays. Equal ones are not shared: casacore writes into arrays that several rows have.
+    /// Writes arrays to the cells of `rows` (half-open, from 0). Equal ones are not shared: casacore writes into arrays that
+    /// several rows have.
     fn put_arrays(&mut self, column: usize, rows: Range<u64>, values: &Values) -> Result<()> {
         let mut done = 0;
         for row in rows.clone() {

@@ -1,4 +1,4 @@
-//! AntennaPairStMan: ANTENNA1 and ANTENNA2, one sequence of pairs for all time steps. formats/engines.md 3.2.
+//! AntennaPairStMan stores ANTENNA1 and ANTENNA2 as one sequence of pairs for all time steps. formats/engines.md 3.2.
 //!
 //! [`RowFile`] with tag `AntPair` and one number, the pattern: after that many rows the pairs repeat; 0 while no
 //! repetition was seen, then every row of the table is in the file. A row is ANTENNA1 and ANTENNA2, both i32.
@@ -26,16 +26,16 @@ struct AntennaPair {
 #[derive(Debug)]
 struct AntennaColumn {
     pairs: Arc<Pairs>,
-    /// Byte in a row.
+    /// Offset of the column's antenna in a row of the file, in bytes: 0 or 4.
     offset: usize,
 }
 
 #[derive(Debug)]
 struct Pairs {
     file: RowFile,
-    /// Rows after which the pairs repeat; 0 if they do not.
+    /// Number of rows after which the pairs of antennas repeat; 0 if they do not.
     pattern: u64,
-    /// The rows of a pattern.
+    /// Bytes of the file's rows that repeat, read once.
     repeated: Vec<u8>,
 }
 

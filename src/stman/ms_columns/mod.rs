@@ -1,4 +1,4 @@
-//! Managers that each serve one column of a MeasurementSet. formats/engines.md, Part 3.
+//! Storage managers that each serve one column of a MeasurementSet. formats/engines.md, Part 3.
 //!
 //! Casacore has had them since 3.7 and 3.8, in a folder `AlternateMans`; here the folder says what they have in common.
 //! Their files are little-endian, whatever the table is, and never in a container.
@@ -29,7 +29,7 @@ pub(super) use sisco::KIND as SISCO;
 pub(super) use stokes_i::KIND as STOKES_I;
 pub(super) use uvw::KIND as UVW;
 
-/// Managers of other programs.
+/// Storage managers of other programs (LofarStMan, AsdmStMan, Adios2StMan), which are refused.
 pub(super) static THIRD_PARTY: Kind = Kind::new(&["LofarStMan", "AsdmStMan", "Adios2StMan"], |args| {
     Err(Error::unsupported(match args.type_name.to_str_lossy().trim() {
         "LofarStMan" => "LofarStMan is a third-party manager: raw files of the LOFAR correlator are not read",

@@ -21,24 +21,24 @@ use crate::stman::OpenArgs;
 const MAGIC: &[u8; 4] = b"Crbf";
 const HEADER_BYTES: u64 = 28;
 
-/// An open file of rows.
+/// An open file of rows of AntennaPairStMan, UvwStMan or StokesIStMan.
 #[derive(Debug)]
 pub(super) struct RowFile {
     file: Arc<dyn ReadAt>,
-    /// For errors: file and manager.
+    /// Names of the file and the manager, as context of errors.
     pub(super) place: Context,
-    /// Byte of row 0.
+    /// Offset of row 0 in the file, in bytes.
     start: u64,
-    /// Bytes of a row; 0 if nothing was ever written.
+    /// Size of a row of the file in bytes; 0 if nothing was ever written.
     pub(super) stride: u64,
-    /// Rows that are wholly there.
+    /// Number of rows that are complete in the file.
     pub(super) rows: u64,
-    /// Fields of the manager's header after its tag.
+    /// Numbers in the manager's own header, after its tag.
     fields: Vec<u64>,
 }
 
 impl RowFile {
-    /// Opens the manager's file, whose own header is `tag` and `fields` numbers.
+    /// Opens the manager's file, whose own header consists of `tag` and `fields` numbers.
     pub(super) fn open(args: &OpenArgs<'_>, manager: &str, tag: &[u8; 8], fields: usize) -> Result<Self> {
         let place = Context::managed(args.file_name(""), manager);
         let file = args.file("")?;
@@ -79,12 +79,12 @@ impl RowFile {
         Ok(RowFile { file, place, start, stride, rows, fields })
     }
 
-    /// A number in the manager's header, by its index.
+    /// A number in the manager's own header, by its index from 0.
     pub(super) fn field(&self, index: usize) -> u64 {
         self.fields[index]
     }
 
-    /// Checks the stride of a file that has rows.
+    /// Checks that the rows of the file, if it has any, take `stride` bytes each.
     pub(super) fn expect_stride(&self, stride: u64) -> Result<()> {
         if self.rows > 0 && self.stride != stride {
             return Err(
@@ -94,7 +94,7 @@ impl RowFile {
         Ok(())
     }
 
-    /// The bytes of `count` rows from `first` on, all of which the file has.
+    /// Reads the bytes of `count` rows from row `first` (from 0) on, all of which the file must have.
     pub(super) fn read(&self, first: u64, count: u64) -> Result<Vec<u8>> {
         let bytes = first.checked_mul(self.stride).zip(count.checked_mul(self.stride));
         let (offset, len) = bytes

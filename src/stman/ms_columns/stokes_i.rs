@@ -1,4 +1,4 @@
-//! StokesIStMan: one value for the four correlations of a channel. formats/engines.md 3.4.
+//! StokesIStMan stores one value for the four correlations of a channel. formats/engines.md 3.4.
 //!
 //! [`RowFile`] with tag `StkIcol` and no numbers. Row `r` is row `r` of the table: for each of the manager's columns,
 //! in the order of the table description, one value for each channel. Bools are packed, each column from a byte of its
@@ -25,7 +25,7 @@ pub(crate) static KIND: Kind = Kind::new(&["StokesIStMan"], open);
 
 const CORRELATIONS: u64 = 4;
 
-/// Read at a time.
+/// Number of bytes of the file that are read at a time.
 const STEP_BYTES: u64 = 1 << 20;
 
 #[derive(Debug)]
@@ -38,7 +38,7 @@ struct StokesColumn {
     file: Arc<RowFile>,
     data_type: DataType,
     shape: Shape,
-    /// Bytes of the column in a row of the file.
+    /// Range of the column's bytes in a row of the file, half-open.
     bytes: Range<u64>,
 }
 
@@ -56,7 +56,7 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
     Ok(Box::new(StokesI { columns }))
 }
 
-/// The shape of a column's cells, and the bytes of one in the file.
+/// The shape of a column's cells, fastest axis first, and the bytes that a cell takes in the file.
 fn layout(spec: &ColumnSpec) -> Result<(Shape, u64)> {
     let channels = match spec.shape.as_deref() {
         Some(&[CORRELATIONS, channels]) if spec.storage != Storage::Scalar => channels,
@@ -87,7 +87,7 @@ impl Manager for StokesI {
 }
 
 impl StokesColumn {
-    /// Appends the cells in `rows` of the file.
+    /// Decodes the cells in `rows`, bytes of whole rows of the file, and appends them to `out`.
     fn extend(&self, rows: &[u8], values: &mut Values, out: &mut Values) -> Result<()> {
         let bytes = self.bytes.start as usize..self.bytes.end as usize;
         values.clear();

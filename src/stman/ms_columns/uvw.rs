@@ -1,4 +1,4 @@
-//! UvwStMan: a position for each antenna and time step; UVW is their difference. formats/engines.md 3.3.
+//! UvwStMan stores a position for each antenna and time step; UVW is their difference. formats/engines.md 3.3.
 //!
 //! [`RowFile`] with tag `Uvw-col` and three numbers: table rows of a time step, the reference antenna, and antennas. A
 //! row is 3 f64. Each time step has a row for every antenna but the reference, whose position is 0.
@@ -20,25 +20,25 @@ pub(crate) static KIND: Kind = Kind::new(&["UvwStMan"], open);
 
 const ROW_BYTES: u64 = 24;
 
-/// Value of a position that was never written.
+/// Value of each coordinate of a position that was never written.
 const UNKNOWN: f64 = f64::MAX;
 
-/// Rows whose antennas are read at once.
+/// Number of rows whose antennas are read at once.
 const STEP_ROWS: u64 = 1 << 16;
 
 type Position = [f64; 3];
 
-/// The manager and its only column.
+/// An open UvwStMan and its only column.
 #[derive(Debug)]
 struct Uvw {
     file: RowFile,
-    /// Table rows of a time step; 0 if the table is one time step.
+    /// Number of table rows in a time step; 0 if the table is one time step.
     block_rows: u64,
     reference: u64,
     antennas: u64,
-    /// ANTENNA1 and ANTENNA2.
+    /// The columns ANTENNA1 and ANTENNA2 of the table.
     pair: [OtherColumn; 2],
-    /// Every cell must have a value.
+    /// Whether every cell of the column must have a value, since its description says Direct.
     direct: bool,
 }
 
@@ -67,7 +67,7 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
 }
 
 impl Uvw {
-    /// Calls `each` with the value of every row, `None` where it is not known.
+    /// Calls `each` with every row of `rows` (half-open, from 0) and its UVW, `None` where it is not known.
     fn for_rows(&self, rows: Range<u64>, mut each: impl FnMut(u64, Option<Position>) -> Result<()>) -> Result<()> {
         let mut row = rows.start;
         while row < rows.end {
@@ -89,7 +89,8 @@ impl Uvw {
         Ok(())
     }
 
-    /// What the file has of the positions of a time step, in its order, if more than a few of them are wanted.
+    /// Reads the positions of a time step, by its number from 0, in the order of the file, if more than one row needs them;
+    /// otherwise, or if the file has none, they are empty.
     fn positions(&self, block: u64, wanted_rows: u64) -> Result<Vec<Position>> {
         let stored = self.antennas.saturating_sub(1);
         let first = block.checked_mul(stored).filter(|&first| first < self.file.rows);
@@ -98,7 +99,7 @@ impl Uvw {
         Ok(bytes.as_chunks().0.iter().map(position).collect())
     }
 
-    /// The position of an antenna; `None` if it is not known.
+    /// The position of an antenna in time step `block`, from `positions` or else the file; `None` if it is not known.
     fn position(&self, positions: &[Position], block: u64, antenna: i32) -> Result<Option<Position>> {
         let Some(antenna) = u64::try_from(antenna).ok().filter(|&antenna| antenna < self.antennas) else {
             return Ok(None);
@@ -193,7 +194,7 @@ impl ColumnCells for Uvw {
         .context(&self.file.place)
     }
 
-    /// Reads everything: that is less work than the question for each row.
+    /// The shape of all cells of `rows` if all are known; reads their values, which is less work than a question for each row.
     fn same_shape(&self, rows: &Range<u64>) -> Option<Shape> {
         let defined = self.for_rows(rows.clone(), |row, value| value.map(drop).ok_or_else(|| undefined(row)));
         defined.ok().map(|()| Shape::from([3]))

@@ -1,4 +1,4 @@
-//! What a column has in its rows. formats/stman.md 1.2.
+//! How StandardStMan stores the cells of a column in its rows. formats/stman.md 1.2.
 
 use super::strings::CELL_BYTES;
 use crate::error::{Error, Result};
@@ -6,21 +6,21 @@ use crate::stman::elements::element_bits;
 use crate::stman::{ColumnSpec, Storage};
 use crate::value::{DataType, Shape};
 
-/// Bytes of the cell of an indirect array.
+/// Size in bytes of the cell of an indirect array: its offset.
 const OFFSET_BYTES: u64 = 8;
 
-/// What is in the cells of a bucket, which follow each other; Bools without regard to bytes.
+/// The form of a column's cells in a bucket of StandardStMan, where they follow each other; Bools without regard to bytes.
 #[derive(Debug)]
 pub(super) enum Cell {
-    /// The elements.
+    /// The cell is the elements of an array or scalar of `shape`, of `bits` bits in all.
     Elements { shape: Shape, count: u64, bits: u64 },
-    /// A string of up to `len_bytes`, terminated by NUL if it is shorter.
+    /// The cell is a string of up to `len_bytes` bytes, terminated by NUL if it is shorter.
     FixedString { len_bytes: u32 },
-    /// A short string, or the [`Item`] that holds it.
+    /// The cell is a short string, or the [`Item`] of the string heap that holds it.
     String,
-    /// The [`Item`] that holds an array of strings; of this shape, or with its own.
+    /// The cell is the [`Item`] of the string heap that holds an array of strings; `None`: its shape is stored with it.
     StringArray { shape: Option<Shape> },
-    /// i64: offset in the array file, 0 if undefined.
+    /// The cell is the offset of an array in the array file, i64 in bytes; 0 if it is undefined.
     Array,
 }
 
@@ -43,7 +43,7 @@ impl Cell {
         })
     }
 
-    /// Bits that it takes in a row.
+    /// Size of a cell in its row, in bits.
     pub(super) fn bits(&self) -> u64 {
         match self {
             Cell::Elements { bits, .. } => *bits,

@@ -1,4 +1,4 @@
-//! A column: its rows in each data bucket. formats/stman.md 1.2.
+//! A column of StandardStMan, read from its rows in each data bucket. formats/stman.md 1.2.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,20 +13,20 @@ use crate::stman::elements::Elements;
 use crate::stman::{ColumnCells, ColumnSpec, EachExtent, Extent, Stored, read_part, undefined};
 use crate::value::{Region, Shape, Values};
 
-/// A column of the manager.
+/// A column of StandardStMan that is read.
 #[derive(Debug)]
 pub(super) struct StandardColumn {
     shared: Arc<Shared>,
-    /// Which of the indices knows its buckets.
+    /// Number (from 0) of the index that knows the buckets of the column.
     set: usize,
-    /// Offset of the column's first row in each bucket.
+    /// Offset of the column's first row in each bucket, in bytes.
     offset: u32,
     cell: Cell,
 }
 
-/// Rows of the column in one bucket.
+/// Consecutive rows of the column in one bucket.
 struct Stretch {
-    /// Offset of the column's first row in the bucket.
+    /// Offset in the file of the column's first row in the bucket, in bytes.
     offset: u64,
     first: u64,
     count: u64,
@@ -40,7 +40,7 @@ impl StandardColumn {
         Ok(StandardColumn { shared, set: set as usize, offset, cell: Cell::new(spec)? })
     }
 
-    /// Fails if the arrays of the column lie in a file that cannot be opened.
+    /// Fails if the arrays of the column are in a file that cannot be opened.
     pub(super) fn readable(&self) -> Result<()> {
         if matches!(self.cell, Cell::Array) { self.shared.arrays().map(|_| ()) } else { Ok(()) }
     }
@@ -49,7 +49,8 @@ impl StandardColumn {
         &self.shared.indices[self.set]
     }
 
-    /// The rows from `row` on that lie in one bucket, up to `end`; all their bytes are within the bucket.
+    /// The rows from `row` (from 0) on that lie in one bucket, up to, not including, `end`; all their bytes are within the
+    /// bucket.
     fn stretch(&self, row: u64, end: u64) -> Result<Stretch> {
         let found = self.index().find(row, end)?;
         let offset = self.shared.buckets.offset(found.bucket, format_args!("row {row}"))?;
@@ -67,7 +68,7 @@ impl StandardColumn {
         Ok(Stretch { offset: offset + u64::from(self.offset), first: found.first, count: found.count })
     }
 
-    /// Calls `each` with the cells of `N` bytes of all rows.
+    /// Calls `each` with the bytes of the cell of each of `rows` (half-open, from 0), `N` bytes each.
     fn for_cells<const N: usize>(&self, rows: Range<u64>, mut each: impl FnMut(&[u8; N]) -> Result<()>) -> Result<()> {
         let mut row = rows.start;
         while row < rows.end {
@@ -93,7 +94,7 @@ impl StandardColumn {
         Ok(self.shared.order.u64(self.cell_bytes(row).context(&self.shared.place)?) as i64)
     }
 
-    /// Where the arrays of rows are in the array file, as [`array`](Self::array) has it for one.
+    /// The offsets of the arrays of `rows` (half-open, from 0) in the array file; 0 for an undefined cell.
     fn arrays(&self, rows: Range<u64>) -> Result<Vec<i64>> {
         let mut offsets = Vec::new();
         let each = |&cell: &[u8; 8]| {
@@ -104,12 +105,12 @@ impl StandardColumn {
         Ok(offsets)
     }
 
-    /// The shape of an array of strings; `None` for that of an undefined cell.
+    /// The shape of an array of strings, fastest axis first; `None` for an undefined cell.
     fn strings_shape(&self, item: &Item) -> Result<Option<Shape>> {
         (!item.is_absent()).then(|| strings::read_shape(item, &self.shared.buckets)).transpose()
     }
 
-    /// The shape of the array at a byte of the array file, where 0 stands for an undefined cell.
+    /// The shape of the array at `offset` of the array file, fastest axis first; `None` for 0, an undefined cell.
     fn array_shape(&self, offset: i64) -> Result<Option<Shape>> {
         (offset != 0).then(|| self.shared.arrays()?.shape(offset)).transpose()
     }
@@ -119,7 +120,7 @@ impl StandardColumn {
         Elements { file: &self.shared.buckets.file, order: self.shared.order, offset: stretch.offset, first }
     }
 
-    /// Appends the elements of all rows.
+    /// Appends the elements of the cells of `rows` (half-open, from 0), `cell_elements` each, to `out`.
     fn read_elements(&self, rows: Range<u64>, cell_elements: u64, out: &mut Values) -> Result<()> {
         let mut row = rows.start;
         while row < rows.end {
@@ -177,7 +178,7 @@ impl ColumnCells for StandardColumn {
         }
     }
 
-    /// Reads the items of the rows in a bucket together.
+    /// The shape of each cell of `rows`; items of the string heap are read together for the rows of a bucket.
     fn shapes(&self, rows: Range<u64>) -> Result<Vec<Option<Shape>>> {
         match &self.cell {
             Cell::StringArray { shape: None } => {

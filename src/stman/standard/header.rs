@@ -1,4 +1,4 @@
-//! The header of the file, and what the manager keeps in table.dat.
+//! The header of a StandardStMan file, and the bytes that the manager keeps in `table.dat`.
 
 use bstr::BString;
 
@@ -6,7 +6,7 @@ use crate::aipsio::{Decoder, Encoder};
 use crate::error::Result;
 use crate::io::{ByteOrder, ReadAt};
 
-/// The header, at byte 0 of the file: AipsIO object `StandardStMan`, in the byte order of the table.
+/// The header at the start of a StandardStMan file: AipsIO object `StandardStMan`, in the byte order of the table.
 ///
 /// formats/stman.md 1.1. Big-endian tables are written as version 2, little-endian ones as version 3.
 ///
@@ -99,7 +99,7 @@ impl Header {
     }
 }
 
-/// What the manager keeps in table.dat: AipsIO object `SSM`, always big-endian.
+/// The bytes that StandardStMan keeps in `table.dat`: AipsIO object `SSM`, always big-endian.
 ///
 /// formats/stman.md 1.7. The blocks may be longer than there are columns: entries of removed columns remain.
 ///

@@ -1,20 +1,22 @@
-//! Changing the string heap. formats/stman.md 1.3.
+//! Changes the string heap of a StandardStMan. formats/stman.md 1.3.
 
 use super::strings::{HEADER_BYTES, Header, INLINE_BYTES, Item};
 use crate::error::{Error, Result};
 use crate::stman::bucket::{BucketsMut, link};
 
-/// An item that does not fit a bucket with fewer bytes left begins in the next one.
+/// Least number of free bytes in a heap bucket for which an item is begun there that does not fit; with fewer it begins in the
+/// next bucket.
 const WORTH_FILLING: u32 = 50;
 
-/// The string heap of a file that is being written: the bucket to which strings are appended.
+/// The string heap of a StandardStMan that is being written: the bucket to which strings are appended.
 #[derive(Debug, Default)]
 pub(super) struct Heap {
     pub(super) last: Option<u32>,
 }
 
 impl Heap {
-    /// Stores an item, where the `old` one was if it is no longer; nothing if it is empty.
+    /// Stores the bytes of an item in the heap, in the place of the `old` one if they fit; returns the new item. Empty bytes
+    /// take no space.
     pub(super) fn replace(&mut self, buckets: &mut BucketsMut, old: Item, bytes: &[u8]) -> Result<Item> {
         let len_bytes = i32::try_from(bytes.len()).map_err(|_| {
             Error::limit(format!("the strings of a cell have {} bytes, the limit is 2^31 - 1", bytes.len()))
@@ -29,7 +31,8 @@ impl Heap {
         Ok(Item { len_bytes, ..old })
     }
 
-    /// Stores the string of a scalar that does not fit its cell; `old` is what the cell has.
+    /// Stores the string of a scalar cell that does not fit the cell itself in the heap; `old` is the content of the cell.
+    /// Returns the item.
     pub(super) fn replace_scalar(&mut self, buckets: &mut BucketsMut, old: Item, bytes: &[u8]) -> Result<Item> {
         let in_heap = old.len_bytes > INLINE_BYTES as i32;
         self.replace(buckets, if in_heap { old } else { Item::ABSENT }, bytes)
@@ -69,7 +72,7 @@ impl Heap {
         Ok(item)
     }
 
-    /// Gives up the bytes of an item, and the buckets that hold nothing else.
+    /// Frees the bytes of an item, and the buckets that hold nothing else.
     pub(super) fn remove(&mut self, buckets: &mut BucketsMut, item: Item) -> Result<()> {
         let Item { mut bucket, mut offset, .. } = item;
         let mut left = item.len_bytes as u32;
@@ -98,7 +101,7 @@ impl Heap {
     }
 }
 
-/// Writes over the first bytes of an item; returns where they end.
+/// Overwrites the first bytes of an item; returns the bucket and offset where they end.
 fn overwrite(buckets: &BucketsMut, item: Item, bytes: &[u8]) -> Result<(u32, u32)> {
     let Item { mut bucket, mut offset, .. } = item;
     let mut rest = bytes;
@@ -116,7 +119,7 @@ fn overwrite(buckets: &BucketsMut, item: Item, bytes: &[u8]) -> Result<(u32, u32
     }
 }
 
-/// Bytes of the data of a bucket.
+/// Number of bytes of data that a heap bucket can hold.
 fn capacity(buckets: &BucketsMut) -> u32 {
     buckets.bytes() - HEADER_BYTES as u32
 }

@@ -1,4 +1,4 @@
-//! Which bucket holds which rows.
+//! The indices of a StandardStMan file: which bucket holds which rows.
 //!
 //! The indices of all column sets follow each other in one string of bytes, which lies in index buckets:
 //!
@@ -16,10 +16,11 @@ use crate::io::{ByteOrder, read_array, read_bytes};
 use crate::stman::bucket::{Buckets, BucketsMut, link};
 use crate::stman::checks::more_rows;
 
-/// Two i32, big-endian: the number of the next index bucket, twice. Casacore reads the second.
+/// Size in bytes of the links at the start of an index bucket: the number of the next one, twice, each i32 big-endian. Casacore
+/// reads the second.
 const LINK_BYTES: u64 = 8;
 
-/// Which bucket holds which rows, for one column set.
+/// The index of one column set of StandardStMan: which bucket holds which rows.
 ///
 /// formats/stman.md 1.4. AipsIO object `SSMIndex`, with a magic before each.
 ///
@@ -33,27 +34,27 @@ const LINK_BYTES: u64 = 8;
 /// | buckets         | block u32   | block u32   | their numbers, in the same order                   |
 #[derive(Debug)]
 pub(super) struct Index {
-    /// Offset of the first byte of the index, or of the first bucket that has a part of it.
+    /// Offset in the file of the index, or of the first bucket that has a part of it, in bytes.
     offset: u64,
     pub(super) rows_per_bucket: u32,
     pub(super) columns: i32,
-    /// Where a bucket has bytes that no column uses, and how many.
+    /// Offset and number of the bytes in each bucket that no column uses.
     pub(super) free: Vec<(i32, i32)>,
     last_rows: Vec<u64>,
     pub(super) buckets: Vec<u32>,
 }
 
-/// Consecutive rows in one bucket.
+/// Consecutive rows in one bucket of a column set.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Stretch {
     pub(super) bucket: u32,
-    /// The first of the rows, counted from the bucket's first.
+    /// The first of the consecutive rows, counted from the bucket's first.
     pub(super) first: u64,
     pub(super) count: u64,
 }
 
 impl Index {
-    /// Reads the indices of all column sets.
+    /// Reads the indices of all column sets of a StandardStMan.
     pub(super) fn read_all(header: &Header, buckets: &Buckets, order: ByteOrder) -> Result<Vec<Self>> {
         let bytes = gather(header, buckets).context("index")?;
         let mut d = Decoder::new(&bytes, 0, order, "index")?;
@@ -88,7 +89,7 @@ impl Index {
         Ok(Index { offset, rows_per_bucket, columns, free, last_rows, buckets })
     }
 
-    /// The stretch that starts at `row` and ends at `end` or with its bucket.
+    /// Finds the rows from `row` (from 0) on that lie in one bucket, up to, not including, `end`.
     pub(super) fn find(&self, row: u64, end: u64) -> Result<Stretch> {
         let entry = self.last_rows.partition_point(|&last| last < row);
         let Some(&last) = self.last_rows.get(entry) else {
@@ -110,15 +111,15 @@ impl Index {
     }
 }
 
-/// Changing it.
+/// Methods for changing the index of a column set.
 impl Index {
-    /// An index without rows, for buckets with `free_bytes` after `used_bytes`.
+    /// Makes an index without rows, for buckets with `free_bytes` free bytes after `used_bytes`.
     pub(super) fn new(rows_per_bucket: u32, used_bytes: u64, free_bytes: u64) -> Self {
         let free = if free_bytes > 0 { vec![(used_bytes as i32, free_bytes as i32)] } else { Vec::new() };
         Index { offset: 0, rows_per_bucket, columns: 0, free, last_rows: Vec::new(), buckets: Vec::new() }
     }
 
-    /// Appends the object to those of the other sets.
+    /// Appends the AipsIO object of the index to those of the other column sets.
     pub(super) fn encode(&self, e: &mut Encoder) {
         let wide = self.last_rows.last().is_some_and(|&last| last > i32::MAX as u64);
         e.root("SSMIndex", if wide { 2 } else { 1 });
@@ -131,7 +132,7 @@ impl Index {
         e.end();
     }
 
-    /// Adds rows at the end: to the last bucket as long as it has room, then to new ones.
+    /// Adds `count` rows at the end: to the last bucket as long as it has space, then to new ones.
     pub(super) fn add_rows(&mut self, count: u64, buckets: &mut BucketsMut) -> Result<()> {
         let mut next = self.last_rows.last().map_or(0, |&last| last + 1);
         let end = more_rows(next, count)?;
@@ -148,12 +149,12 @@ impl Index {
         Ok(())
     }
 
-    /// The bucket of a row, with all rows of the bucket from this one on.
+    /// Finds the bucket of `row` (from 0), with all rows of the bucket from this one on.
     pub(super) fn rest(&self, row: u64) -> Result<Stretch> {
         self.find(row, u64::MAX)
     }
 
-    /// Forgets a row, whose bucket is told if it holds no other: it is free then.
+    /// Removes `row` (from 0) from the index; returns the number of its bucket if that holds no other row and is free now.
     pub(super) fn remove_row(&mut self, row: u64) -> Option<u32> {
         let entry = self.last_rows.partition_point(|&last| last < row);
         let alone = self.start(entry) == self.last_rows[entry];
@@ -165,17 +166,17 @@ impl Index {
         emptied
     }
 
-    /// First row of an entry.
+    /// Number (from 0) of the first row of an entry of the index.
     fn start(&self, entry: usize) -> u64 {
         if entry == 0 { 0 } else { self.last_rows[entry - 1] + 1 }
     }
 
-    /// The smallest free part of each bucket that has `bytes`.
+    /// Offset and length of the smallest free part of each bucket that has `bytes` bytes; `None` if none has.
     pub(super) fn best_fit(&self, bytes: u64) -> Option<(i32, i32)> {
         self.free.iter().copied().filter(|&(_, len)| len as u64 >= bytes).min_by_key(|&(_, len)| len)
     }
 
-    /// Marks the first `bytes` of the free part at `offset` as used.
+    /// Marks the first `bytes` bytes of the free part at `offset` of each bucket as used.
     pub(super) fn occupy(&mut self, offset: i32, bytes: i32) {
         if let Some(part) = self.free.iter_mut().find(|part| part.0 == offset) {
             *part = (offset + bytes, part.1 - bytes);
@@ -183,7 +184,7 @@ impl Index {
         self.free.retain(|part| part.1 > 0);
     }
 
-    /// Marks bytes as free, in one part with those beside them.
+    /// Marks `bytes` bytes at `offset` of each bucket as free, and joins them with free parts beside them.
     pub(super) fn vacate(&mut self, offset: i32, bytes: i32) {
         self.free.push((offset, bytes));
         self.free.sort_unstable();
@@ -197,17 +198,17 @@ impl Index {
     }
 }
 
-/// The buckets that hold the indices of a file that is being written.
+/// The buckets that hold the indices of a StandardStMan that is being written.
 #[derive(Debug, Default)]
 pub(super) struct IndexBuckets {
-    /// Numbers of the buckets in the order of the chain.
+    /// Numbers of the index buckets, in the order in which they are linked.
     pub(super) numbers: Vec<u32>,
-    /// Offset of the index in its only bucket; 0: after the links.
+    /// Offset of the index in its only bucket, in bytes; 0: right after the links.
     pub(super) offset: u32,
 }
 
 impl IndexBuckets {
-    /// Writes the indices to another place than before, which is free afterwards. formats/stman.md 1.4.
+    /// Writes the indices to another place of the file than before, which is free afterwards. formats/stman.md 1.4.
     pub(super) fn write(&mut self, bytes: &[u8], buckets: &mut BucketsMut) -> Result<()> {
         let capacity = buckets.bytes() as usize - LINK_BYTES as usize;
         let half = (LINK_BYTES as usize + capacity / 2) as u32;
@@ -237,7 +238,7 @@ fn place(offset: u64) -> Context {
     Context::offset("index", offset)
 }
 
-/// The bytes of all indices.
+/// Reads the bytes of all indices from the index buckets.
 fn gather(header: &Header, buckets: &Buckets) -> Result<Vec<u8>> {
     let bucket_bytes = u64::from(buckets.bucket_bytes);
     let capacity = bucket_bytes.saturating_sub(LINK_BYTES);

@@ -1,17 +1,17 @@
-//! How many rows a bucket holds, and where its columns begin. formats/stman.md 1.6.
+//! The layout of StandardStMan's buckets: how many rows one holds, and where its columns begin. formats/stman.md 1.6.
 
 use crate::error::{Error, Result};
 use crate::stman::bucket::parameter;
 use crate::value::Record;
 
-/// No bucket is smaller.
+/// Smallest size of a StandardStMan bucket, in bytes.
 const LEAST_BYTES: u64 = 128;
-/// Largest size of a bucket for a given number of rows, unless one row is larger.
+/// Largest size of a bucket for a given number of rows, in bytes, unless one row is larger.
 const MOST_BYTES: u64 = 32768;
-/// Rows of a bucket if nothing else is asked for.
+/// Number of rows in a bucket if the parameters do not give another.
 const DEFAULT_ROWS: u64 = 32;
 
-/// Bytes of a bucket, and the rows that it holds.
+/// Size of a StandardStMan bucket in bytes, and the number of rows that it holds.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) bucket_bytes: u32,
@@ -19,7 +19,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// The layout that casacore chooses for columns of `bits` bits in each row.
+    /// Chooses the layout as casacore does for columns of `bits` bits in each row.
     ///
     /// `BUCKETSIZE`: bytes, or rows if it is negative; `BUCKETROWS`: rows.
     ///
@@ -55,7 +55,7 @@ fn fit(bytes: u64, rows: u64, bits: &[u64]) -> (u64, u64) {
     if bytes == wanted { (bytes, rows) } else { most_rows(bytes, bits) }
 }
 
-/// All rows that fit the bucket; if there is none, a bucket for one.
+/// The size of a bucket in bytes and the number of rows that fit in `bytes`; if none fits, a larger bucket for one.
 fn most_rows(bytes: u64, bits: &[u64]) -> (u64, u64) {
     if all_bytes(1, bits) > bytes {
         return (all_bytes(1, bits), 1);
@@ -69,7 +69,7 @@ fn most_rows(bytes: u64, bits: &[u64]) -> (u64, u64) {
     (bytes, low)
 }
 
-/// Bytes that a column takes in a bucket of `rows`.
+/// Number of bytes that a column of `bits` bits in each row takes in a bucket of `rows` rows.
 pub(super) fn column_bytes(rows: u64, bits: u64) -> u64 {
     rows.saturating_mul(bits).div_ceil(8)
 }

@@ -1,4 +1,4 @@
-//! StandardStMan: rows in buckets, column by column. Casacore Note 260, 3.4; formats/stman.md 1.
+//! StandardStMan stores rows in buckets, column by column. Casacore Note 260, 3.4; formats/stman.md 1.
 //!
 //! ```text
 //! table.dat --> Info: where in a bucket each column begins, and which index knows its buckets
@@ -43,16 +43,16 @@ struct Standard {
     columns: Vec<StandardColumn>,
 }
 
-/// State that all columns of the manager share.
+/// The state that all columns of a StandardStMan share.
 #[derive(Debug)]
 struct Shared {
-    /// For errors: file and manager.
+    /// Names of the file and the manager, as context of errors.
     place: Context,
-    /// Byte order of the data buckets; the heap has its own.
+    /// Byte order of the data buckets; the string heap is always big-endian.
     order: ByteOrder,
     buckets: Buckets,
     indices: Vec<Index>,
-    /// If a column has arrays that are not strings.
+    /// The array file; `None` if no column has arrays that are not strings.
     arrays: Option<ArrayFile>,
 }
 

@@ -1,4 +1,4 @@
-//! The string heap: strings that do not fit their cell, and all arrays of strings. formats/stman.md 1.3.
+//! The string heap of StandardStMan: strings that do not fit their cell, and all arrays of strings. formats/stman.md 1.3.
 //!
 //! All columns share the heap. An item is found by bucket, offset and length, and may continue in further buckets.
 //! Everything in it is big-endian, also in little-endian tables.
@@ -11,10 +11,10 @@ use crate::stman::bucket::Buckets;
 use crate::stman::{extend_unbacked, read_part};
 use crate::value::{Region, Shape, Values};
 
-/// Bytes before the data of a bucket.
+/// Size in bytes of the header of a heap bucket, before its data.
 pub(super) const HEADER_BYTES: u64 = 16;
 
-/// Header of a bucket of the string heap.
+/// Header of a bucket of StandardStMan's string heap.
 ///
 /// | field   | type | meaning                                                        |
 /// |---------|------|----------------------------------------------------------------|
@@ -31,7 +31,7 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Reads that of the bucket at `offset`.
+    /// Reads the header of the heap bucket at `offset` of the file, in bytes.
     pub(super) fn read(file: &dyn ReadAt, offset: u64) -> Result<Self> {
         let bytes: [u8; HEADER_BYTES as usize] = read_array(file, offset)?;
         let field = |at| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
@@ -43,10 +43,10 @@ impl Header {
     }
 }
 
-/// Longest string that is stored in the cell itself, in bytes.
+/// Longest string that is stored in the cell itself instead of the heap, in bytes.
 pub(super) const INLINE_BYTES: usize = 8;
 
-/// Bytes of the cell of a string or an array of strings.
+/// Size of the cell of a string or an array of strings, in bytes.
 pub(super) const CELL_BYTES: usize = 12;
 
 /// Location of a string or array of strings in the heap: the content of a cell, in the byte order of the table.
@@ -79,12 +79,12 @@ impl Item {
         Item { bucket: field(0), offset: field(4), len_bytes: field(8) as i32 }
     }
 
-    /// Whether nothing was ever stored.
+    /// Whether the cell has no string: nothing was ever stored in it.
     pub(super) fn is_absent(&self) -> bool {
         self.len_bytes == 0
     }
 
-    /// The first `limit` bytes of the item, or all if it is shorter.
+    /// Reads the first `limit` bytes of the item from the heap, or all if it is shorter.
     fn read<F: ReadAt>(&self, buckets: &Buckets<F>, limit: u64) -> Result<Vec<u8>> {
         let capacity = u64::from(buckets.bucket_bytes).saturating_sub(HEADER_BYTES);
         let len = u64::try_from(self.len_bytes)
@@ -132,8 +132,8 @@ impl Item {
     }
 }
 
-/// What is left of the heap for the items that one call reads: no two cells share an item, so that together they are no
-/// longer than the file.
+/// Number of bytes of the heap that items read by one call may still have: no two cells share an item, so that together they
+/// are no longer than the file.
 pub(super) struct HeapBudget(u64);
 
 impl HeapBudget {
@@ -153,7 +153,7 @@ impl HeapBudget {
     }
 }
 
-/// Reads the string of a scalar's cell.
+/// Reads the string of a scalar cell, from the cell itself or from the heap.
 pub(super) fn read_scalar(cell: &[u8; CELL_BYTES], order: ByteOrder, buckets: &Buckets) -> Result<BString> {
     let item = Item::decode(cell, order);
     match usize::try_from(item.len_bytes) {
@@ -162,7 +162,8 @@ pub(super) fn read_scalar(cell: &[u8; CELL_BYTES], order: ByteOrder, buckets: &B
     }
 }
 
-/// Appends an array whose shape the column fixes: u32 length and bytes of each string, nothing else.
+/// Reads an array of strings whose shape the column fixes and appends it to `out`: u32 length and bytes of each string, nothing
+/// else.
 pub(super) fn read_fixed<F: ReadAt>(
     item: &Item,
     buckets: &Buckets<F>,
@@ -180,7 +181,7 @@ pub(super) fn read_fixed<F: ReadAt>(
     .with_context(|| item.place())
 }
 
-/// The shape of an array of strings that has its own.
+/// Reads the shape, fastest axis first, of an array of strings that is stored with it.
 ///
 /// | field   | type         | meaning                                                      |
 /// |---------|--------------|--------------------------------------------------------------|
@@ -198,7 +199,7 @@ pub(super) fn read_shape<F: ReadAt>(item: &Item, buckets: &Buckets<F>) -> Result
     read().with_context(|| item.place())
 }
 
-/// Appends an array of strings whose shape is stored with it.
+/// Reads an array of strings whose shape is stored with it, and appends it to `out`.
 pub(super) fn read_variable<F: ReadAt>(
     item: &Item,
     buckets: &Buckets<F>,
@@ -217,7 +218,7 @@ pub(super) fn read_variable<F: ReadAt>(
     read().with_context(|| item.place())
 }
 
-/// The item of an array whose shape the column fixes.
+/// Encodes an array of strings whose shape the column fixes as an item of the heap.
 pub(super) fn encode_fixed(strings: &[BString]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for string in strings {
@@ -227,7 +228,7 @@ pub(super) fn encode_fixed(strings: &[BString]) -> Vec<u8> {
     bytes
 }
 
-/// The item of an array that has its own shape; `None`: all strings are empty.
+/// Encodes an array of strings with its shape (fastest axis first) as an item of the heap; `None`: all strings are empty.
 ///
 /// # Errors
 /// `Limit` for extents beyond 31 bits, which the format cannot store.
@@ -243,7 +244,7 @@ pub(super) fn encode_variable(shape: &Shape, strings: Option<&[BString]>) -> Res
     Ok(bytes)
 }
 
-/// Splits an item into the shape at its start and the remaining bytes.
+/// Splits the bytes of a heap item into the shape at its start, fastest axis first, and the remaining bytes.
 fn split_shape(bytes: &[u8]) -> Result<(Shape, &[u8])> {
     let (&ndim, rest) = bytes.split_first_chunk().ok_or_else(too_short)?;
     let ndim = u32::from_be_bytes(ndim) as usize;
@@ -258,7 +259,7 @@ fn split_shape(bytes: &[u8]) -> Result<(Shape, &[u8])> {
     Ok((if shape.is_empty() { Shape::from([0]) } else { shape }, rest))
 }
 
-/// Appends `count` strings, each an u32 length and bytes.
+/// Decodes `count` strings, each an u32 length and bytes, and appends them to `out`.
 fn split(mut bytes: &[u8], count: u64, out: &mut Values) -> Result<()> {
     let Values::String(out) = out else { return Err(Error::usage("strings are read into strings")) };
     if count > bytes.len() as u64 / 4 {

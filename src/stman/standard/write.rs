@@ -1,4 +1,4 @@
-//! Writing of tables with StandardStMan.
+//! Writes a StandardStMan.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,20 +23,20 @@ use crate::stman::with_context::WithContext;
 use crate::stman::{ColumnSpec, CreateArgs, ManagerMut, write_part};
 use crate::value::{DataType, Region, Shape, Values, bits};
 
-/// Buckets that casacore is to keep in memory.
+/// Default number of buckets that casacore is to keep in memory.
 const DEFAULT_CACHE: i64 = 2;
 
 #[derive(Debug)]
 struct StandardMut {
     name: BString,
     files: Arc<dyn ContainerMut>,
-    /// Name of the array file, which is made when a column needs it.
+    /// Name of the array file, which is made when the first column needs it.
     arrays_name: String,
     order: ByteOrder,
     cache: u32,
     rows: u64,
     buckets: BucketsMut,
-    /// One for each column set.
+    /// The index of each column set.
     indices: Vec<Index>,
     index_buckets: IndexBuckets,
     columns: Vec<ColumnMut>,
@@ -48,16 +48,17 @@ struct StandardMut {
 struct ColumnMut {
     spec: ColumnSpec,
     cell: Cell,
-    /// Offset of the column's first row in each bucket.
+    /// Offset of the column's first row in each bucket, in bytes.
     offset: u32,
     set: usize,
-    /// Rows up to here have arrays, if all have the same shape: others get theirs late, to be written once.
+    /// Number of rows, from the first on, whose arrays of fixed shape exist; later rows get theirs when they are written, or at
+    /// the end.
     made: u64,
 }
 
-/// Rows of a column in one bucket.
+/// Consecutive rows of a column in one bucket.
 struct Stretch {
-    /// Offset of the column's first row in the bucket.
+    /// Offset in the file of the column's first row in the bucket, in bytes.
     offset: u64,
     first: u64,
     count: u64,
@@ -90,7 +91,7 @@ impl StandardMut {
         Ok(standard)
     }
 
-    /// Adds columns with buckets of their own.
+    /// Adds columns with their cell forms as a column set with buckets of its own, of `rows` rows each.
     fn add_set<'a>(&mut self, rows: u32, columns: impl Iterator<Item = (&'a ColumnSpec, Cell)>) -> Result<()> {
         let set = self.indices.len();
         let mut offset = 0;
@@ -120,7 +121,7 @@ impl StandardMut {
         self.buckets.file()
     }
 
-    /// The rows from `row` on that lie in one bucket, up to `end`.
+    /// The rows of a column from `row` (from 0) on that lie in one bucket, up to, not including, `end`.
     fn stretch(&self, column: usize, row: u64, end: u64) -> Result<Stretch> {
         let column = &self.columns[column];
         let found = self.indices[column.set].find(row, end)?;
@@ -128,7 +129,7 @@ impl StandardMut {
         Ok(Stretch { offset, first: found.first, count: found.count })
     }
 
-    /// Calls `update` with the cells of `N` bytes of all rows.
+    /// Calls `update` with the bytes of the cell of each of `rows` (half-open, from 0), `N` bytes each, and writes them back.
     fn update_cells<const N: usize>(
         &mut self,
         column: usize,
@@ -224,7 +225,7 @@ impl StandardMut {
         })
     }
 
-    /// Writes arrays of strings, each with its shape.
+    /// Writes arrays of strings to the cells of `rows` (half-open, from 0), each with its shape.
     fn write_string_arrays(&mut self, column: usize, rows: Range<u64>, strings: &[BString]) -> Result<()> {
         let fixed = self.columns[column].spec.shape.clone();
         let mut done = 0;
@@ -249,7 +250,7 @@ impl StandardMut {
         self.columns[column].spec.check_all_used(&rows, done, strings.len())
     }
 
-    /// Writes arrays that are not strings, each with its shape.
+    /// Writes arrays that are not strings to the cells of `rows` (half-open, from 0), each with its shape.
     fn write_arrays(&mut self, column: usize, rows: Range<u64>, values: &Values) -> Result<()> {
         let mut done = 0;
         self.update_cells(column, rows.clone(), |this, row, cell: &mut [u8; 8]| {
@@ -265,7 +266,7 @@ impl StandardMut {
         self.columns[column].spec.check_all_used(&rows, done, values.len())
     }
 
-    /// The offset of the array of a cell; one of fixed shape is made if there is none yet.
+    /// The offset of a cell's array in the array file; an array of fixed shape is made if it does not exist yet.
     fn define(&mut self, column: usize, row: u64, cell: &mut [u8; 8]) -> Result<i64> {
         let offset = self.order.u64(*cell) as i64;
         if offset != 0 {
@@ -291,7 +292,7 @@ impl StandardMut {
         Ok(())
     }
 
-    /// Gives up the strings of cells.
+    /// Frees the heap items of a column's strings in `rows` (half-open, from 0).
     fn forget_strings(&mut self, column: usize, rows: Range<u64>) -> Result<()> {
         let scalar = match self.columns[column].cell {
             Cell::String => true,
@@ -309,7 +310,7 @@ impl StandardMut {
         })
     }
 
-    /// Moves the rows after `row` in its bucket up; the last of them is zeros then.
+    /// Moves the cells after `row` in its bucket one row up; the last of them becomes zeros.
     fn close_gap(&self, column: &ColumnMut, row: u64) -> Result<()> {
         let rest = self.indices[column.set].rest(row)?;
         let start = self.buckets.offset(rest.bucket) + u64::from(column.offset);
@@ -333,7 +334,7 @@ impl StandardMut {
         self.file().write(start + first / 8, &bytes)
     }
 
-    /// Sets the column's bytes in all buckets of its set to zero.
+    /// Sets the bytes of a column to zero, in all buckets of its column set.
     fn clear(&self, column: &ColumnMut) -> Result<()> {
         let index = &self.indices[column.set];
         let zeros = vec![0; column_bytes(index.rows_per_bucket.into(), column.cell.bits()) as usize];

@@ -1,4 +1,4 @@
-//! One data column of one hypercube: where its tiles are. formats/stman.md 6.4.
+//! Finds the tiles of one data column of one hypercube. formats/stman.md 6.4.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::io::{ByteOrder, PagedMut, Raw, RawCopy, ReadAt, WriteAt};
 use crate::stman::elements::ElementsMut;
 use crate::value::{DataType, Region, Shape, Values, bits, swap_bytes, swap_width};
 
-/// Bytes of packed Bools that are read at a time.
+/// Number of bytes of packed Bools that are read at a time.
 const BITS_BYTES: usize = 16 << 10;
 
 /// The tiles of one column of a hypercube.
@@ -26,17 +26,17 @@ pub(super) struct CubeColumn<F: ?Sized = dyn ReadAt> {
     grid: Grid,
     data_type: DataType,
     order: ByteOrder,
-    /// `None` if the cube has no tiles.
+    /// The file with the tiles; `None` if the hypercube has none.
     file: Option<Arc<F>>,
-    /// Bytes, of this column's part of tile 0.
+    /// Offset of this column's part of tile 0 in the file, in bytes.
     offset: u64,
-    /// Bytes from a tile to the next.
+    /// Distance from the start of a tile to that of the next, in bytes.
     stride: u64,
-    /// Bytes of this column's part of a tile.
+    /// Size of this column's part of a tile, in bytes.
     bytes: u64,
 }
 
-/// Bytes that `pixels` take in a tile.
+/// Number of bytes that `pixels` elements of a column take in a tile; `None` if it is too large.
 fn column_bytes(data_type: DataType, pixels: u64) -> Option<u64> {
     match data_type {
         DataType::Bool => Some(bits::packed_len(pixels)),
@@ -44,7 +44,7 @@ fn column_bytes(data_type: DataType, pixels: u64) -> Option<u64> {
     }
 }
 
-/// The bytes of a whole tile of `cube`, and those before each column in it; checked against the file.
+/// The size of a whole tile of `cube` in bytes, and the offset of each column in it; checked against the length of the file.
 pub(super) fn layout(cube: &CubeEntry, columns: &[DataType], file_len: u64) -> Result<(u64, Vec<u64>)> {
     let impossible = || {
         Error::format(format!(
@@ -69,7 +69,7 @@ pub(super) fn layout(cube: &CubeEntry, columns: &[DataType], file_len: u64) -> R
 }
 
 impl<F: ReadAt + ?Sized> CubeColumn<F> {
-    /// The part of `cube` that belongs to the column of `data_type` at `start` of each tile of `stride` bytes.
+    /// The tiles, in `cube`, of the column with elements of `data_type` that begins at `start` of each tile of `stride` bytes.
     ///
     /// `row_axis`: add a last axis of one position, for cubes that are a single cell.
     pub(super) fn new(
@@ -87,7 +87,7 @@ impl<F: ReadAt + ?Sized> CubeColumn<F> {
         CubeColumn { grid, data_type, order, file, offset: cube.offset + start, stride, bytes }
     }
 
-    /// Where the first tile's part of the column is, the bytes from a tile to the next, and the number of tiles.
+    /// The offset of the column's part of the first tile, the distance between tiles (both in bytes), and the number of tiles.
     pub(super) fn tiles(&self) -> Result<(u64, u64, u64)> {
         Ok((self.offset, self.stride, self.grid.counts().elements()?))
     }
@@ -100,7 +100,7 @@ impl<F: ReadAt + ?Sized> CubeColumn<F> {
         self.file()?.read_at(offset, out).context("tile")
     }
 
-    /// Bytes before the tile with this number.
+    /// Distance of the column's part of a tile, by its number from 0, from that of the first tile, in bytes.
     fn tile_offset(&self, number: u64) -> u64 {
         self.offset + number * self.stride
     }
@@ -109,7 +109,7 @@ impl<F: ReadAt + ?Sized> CubeColumn<F> {
         (self.data_type != DataType::Bool).then_some(self.order)
     }
 
-    /// Writes `region`, of which `values` has the elements from `first` on.
+    /// Writes `region` of the hypercube, fastest axis first; `values` has its elements from index `first` on.
     pub(super) fn write_region(&self, file: &PagedMut, region: &Region, values: &Values, first: usize) -> Result<()> {
         let chunk = &self.grid.chunk;
         let pixels = chunk.elements()? as usize;

@@ -8,10 +8,10 @@ use crate::io::ByteOrder;
 use crate::stman::{ColumnSpec, OpenArgs};
 use crate::value::{DataType, Record, Shape};
 
-/// Larger numbers make casacore write the newer version of a structure.
+/// Largest number that casacore stores in the older version of a structure; larger ones need the newer version.
 const MAX_NARROW: u64 = i32::MAX as u64;
 
-/// What all tiled managers have in common.
+/// The part of the header that all tiled managers have in common.
 ///
 /// | field   | v1, v2           | v3               | meaning                                  |
 /// |---------|------------------|------------------|------------------------------------------|
@@ -34,6 +34,8 @@ pub(super) struct Header {
     pub(super) cubes: Vec<CubeEntry>,
 }
 
+/// A file of tiles in the header of a tiled manager.
+///
 /// | field    | v1  | v2  | meaning                                    |
 /// |----------|-----|-----|--------------------------------------------|
 /// | version  | u32 | u32 |                                            |
@@ -45,6 +47,8 @@ pub(super) struct FileEntry {
     pub(super) len: u64,
 }
 
+/// A hypercube in the header of a tiled manager.
+///
 /// | field      | v1          | v2          | meaning                                        |
 /// |------------|-------------|-------------|------------------------------------------------|
 /// | version    | i32         | i32         |                                                |
@@ -57,11 +61,11 @@ pub(super) struct FileEntry {
 /// | offset     | u32         | i64         | bytes, of the first tile                       |
 #[derive(Debug, Clone)]
 pub(super) struct CubeEntry {
-    /// Ids and coordinates; most cubes have none.
+    /// Ids and coordinates of the hypercube, by column; `None` for most.
     pub(super) values: Option<Box<Record>>,
-    /// Whether the last axis grows.
+    /// Whether the last axis of the hypercube can grow.
     pub(super) extensible: bool,
-    /// No axes while the cube has no shape.
+    /// Shape of the hypercube, fastest axis first; no axes while it has no shape.
     pub(super) shape: Shape,
     pub(super) tile: Shape,
     pub(super) file: Option<usize>,
@@ -120,7 +124,7 @@ impl Header {
 }
 
 impl Header {
-    /// Encodes the header in the oldest version that can hold it.
+    /// Encodes the header of a tiled manager in the oldest version that can hold it.
     pub(super) fn encode(
         &self,
         e: &mut Encoder,
@@ -229,7 +233,7 @@ impl CubeEntry {
         Ok(())
     }
 
-    /// The entry of a hypercube without shape; its file may be known already.
+    /// Makes the entry of a hypercube without shape; `file` is the index of its file if it is known already.
     pub(super) fn undefined(file: Option<usize>) -> Self {
         let (shape, tile) = (Shape::scalar(), Shape::scalar());
         CubeEntry { values: None, extensible: false, shape, tile, file, offset: 0 }

@@ -1,4 +1,4 @@
-//! The tiled storage managers: arrays as hypercubes cut into tiles. formats/stman.md section 6.
+//! The tiled storage managers store arrays as hypercubes cut into tiles. formats/stman.md section 6.
 //!
 //! `table.f<n>` is the header ([`header`], an AipsIO stream, always big endian), `table.f<n>_TSM<j>` the tiles, in the
 //! table's byte order. All data columns of a manager share its cubes. The four managers differ in how rows map to
@@ -59,7 +59,7 @@ const fn kind(names: &'static [&'static str], open: fn(&OpenArgs<'_>) -> Result<
     Kind { packable: true, tiled: true, ..Kind::new(names, open) }
 }
 
-/// Decoded tiles kept for a column, for reads smaller than a tile.
+/// Most bytes of decoded tiles that are kept for a column, for reads smaller than a tile.
 const CACHE_BYTES: usize = 8 << 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,34 +93,34 @@ trait TiledColumn: ColumnCells + std::fmt::Debug {}
 impl TiledColumn for DataColumn {}
 impl TiledColumn for CoordinateColumn {}
 
-/// State that the columns of a tiled manager share.
+/// The hypercubes of a tiled manager, which all its columns share.
 #[derive(Debug)]
 struct Cubes<F: ?Sized = dyn ReadAt> {
     header: Header,
     order: ByteOrder,
     files: Vec<Option<Arc<F>>>,
-    /// Types of the data columns, in the order of their pixels in a tile.
+    /// Types of the data columns, in the order of their elements in a tile.
     data_types: Vec<DataType>,
     map: RowMap,
-    /// Leading axes of a cube that are those of a cell.
+    /// Number of the first axes of a hypercube that are those of a cell.
     cell_axes: usize,
 }
 
-/// A column whose cells are in the tiles.
+/// A column of a tiled manager whose cells are in the tiles.
 #[derive(Debug)]
 struct DataColumn {
     cubes: Arc<Cubes>,
-    /// Number of the column in [`Cubes::data_types`].
+    /// Index of the column in [`Cubes::data_types`].
     index: usize,
     cache: ChunkCache,
 }
 
-/// A column whose values are in the record of each cube: an id, or the coordinates of an axis.
+/// A column of a tiled manager whose values are in the record of each hypercube: an id, or the coordinates of an axis.
 #[derive(Debug)]
 struct CoordinateColumn {
     cubes: Arc<Cubes>,
     spec: ColumnSpec,
-    /// Axis of the cube; `None` for an id.
+    /// Axis of the hypercube (from 0, fastest first) that the column has coordinates of; `None` for an id.
     axis: Option<usize>,
 }
 
@@ -176,17 +176,17 @@ fn open_file(args: &OpenArgs<'_>, kind: Type) -> Result<Box<dyn Manager>> {
     Ok(Box::new(Tiled { kind, default_tile, cubes, columns }))
 }
 
-/// Role of a column in the hypercubes.
+/// Role of a column in the hypercubes of a tiled manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// A data column, with its number among the data columns.
+    /// A data column, with its number (from 0) among the data columns.
     Data(usize),
-    /// The coordinates of this axis.
+    /// The coordinates of this axis of the hypercubes, from 0, fastest first.
     Coordinate(usize),
     Id,
 }
 
-/// The hypercolumn definition says what a column is; without one all are data. formats/stman.md 6.3.
+/// The role of each column by the definition of the hypercolumn; without one all are data columns. formats/stman.md 6.3.
 fn roles(columns: &[ColumnSpec], private_keywords: &Record, hypercolumn: &BStr, kind: Type) -> Result<Vec<Role>> {
     let key = definition_key(hypercolumn);
     let Some(definition) = private_keywords.record(&key) else {
@@ -212,12 +212,12 @@ fn roles(columns: &[ColumnSpec], private_keywords: &Record, hypercolumn: &BStr, 
         .collect()
 }
 
-/// The private keyword of the table description that holds a hypercolumn's definition.
+/// The name of the private keyword of the table that holds the definition of a hypercolumn.
 fn definition_key(hypercolumn: &BStr) -> String {
     format!("Hypercolumn_{}", hypercolumn.to_str_lossy())
 }
 
-/// Leading axes of a cube of `ndim` axes that are those of a cell.
+/// Number of the first axes of a hypercube with `ndim` axes that are those of a cell.
 fn cell_axes(kind: Type, ndim: usize, columns: &[ColumnSpec], roles: &[Role]) -> Result<usize> {
     let axes = match kind {
         Type::Column | Type::Shape => ndim.checked_sub(1),
@@ -230,7 +230,7 @@ fn cell_axes(kind: Type, ndim: usize, columns: &[ColumnSpec], roles: &[Role]) ->
     axes.ok_or_else(|| Error::format(format!("hypercubes of {ndim} axes do not suit the columns")))
 }
 
-/// Checks that the cells of columns whose shape is fixed have it in all hypercubes.
+/// Checks that the cells of columns of fixed shape have that shape in all hypercubes.
 fn check_fixed_shapes(columns: &[ColumnSpec], roles: &[Role], header: &Header, cell_axes: usize) -> Result<()> {
     let data = columns.iter().zip(roles).filter(|(_, role)| matches!(role, Role::Data(_)));
     for (column, fixed) in data.filter_map(|(column, _)| Some((column, column.shape.as_ref()?))) {
@@ -245,7 +245,7 @@ fn check_fixed_shapes(columns: &[ColumnSpec], roles: &[Role], header: &Header, c
     Ok(())
 }
 
-/// The types of the data columns in their order in a tile.
+/// The types of the data columns in the order of their elements in a tile.
 fn tile_types(columns: &[ColumnSpec], order: &[usize]) -> Result<Vec<DataType>> {
     let types: Vec<DataType> = order.iter().map(|&column| columns[column].data_type).collect();
     match types.iter().find(|data_type| !data_type.is_fixed_size()) {
@@ -254,8 +254,8 @@ fn tile_types(columns: &[ColumnSpec], order: &[usize]) -> Result<Vec<DataType>> 
     }
 }
 
-/// The data columns in the order of their pixels in a tile: larger pixels first, Bools last, and those of equal size
-/// in reverse.
+/// The data columns, by their numbers from 0, in the order of their elements in a tile: larger elements first, Bools last, and
+/// those of equal size in reverse.
 ///
 /// Before 2013 casacore kept columns of equal size in order; nothing in the file tells, and casacore itself reads such
 /// files by today's rule.
@@ -275,7 +275,7 @@ fn tile_order(columns: &[ColumnSpec], roles: &[Role]) -> Vec<usize> {
     order
 }
 
-/// Opens the data files that hold tiles and checks that none is missing.
+/// Opens the files of tiles of a tiled manager, and checks that none that holds tiles is missing.
 fn open_files(args: &OpenArgs<'_>, header: &Header, data_types: &[DataType]) -> Result<Vec<Option<Arc<dyn ReadAt>>>> {
     let mut files: Vec<Option<Arc<dyn ReadAt>>> = vec![None; header.files.len()];
     let mut lens = vec![0; header.files.len()];
@@ -330,7 +330,7 @@ impl<F: ReadAt + ?Sized> Cubes<F> {
         self.header.cubes[cube].shape[..self.cell_axes].into()
     }
 
-    /// Column `index` of cube `cube`; a cube that is a cell gets a row axis.
+    /// The tiles of data column `index` in hypercube `cube`, both from 0; a hypercube that is a single cell gets a row axis.
     fn column(&self, cube: usize, index: usize) -> Result<CubeColumn<F>> {
         let entry = &self.header.cubes[cube];
         // the file's length was checked when it was opened
@@ -340,8 +340,8 @@ impl<F: ReadAt + ?Sized> Cubes<F> {
         Ok(CubeColumn::new(entry, file, self.data_types[index], self.order, (starts[index], stride), row_axis))
     }
 
-    /// `region` of the cells of `count` rows from that at `place` on, which lie along the first row axis, in their cube,
-    /// which has a row axis.
+    /// The region of the hypercube that is `region` of the cells (`None`: all) of `count` rows from that at `place` on, along
+    /// the first row axis.
     fn region(&self, place: &RowPlace, count: u64, region: Option<&Region>) -> Result<Region> {
         let cell = self.cell_shape(place.cube);
         let region = match region {
@@ -360,7 +360,7 @@ impl<F: ReadAt + ?Sized> Cubes<F> {
         })
     }
 
-    /// The shape of a cell of a column of coordinates of `axis`, or of ids.
+    /// The shape of a cell of a coordinate column of `axis`, or of an id column (`None`), fastest axis first.
     fn coordinate_shape(&self, axis: Option<usize>, row: u64) -> Result<Option<Shape>> {
         match axis {
             Some(axis) if axis < self.cell_axes => {
@@ -371,7 +371,7 @@ impl<F: ReadAt + ?Sized> Cubes<F> {
         }
     }
 
-    /// The first coordinate of `axis`, or the first id, that applies to the cell at `place`.
+    /// Index (from 0) of the first coordinate of `axis`, or of the id, that applies to the cell at `place`.
     fn first_coordinate(&self, axis: Option<usize>, place: &RowPlace) -> u64 {
         match axis {
             Some(axis) if axis >= self.cell_axes => place.at.get(axis - self.cell_axes).copied().unwrap_or_default(),
@@ -381,7 +381,7 @@ impl<F: ReadAt + ?Sized> Cubes<F> {
 }
 
 impl DataColumn {
-    /// Appends `region` of the cells of `count` rows from that at `place` on, which lie along the first row axis.
+    /// Appends `region` of the cells (`None`: all) of `count` rows from that at `place` on, along the first row axis, to `out`.
     fn read_at(&self, place: &RowPlace, count: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
         let cube = self.cubes.column(place.cube, self.index)?;
         let region = self.cubes.region(place, count, region)?;
@@ -479,7 +479,7 @@ impl ColumnCells for CoordinateColumn {
         self.cubes.coordinate_shape(self.axis, row)
     }
 
-    /// Values that the cube does not have are 0.
+    /// Reads the coordinates or the id of a row; values that the hypercube's record lacks are 0.
     fn read_cell(&self, row: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
         let shape = self.cell_shape(row)?.ok_or_else(|| undefined(row))?;
         let (start, wanted) = match region {

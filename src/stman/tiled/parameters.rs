@@ -1,4 +1,4 @@
-//! What a tiled manager is made with: the fields of casacore's `SPEC` record.
+//! The parameters of a tiled manager: the fields of casacore's `SPEC` record.
 //!
 //! | field            | type        | meaning                                                          |
 //! |------------------|-------------|------------------------------------------------------------------|
@@ -30,7 +30,8 @@ use super::{Tiled, Type};
 use crate::error::{Error, Result, ResultExt};
 use crate::value::{Record, Shape, Value, Values};
 
-/// The parameters that [`Wanted::new`] and, for TiledDataStMan, [`restore`] take.
+/// The parameters of an open tiled manager, from which [`Wanted::new`] and, for TiledDataStMan, [`restore`] make the same
+/// again.
 pub(super) fn describe(manager: &Tiled) -> Record {
     let cubes = &manager.cubes;
     let mut parameters = Record::default();
@@ -87,19 +88,19 @@ fn shape(extents_of: &[u64]) -> Value {
     extents(extents_of.iter().map(|&extent| extent as i64))
 }
 
-/// An array of Int, as casacore has it, where the values fit.
+/// An array of Int from extents, as casacore stores it, or of Int64 if they do not fit.
 fn extents(values: impl ExactSizeIterator<Item = i64> + Clone) -> Value {
     let narrow: Result<Vec<i32>, _> = values.clone().map(i32::try_from).collect();
     let count = Shape::from([values.len() as u64]);
     Value::Array(count, narrow.map_or_else(|_| Values::Int64(values.collect()), Values::Int))
 }
 
-/// The tile shapes of cubes to come.
+/// The tile shapes that hypercubes of a new tiled manager are to have.
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub(super) default_tile: Vec<i64>,
     pub(super) cache: u32,
-    /// Tile shapes by the shape of a cell, in the order of their use; the last one is used for all further cubes.
+    /// Tile shapes by the shape of a cell, in the order of their use; the last one is used for all further hypercubes.
     tiles: HashMap<Shape, VecDeque<Shape>>,
 }
 
@@ -117,7 +118,8 @@ impl Wanted {
         Ok(Wanted { default_tile, cache, tiles })
     }
 
-    /// Tile shape wanted for a new cube with cells of this shape; 0 or a missing extent leaves the choice.
+    /// The tile shape asked for, for a new hypercube with cells of this shape; a 0 or missing extent leaves the choice to the
+    /// manager.
     pub(super) fn tile(&mut self, cell: &Shape) -> Shape {
         match self.tiles.get_mut(cell) {
             Some(tiles) if tiles.len() > 1 => tiles.pop_front().unwrap_or_default(),
@@ -127,7 +129,7 @@ impl Wanted {
     }
 }
 
-/// A cube of a TiledDataStMan that exists before its rows.
+/// A hypercube of a TiledDataStMan that is made before its rows.
 #[derive(Debug)]
 pub(super) struct Given {
     pub(super) shape: Shape,
@@ -136,7 +138,8 @@ pub(super) struct Given {
     pub(super) values: Record,
 }
 
-/// The cubes of a TiledDataStMan and which rows are in them: without a row map, one cube's after the other's.
+/// The hypercubes of a TiledDataStMan and the rows that are in them, from its parameters: without a row map, those of one after
+/// the other's.
 pub(super) fn restore(parameters: &Record, cell_axes: usize) -> Result<(Vec<Given>, RowMap)> {
     let mut cubes = Vec::new();
     for (name, cube) in hypercubes(parameters) {
@@ -187,7 +190,7 @@ pub(super) fn restore(parameters: &Record, cell_axes: usize) -> Result<(Vec<Give
     Ok((cubes, RowMap::Intervals(intervals)))
 }
 
-/// Names and fields of the cubes.
+/// The names and fields of the hypercubes in the parameters.
 fn hypercubes(parameters: &Record) -> impl Iterator<Item = (&bstr::BString, &Record)> {
     let fields = parameters.record("HYPERCUBES").map_or(&[][..], |cubes| &cubes.fields);
     fields.iter().filter_map(|field| match &field.value {

@@ -1,4 +1,4 @@
-//! How rows map to hypercubes. formats/stman.md 6.1, 6.6, 6.7.
+//! The row map of a tiled manager: which rows are where in the hypercubes. formats/stman.md 6.1, 6.6, 6.7.
 
 use std::ops::Range;
 
@@ -8,35 +8,35 @@ use crate::error::{Error, Result};
 use crate::stman::RowRun;
 use crate::value::Shape;
 
-/// Maps rows to positions in cubes.
+/// The row map of a tiled manager: the hypercube and position of each row.
 #[derive(Debug)]
 pub(super) enum RowMap {
-    /// Row r is position r of the only cube.
+    /// Row r of the table is position r of the only hypercube.
     Column,
-    /// Row r is cube r.
+    /// Row r of the table is hypercube r.
     Cell,
-    /// Intervals of rows.
+    /// Intervals of rows, each at consecutive positions of a hypercube.
     Intervals(Vec<Interval>),
 }
 
-/// Consecutive rows at consecutive positions.
+/// Consecutive rows of a tiled manager at consecutive positions of a hypercube.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Interval {
     pub(super) first_row: u64,
     pub(super) end_row: u64,
-    /// Number of the hypercube; `None` for undefined cells.
+    /// Index of the hypercube in the header, from 0; `None` for undefined cells.
     pub(super) cube: Option<usize>,
-    /// Position of `first_row` on the cube's last axis.
+    /// Position (from 0) of `first_row` on the last axis of the hypercube.
     pub(super) position: u64,
 }
 
-/// Location of a row: hypercube and position.
+/// Location of a row in a tiled manager: hypercube and position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) cube: usize,
-    /// Position on the row axes.
+    /// Position of the row on the row axes of the hypercube, from 0, fastest axis first.
     pub(super) at: Shape,
-    /// Rows from this one on that follow each other along the first row axis.
+    /// Number of rows from this one on that follow each other along the first row axis.
     pub(super) stretch: u64,
 }
 
@@ -49,7 +49,7 @@ impl Interval {
 }
 
 impl RowMap {
-    /// The end of a TiledShapeStMan header.
+    /// Reads the row map at the end of a TiledShapeStMan header.
     ///
     /// | field  | type        | meaning                                                   |
     /// |--------|-------------|-----------------------------------------------------------|
@@ -86,7 +86,7 @@ impl RowMap {
         Ok(RowMap::Intervals(intervals))
     }
 
-    /// The end of a TiledDataStMan header.
+    /// Reads the row map at the end of a TiledDataStMan header.
     ///
     /// | field     | v1                 | v2          | meaning                                |
     /// |-----------|--------------------|-------------|----------------------------------------|
@@ -121,7 +121,7 @@ impl RowMap {
         Ok(RowMap::Intervals(intervals))
     }
 
-    /// Writes the end of a TiledShapeStMan header, which [`decode_shape`](Self::decode_shape) reads.
+    /// Writes the row map at the end of a TiledShapeStMan header, which [`decode_shape`](Self::decode_shape) reads.
     pub(super) fn encode_shape(&self, e: &mut Encoder) {
         let intervals = self.intervals();
         e.u32(intervals.len() as u32);
@@ -133,7 +133,7 @@ impl RowMap {
         block(e, &|interval| interval.position.wrapping_add(interval.end_row - 1 - interval.first_row));
     }
 
-    /// Writes the end of a TiledDataStMan header of version 2, which [`decode_data`](Self::decode_data) reads.
+    /// Writes the row map at the end of a TiledDataStMan header of version 2, which [`decode_data`](Self::decode_data) reads.
     pub(super) fn encode_data(&self, e: &mut Encoder) {
         let intervals = self.intervals();
         e.u64(intervals.last().map_or(0, |last| last.end_row));
@@ -142,7 +142,7 @@ impl RowMap {
         e.block(intervals.iter(), |e, interval| e.u32(interval.position as u32));
     }
 
-    /// The intervals of managers that have them.
+    /// The intervals of rows; empty for managers that have none.
     pub(super) fn intervals(&self) -> &[Interval] {
         match self {
             RowMap::Intervals(intervals) => intervals,
@@ -150,7 +150,7 @@ impl RowMap {
         }
     }
 
-    /// Puts `rows` at positions of a cube from `position` on, wherever they were.
+    /// Moves `rows` (half-open, from 0) to consecutive positions of hypercube `cube`, from `position` on, wherever they were.
     pub(super) fn assign(&mut self, rows: Range<u64>, cube: usize, position: u64) {
         let RowMap::Intervals(intervals) = self else { return };
         let end = intervals.last().map_or(0, |last| last.end_row);
@@ -185,7 +185,7 @@ impl RowMap {
         intervals.splice(from..to, pieces);
     }
 
-    /// Checks that there are cubes for the rows.
+    /// Checks that the hypercubes exist to which the row map refers, and have positions for all `rows` rows.
     pub(super) fn check(&self, cubes: &[CubeEntry], rows: u64) -> Result<()> {
         let damaged = |message: String| Err(Error::format(message));
         match self {
@@ -209,7 +209,7 @@ impl RowMap {
         }
     }
 
-    /// Location of `row`; `None` if its cells are undefined.
+    /// Finds `row` (from 0) in the hypercubes; `None` if its cells are undefined.
     pub(super) fn locate(&self, row: u64, cubes: &[CubeEntry], cell_axes: usize) -> Result<Option<Place>> {
         let (cube, ahead, position, left) = match self {
             RowMap::Column => (0, row, 0, u64::MAX),
@@ -255,7 +255,8 @@ impl RowMap {
         Ok(Some(Place { cube, at, stretch }))
     }
 
-    /// The intervals of rows, if every cube has exactly one row axis, or is a cell, and there are at most `max_cubes`.
+    /// The runs of rows in the hypercubes, if each hypercube has exactly one row axis, or is a cell, and they are at most
+    /// `max_cubes`; otherwise `None`.
     pub(super) fn runs(&self, cubes: &[CubeEntry], cell_axes: usize, max_cubes: usize) -> Option<Vec<RowRun>> {
         match self {
             RowMap::Cell => {

@@ -1,11 +1,12 @@
-//! How a hypercube is cut into tiles. formats/stman.md 6.4.
+//! Chooses the tile shape of a hypercube. formats/stman.md 6.4.
 
 use crate::value::Shape;
 
-/// Pixels that tiles have by default, about.
+/// Number of elements that a tile has by default, about.
 const TILE_PIXELS: f64 = 32768.;
 
-/// The tile shape of a cube, as casacore has it for `wanted`, in which 0 and what is missing leave it the choice.
+/// The tile shape of a hypercube that casacore chooses for `wanted`, in which a 0 or missing extent leaves the choice to it;
+/// fastest axis first.
 ///
 /// It is casacore's wherever the axes to choose have fewer than 4 * 32768 pixels in all, and mostly where they have more:
 /// then any choice will do, and only experiments say how casacore weighs axes that cannot be cut evenly.
@@ -27,7 +28,8 @@ pub(super) fn choose(cube: &Shape, wanted: &[u64], extensible: bool) -> Shape {
     tile.into_iter().collect()
 }
 
-/// Cuts the `open` axes so that tiles have about `pixels` pixels in them, and need as little padding as possible.
+/// Cuts the `open` axes of a hypercube such that tiles have about `pixels` elements in them, and need as little padding as
+/// possible.
 fn cut(cube: &Shape, open: &[usize], pixels: f64, tile: &mut [u64]) {
     let total: f64 = open.iter().map(|&axis| cube[axis] as f64).product();
     if total < 4. * pixels {
@@ -49,7 +51,7 @@ fn cut(cube: &Shape, open: &[usize], pixels: f64, tile: &mut [u64]) {
     }
 }
 
-/// The extent nearest to `ideal` that cuts an axis without rest, or, if none is near, into that many nearly equal parts.
+/// The tile extent nearest to `ideal` that cuts an axis without rest, or, if none is near, into nearly equal parts.
 fn nearest_cut(axis: u64, ideal: f64) -> u64 {
     let (low, high) = ((0.5 * ideal).ceil().max(1.) as u64, (1.5 * ideal).floor().max(1.) as u64);
     // by the number of parts, of which there are few

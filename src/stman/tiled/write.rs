@@ -1,4 +1,4 @@
-//! Tiled managers that are being written. formats/stman.md 6.8.
+//! Writes tiled managers. formats/stman.md 6.8.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -17,10 +17,10 @@ use crate::stman::with_context::WithContext;
 use crate::stman::{ColumnSpec, CreateArgs, LinkedCube, ManagerMut};
 use crate::value::{BString, DataType, Field, Record, Region, Shape, Value, Values};
 
-/// Files of tiles of which pages are kept in memory, each a few MB.
+/// Number of files of tiles of which pages are kept in memory, each a few MB.
 const PAGED_FILES: usize = 4;
 
-/// Most files that casacore's names can number: they have three digits.
+/// Most files of tiles that a manager can have: casacore's names number them with three digits.
 const MAX_FILES: usize = 1000;
 
 /// A tiled manager that is being written.
@@ -31,21 +31,21 @@ struct TiledMut {
     sequence: u32,
     columns: Vec<ColumnSpec>,
     roles: Vec<Role>,
-    /// Number of each column among the data columns, in the order of their pixels in a tile; unused for other columns.
+    /// Index of each column among the data columns, in the order of their elements in a tile; unused for other columns.
     tile_places: Vec<usize>,
     rows: u64,
     cubes: Cubes<dyn WriteAt>,
-    /// Shape of all cells, if it is fixed.
+    /// Shape of all cells, fastest axis first; `None` if it is not fixed.
     fixed: Option<Shape>,
-    /// The cubes that rows can be added to, by the shape of their cells.
+    /// Indices of the hypercubes that rows can be added to, by the shape of their cells.
     growing: HashMap<Shape, usize>,
     wanted: Wanted,
     header: Arc<dyn WriteAt>,
-    /// Pages of files of tiles, of that used last last.
+    /// Pages of files of tiles that are in memory, by the index of the file; the one used last is at the end.
     paged: Vec<(usize, PagedMut)>,
 }
 
-/// Makes a manager without rows.
+/// Creates a tiled manager of the type `kind` without rows.
 pub(super) fn create(args: &CreateArgs<'_>, kind: Type) -> Result<Box<dyn ManagerMut>> {
     WithContext::create(args, kind.name(), || TiledMut::new(args, kind))
 }
@@ -105,7 +105,7 @@ impl TiledMut {
         Ok(manager)
     }
 
-    /// The files and cubes of a table without rows.
+    /// Makes the files and hypercubes that the manager has before it has rows.
     fn first_cubes(&mut self, parameters: &Record) -> Result<()> {
         let header = &mut self.cubes.header;
         match (self.kind, self.fixed.clone()) {
@@ -141,7 +141,7 @@ impl TiledMut {
         Ok(())
     }
 
-    /// Adds a cube at the end of a file.
+    /// Adds a hypercube at the end of a file, by the file's index from 0.
     fn add_cube(&mut self, shape: &Shape, wanted_tile: &[u64], extensible: bool, file: usize) -> Result<()> {
         let tile = tile_shape::choose(shape, wanted_tile, extensible);
         let mut cube = CubeEntry { extensible, shape: shape.clone(), tile, ..CubeEntry::undefined(Some(file)) };
@@ -150,7 +150,7 @@ impl TiledMut {
         Ok(())
     }
 
-    /// Gives a cube its place at the end of its file.
+    /// Gives a hypercube its offset at the end of its file, and extends the file.
     fn allot(&mut self, cube: &mut CubeEntry) -> Result<()> {
         if let Some(Some(entry)) = cube.file.and_then(|file| self.cubes.header.files.get_mut(file)) {
             cube.offset = entry.len;
@@ -159,7 +159,7 @@ impl TiledMut {
         Ok(())
     }
 
-    /// Adds a hypercube of a TiledDataStMan with the shape and coordinates it has in another table.
+    /// Adds a hypercube of a TiledDataStMan that exists before its rows, with its shape and coordinates.
     fn add_given(&mut self, given: Given) -> Result<()> {
         let Given { shape, tile, extensible, values } = given;
         if shape.len() != self.cubes.header.ndim {
@@ -182,7 +182,7 @@ impl TiledMut {
         Ok(())
     }
 
-    /// The cube that rows of cells of this shape are added to; a new one has none.
+    /// Index of the hypercube that rows with cells of this shape are added to; a new one is made without positions.
     fn growing_cube(&mut self, cell: &Shape) -> Result<usize> {
         if let Some(&cube) = self.growing.get(cell) {
             return Ok(cube);
@@ -195,7 +195,7 @@ impl TiledMut {
         Ok(cube)
     }
 
-    /// Adds positions to a cube that is alone in its file; returns the first.
+    /// Adds `count` positions to a hypercube that is alone in its file; returns the first of them, from 0.
     fn extend(&mut self, cube: usize, count: u64) -> Result<u64> {
         let Cubes { header, data_types, .. } = &mut self.cubes;
         let entry = &mut header.cubes[cube];
@@ -213,7 +213,7 @@ impl TiledMut {
         Ok(position)
     }
 
-    /// Puts rows at the end of the cube of cells of this shape.
+    /// Adds `rows` (half-open, from 0) at the end of the hypercube with cells of shape `cell`.
     fn add_to_cube(&mut self, rows: Range<u64>, cell: &Shape) -> Result<()> {
         if self.kind == Type::Shape && rows.end > u64::from(u32::MAX) + 1 {
             return Err(Error::limit(format!(
@@ -227,7 +227,7 @@ impl TiledMut {
         Ok(())
     }
 
-    /// The pages of a file of tiles, as long as its header says.
+    /// The pages of a file of tiles, by its index from 0, which is as long as its header states.
     fn pages(&mut self, file: usize) -> Result<&PagedMut> {
         let handle = self.cubes.files.get(file).cloned().flatten();
         let (Some(handle), Some(Some(entry))) = (handle, self.cubes.header.files.get(file)) else {
@@ -248,7 +248,7 @@ impl TiledMut {
         Ok(pages)
     }
 
-    /// Writes the pages, and extends all files for the tiles that were never written.
+    /// Writes the pages of tiles in memory, and extends all files for the tiles that were never written.
     fn flush_tiles(&mut self) -> Result<()> {
         for file in 0..self.cubes.files.len() {
             if self.cubes.files[file].is_some() {
@@ -258,7 +258,8 @@ impl TiledMut {
         Ok(())
     }
 
-    /// Writes the cells of `count` rows from that at `place` on, or a region of one, from element `first` of `values` on.
+    /// Writes the cells of `count` rows from that at `place` on, or a region of one, from element `first` (from 0) of `values`
+    /// on.
     fn write_at(
         &mut self,
         column: usize,
@@ -281,7 +282,7 @@ impl TiledMut {
         Ok(elements as usize)
     }
 
-    /// Writes ids or coordinates of the cube of a row; all its rows share them.
+    /// Writes the id or the coordinates in the record of a row's hypercube, which all its rows share.
     fn write_coordinates(
         &mut self,
         column: usize,
@@ -330,7 +331,7 @@ impl TiledMut {
         Ok(count)
     }
 
-    /// Gives every cube the ids and coordinates that were never written, which are 0.
+    /// Sets the ids and coordinates that were never written to 0, in every hypercube.
     fn complete_coordinates(&mut self) -> Result<()> {
         for (spec, role) in self.columns.iter().zip(&self.roles) {
             let axis = match *role {
@@ -375,7 +376,7 @@ impl TiledMut {
         Ok(())
     }
 
-    /// Context for errors: column and row.
+    /// Column and row, as errors name them.
     fn cell(&self, column: usize, row: u64) -> String {
         format!("column {}, row {row}", self.columns[column].name)
     }
@@ -400,8 +401,8 @@ impl TiledMut {
     }
 }
 
-/// The tile shape of a cube whose tiles are in a block: `wanted` if its tiles have the same bytes in the same order and end where
-/// the block ends, else the chunk.
+/// The tile shape of a hypercube whose tiles are in a block of another file: `wanted` if its tiles have the same bytes in the
+/// same order and end where the block ends, else the chunk.
 fn tile_of_block(wanted: &Shape, block: &LinkedCube) -> Shape {
     let (Some((shape, rows)), Some((tile, tile_rows)), Some((chunk, chunk_rows))) =
         (block.shape.split_last(), wanted.split_last(), block.chunk.split_last())
@@ -413,12 +414,13 @@ fn tile_of_block(wanted: &Shape, block: &LinkedCube) -> Shape {
     if fits { wanted.clone() } else { block.chunk.clone() }
 }
 
-/// The error of a write into an undefined cell.
+/// The error of a write into an undefined cell of a tiled column.
 fn without_shape() -> Error {
     Error::usage("the cell has no shape yet")
 }
 
-/// The shape that the cells of all data columns have, if it is fixed; they must agree.
+/// Checks that all data columns agree on the shape of their cells; returns it, fastest axis first, or `None` if it is not
+/// fixed.
 fn check_data_columns(columns: &[ColumnSpec], roles: &[Role], kind: Type) -> Result<Option<Shape>> {
     let mut fixed: Option<&ColumnSpec> = None;
     for (spec, role) in columns.iter().zip(roles) {
@@ -442,7 +444,7 @@ fn check_data_columns(columns: &[ColumnSpec], roles: &[Role], kind: Type) -> Res
     Ok(fixed.and_then(|spec| spec.shape.clone()))
 }
 
-/// Axes of a cell.
+/// Number of axes of a column's cells.
 fn cell_ndim(spec: &ColumnSpec) -> usize {
     match &spec.shape {
         Some(shape) => shape.len(),
@@ -450,7 +452,7 @@ fn cell_ndim(spec: &ColumnSpec) -> usize {
     }
 }
 
-/// Offset of the end of the last tile of a hypercube.
+/// Offset in its file of the end of a hypercube's last tile, in bytes.
 fn cube_end(cube: &CubeEntry, columns: &[DataType]) -> Result<u64> {
     let too_large = || {
         Error::limit(format!(
@@ -466,7 +468,7 @@ fn cube_end(cube: &CubeEntry, columns: &[DataType]) -> Result<u64> {
 }
 
 impl CubeEntry {
-    /// Changes the id of a cube, or the coordinates of an axis, of which there are none yet in a new one.
+    /// Changes the id of a hypercube, or the coordinates of an axis, by `change`; a new hypercube has none yet.
     fn change_values(
         &mut self,
         spec: &ColumnSpec,
@@ -621,7 +623,7 @@ impl ManagerMut for TiledMut {
 }
 
 impl TiledMut {
-    /// Gives the cells of rows a shape that they do not have.
+    /// Sets the shape of the cells of `rows` (half-open, from 0), which have another or none.
     fn set_shape_of(&mut self, rows: Range<u64>, shape: &Shape) -> Result<()> {
         let wrong = |message: String| Err(Error::usage(message));
         if shape.len() != self.cubes.cell_axes {

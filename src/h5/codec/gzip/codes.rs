@@ -1,26 +1,28 @@
-//! Blocks of deflate in which each byte has a code by its frequency and nothing is a repetition (RFC 1951, 3.2.7): what suits
-//! the exponents of noise. zlib's strategy `HuffmanOnly` takes about four times as long for the same blocks.
+//! Encodes blocks of deflate in which each byte has a Huffman code by its frequency and nothing is a repetition (RFC 1951,
+//! 3.2.7): this suits the exponents of noise. zlib's strategy `HuffmanOnly` takes about four times as long for the same blocks.
 
 use super::histogram::Histogram;
 use super::stored::store;
 
-/// Bytes of a block: few enough for frequencies that change, many enough to pay for the description of the codes.
+/// Number of bytes in a block of deflate: few enough for frequencies that change, many enough to pay for the description of the
+/// codes.
 const BLOCK: usize = 32 << 10;
-/// Literals and the end of a block.
+/// Number of symbols with codes in a block of deflate: the 256 literals and the end of the block.
 const SYMBOLS: usize = 257;
 const END: usize = 256;
-/// The longest code. Deflate allows 15 bits; four codes of 14 fit into a word beside the 7 bits that are left over.
+/// Longest Huffman code of a literal in bits. Deflate allows 15; four codes of 14 fit into a word beside the 7 bits that are
+/// left over.
 const LONGEST: usize = 14;
-/// The lengths of codes are themselves written as codes, of at most this length.
+/// Longest code, in bits, for the lengths of codes, which deflate itself writes as codes.
 const LONGEST_OF_LENGTHS: usize = 7;
-/// Number of symbols for lengths of codes: 0 to 15, and three that repeat.
+/// Number of symbols that describe lengths of codes in deflate: 0 to 15, and three that repeat.
 const LENGTHS: usize = 19;
-/// The order in which the lengths of the codes for lengths are stored.
+/// The order in which deflate stores the lengths of the codes for lengths.
 const ORDER: [usize; LENGTHS] = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
-/// Codes for distances, which no block uses: two, since some programs refuse incomplete codes.
+/// Lengths in bits of the codes for distances, which no block uses: two, since some programs refuse incomplete codes.
 const DISTANCES: [u8; 2] = [1, 1];
 
-/// Appends blocks that decode to `bytes` and end at a byte.
+/// Appends blocks of deflate, with codes and without repetitions, that decode to `bytes` and end at a whole byte.
 pub(super) fn encode(bytes: &[u8], out: &mut Vec<u8>) {
     for block in bytes.chunks(BLOCK) {
         encode_block(block, out);
@@ -76,14 +78,14 @@ fn encode_block(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&[0, 0, 0xff, 0xff]);
 }
 
-/// The codes of an alphabet.
+/// The Huffman codes of an alphabet of `N` symbols.
 struct Codes<const N: usize> {
-    /// Bits of each code; 0 for what does not occur.
+    /// Length in bits of each symbol's code; 0 for symbols that do not occur.
     lengths: [u8; N],
     codes: [Code; N],
 }
 
-/// A code, its first bit the lowest.
+/// A Huffman code: its bits, of which the first is the lowest, and their number.
 #[derive(Debug, Clone, Copy, Default)]
 struct Code {
     bits: u16,
@@ -91,7 +93,7 @@ struct Code {
 }
 
 impl<const N: usize> Codes<N> {
-    /// The shortest codes of up to `longest` bits for symbols that occur `counts` times.
+    /// The shortest Huffman codes of up to `longest` bits for symbols that occur `counts` times.
     fn new(counts: &[u32; N], longest: usize) -> Self {
         let mut symbols: Vec<usize> = (0..N).filter(|&symbol| counts[symbol] > 0).collect();
         symbols.sort_by_key(|&symbol| counts[symbol]);
@@ -120,7 +122,7 @@ impl<const N: usize> Codes<N> {
     }
 }
 
-/// How many codes of each length Huffman's method gives symbols with `counts`, which ascend.
+/// Number of codes of each length in bits that Huffman's method gives symbols with `counts`, which ascend.
 fn depths(counts: impl Iterator<Item = u32>) -> Vec<usize> {
     let mut weights: Vec<u32> = counts.collect();
     let leaves = weights.len();
@@ -152,7 +154,8 @@ fn depths(counts: impl Iterator<Item = u32>) -> Vec<usize> {
     numbers
 }
 
-/// Makes codes longer than `longest` that long, and others longer, until all can be told apart.
+/// Shortens codes of more than `longest` bits to that length, and lengthens others, until all can be told apart; `numbers`
+/// counts the codes of each length.
 fn shorten(numbers: &mut Vec<usize>, longest: usize) {
     let too_long: usize = numbers.iter().skip(longest + 1).sum();
     numbers.resize(longest + 1, 0);
@@ -168,12 +171,12 @@ fn shorten(numbers: &mut Vec<usize>, longest: usize) {
     }
 }
 
-/// A symbol of the description of codes.
+/// A symbol by which deflate describes the lengths of codes.
 #[derive(Debug, Clone, Copy)]
 struct LengthSymbol {
-    /// A length, or what is repeated: 16 the last length, 17 and 18 the length 0.
+    /// Number of the symbol: 0 to 15 for a length, 16 repeats the last length, 17 and 18 the length 0.
     symbol: usize,
-    /// How many more times than the fewest.
+    /// Number of repetitions beyond the fewest that the symbol stands for.
     extra: u8,
 }
 
@@ -188,7 +191,7 @@ impl LengthSymbol {
     }
 }
 
-/// Describes lengths of codes with repetitions (RFC 1951, 3.2.7).
+/// Describes the lengths of codes by symbols with repetitions (RFC 1951, 3.2.7).
 fn repeat_codes(lengths: &[u8]) -> Vec<LengthSymbol> {
     let mut symbols = Vec::new();
     for run in lengths.chunk_by(|a, b| a == b) {
@@ -213,17 +216,17 @@ fn repeat_codes(lengths: &[u8]) -> Vec<LengthSymbol> {
     symbols
 }
 
-/// Writes bits, the lowest of a byte first, into memory that has eight more bytes than are needed.
+/// Writes bits of a deflate stream, the lowest of a byte first, into memory that has eight more bytes than are needed.
 struct BitWriter<'a> {
     out: &'a mut [u8],
     at: usize,
     word: u64,
-    /// Bits of `word` that are used: less than 8 after each call.
+    /// Number of bits of `word` that are used: less than 8 after each call.
     bits: u32,
 }
 
 impl BitWriter<'_> {
-    /// Writes the lowest `len` bits of `value`: at most 56.
+    /// Writes the lowest `len` bits of `value` to the stream; at most 56.
     fn put(&mut self, value: u64, len: u32) {
         self.word |= value << self.bits;
         self.bits += len;
@@ -249,7 +252,7 @@ impl BitWriter<'_> {
         rest.iter().for_each(|&byte| self.put_code(codes[usize::from(byte)]));
     }
 
-    /// Writes whole bytes.
+    /// Writes the whole bytes of the bits held in `word`.
     fn flush(&mut self) {
         self.out[self.at..self.at + 8].copy_from_slice(&self.word.to_le_bytes());
         self.at += self.bits as usize / 8;
@@ -257,7 +260,7 @@ impl BitWriter<'_> {
         self.bits &= 7;
     }
 
-    /// The number of bytes written, the last of which may have bits that mean nothing.
+    /// Ends the stream; returns the number of bytes written, the last of which may have bits that mean nothing.
     fn finish(self) -> usize {
         self.at + usize::from(self.bits > 0)
     }

@@ -1,4 +1,4 @@
-//! Writes zlib streams that spend time only where it gains.
+//! The encoder of gzip: writes zlib streams, and spends time on compression only where it gains.
 //!
 //! After the shuffle a chunk is a series of planes: the first bytes of all elements, the second bytes, and so on. The planes of
 //! measured numbers differ: exponents compress well, the last bits are noise. Each plane is cut into segments, each segment
@@ -22,43 +22,43 @@ use super::estimate::Estimator;
 use super::stored::store;
 use crate::error::{Error, Result};
 
-/// Chunks up to this length are not judged.
+/// Chunks of up to this many bytes are encoded as a whole, without a choice of methods.
 const SMALL_CHUNK: usize = 8 << 10;
-/// The most bytes of a segment.
+/// Most bytes of a segment of a chunk, for which a method is chosen.
 const SEGMENT: usize = 64 << 10;
-/// Deflate with a window of 32 KiB.
+/// Header of a zlib stream: deflate with a window of 32 KiB.
 const HEADER: [u8; 2] = [0x78, 0x5e];
-/// The last block of a stream, without content.
+/// The last block of a deflate stream, without content.
 const LAST_BLOCK: [u8; 2] = [3, 0];
-/// Gains below this, as the part that remains, are not worth the time.
+/// Remaining part of the length above which a method of compression is not worth its time.
 const NO_GAIN: f32 = 0.985;
-/// What remains of a sample that is constant, or nearly.
+/// Remaining part of the length below which a sample counts as constant, or nearly.
 const CONSTANT: f32 = 0.01;
-/// Bytes that are encoded to choose between two methods.
+/// Number of bytes that are encoded on trial to choose between two methods.
 const TRIAL: usize = 8 << 10;
 
-/// The way to encode a segment.
+/// The method by which a segment of a chunk is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Method {
-    /// The bytes as they are: noise.
+    /// Bytes are stored as they are: suits noise.
     Stored,
-    /// Codes by frequency only: exponents of noise.
+    /// Each byte gets a code by its frequency, without repetitions: suits exponents of noise.
     Codes,
-    /// Codes, and runs of one byte: flags, weights, what is constant.
+    /// Codes by frequency, and runs of one byte: suits flags, weights and constant values.
     Runs,
-    /// Encodes bytes by codes, and repetitions of any distance.
+    /// Codes by frequency, and repetitions at any distance.
     Matches,
 }
 
-/// Compresses at a level, which says how hard repetitions are looked for.
+/// The encoder of gzip at a level, which decides how hard repetitions are searched for.
 pub(super) struct Encode {
     level: u8,
     estimator: Estimator,
-    /// Each is made when first needed, and kept.
+    /// libdeflate's compressor for a whole chunk; made when first needed, and kept.
     whole: Option<Compressor>,
     runs: Option<Deflate>,
     matches: Option<Deflate>,
-    /// Where zlib writes, so that no longer output has to be cleared before.
+    /// Output buffer of zlib, kept so that no longer output has to be cleared before.
     blocks: Vec<u8>,
 }
 
@@ -67,7 +67,8 @@ impl Encode {
         Encode { level, estimator: Estimator::new(), whole: None, runs: None, matches: None, blocks: Vec::new() }
     }
 
-    /// The lengths of consecutive parts of a chunk, and the method for each; none for a short chunk, which is not judged.
+    /// Splits a chunk into consecutive parts, each with its length in bytes and the method for it; empty for a short chunk,
+    /// which is encoded as a whole. `plane` is the length of a plane of shuffled bytes.
     fn series(&mut self, bytes: &[u8], plane: usize) -> Result<Vec<(Method, usize)>> {
         let mut series: Vec<(Method, usize)> = Vec::new();
         if bytes.len() <= SMALL_CHUNK {
@@ -83,7 +84,7 @@ impl Encode {
         Ok(series)
     }
 
-    /// The fastest method of those that leave about the fewest bytes of `segment`.
+    /// The fastest method among those that encode `segment` in about the fewest bytes.
     fn method(&mut self, segment: &[u8]) -> Result<Method> {
         if is_constant(segment) {
             return Ok(Method::Runs);
@@ -117,7 +118,8 @@ impl Encode {
         Ok(Method::Runs)
     }
 
-    /// One stream of libdeflate, which finds repetitions faster than zlib but cannot be joined to other blocks.
+    /// Encodes `bytes` as one stream of libdeflate, which finds repetitions faster than zlib but cannot be joined to other
+    /// blocks.
     fn whole(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let level = CompressionLvl::new(self.level.into()).unwrap_or_default();
         let compressor = self.whole.get_or_insert_with(|| Compressor::new(level));
@@ -127,7 +129,7 @@ impl Encode {
         Ok(())
     }
 
-    /// Appends blocks that decode to `bytes` and end at a byte.
+    /// Appends blocks of deflate by `method` that decode to `bytes` and end at a whole byte.
     fn deflate(&mut self, method: Method, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let (slot, strategy) = match method {
             Method::Stored => {
@@ -190,12 +192,12 @@ impl Encoder for Encode {
     }
 }
 
-/// Whether all bytes are equal, at the speed of memory.
+/// Whether all bytes are equal; runs at the speed of memory.
 fn is_constant(bytes: &[u8]) -> bool {
     bytes.is_empty() || bytes[1..] == bytes[..bytes.len() - 1]
 }
 
-/// Cuts planes of `plane` bytes into segments of about equal length; the last plane may be shorter.
+/// Cuts a chunk of planes of `plane` bytes into segments of about equal length; the last plane may be shorter.
 fn segments(bytes: &[u8], plane: usize) -> impl Iterator<Item = &[u8]> {
     // planes of a few bytes are judged together
     let plane = plane.max(SMALL_CHUNK / 2);

@@ -1,41 +1,42 @@
-//! How well a segment would compress, found at a small part of the cost of compressing it.
+//! Estimates how well a segment of a chunk would compress, at a small part of the cost of compressing it.
 
 use super::histogram::Histogram;
 
-/// Bytes from the middle of a segment that are looked at: as far back as deflate finds repetitions.
+/// Most bytes from the middle of a segment that the estimate looks at: as far back as deflate finds repetitions.
 const SAMPLE: usize = 32 << 10;
-/// Number of bytes at the end of the sample whose cost is estimated; the bytes before are their history.
+/// Number of bytes at the end of a segment's sample whose compressed length is estimated; the bytes before are their history.
 const PRICED: usize = 8 << 10;
 const HASH_BITS: u32 = 13;
-/// The longest repetition of deflate.
+/// Longest repetition that deflate can encode, in bytes.
 const LONGEST: usize = 258;
-/// Prices are counted in parts of a bit: sums of whole numbers do not wait for each other.
+/// Estimated prices are counted in this part of a bit: sums of whole numbers do not wait for each other.
 const PARTS: f32 = 256.0;
-/// Bits of a byte that was not counted.
+/// Estimated price in bits of a byte that was not counted.
 const RARE: f32 = 14.0;
-/// Bytes that are counted of each [`COUNTED_OF`]: the frequencies in a quarter of a segment are about those in all of it.
+/// Number of bytes that are counted of each [`COUNTED_OF`]: the frequencies in a quarter of a segment are about those in all of
+/// it.
 const COUNTED: usize = 1 << 10;
 const COUNTED_OF: usize = 4 << 10;
-/// Distance of the places in the history of the sample at which repetitions are looked for.
+/// Distance in bytes of the places in the history of the sample at which repetitions are searched for.
 const HISTORY_STEP: usize = 8;
 
-/// The expected length of a segment, as a part of the length it has, for each way to encode it.
+/// The expected length of a segment after compression, as a part of its length, for each way to encode it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Estimate {
-    /// Bytes as codes by their frequency in the whole segment.
+    /// Expected part for codes by frequency, over the whole segment.
     pub(super) segment: f32,
-    /// The same codes, for the bytes of the sample.
+    /// Expected part for codes by frequency, over the sample.
     pub(super) codes: f32,
-    /// Codes, and runs of one byte in the sample.
+    /// Expected part for codes by frequency and runs of one byte, over the sample.
     pub(super) runs: f32,
-    /// Codes, and repetitions of any kind in the sample.
+    /// Expected part for codes by frequency and repetitions of any kind, over the sample.
     pub(super) matches: f32,
 }
 
-/// The working memory of an estimate.
+/// The working memory of an estimate, kept for the next one.
 #[derive(Debug)]
 pub(super) struct Estimator {
-    /// Where four bytes were seen last, by their hash.
+    /// The place in the sample where four bytes were seen last, by their hash.
     places: Vec<u16>,
 }
 
@@ -44,7 +45,7 @@ impl Estimator {
         Estimator { places: vec![0; 1 << HASH_BITS] }
     }
 
-    /// What to expect of `segment`, of at least 8 bytes.
+    /// Estimates how well `segment`, of at least 8 bytes, compresses in each way.
     pub(super) fn estimate(&mut self, segment: &[u8]) -> Estimate {
         let (counts, counted) = count(segment);
         let prices = counts.map(|count| match count {
@@ -68,7 +69,7 @@ impl Estimator {
         }
     }
 
-    /// The price of what follows `from`, repetitions taken greedily.
+    /// The price of the sample's bytes from `from` on, with repetitions taken greedily, in 1/256 bit.
     fn price_with_matches(&mut self, sample: &[u8], from: usize, prices: &[u32; 256]) -> u32 {
         let four = |at: usize| sample[at..].first_chunk::<4>().map(|bytes| u32::from_le_bytes(*bytes));
         let hash = |four: u32| (four.wrapping_mul(0x9e37_79b1) >> (32 - HASH_BITS)) as usize;
@@ -107,7 +108,7 @@ impl Estimator {
     }
 }
 
-/// How often each byte occurs among those that are counted, and how many these are.
+/// Counts how often each byte occurs, in a part of the segment; returns the counts and the number of bytes counted.
 fn count(bytes: &[u8]) -> ([u32; 256], usize) {
     let mut histogram = Histogram::new();
     let mut counted = 0;
@@ -119,25 +120,26 @@ fn count(bytes: &[u8]) -> ([u32; 256], usize) {
     (histogram.counts(), counted)
 }
 
-/// The price of `bytes`, each by its code.
+/// The price of `bytes`, each by its code, in 1/256 bit.
 fn price(bytes: &[u8], prices: &[u32; 256]) -> u32 {
     bytes.iter().map(|&byte| prices[usize::from(byte)]).sum()
 }
 
-/// The price of a repetition: a code of about 7 bits for the length and of 5 for the distance, and the extra bits of both.
+/// The price of a repetition in 1/256 bit: a code of about 7 bits for the length and of 5 for the distance, and the extra bits
+/// of both.
 fn price_of_match(len: usize, distance: usize) -> u32 {
     let extra_of_len = if len > 10 { (len as f32).log2() - 2.5 } else { 0.0 };
     let extra_of_distance = if distance > 4 { (distance as f32).log2() - 2.0 } else { 0.0 };
     ((11.5 + extra_of_len + extra_of_distance) * PARTS) as u32
 }
 
-/// Whether enough bytes equal the one before for runs to gain.
+/// Whether enough bytes equal the one before for runs to save space.
 fn has_runs(bytes: &[u8]) -> bool {
     let equal = bytes.iter().zip(&bytes[1..]).map(|(a, b)| usize::from(a == b)).sum::<usize>();
     equal >= bytes.len() / 64
 }
 
-/// The price of what follows `from`, with runs of one byte as repetitions.
+/// The price of the sample's bytes from `from` on, with runs of one byte as repetitions, in 1/256 bit.
 fn price_with_runs(sample: &[u8], from: usize, prices: &[u32; 256]) -> u32 {
     // all distances are 1: their code has a bit or two
     const CHEAPER: u32 = (3.5 * PARTS) as u32;

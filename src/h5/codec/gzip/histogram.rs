@@ -1,8 +1,8 @@
-//! How often each byte occurs.
+//! Counts how often each byte occurs in a segment.
 
 use std::array;
 
-/// Counts in four tables, so that equal bytes next to each other do not wait for each other.
+/// Counts of each byte in four tables, so that equal bytes next to each other do not wait for each other.
 #[derive(Debug)]
 pub(super) struct Histogram([[u32; 256]; 4]);
 

@@ -14,7 +14,7 @@ use super::interface::{Codec, Decoder, Encoder, Levels};
 use crate::error::{Error, Result};
 use encode::Encode;
 
-/// A zlib stream decodes to at most 1032 times its own bytes.
+/// Most times its own bytes that a zlib stream can decode to.
 const MAX_EXPANSION: u64 = 1032;
 
 #[derive(Debug)]

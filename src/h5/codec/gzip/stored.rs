@@ -1,9 +1,9 @@
-//! Stored blocks of deflate: bytes as they are (RFC 1951, 3.2.4).
+//! Stored (not compressed) blocks of deflate (RFC 1951, 3.2.4), for the encoder of gzip.
 
-/// The most bytes of a stored block.
+/// Most bytes that a stored block of deflate can have.
 const MOST: usize = 65_535;
 
-/// Appends blocks that decode to `bytes`.
+/// Appends stored blocks of deflate that decode to `bytes`.
 pub(super) fn store(bytes: &[u8], out: &mut Vec<u8>) {
     for block in bytes.chunks(MOST) {
         let len = block.len() as u16;

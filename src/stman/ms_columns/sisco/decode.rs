@@ -1,4 +1,4 @@
-//! Cells in row order, each predicted from those before. formats/engines.md 3.5.3.
+//! Decodes the cells of SiscoStMan in row order, each predicted from those before. formats/engines.md 3.5.3.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
@@ -10,38 +10,38 @@ use crate::error::{Error, Result};
 use crate::stman::antennas::read_keys;
 use crate::value::Complex32;
 
-/// Rows whose keys are read at once.
+/// Number of rows whose keys are read at once.
 const STEP_ROWS: u64 = 1 << 14;
 
-/// Of a baseline: what the four key columns have in common for all its rows.
+/// The key of a baseline: values of the four key columns, which all rows of the baseline have in common.
 type Key = [i32; KEYS.len()];
 
-/// State of the sequential decoding of a file.
+/// State of the sequential decoding of a SiscoStMan file.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
-    /// The next row to be decoded.
+    /// Number (from 0) of the next row to be decoded.
     pub(super) row: u64,
-    /// The cell of the row before that.
+    /// The cell of the row that was decoded last.
     pub(super) cell: Vec<Complex32>,
-    /// The next chunk to be inflated.
+    /// Index of the next chunk to be inflated, from 0.
     chunk: usize,
     values: Vec<Value>,
-    /// Position of the next item in `values`.
+    /// Index in `values` of the next item, one part of a row, to be decoded.
     next: usize,
-    /// Values of the file that were used.
+    /// Number of values of the file that were decoded.
     used: u64,
     keys: Vec<Key>,
     key_rows: Range<u64>,
-    /// Earlier values by key; for each correlation those of the real and the imaginary part.
+    /// Earlier values by the key of their baseline; for each correlation those of the real and the imaginary part.
     history: HashMap<Key, Vec<[History; 2]>>,
 }
 
-/// The last rows of a part of a visibility, the last one first.
+/// Values of the last rows of a baseline, for one part of a visibility, the last row first.
 #[derive(Debug, Default)]
 struct History(VecDeque<Vec<Value>>);
 
 impl Decoder {
-    /// Decodes the next row, which has `shape`, into `cell`.
+    /// Decodes the next row, whose cell has `shape` (`[correlations, channels]`; `None`: undefined), into `cell`.
     pub(super) fn advance(&mut self, sisco: &Sisco, shape: Option<[u64; 2]>) -> Result<()> {
         let row = self.row;
         self.row += 1;
@@ -87,7 +87,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Where the next `len` values are; items do not straddle chunks.
+    /// Finds the next `len` values of the file; returns the index of the first in `values`. They never extend over two chunks.
     fn item(&mut self, file: &SiscoFile, len: usize) -> Result<usize> {
         while self.next == self.values.len() && self.chunk < file.chunk_count() {
             self.values = file.read_chunk(self.chunk)?;
@@ -125,7 +125,7 @@ impl Decoder {
     }
 }
 
-/// Values that the file has for a cell.
+/// Number of values that the file has for a cell of this shape.
 pub(super) fn cell_values(mode: Mode, [correlations, channels]: [u64; 2]) -> Result<u64> {
     if correlations == 0 || channels == 0 {
         return Ok(0);
@@ -135,7 +135,7 @@ pub(super) fn cell_values(mode: Mode, [correlations, channels]: [u64; 2]) -> Res
     values.ok_or_else(|| Error::format(format!("a cell of {correlations} x {channels} elements exceeds 2^64 elements")))
 }
 
-/// Items that a row of `correlations` has.
+/// Number of correlations that the file stores of `correlations` in a cell.
 fn stored_correlations(mode: Mode, correlations: u64) -> Result<u64> {
     match mode {
         Mode::All => Ok(correlations),
@@ -148,7 +148,7 @@ fn stored_correlations(mode: Mode, correlations: u64) -> Result<u64> {
 }
 
 impl History {
-    /// Adds to each value of a row what is predicted for it.
+    /// Adds to each value of a row its prediction from channels and rows before.
     fn predict(&mut self, level: &Level, row: &mut [Value]) -> Result<()> {
         // from channel to channel, before anything is added for earlier rows
         let mut past = [Value::default(); 4];

@@ -1,4 +1,4 @@
-//! The files of SiscoStMan. formats/engines.md 3.5.1.
+//! Reads the files of SiscoStMan. formats/engines.md 3.5.1.
 
 use std::sync::Arc;
 
@@ -13,20 +13,20 @@ const HEADER_BYTES: u64 = 21;
 const CHUNK_HEADER_BYTES: u64 = 16;
 const PIECE_HEADER_BYTES: u64 = 8;
 
-/// Maximum expansion ratio of Deflate; larger declared sizes are refused before memory is allocated.
+/// Most times its own bytes that a Deflate stream can decode to; larger declared sizes are refused before memory is allocated.
 const MOST_INFLATED: u64 = 1032;
 
-/// Which correlations are stored.
+/// Which correlations of a cell SiscoStMan stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     All,
-    /// The first and the last of four.
+    /// Only the first and the last of four correlations are stored.
     Diagonal,
-    /// One value, which is the first and the last of four.
+    /// One value is stored, which is both the first and the last of four correlations.
     StokesI,
 }
 
-/// `table.f<n>`.
+/// The main file of SiscoStMan, `table.f<n>`.
 ///
 /// | offset | type    | field                                                                    |
 /// |--------|---------|--------------------------------------------------------------------------|
@@ -40,16 +40,16 @@ pub(super) enum Mode {
 pub(super) struct SiscoFile {
     file: Arc<dyn ReadAt>,
     pub(super) mode: Mode,
-    /// Prediction level of the file; -1 for no prediction.
+    /// Prediction level of the SiscoStMan file; -1 for no prediction.
     pub(super) level: i8,
     chunks: Vec<Chunk>,
-    /// Number of values in all chunks.
+    /// Number of values in all chunks of the file.
     pub(super) values: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Chunk {
-    /// Offset of the deflated bytes in the file.
+    /// Offset of the chunk's deflated bytes in the file.
     offset: u64,
     len_bytes: u64,
     values: u64,
@@ -76,7 +76,7 @@ impl SiscoFile {
         Ok(file)
     }
 
-    /// Bytes of a value in an inflated chunk.
+    /// Size of a value in an inflated chunk, in bytes.
     fn value_bytes(&self) -> u64 {
         if self.level == -1 { 4 } else { 5 }
     }
@@ -106,8 +106,8 @@ impl SiscoFile {
         self.chunks.len()
     }
 
-    /// The values of a chunk: four planes of bytes, that is, of each word the lowest byte first, and one of exponents.
-    /// Without prediction the third plane has the lower bits of the third byte, and the sign.
+    /// Reads the values of a chunk, by its index from 0: four planes of bytes, that is, of each word the lowest byte first, and
+    /// one of exponents. Without prediction the third plane has the lower bits of the third byte, and the sign.
     pub(super) fn read_chunk(&self, index: usize) -> Result<Vec<Value>> {
         let chunk = self.chunks[index];
         let deflated = read_bytes(&self.file, chunk.offset, chunk.len_bytes)?;
@@ -127,8 +127,8 @@ impl SiscoFile {
     }
 }
 
-/// `table.f<n>-shapes`: u32 bytes, u32 deflated bytes, raw DEFLATE; and again. Inflated they are u64s, for each row the
-/// number of axes and the extents. Rows that were skipped have shape `[0, 0]`.
+/// Reads the shape of each row's cell from `table.f<n>-shapes`: u32 bytes, u32 deflated bytes, raw DEFLATE; and again. Inflated
+/// they are u64s, for each row the number of axes and the extents. Rows that were skipped have shape `[0, 0]`.
 pub(super) fn read_shapes(file: &dyn ReadAt) -> Result<Vec<Option<[u64; 2]>>> {
     let len = file.len()?;
     let mut offset = 0;
@@ -161,7 +161,7 @@ pub(super) fn read_shapes(file: &dyn ReadAt) -> Result<Vec<Option<[u64; 2]>>> {
     Ok(shapes)
 }
 
-/// Exactly `len` bytes from a raw DEFLATE stream.
+/// Inflates a raw DEFLATE stream, which must have exactly `len` bytes of content.
 fn inflate(deflated: &[u8], len: u64) -> Result<Vec<u8>> {
     let mut bytes = vec![0; len as usize];
     match Decompressor::new().deflate_decompress(deflated, &mut bytes) {

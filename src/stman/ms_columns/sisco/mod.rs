@@ -1,4 +1,4 @@
-//! SiscoStMan: visibilities of a baseline, predicted from channels and rows before. formats/engines.md 3.5.
+//! SiscoStMan stores the visibilities of a baseline, predicted from channels and rows before. formats/engines.md 3.5.
 //!
 //! [`file`] has the bytes, [`value`] the arithmetic of predictions, [`decode`] puts them together. A cell is known only
 //! when all cells before it are, so a reader remembers where it is: rows in ascending order cost the least.
@@ -25,32 +25,32 @@ use crate::value::{DataType, Region, Shape, Values};
 
 pub(crate) static KIND: Kind = Kind::new(&["SiscoStMan"], open);
 
-/// Columns that tell which rows are of one baseline.
+/// Names of the key columns, which tell which rows belong to one baseline.
 const KEYS: [&str; 4] = ["FIELD_ID", "DATA_DESC_ID", "ANTENNA1", "ANTENNA2"];
 
-/// SiscoStMan and its only column.
+/// An open SiscoStMan and its only column.
 #[derive(Debug)]
 struct Sisco {
-    /// For errors: file and manager.
+    /// Names of the file and the manager, as context of errors.
     place: Context,
     file: SiscoFile,
-    /// Prediction level; `None` for no prediction.
+    /// Prediction level of the SiscoStMan file, with its predictors; `None` for no prediction.
     level: Option<Level>,
     shapes: Shapes,
-    /// Rows of the table.
+    /// Number of rows of the table that the SiscoStMan belongs to.
     rows: u64,
-    /// Columns in the order of [`KEYS`]; empty without prediction.
+    /// The key columns in the order of [`KEYS`]; empty without prediction.
     keys: Vec<OtherColumn>,
-    /// Every cell must have a value.
+    /// Whether every cell of the column must have a value, since its description says Direct.
     direct: bool,
     decoder: Mutex<Decoder>,
 }
 
 #[derive(Debug)]
 enum Shapes {
-    /// The one shape of the first `written` rows.
+    /// The first `written` rows have this shape, `[correlations, channels]`; later ones have no value.
     Fixed { shape: [u64; 2], written: u64 },
-    /// A shape for each row, from the file of shapes; later rows have no value.
+    /// The shape of each row, `[correlations, channels]`, from the file of shapes; later rows have no value.
     Each(Vec<Option<[u64; 2]>>),
 }
 
@@ -90,8 +90,8 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
 }
 
 impl Shapes {
-    /// Columns of fixed shape have a file of shapes only from some versions of casacore, which then do not store rows
-    /// that were skipped. The number of stored values tells.
+    /// Finds the shapes of the rows. Columns of fixed shape have a file of shapes only from some versions of casacore, which
+    /// then do not store rows that were skipped. The number of stored values tells.
     fn find(args: &OpenArgs<'_>, fixed: Option<&Shape>, file: &SiscoFile) -> Result<Self> {
         let name = args.file_name("-shapes");
         let each = match args.files.open(&name) {
@@ -142,7 +142,7 @@ impl Sisco {
         self.decoder.lock_unpoisoned()
     }
 
-    /// Appends the cells of `rows`.
+    /// Decodes the cells of `rows` (half-open, from 0) and appends them to `out`.
     fn read(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
         let Values::Complex(out) = out else { return Err(Error::usage("visibilities are read into Complex")) };
         let mut shared = self.decoder();

@@ -1,9 +1,9 @@
-//! Floats as Sisco predicts them, and the predictors. formats/engines.md 3.5.2.
+//! Floats of SiscoStMan, and the predictors that compute one from others. formats/engines.md 3.5.2.
 //!
 //! All arithmetic on mantissas wraps, and operations are in the order in which casacore carries them out: a prediction
 //! that differs in one bit spoils every value that follows.
 
-/// A float taken apart: `mantissa * 2^(exponent - 23)`, negative or not. Mantissas need not be normalised.
+/// A float of SiscoStMan taken apart: `mantissa * 2^(exponent - 23)`, negative or not. Mantissas need not be normalised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Value {
     mantissa: u32,
@@ -11,14 +11,14 @@ pub(super) struct Value {
     negative: bool,
 }
 
-/// Exponents that no prediction is made for: infinities and NaNs, zeros and subnormal numbers.
+/// Exponents of values that are not predicted: infinities and NaNs, zeros and subnormal numbers.
 const SPECIAL: [i8; 2] = [-128, -127];
 
-/// Bits that no mantissa of a prediction has.
+/// Bits that no mantissa of a predicted value may have.
 const EXCESS: u32 = 0xfe00_0000;
 
 impl Value {
-    /// Makes a value of a word and an exponent in the file; the word's highest bit is the sign.
+    /// Makes a value from a word and an exponent in the file; the word's highest bit is the sign.
     pub(super) fn new(word: u32, exponent: i8) -> Self {
         Value { mantissa: word & 0x7fff_ffff, exponent, negative: word >> 31 != 0 }
     }
@@ -59,7 +59,7 @@ impl Value {
         f32::from_bits((mantissa & 0x7f_ffff) | biased << 23 | sign)
     }
 
-    /// The sum, with the exponent of `self`.
+    /// The sum of two values, with the exponent of `self`.
     pub(super) fn plus(self, other: Self) -> Self {
         let (mantissa, negative) = if self.negative == other.negative {
             (self.mantissa.wrapping_add(other.mantissa), self.negative)
@@ -83,7 +83,7 @@ impl Value {
         Value { mantissa: self.mantissa / divisor, ..self }
     }
 
-    /// The same value with another exponent; `None` if the mantissa does not fit.
+    /// The same value expressed with another exponent; `None` if the mantissa does not fit.
     fn matching(self, exponent: i8) -> Option<Self> {
         let up = i32::from(self.exponent) - i32::from(exponent);
         let mantissa = match up {
@@ -95,34 +95,34 @@ impl Value {
         Some(Value { mantissa, exponent, ..self })
     }
 
-    /// Zero if the mantissa is too large for a prediction.
+    /// The value itself, or zero if its mantissa is too large for a prediction.
     fn capped(self) -> Self {
         if self.mantissa & EXCESS != 0 { Value::zero(self.exponent) } else { self }
     }
 }
 
-/// A way to predict a value from those before it.
+/// A way to predict a visibility's value from those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Predictor {
-    /// The last value.
+    /// Predicts that a value is the last one again.
     Last,
-    /// Continues the line through the last two values.
+    /// Predicts by the line through the last two values.
     Linear,
-    /// The mean of the last two values.
+    /// Predicts the mean of the last two values.
     Mean,
-    /// Continues the parabola through the last three values.
+    /// Predicts by the parabola through the last three values.
     Quadratic,
-    /// Continues the line that fits the last three values best.
+    /// Predicts by the line that fits the last three values best.
     LinearFit,
-    /// Continues the cubic through the last four values.
+    /// Predicts by the cubic through the last four values.
     Cubic,
-    /// Continues the parabola that fits the last four values best.
+    /// Predicts by the parabola that fits the last four values best.
     QuadraticFit,
 }
 
 impl Predictor {
-    /// The prediction for a value with `exponent`, which is not special; `past` has the values before it, last first,
-    /// as many as the predictor needs.
+    /// Predicts a value with `exponent`, which must not be special; `past` has the values before it, last first, as many as the
+    /// predictor needs.
     pub(super) fn predict(self, past: &[Value], exponent: i8) -> Value {
         match (self, past) {
             (Predictor::Last, [p1, ..]) => last(*p1, exponent),
@@ -216,17 +216,17 @@ fn of_four([p4, p3, p2, p1]: [Value; 4], exponent: i8, combine: impl Fn([Value; 
     combine([m4, m3, m2, m1]).capped()
 }
 
-/// The predictors of a prediction level, along a row and in time.
+/// The predictors of a prediction level, along the channels of a row and in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Level {
-    /// Predictors along a row, after 1, 2, 3 and more values.
+    /// Predictors along the channels of a row, after 1, 2, 3 and more values.
     pub(super) frequency: [Predictor; 4],
-    /// Predictors from earlier rows, after 1, 2, 3 and more rows.
+    /// Predictors from earlier rows of the baseline, after 1, 2, 3 and more rows.
     pub(super) time: [Predictor; 4],
 }
 
 impl Level {
-    /// The level with this number; `None` if there is none.
+    /// The prediction level with this number, as stored in the file; `None` if there is none.
     pub(super) fn new(number: i8) -> Option<Self> {
         use Predictor::{Cubic, Last, Linear, LinearFit, Mean, Quadratic, QuadraticFit};
         let level = |frequency, time| Some(Level { frequency, time });
