@@ -1,4 +1,4 @@
-//! Items: one source, what is done with it, and where the result goes.
+//! Items of `h5bridge batch`: one source, what is done with it, and where the result goes.
 
 use std::fmt;
 use std::path::Path;
@@ -43,18 +43,18 @@ impl TryFrom<String> for Id {
     }
 }
 
-/// What a verb does with the path that follows its source.
+/// What a verb of a batch does with the second path of its command line, which follows the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// Writes it: the target.
+    /// The verb writes the second path, which is its target.
     Writes,
-    /// Reads it, if it is given.
+    /// The verb reads the second path, if it is given, as `verify` does.
     Reads,
-    /// Nothing is done at all: this measures the batch itself.
+    /// The verb does nothing at all, which measures the costs of the batch itself.
     Nothing,
 }
 
-/// A verb that can be the work of a batch.
+/// A verb that a batch can run for its items, such as `to-hdf5`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Verb {
     pub(crate) name: &'static str,
@@ -65,7 +65,7 @@ pub(crate) struct Verb {
     pub(crate) stores_digests: bool,
 }
 
-/// All verbs that can be the work.
+/// All verbs that a batch can run for its items.
 const VERBS: [Verb; 9] = [
     Verb { name: "to-hdf5", effect: Effect::Writes, has_threads: true, stores_digests: true },
     Verb { name: "to-ms", effect: Effect::Writes, has_threads: true, stores_digests: false },
@@ -85,7 +85,7 @@ const REFUSED: [&str; 3] = ["--dry-run", "--replace", "--json"];
 const LONGEST_NAME: usize = 240;
 
 impl Verb {
-    /// The verb of a name.
+    /// Finds the verb of a batch by its name.
     ///
     /// # Errors
     /// `Usage` for a verb that cannot be the work.
@@ -98,7 +98,7 @@ impl Verb {
     }
 }
 
-/// One line of a manifest.
+/// One line of the manifest of `h5bridge batch`: a job to do, with its verb, source, target and options.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Item {
     pub(crate) id: Id,
@@ -107,23 +107,24 @@ pub(crate) struct Item {
     /// The path that follows the source on the command line: the file or directory to write, or what `verify` compares with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) target: Option<String>,
-    /// Words of the command line.
+    /// Options of the verb for this item, as words of the command line.
     #[serde(default)]
     pub(crate) options: Vec<String>,
-    /// Size of the source; 0 if it is not known.
+    /// Size of the source of the item in bytes; 0 if it is not known.
     #[serde(default)]
     pub(crate) bytes: u64,
 }
 
 impl Item {
-    /// An item with the id that belongs to it.
+    /// An item of a batch, whose id is computed from these parts.
     pub(crate) fn new(verb: String, source: String, target: Option<String>, options: Vec<String>, bytes: u64) -> Self {
         let mut item = Item { id: Id(0), verb, source, target, options, bytes };
         item.id = item.computed_id();
         item
     }
 
-    /// The id by content: the SHA-256 of the JSON array of verb, source, target and options, without spaces.
+    /// The id of the item by its content: the first 8 bytes of the SHA-256 of the JSON array of verb, source, target and
+    /// options.
     pub(crate) fn computed_id(&self) -> Id {
         let content = (&self.verb, &self.source, &self.target, &self.options);
         let text = serde_json::to_string(&content).expect("strings are valid JSON");
@@ -131,7 +132,7 @@ impl Item {
         Id(u64::from_be_bytes(digest[..8].try_into().expect("a SHA-256 has 32 bytes")))
     }
 
-    /// Checks that the item can be worked on.
+    /// Checks that the item can be done: its verb, target and options are allowed in a batch.
     ///
     /// # Errors
     /// `Usage`.
@@ -152,12 +153,12 @@ impl Item {
         Ok(verb)
     }
 
-    /// The target of a verb that writes.
+    /// The path that the item writes; `None` if its verb does not write.
     pub(crate) fn output(&self) -> Option<&Path> {
         self.target.as_deref().map(Path::new)
     }
 
-    /// Whether an existing target is replaced.
+    /// Whether the item replaces an existing target (its options have `--overwrite`).
     pub(crate) fn overwrites(&self) -> bool {
         self.options.iter().any(|option| option == "--overwrite")
     }

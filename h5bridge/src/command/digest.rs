@@ -1,4 +1,4 @@
-//! `digest`: fingerprints of the content, whatever the storage.
+//! `digest` prints fingerprints of the content of a table, which do not depend on how it is stored.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::args::{External, Global, SOURCE};
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
 
-/// Arguments of `digest`.
+/// Command-line arguments of `h5bridge digest`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge digest my.ms
@@ -98,7 +98,7 @@ fn digest_files(listing: &Listing, progress: &dyn Progress, global: &Global, out
     finish_files(&mut files, [], global, out)
 }
 
-/// Prints some files, and the document with all of them.
+/// Prints SHA-256 and name of some files of a container, and with `--json` the document with all of them.
 fn finish_files<'a>(
     files: &mut Map<String, Json>,
     more: impl IntoIterator<Item = (&'a str, Sha256)>,

@@ -1,4 +1,4 @@
-//! `finalize`: a live file becomes one for the archive.
+//! `finalize` converts a live file to one for the archive.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::interrupt::Interrupts;
 use crate::progress::Bar;
 use crate::report::{self, Ending};
 
-/// Arguments of `finalize`.
+/// Command-line arguments of `h5bridge finalize`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge finalize live.h5 my.h5
@@ -51,7 +51,7 @@ pub(crate) struct Args {
     max_memory: u64,
 }
 
-/// Writes a new file, compares it with the live file and renames it to its final name.
+/// Runs `h5bridge finalize`: writes a new file, compares it with the live file and renames it to its final name.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     let target = args.out.as_ref().unwrap_or(&args.live);

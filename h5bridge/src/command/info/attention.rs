@@ -1,4 +1,5 @@
-//! Findings about a source that need attention: parts that cannot be read, other programs, changes since it was made.
+//! Findings of `h5bridge info` that need attention: parts that cannot be read, other programs, changes since the source was
+//! made.
 
 use std::fs::DirEntry;
 use std::path::Path;
@@ -9,7 +10,7 @@ use ctds_hdf5::look::Summary;
 use ctds_hdf5::{Error, ErrorKind, is_open_elsewhere};
 use serde::Serialize;
 
-/// A finding.
+/// A finding about a source that needs attention, such as a damaged column.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
     /// Kind of finding: `damaged`, `not converted`, `not supported`, `elsewhere`, `live`, `open`, `stale`.
@@ -31,7 +32,7 @@ impl Finding {
     }
 }
 
-/// The findings in sentences; parts with the same reason share one.
+/// Findings as sentences for the terminal; parts with the same reason share one.
 pub(super) fn sentences(findings: &[Finding]) -> Vec<String> {
     let mut groups: Vec<(&Finding, Vec<&str>)> = Vec::new();
     for finding in findings {
@@ -60,7 +61,7 @@ pub(super) fn use_by_others(path: &Path, no_lock: bool) -> Vec<Finding> {
     open.into_iter().chain(live(path)).collect()
 }
 
-/// Everything about a source that needs attention, after what `others` do with it.
+/// Everything about a source that needs attention, after the findings `others` about other programs that use it.
 pub(super) fn find(
     others: Vec<Finding>,
     path: &Path,
@@ -101,7 +102,7 @@ pub(super) fn find(
     found
 }
 
-/// State of a live file.
+/// A finding about a live file: whether it is being written, or its writer exited without closing it; `None` for other files.
 fn live(path: &Path) -> Option<Finding> {
     let reader = path.is_file().then(|| Reader::open(path).ok()).flatten()?;
     Some(match reader.is_being_written() {
@@ -116,7 +117,7 @@ fn live(path: &Path) -> Option<Finding> {
     })
 }
 
-/// Changes since the source was made.
+/// A finding that the table has changed since the HDF5 file was made from it; `None` if it has not.
 fn stale(path: &Path, source: &Source, thin: Option<&ThinTable>) -> Option<Finding> {
     if let Some(thin) = thin {
         return thin.check().err().map(|error| Finding::new("stale", error.to_string()));
