@@ -30,7 +30,7 @@ use crate::args::{External, Global, SOURCE};
 use crate::exit::Status;
 use crate::report;
 
-/// Main tables with more rows than this are called long, and only a sample of their cells is read.
+/// Main tables with more rows than this are long: `info` then looks for filter plugins in the datasets of the main table only.
 const LONG: u64 = 10_000;
 
 /// Command-line arguments of `h5bridge info`.

@@ -1,4 +1,4 @@
-//! `watch`: how a live file grows, in the terminal or as events.
+//! `watch` shows how a live file grows, in the terminal or as events.
 
 mod draw;
 
@@ -16,7 +16,7 @@ use crate::args::{Global, duration};
 use crate::exit::Status;
 use crate::interrupt::Stop;
 
-/// Arguments of `watch`.
+/// Command-line arguments of `h5bridge watch`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge watch live.h5
@@ -47,7 +47,7 @@ fn rule(text: &str) -> Result<Rule, String> {
     text.parse().map_err(|error: ctds_hdf5::Error| error.message().to_owned())
 }
 
-/// Polls the file until a signal, `--count`, or until the file is no longer live.
+/// Runs `h5bridge watch`: polls the file until a signal, `--count`, or until the file is no longer live.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let stop = Stop::new(global.caller.as_ref())?;
     let rules = args.alerts.as_deref().map(Rule::read_file).transpose()?.unwrap_or_default();

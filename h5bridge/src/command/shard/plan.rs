@@ -1,4 +1,4 @@
-//! `shard plan`: the file without its large datasets, and the items.
+//! `shard plan` writes the HDF5 file without its large datasets, and cuts these into items.
 
 use std::io::Write;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use crate::interrupt::Interrupts;
 use crate::progress::Bar;
 use crate::report::{self, Ending};
 
-/// Arguments of `shard plan`.
+/// Command-line arguments of `h5bridge shard plan`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge shard plan huge.ms huge.h5
@@ -60,7 +60,7 @@ fn work_bytes(text: &str) -> Result<u64> {
     if bytes < 4096 { Err(anyhow::anyhow!("at least 4K are needed")) } else { Ok(bytes) }
 }
 
-/// Makes the plan.
+/// Runs `h5bridge shard plan`: makes the plan and prints a summary.
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     let interrupts = Interrupts::listen(global.caller.as_ref())?;
