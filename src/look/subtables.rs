@@ -1,17 +1,17 @@
-//! Cells of subtables, read as far as they can be: a MeasurementSet is described by what it has.
+//! Reads cells of subtables as far as possible: a MeasurementSet is described by what it has.
 
 use bstr::ByteSlice;
 
 use crate::source::Source;
 use crate::value::Values;
 
-/// Rows of a subtable that are read at most.
+/// Most rows of a subtable that are read.
 pub(super) const MAX_ROWS: u64 = 10_000;
 
-/// Channels of all spectral windows together that are read at most.
+/// Most channels that are read, of all spectral windows together.
 pub(super) const MAX_CHANNELS: usize = 1 << 22;
 
-/// Names of correlations by casacore's number, from 1 on.
+/// Names of correlations by casacore's Stokes number, from 1 on.
 const STOKES: [&str; 32] = [
     "I",
     "Q",
@@ -47,7 +47,7 @@ const STOKES: [&str; 32] = [
     "Pangle",
 ];
 
-/// Name of a correlation; its code if casacore has no name for it.
+/// Name of the correlation with casacore's Stokes number `code`; the number itself if casacore has no name for it.
 pub(super) fn correlation(code: i64) -> String {
     let name = usize::try_from(code - 1).ok().and_then(|code| STOKES.get(code));
     name.map_or_else(|| code.to_string(), ToString::to_string)
@@ -61,7 +61,7 @@ pub(super) fn named(name: Option<&String>, number: usize) -> String {
     }
 }
 
-/// Number of rows of a subtable; at most `MAX_ROWS`.
+/// Number of rows of a subtable, at most `MAX_ROWS`; 0 if it is missing.
 pub(super) fn rows(source: &Source, table: &str) -> usize {
     let table = source.tables().iter().find(|other| other.name == table);
     table.and_then(|table| table.rows().ok()).unwrap_or(0).min(MAX_ROWS) as usize
@@ -100,7 +100,7 @@ pub(super) fn strings(source: &Source, table: &str, column: &str) -> Vec<String>
     each(source, table, column, |values| text(values).unwrap_or_default())
 }
 
-/// The elements of a cell of doubles.
+/// The elements of a cell of doubles; `None` if it is of another type or could not be read.
 pub(super) fn doubles(values: &Option<Values>) -> Option<Vec<f64>> {
     match values.as_ref()? {
         Values::Double(values) => Some(values.clone()),

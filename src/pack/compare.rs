@@ -7,27 +7,27 @@ use super::file_set::{FileSet, SetFile};
 use crate::error::{Context, Result, ResultExt};
 use crate::progress::Progress;
 
-/// Result of a comparison byte by byte.
+/// Result of comparing the files of two tables byte by byte.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ByteComparison {
-    /// Number of files that both sides have.
+    /// Number of files that both tables have.
     pub files: u64,
     /// Number of bytes compared.
     pub bytes: u64,
-    /// The first difference of each file.
+    /// The first difference of each file that differs.
     pub differences: Vec<ByteDifference>,
     /// Warnings for the user about the two tables.
     pub warnings: Vec<String>,
 }
 
-/// A place where two tables differ.
+/// A file that differs between two tables, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ByteDifference {
     /// Path of the file below the table: `ANTENNA/table.f0`.
     pub file: String,
-    /// Of the byte; `None`: the file itself.
+    /// Offset of the first byte that differs; `None` if the file itself is missing on one side or has another length.
     pub offset: Option<u64>,
     /// Description of the left side at the difference.
     pub left: String,
@@ -79,7 +79,7 @@ fn describe(file: &SetFile) -> String {
     format!("a file of {} bytes", file.len)
 }
 
-/// Offset, and both sides.
+/// The first difference of two files: its offset, and a description of either side.
 type Found = (Option<u64>, String, String);
 
 trait InFile {

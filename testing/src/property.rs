@@ -1,19 +1,19 @@
-//! Properties: what holds for every value of a strategy.
+//! Tests of properties: statements that hold for every value of a proptest strategy.
 
 use std::fmt::Debug;
 
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};
 
-/// How many times more values a long run tries.
+/// How many times more values a long test run tries.
 const LONG: u32 = 50;
 
-/// Whether the tests may take hours: `H5BRIDGE_LONG=1`.
+/// Whether the tests may take hours: the environment variable `H5BRIDGE_LONG` is 1.
 pub fn is_long() -> bool {
     std::env::var_os("H5BRIDGE_LONG").is_some_and(|value| !value.is_empty() && value != "0")
 }
 
-/// The number of values to try where a normal run tries `normal`.
+/// Number of random values to try, if a normal run tries `normal`.
 pub fn cases(normal: u32) -> u32 {
     if is_long() { normal.saturating_mul(LONG) } else { normal }
 }
