@@ -247,7 +247,7 @@ fn push_standard(element: &AnyType, bytes: &[u8], form: Form, out: &mut Vec<u8>)
     Ok(())
 }
 
-/// At most 16 bytes as one unsigned integer, in the given byte order.
+/// Reads at most 16 bytes as one unsigned integer, in the given byte order.
 fn bits(order: Order, bytes: &[u8]) -> u128 {
     let number = |bits: u128, &byte: &u8| bits << 8 | u128::from(byte);
     match order {

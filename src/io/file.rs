@@ -11,7 +11,7 @@ use super::kept::Kept;
 use super::{Raw, RawCopy, ReadAt, WriteAt, past_end};
 use crate::error::{Error, Result};
 
-/// For fewer bytes than this, disk space is not reserved.
+/// Files of fewer bytes than this get no disk space reserved.
 const RESERVED_BYTES: u64 = 1 << 20;
 /// Bytes that are written at a time. Larger writes are cached in larger pages, for which memory may first have to be had from
 /// the host of a virtual machine: up to five times as slow there, and no faster elsewhere.

@@ -48,7 +48,7 @@ pub(super) struct DatasetFacts {
     pub(super) plugins: Vec<Plugin>,
     /// Where the elements of the dataset are, if they are in other files; `None` if not.
     pub(super) elsewhere: Option<String>,
-    /// For each axis of the dataset, the number of dimension scales attached to it.
+    /// Number of dimension scales that are attached to each axis of the dataset.
     pub(super) scales: Vec<usize>,
 }
 

@@ -209,7 +209,7 @@ fn to_trim(root: &Group, len: u64, path: String, rows: u64) -> Result<Trim> {
 /// Elements of a row map that are read at a time.
 const BLOCK: u64 = 1 << 20;
 
-/// For each of `cubes` hypercubes, how many of the first `rows` rows have their cells in it.
+/// Counts how many of the first `rows` rows have their cells in each of `cubes` hypercubes.
 fn cells_of_cubes(row_cube: &Dataset, rows: u64, cubes: usize) -> Result<Vec<u64>> {
     let mut counts = vec![0; cubes];
     let mut first = 0;

@@ -33,7 +33,7 @@ pub(super) struct Column {
 enum Parts {
     Dense(Stream),
     Cubes {
-        /// For each hypercube of the column, the datasets of its cells and of the numbers of their rows.
+        /// The datasets of each hypercube of the column: its cells, and the numbers of their rows.
         cubes: Vec<(Stream, Stream)>,
         /// The row map of the column: the datasets `row_cube` and `row_index`.
         map: Box<(Stream, Stream)>,

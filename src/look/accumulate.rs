@@ -247,7 +247,8 @@ pub(super) struct Accumulator {
     /// The selected part of each cell; `None` before the first row.
     pub(super) part: Option<Part>,
     pub(super) state: Option<State>,
-    /// For each channel, 1 / wavelength in 1 / km (frequency in kHz over the speed of light); empty if unknown.
+    /// Wavelengths per metre of each channel, divided by 1000: frequency over the speed of light, for uv distances in
+    /// kilowavelengths; empty if unknown.
     inverse_wavelengths: Vec<f64>,
     /// Number of rows that were left out because their cells have another shape than those of the first row.
     pub(super) misfits: u64,

@@ -104,7 +104,7 @@ enum Finding {
     /// The source does not grow any more: the alert ends.
     Ended,
     Value(f64),
-    /// Names of antennas, each with its fraction of flagged cells in percent.
+    /// Names of antennas, each with its percentage of flagged cells.
     Antennas(Vec<(String, f64)>),
 }
 

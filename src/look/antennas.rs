@@ -8,7 +8,7 @@ use super::frame::{Array, Axis, Frame, Numbers, Plot};
 /// Square of the first eccentricity of the Earth's ellipsoid (WGS84).
 const ECCENTRICITY: f64 = 6.694_379_990_14e-3;
 
-/// Positions farther from the centre than this, in metres, are taken for positions on the Earth (ITRF).
+/// Positions at one to two times this distance from the centre, in metres, are taken for positions on the Earth (ITRF).
 const ON_EARTH: f64 = 6e6;
 
 /// Most antennas that the plot of positions shows.

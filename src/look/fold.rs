@@ -183,8 +183,7 @@ impl BlockLayout {
 struct Cells<T> {
     /// Number of correlations, number of channels and elements of each group of cells.
     groups: Vec<(usize, usize, Vec<T>)>,
-    /// For each row of the block, the index of the group that has its cell, and the cell's index in it; `None` if it was not
-    /// read.
+    /// Place of the cell of each row of the block: the index of its group, and its index there; `None` if it was not read.
     at: Vec<Option<(u32, u32)>>,
 }
 
@@ -225,7 +224,7 @@ pub(super) struct Read {
     uvw: Vec<f64>,
     flags: Option<Cells<bool>>,
     data: Vec<(String, Cells<Complex32>)>,
-    /// For each plot that the block was read for, the rows of the block that it has selected.
+    /// The rows of the block that each plot has selected, in the order of the plots that it was read for.
     selected: Vec<Vec<usize>>,
     rows: u64,
     bytes: u64,

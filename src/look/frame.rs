@@ -107,10 +107,10 @@ pub struct Axis {
     /// Names of the categories; `None` for an axis of numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub names: Option<Vec<String>>,
-    /// For a scale of colours, the value below which 0.5 % of all values are; the inner `None` without values.
+    /// The value below which 0.5 % of all values are, for a scale of colours; the inner `None` without values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub low: Option<Option<f64>>,
-    /// For a scale of colours, the value below which 99.5 % of all values are; the inner `None` without values.
+    /// The value below which 99.5 % of all values are, for a scale of colours; the inner `None` without values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub high: Option<Option<f64>>,
 }

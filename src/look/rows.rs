@@ -37,7 +37,7 @@ enum Place {
     Live(Reader),
     /// A native file that does not grow.
     File(Source),
-    /// A table directory. `watch` is `None` without a lock file: nothing then shows who writes to the table.
+    /// A table directory. `watch` is `None` without a lock file, as nothing then shows which programs write to the table.
     Table { source: Source, watch: Option<Watch>, seen: Option<Sync> },
 }
 

@@ -89,9 +89,9 @@ pub struct Amplitudes {
 /// Quantity by which the mean amplitudes of a look are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AmplitudesBy {
-    /// By antenna: the number in ANTENNA1.
+    /// Grouped by antenna: the number in ANTENNA1.
     Antenna,
-    /// By time and channel, as a small waterfall.
+    /// Grouped by time and channel, as a small waterfall.
     Waterfall,
 }
 

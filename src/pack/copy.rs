@@ -12,7 +12,7 @@ use crate::progress::Progress;
 /// Bytes of a file that are read and written at a time; few enough to stay in the processor's cache.
 pub(super) const PIECE_BYTES: usize = 1 << 18;
 
-/// For files of fewer bytes than this, space in the container is not reserved.
+/// Files of fewer bytes than this get no space reserved in the container.
 const LARGE_BYTES: u64 = 1 << 20;
 
 /// Largest block of a container, in bytes, that is copied as a whole.

@@ -529,7 +529,7 @@ fn hash(container: &dyn Container, file: &ListedFile, progress: &dyn Progress) -
     Ok(Sha256::from(sha.finalize()))
 }
 
-/// Reads a file in a container and compares it with its checksums; returns whether it has any.
+/// Reads a file in a container and compares it with its checksums; fails if they differ.
 fn read(container: &dyn Container, file: &ListedFile, progress: &dyn Progress) -> Result<()> {
     match &file.layout.sha256 {
         Some(expected) if hash(container, file, progress)?.to_string() != *expected => {

@@ -91,7 +91,7 @@ fn compression(datasets: &[DatasetInfo]) -> String {
 
 /// Bytes on disk of the files of each data manager of a table.
 struct ManagerFiles {
-    /// For each column of the table, the index of its data manager; `None` if it has none.
+    /// Index of the data manager of each column of the table; `None` if it has none.
     numbers: Vec<Option<usize>>,
     bytes: Vec<u64>,
 }
