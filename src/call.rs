@@ -30,7 +30,7 @@ impl Call<'_> {
 /// Defines the setters of the options in [`Call`] for a builder with a field `call`.
 macro_rules! call_setters {
     () => {
-        /// Sets the receiver of progress reports.
+        /// Sets the receiver of progress reports of the call.
         pub fn progress(mut self, progress: &'a dyn $crate::progress::Progress) -> Self {
             self.call.progress = progress;
             self

@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub enum ErrorKind {
     /// The operating system refused or failed; retry, or fix the system.
     Io,
-    /// The disk is full.
+    /// The disk is full, or a quota is exhausted.
     NoSpace,
     /// The bytes contradict the format: the file is damaged or is something else.
     Format,
@@ -24,7 +24,7 @@ pub enum ErrorKind {
     Usage,
     /// The requested file, table, column or object does not exist.
     NotFound,
-    /// The target exists already.
+    /// The target of the call exists already.
     Exists,
     /// Another process holds the lock on the table or file.
     Locked,
@@ -39,7 +39,7 @@ pub enum ErrorKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Context {
-    /// A file or directory, as the caller named it.
+    /// A file or directory in which the error happened, as the caller named it.
     Path(PathBuf),
     /// A file of a table or container, in which the error happened.
     Member {
@@ -57,7 +57,7 @@ pub enum Context {
     Column {
         /// The table that the column belongs to, as in [`Context::Table`]; empty if only one table is in question.
         table: String,
-        /// Name of the column.
+        /// Name of the column in which the error happened.
         column: String,
     },
     /// The row in which the error happened, counted from 0.
@@ -288,7 +288,7 @@ impl Error {
         self
     }
 
-    /// The kind of failure.
+    /// The kind of the failure, by which a caller can decide what to do.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
@@ -379,12 +379,12 @@ impl From<std::io::Error> for Error {
     }
 }
 
-/// Adds context to the error of a result.
+/// Adds context (file, column, row …) to the error of a result.
 pub(crate) trait ResultExt<T> {
     fn context(self, context: impl Into<Context>) -> Result<T>;
     fn with_context<C: Into<Context>>(self, context: impl FnOnce() -> C) -> Result<T>;
 
-    /// Adds several contexts to an error, innermost first.
+    /// Adds several contexts to the error of a result, innermost first.
     fn in_contexts(self, contexts: &[Context]) -> Result<T>;
 }
 

@@ -18,7 +18,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// Name of the phase for people: `writing`.
+    /// Name of the phase of a call for people, such as `writing`.
     pub fn name(self) -> &'static str {
         match self {
             Phase::Writing => "writing",

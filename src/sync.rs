@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Locks a mutex whether or not it is poisoned.
+/// Adds to mutexes a lock that works whether or not they are poisoned.
 pub(crate) trait LockUnpoisoned<T> {
     /// Waits for the lock and returns the contents as the last holder left them, even if it panicked.
     fn lock_unpoisoned(&self) -> MutexGuard<'_, T>;

@@ -29,7 +29,7 @@ use crate::exit::Status;
   h5bridge info my.ms
   h5bridge verify my.ms my.h5")]
 pub(crate) struct Cli {
-    /// Options of every verb.
+    /// Options that every verb accepts.
     #[command(flatten)]
     pub(crate) global: Global,
     /// The verb to run.
@@ -103,7 +103,7 @@ pub(crate) struct Ignored {
     words: Vec<std::ffi::OsString>,
 }
 
-/// The verbs of `h5bridge` and their arguments.
+/// The verbs of `h5bridge` (`to-hdf5`, `info` …) with their arguments.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     /// Convert a table and its subtables to a native HDF5 file

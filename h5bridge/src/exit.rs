@@ -4,7 +4,7 @@ use ctds_hdf5::ErrorKind;
 use std::io;
 use std::process::ExitCode;
 
-/// Exit codes of the program.
+/// Exit codes of the program `h5bridge`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     /// Exit code 0: everything that was asked for is done.
@@ -69,7 +69,7 @@ impl Status {
         }
     }
 
-    /// Name of the status in the `--json` document.
+    /// Name of the exit status in the `--json` document.
     pub fn name(self) -> &'static str {
         match self {
             Status::Done => "done",

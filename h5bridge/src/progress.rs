@@ -43,7 +43,7 @@ impl Bar {
         Bar { bar, lines: (!quiet && !is_shown).then(|| Mutex::new(lines())) }
     }
 
-    /// Removes the progress bar.
+    /// Removes the progress bar from the terminal.
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
     }

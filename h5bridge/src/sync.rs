@@ -1,4 +1,4 @@
-//! Locking of mutexes within the program.
+//! Locking of mutexes within the program, despite panics.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

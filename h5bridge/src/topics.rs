@@ -16,7 +16,7 @@ pub(crate) struct Topic {
 #[derive(Debug, Clone, Copy)]
 enum Text {
     Written(&'static str),
-    /// The help page lists the exit codes, from `Status`.
+    /// The page is the list of exit codes, made from `Status`.
     ExitCodes,
 }
 

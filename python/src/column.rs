@@ -25,7 +25,7 @@ pub(crate) struct Column {
     column: usize,
 }
 
-/// The rows to read: a range or a list.
+/// The rows of a column to read: a range or a list.
 enum Rows<'a> {
     Range(Range<u64>),
     List(&'a [u64]),

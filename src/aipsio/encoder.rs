@@ -22,7 +22,7 @@ impl Encoder {
         Encoder { order, bytes: Vec::new(), open: Vec::new() }
     }
 
-    /// The encoded stream. All objects must have been ended.
+    /// The bytes of the encoded stream. All objects must have been ended.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         debug_assert!(self.open.is_empty(), "an object was not ended");
         self.bytes

@@ -32,7 +32,7 @@ pub(crate) use encoder::Encoder;
 /// Magic number that precedes every AipsIO object that is not inside another.
 pub(crate) const MAGIC: u32 = 0xbebe_bebe;
 
-/// Bytes that the decoder reads ahead of its position.
+/// Bytes of an AipsIO stream that the decoder reads ahead of its position.
 const WINDOW_BYTES: u64 = 1 << 16;
 
 /// Decodes an AipsIO stream (casacore's framing of typed, versioned objects).
@@ -185,7 +185,7 @@ impl<'a> Decoder<'a> {
         self.source.read_at(self.position + ahead, &mut found).is_ok() && found == expected
     }
 
-    /// Skips `count` bytes of the stream.
+    /// Skips `count` bytes of the AipsIO stream.
     pub(crate) fn skip(&mut self, field: &str, count: u64) -> Result<()> {
         self.check_count(field, count, 1)?;
         self.position += count;

@@ -11,7 +11,7 @@ use crate::value::{DataType, Field, Record, Value};
 /// Type code in a record description of a field that is itself a record.
 const RECORD_CODE: i32 = 25;
 
-/// Names and types of the fields of a record.
+/// Names and types of the fields of a record (the AipsIO object `RecordDesc`).
 ///
 /// | field   | type             | present                                  |
 /// |---------|------------------|------------------------------------------|

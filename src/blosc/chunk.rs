@@ -31,7 +31,7 @@ pub(super) const SPLIT_BYTES: usize = 16;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ChunkHeader {
     flags: u8,
-    /// Size of an element in bytes, for shuffling.
+    /// Size of an element of the chunk in bytes, by which bytes are shuffled.
     typesize: u8,
     /// Size of the decoded chunk in bytes.
     pub(crate) bytes: u32,

@@ -1,4 +1,4 @@
-//! Encodes the values of datasets in the requested format.
+//! Encodes the values of HDF5 datasets in the format of an answer: JSON, bytes, npy, CSV, TIFF.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ const PIECE: usize = PIECE_BYTES as usize;
 /// A piece that has at least this many bytes is not enlarged: bytes from the source are then passed on without being copied.
 const SMALL_PIECE: usize = PIECE / 2;
 
-/// Encoding of the values in an answer.
+/// Encoding of the values of a dataset in an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
     /// Nested lists in JSON, slowest axis outermost.
@@ -34,7 +34,7 @@ pub enum Format {
     Tiff,
 }
 
-/// Element type of binary values in an answer.
+/// Element type that binary values of a dataset have in an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Dtype {
     /// The element type that the dataset has in the file.
@@ -51,15 +51,15 @@ pub struct DataOptions<'a> {
     pub selection: Option<&'a str>,
     /// Encoding of the values in the answer.
     pub format: Format,
-    /// Element type of the values in the answer.
+    /// Element type of binary values in the answer.
     pub dtype: Dtype,
     /// Whether JSON values are one flat list instead of nested ones.
     pub flatten: bool,
 }
 
-/// Encoded values, the body of an answer.
+/// Values of a dataset, encoded as the body of an answer.
 pub struct Data {
-    /// The media type of the values: `application/json`.
+    /// The media type of the encoded values: `application/json`.
     pub content_type: &'static str,
     /// File name under which a browser should save the values; `None` if they are not a file.
     pub file_name: Option<&'static str>,
@@ -77,7 +77,7 @@ impl fmt::Debug for Data {
 
 /// The bytes of an answer in pieces of at most 1 MiB, which are read from the file when they are asked for.
 pub struct Pieces {
-    /// Encoded bytes that wait to be given out.
+    /// Bytes of the answer that are encoded and wait to be given out.
     ready: Vec<u8>,
     /// How many of the ready bytes were given out.
     given: usize,
@@ -154,9 +154,9 @@ impl Iterator for Pieces {
 struct Raw {
     values: Values,
     blocks: Blocks,
-    /// The block of elements that is being given out.
+    /// The block of elements whose bytes are being given out.
     block: Vec<u8>,
-    /// How many bytes of the block were given out.
+    /// How many bytes of the current block were given out.
     taken: usize,
     /// The form of the numbers in the file, and the form that they are converted to; `None` if they are not numbers.
     forms: Option<(Form, Form)>,
@@ -211,7 +211,7 @@ impl Source for Binary {
     }
 }
 
-/// Encoder of numbers as JSON.
+/// Encoder of numbers of a dataset as JSON.
 struct JsonNumbers {
     raw: Raw,
     form: Form,
@@ -264,7 +264,7 @@ pub(super) fn push_elements(nest: &mut Nest, text: &[u8], ends: &[usize], out: &
     });
 }
 
-/// Encoder of numbers as CSV.
+/// Encoder of numbers of a dataset as CSV.
 struct Csv {
     raw: Raw,
     form: Form,

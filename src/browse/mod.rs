@@ -49,7 +49,7 @@ pub use table::TableFile;
 /// Largest piece in which the values of an answer are made, in bytes.
 pub const PIECE_BYTES: u64 = 1 << 20;
 
-/// Limits on the size of one answer.
+/// Limits on the size of one answer about an HDF5 file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Largest answer in binary or CSV form, in bytes; larger ones are refused.
@@ -58,7 +58,7 @@ pub struct Limits {
     pub json_bytes: u64,
     /// Most numbers in an answer with values in JSON; a complex number counts as two.
     pub json_numbers: u64,
-    /// Most members of a group in one answer.
+    /// Most members of a group that are described in one answer.
     pub children: u64,
     /// Most objects below a group that are listed in one answer.
     pub paths: u64,

@@ -23,7 +23,7 @@ const VISITED_BYTES: u64 = 1 << 20;
 /// Number of elements of variable length that are read at a time.
 const VARIABLE_ELEMENTS: u64 = 1024;
 
-/// Largest element that is read, in bytes.
+/// Largest element of a dataset that is read, in bytes; larger ones are refused.
 const MAX_ELEMENT_BYTES: u64 = 64 << 20;
 
 /// An open dataset, the selected part of it, and how its elements become numbers.

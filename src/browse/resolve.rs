@@ -11,7 +11,7 @@ use crate::h5::{AnyObject, File, Group, Link, Served};
 /// Most soft and external links that are followed on the way to an object.
 const MAX_LINKS: usize = 16;
 
-/// How soft and external links are resolved.
+/// How soft and external links in an HDF5 file are resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LinkResolution {
     /// Soft and external links are shown as links, never followed.
@@ -32,7 +32,7 @@ pub(super) struct OpenFile {
     directory: PathBuf,
     /// Name of the file in error messages.
     pub(super) name: String,
-    /// Whether another process may be appending to the file.
+    /// Whether another process may be appending to the file (SWMR).
     pub(super) grows: bool,
     /// Committed rows of tables in the file that were looked up before, by the path of the group; `None` for groups that do not
     /// grow.

@@ -7,12 +7,12 @@ use super::read::Values;
 use super::text::{Text, each};
 use crate::error::{Error, Result};
 
-/// Statistics of the finite numbers seen so far.
+/// Statistics of the finite numbers of a selection seen so far.
 #[derive(Debug, Default)]
 struct Stats {
     count: u64,
     mean: f64,
-    /// Sum of the squared deviations from the mean.
+    /// Sum of the squared deviations of the numbers from their mean.
     deviations: f64,
     float: Extremes<f64>,
     integer: Extremes<i128>,

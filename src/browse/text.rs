@@ -1,4 +1,4 @@
-//! Writes numbers as text: JSON and CSV.
+//! Writes numbers of datasets as text: JSON and CSV.
 
 use std::io::Write as _;
 
@@ -58,9 +58,9 @@ pub(super) trait Text: Copy {
     fn json(self, out: &mut Vec<u8>);
     /// Appends the number with 18 digits after the point, as C's `%.18e`.
     fn csv(self, out: &mut Vec<u8>);
-    /// The number as a float, for statistics.
+    /// The number as a 64-bit float, for statistics.
     fn value(self) -> f64;
-    /// The number as an integer; only used if it is one.
+    /// The number as an integer; called only for integer types.
     fn integer(self) -> i128;
 }
 

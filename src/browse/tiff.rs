@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 /// Bytes of the TIFF header, after which the numbers begin.
 pub(super) const HEADER: usize = 144;
 
-/// Type codes of TIFF fields.
+/// Type code of a 16-bit integer in TIFF fields; the next constant is that of a 32-bit one.
 const SHORT: u16 = 3;
 const LONG: u16 = 4;
 

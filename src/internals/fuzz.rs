@@ -31,7 +31,7 @@ pub(super) type File = (String, Vec<u8>);
 pub struct Target {
     /// Name of the fuzz target, which is also its file in `fuzz/fuzz_targets`.
     pub name: &'static str,
-    /// Parses any bytes with the parser to be fuzzed.
+    /// Runs the parser to be fuzzed over any bytes.
     run: fn(&[u8]) -> Result<()>,
     /// Makes valid input of the parser's format from the files of some tables, as a start for fuzzing.
     seeds: fn(&[Vec<File>]) -> Vec<Vec<u8>>,

@@ -18,7 +18,7 @@ pub(crate) struct Asked<K>(VecDeque<Entry<K>>);
 #[derive(Debug)]
 struct Entry<K> {
     block: K,
-    /// Start of the part that was asked for last.
+    /// Start of the part of the block that was asked for last.
     at: u64,
     asks: u32,
     /// How many parts were asked for since one was far from the part before it.

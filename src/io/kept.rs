@@ -40,14 +40,14 @@ pub fn keep_lock_files(keep: bool) {
 /// An open file; if it is a `table.lock` it is put aside instead of being closed when [`keep_lock_files`] says so.
 #[derive(Debug)]
 pub(crate) struct Kept {
-    /// The open file; `None` only while it is dropped.
+    /// The open file of the system; `None` only while it is dropped.
     file: Option<File>,
     is_lock: bool,
     writable: bool,
 }
 
 impl Kept {
-    /// Opens a file for reading.
+    /// Opens a file for reading; see [`Kept`] for `table.lock`.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         Self::open_as(path, false)
     }

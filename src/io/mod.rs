@@ -29,7 +29,7 @@ pub(crate) use paged::Paged;
 pub(crate) use paged_mut::PagedMut;
 pub(crate) use recent::Recent;
 
-/// Positioned reads on `&self`, from any thread.
+/// Positioned reads of a file, in memory, on disk or on a server, on `&self`, from any thread.
 ///
 /// Implemented by files, virtual files in containers, and plain memory; callers can bring their own.
 pub trait ReadAt: fmt::Debug + Send + Sync {
@@ -63,9 +63,9 @@ pub trait ReadAt: fmt::Debug + Send + Sync {
 /// Consecutive bytes in a file of the operating system, which it can copy by itself.
 #[derive(Debug, Clone, Copy)]
 pub struct Raw<'a> {
-    /// The file of the operating system.
+    /// The file of the operating system that has the bytes.
     pub file: &'a File,
-    /// Offset of the first byte in the file.
+    /// Offset of the first of the bytes in the file.
     pub offset: u64,
     /// Number of consecutive bytes; the file may end before them.
     pub len: u64,
@@ -73,7 +73,7 @@ pub struct Raw<'a> {
 
 /// A way to copy bytes between files within the operating system, such as sharing blocks.
 pub trait RawCopy: Sync {
-    /// The most bytes that one call copies.
+    /// The most bytes that one call of `copy` copies.
     fn most_bytes(&self) -> u64 {
         4 << 20
     }
@@ -197,7 +197,7 @@ pub(crate) fn read_bytes(source: &dyn ReadAt, offset: u64, count: u64) -> Result
     Ok(bytes)
 }
 
-/// Reads `N` bytes from `offset` on.
+/// Reads `N` bytes from `offset` on into an array.
 pub(crate) fn read_array<const N: usize>(source: &dyn ReadAt, offset: u64) -> Result<[u8; N]> {
     let mut bytes = [0; N];
     source.read_at(offset, &mut bytes)?;

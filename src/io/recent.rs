@@ -58,7 +58,7 @@ impl<T> Recent<T> {
         drop(items);
     }
 
-    /// Number of items in the cache.
+    /// Number of items in the cache, for tests.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.items.lock_unpoisoned().len()

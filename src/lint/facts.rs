@@ -66,7 +66,7 @@ pub(super) enum Place {
 /// An attribute of a group, a dataset or a type.
 #[derive(Debug)]
 pub(super) struct AttributeFacts {
-    /// Path of the object that has the attribute.
+    /// Path of the object (group, dataset or type) that has the attribute.
     pub(super) path: String,
     pub(super) name: String,
     /// Extents of the attribute, slowest axis first; `None` for a null dataspace.

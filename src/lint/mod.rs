@@ -40,11 +40,11 @@ pub struct Lint {
 pub struct LintReport {
     /// Findings in the order of the rules, and for each rule of the objects in the file.
     pub findings: Vec<Finding>,
-    /// Number of groups that were checked.
+    /// Number of groups in the file that were checked.
     pub groups: u64,
-    /// Number of datasets that were checked.
+    /// Number of datasets in the file that were checked.
     pub datasets: u64,
-    /// Number of attributes that were checked.
+    /// Number of attributes in the file that were checked.
     pub attributes: u64,
 }
 

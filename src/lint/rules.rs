@@ -18,15 +18,15 @@ pub enum Reader {
     Netcdf4,
     /// HDFView, The HDF Group's graphical browser.
     HdfView,
-    /// MATLAB, from R2021b on: HDF5 1.10.
+    /// MATLAB from R2021b on, which reads files by HDF5 1.10.
     Matlab,
-    /// MATLAB to R2021a: HDF5 1.8.
+    /// MATLAB up to R2021a, which reads files by HDF5 1.8.
     OldMatlab,
-    /// HDF5.jl for Julia.
+    /// The package HDF5.jl for Julia.
     Julia,
-    /// The tools of HDF5 1.8: h5dump, h5ls.
+    /// The command-line tools of HDF5 1.8: h5dump, h5ls.
     H5dump18,
-    /// The tools of HDF5 1.10.
+    /// The command-line tools of HDF5 1.10: h5dump, h5ls.
     H5dump110,
     /// VirtualiZarr's `HDFParser`, in Python.
     VirtualiZarr,
@@ -93,13 +93,13 @@ pub struct Rule {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Finding {
-    /// The rule that applies to the object.
+    /// The rule that applies to the object of the file.
     pub rule: &'static Rule,
     /// Path of the object in the file; `/` for the whole file.
     pub object: String,
     /// Name of the attribute that the finding is about; `None` if it is about the object itself.
     pub attribute: Option<String>,
-    /// What the file has at that object, in words.
+    /// What the file has at that object instead, in words.
     pub found: String,
 }
 

@@ -34,7 +34,7 @@ pub struct Block<'a> {
 
 #[derive(Debug, Clone)]
 pub(super) enum Elements<'a> {
-    /// Numbers of this type as little-endian bytes.
+    /// Cells of this numeric type as little-endian bytes.
     Numbers(DataType, Cow<'a, [u8]>),
     Strings(&'a [BString]),
 }

@@ -38,7 +38,7 @@ impl TableSpec {
         TableSpec { name, info, keywords, columns: Vec::new(), coordinates: Vec::new() }
     }
 
-    /// Adds a column to the table.
+    /// Adds the declaration of a column to the table.
     #[must_use]
     pub fn column(mut self, column: ColumnSpec) -> Self {
         self.columns.push(column);
@@ -83,7 +83,7 @@ const CHUNK_BYTES: u64 = 1 << 20;
 const CHUNK_ROWS: u64 = 4096;
 
 impl ColumnSpec {
-    /// Declares a column of scalars.
+    /// Declares a column of scalars with this name and element type.
     pub fn new(name: impl Into<BString>, data_type: DataType) -> Self {
         let desc = ColumnDesc::new(name.into(), data_type, ColumnKind::Scalar);
         let info = ColumnInfo {
@@ -135,7 +135,7 @@ impl ColumnSpec {
         self
     }
 
-    /// Sets the comment of the column.
+    /// Sets the comment of the column (casacore's column description).
     #[must_use]
     pub fn comment(mut self, text: impl Into<BString>) -> Self {
         self.info.desc.comment = text.into();

@@ -18,7 +18,7 @@ use crate::table::{ColumnInfo, OpenOptions};
 pub struct FinalizeSummary {
     /// Summary of the conversion to the archive file.
     pub summary: ToHdf5Summary,
-    /// The comparison of the source with the new file, which found no differences.
+    /// Result of comparing the archive file with its source, value by value; it has no differences.
     pub comparison: Comparison,
 }
 

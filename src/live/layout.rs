@@ -29,7 +29,7 @@ pub(super) struct TableLayout {
 pub(super) struct ColumnLayout {
     pub(super) info: ColumnInfo,
     form: StoredForm,
-    /// HDF5 path of the group of the column's table.
+    /// HDF5 path of the group of the table that has the column.
     table: String,
     /// Names of the dimension scales of the row positions in the column's hypercubes, one for each cube.
     positions: Vec<String>,

@@ -47,7 +47,7 @@ pub struct TableReader {
     name: String,
     committed_rows: Dataset,
     committed: AtomicU64,
-    /// Number of refreshes so far.
+    /// How many times the table was refreshed so far.
     age: AtomicU64,
     columns: Vec<Column>,
 }
@@ -90,7 +90,7 @@ impl Part {
 }
 
 impl Reader {
-    /// Opens a live file for reading.
+    /// Opens a live file for reading, whether or not a writer has it open.
     ///
     /// # Errors
     /// `Unsupported` if it is none of this program's.
@@ -120,7 +120,7 @@ impl Reader {
         &self.tables
     }
 
-    /// The table with the name `MAIN`, `ANTENNA` or `A/B`.
+    /// Finds a table of the live file by its name, such as `MAIN`, `ANTENNA` or `A/B`.
     ///
     /// # Errors
     /// `NotFound`.
@@ -155,7 +155,7 @@ impl TableReader {
         Ok(table)
     }
 
-    /// Name of the table: `MAIN`, `ANTENNA`, `A/B`.
+    /// Name of the table in the live file: `MAIN`, `ANTENNA`, `A/B`.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -32,9 +32,9 @@ pub struct Repaired {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RepairedTable {
-    /// Name of the table: `MAIN`, `ANTENNA`, `A/B`.
+    /// Name of the repaired table: `MAIN`, `ANTENNA`, `A/B`.
     pub name: String,
-    /// Number of committed rows, all of which are kept.
+    /// Number of committed rows of the table, all of which are kept.
     pub committed: u64,
     /// Number of rows after the committed ones that had been written in some column, and were removed.
     pub lost: u64,

@@ -93,7 +93,7 @@ impl Stream {
 /// Result of overwriting cells of earlier rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Updated {
-    /// Whether any cell differed and was written.
+    /// Whether any of the new cells differed, and was written.
     pub(super) written: bool,
     /// Number of cells that were not written, because their shape changed or they became defined or undefined.
     pub(super) refused: u64,

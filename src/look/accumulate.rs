@@ -7,7 +7,7 @@ use crate::value::Complex32;
 /// Most lines of a raster, each of one or more times; the next constant is for its channels.
 const RASTER_TIMES: usize = 1024;
 const RASTER_CHANNELS: usize = 512;
-/// Most times in a plot against time.
+/// Most different times in a plot against time; neighbouring ones are merged beyond that.
 const SERIES_TIMES: usize = 4096;
 /// Most places of the frequency axis in a plot against frequency.
 const SPECTRUM_CHANNELS: usize = 1 << 14;
@@ -435,7 +435,7 @@ impl Accumulator {
         }
     }
 
-    /// Bytes of memory that the sums occupy.
+    /// Bytes of memory that the sums of the plot occupy.
     pub(super) fn bytes(&self) -> usize {
         match &self.state {
             None => 0,

@@ -27,7 +27,7 @@ pub struct Alert {
     pub number: u64,
     /// Time of the look at which the alert began or ended.
     pub taken: SystemTime,
-    /// Path of the source, as it was given.
+    /// Path of the source that the alert is about, as it was given.
     pub file: PathBuf,
     /// The rule that the alert is about, as [`Rule`] writes it.
     pub rule: String,
@@ -35,7 +35,7 @@ pub struct Alert {
     pub active: bool,
     /// The state that the rule warns of, in words, such as `flagged 52.3 % > 40 %`.
     pub text: String,
-    /// Time of the look at which the state began.
+    /// Time of the look at which the state that the rule warns of began.
     pub since: SystemTime,
     /// Revision of the source at the look at which the alert began or ended.
     pub revision: u64,
@@ -109,7 +109,7 @@ enum Finding {
 }
 
 impl Alerts {
-    /// Alerts by these rules; equal rules count once.
+    /// Makes the evaluator of these alert rules; equal rules count once.
     pub fn new(rules: impl IntoIterator<Item = Rule>) -> Self {
         let mut alerts = Alerts::default();
         alerts.set_rules(rules);

@@ -3,7 +3,7 @@
 
 /// Sums of a plot that can be added to each other, so that their bins can be merged.
 pub(super) trait Merge: Default + Clone {
-    /// Adds the sums of `other`.
+    /// Adds the sums of `other` to these, so that both share one bin.
     fn merge(&mut self, other: &Self);
 }
 

@@ -48,7 +48,7 @@ pub struct Description {
     pub is_calibration: bool,
     /// Whether the main table has the column FLAG or FLAG_ROW.
     pub has_flags: bool,
-    /// Number of rows of the main table.
+    /// Number of rows of the main table of the source.
     pub rows: u64,
     /// First and last TIME of the rows folded for any plot, else of the first and the newest row; seconds of MJD.
     pub time_range: Option<[f64; 2]>,
@@ -58,13 +58,13 @@ pub struct Description {
     pub plots: Vec<&'static str>,
 }
 
-/// An antenna of the array.
+/// An antenna of the array, as the subtable ANTENNA describes it.
 #[derive(Debug, Clone, PartialEq, Default, serde::Serialize)]
 #[non_exhaustive]
 pub struct Antenna {
     /// Name of the antenna, from the column NAME; its number if that is empty.
     pub name: String,
-    /// Name of the station, from the column STATION.
+    /// Name of the antenna's station (pad), from the column STATION.
     pub station: String,
     /// Position of the antenna, from the column POSITION: x, y, z in metres (ITRF for telescopes on the Earth).
     pub position: Option<[f64; 3]>,
@@ -84,7 +84,7 @@ pub struct Field {
 pub struct SpectralWindow {
     /// Number of the spectral window with its polarization setup: DATA_DESC_ID.
     pub id: i64,
-    /// Row of the spectral window in the table SPECTRAL_WINDOW.
+    /// Row of the spectral window in the subtable SPECTRAL_WINDOW, from 0.
     pub window: i64,
     /// Name of the spectral window, from the column NAME.
     pub name: String,

@@ -152,9 +152,9 @@ impl Fold {
 /// How the rows of a source are cut into blocks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct BlockLayout {
-    /// Number of rows of the source.
+    /// Number of rows of the source when it was cut.
     pub(super) rows: u64,
-    /// Number of rows in a block.
+    /// Number of rows in each block but the last.
     pub(super) block_rows: u64,
 }
 

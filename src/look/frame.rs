@@ -80,7 +80,7 @@ impl Numbers {
 pub struct Array {
     /// Name of the array: `raster`, `x`, `y`, `low`, `high` or `phase`.
     pub name: &'static str,
-    /// Extents of the array, slowest axis first.
+    /// Extents of the array of the plot, slowest axis first.
     pub shape: Vec<usize>,
     /// Elements of the array, last axis fastest.
     pub numbers: Numbers,
@@ -130,7 +130,7 @@ impl Axis {
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Plot {
-    /// Name of the kind of plot: `waterfall`.
+    /// Name of the kind of plot, as in requests: `waterfall`.
     pub kind: &'static str,
     /// Title of the plot, for example `Amplitude`.
     pub title: String,
@@ -156,7 +156,7 @@ pub struct Plot {
     pub y: Axis,
     /// Scale of the colours of a raster; `None` for lines.
     pub z: Option<Axis>,
-    /// Names of the lines; `None` for a raster.
+    /// Names of the lines of the plot; `None` for a raster.
     pub series: Option<Vec<String>>,
 }
 

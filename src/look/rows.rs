@@ -35,7 +35,7 @@ pub(super) struct Rows {
 enum Place {
     /// A live file, which may grow.
     Live(Reader),
-    /// A native file that does not grow.
+    /// A native HDF5 file that does not grow.
     File(Source),
     /// A table directory. `watch` is `None` without a lock file, as nothing then shows which programs write to the table.
     Table { source: Source, watch: Option<Watch>, seen: Option<Sync> },

@@ -63,7 +63,7 @@ pub(super) enum Quantity {
     AmplitudeStep,
 }
 
-/// Names of the quantities in alert rules.
+/// The quantities that rules can compare with a limit, by their names in rules.
 const QUANTITIES: [(&str, Quantity); 5] = [
     ("flagged", Quantity::Flagged),
     ("lag", Quantity::Lag),

@@ -29,11 +29,11 @@ const LONGEST_LAG: f64 = 86400.;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Look {
-    /// Time at which the look was taken.
+    /// Time at which the look at the source was taken.
     pub taken: SystemTime,
-    /// Path of the source, as it was given.
+    /// Path of the source that was looked at, as it was given.
     pub file: PathBuf,
-    /// Kind of source: `live`, `hdf5` or `table`.
+    /// Kind of the source: `live`, `hdf5` or `table`.
     pub kind: &'static str,
     /// Number of changes of the source since the session began.
     pub revision: u64,
@@ -47,13 +47,13 @@ pub struct Look {
     pub newest: Option<NewestTime>,
     /// Fraction of the newest cells that are flagged, from 0 to 1.
     pub flagged: Option<f64>,
-    /// Mean amplitudes of the newest rows.
+    /// Mean amplitudes of the newest rows; `None` without visibilities.
     pub amplitudes: Option<Amplitudes>,
     /// Summary of the newest integration, if [`Session::set_integration`](super::Session::set_integration) asks for it.
     pub integration: Option<Integration>,
     /// SCAN_NUMBER of the newest row; `None` if the table does not have it.
     pub scan: Option<i64>,
-    /// Name of the field of the newest row.
+    /// Name of the field of the newest row; `None` if it is not known.
     pub field: Option<String>,
     /// Rows of all tables per second since the last look; `None` for the first.
     pub rows_per_second: Option<f64>,
@@ -69,13 +69,13 @@ pub struct Look {
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 #[non_exhaustive]
 pub struct NewestTime {
-    /// Time in seconds of MJD.
+    /// The time in seconds of MJD, as casacore stores it.
     pub mjd_seconds: f64,
     /// Date and time in UTC: `2026-11-20T17:30:00.0Z`.
     pub utc: String,
 }
 
-/// Mean amplitudes of the newest rows.
+/// Mean amplitudes of the newest rows of a source, by antenna or by time and channel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Amplitudes {
     /// Name of the column with the visibilities that were averaged.
@@ -137,7 +137,7 @@ impl serde::Serialize for Look {
 /// Limits on the data that is read for a look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SampleOptions {
-    /// Most bytes of the newest cells of a column.
+    /// Most bytes of the newest cells of each column.
     pub(super) bytes: u64,
     /// Whether the newest integration is read as well.
     pub(super) integration: bool,

@@ -47,7 +47,7 @@ pub enum Ended {
 }
 
 impl Ended {
-    /// The name of the reason: `gone` or `replaced`.
+    /// The name of the reason why polling has ended: `gone` or `replaced`.
     pub fn name(self) -> &'static str {
         match self {
             Ended::Gone => "gone",

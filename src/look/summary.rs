@@ -42,13 +42,13 @@ const FREQUENCY_FRAMES: [&str; 9] = ["REST", "LSRK", "LSRD", "BARY", "GEO", "TOP
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Summary {
-    /// The observations in the order of their numbers.
+    /// The observations in the order of their numbers (rows of OBSERVATION).
     pub observations: Vec<ObservationSummary>,
-    /// Number of rows of the main table.
+    /// Number of rows of the main table of the MeasurementSet.
     pub rows: u64,
     /// Number of rows from which times, scans and the counts of fields and windows are taken; all rows but in very long tables.
     pub rows_read: u64,
-    /// Smallest and largest TIME of the rows read.
+    /// Smallest and largest TIME of the rows that were read, in seconds of MJD.
     pub time_range: Option<[f64; 2]>,
     /// Integration time in seconds: INTERVAL of the first row.
     pub interval: Option<f64>,
@@ -100,7 +100,7 @@ pub struct FieldSummary {
 #[derive(Debug, Clone, PartialEq, Default, serde::Serialize)]
 #[non_exhaustive]
 pub struct WindowSummary {
-    /// Number of the spectral window, from 0.
+    /// Number of the spectral window (its row in SPECTRAL_WINDOW), from 0.
     pub id: usize,
     /// Name of the spectral window, from the column NAME; often empty.
     pub name: String,
@@ -378,7 +378,7 @@ fn collect(set: &mut BTreeSet<i64>, numbers: &[i64]) {
     }
 }
 
-/// The smallest and the largest of the finite numbers.
+/// The smallest and the largest finite number of a list; `None` without finite numbers.
 fn range(numbers: &[f64]) -> Option<[f64; 2]> {
     let finite = numbers.iter().copied().filter(|number| number.is_finite());
     finite.fold(None, |range, number| match range {

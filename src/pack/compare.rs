@@ -1,4 +1,4 @@
-//! Compares two tables byte by byte, whatever their containers.
+//! Compares the files of two tables byte by byte, whatever their containers.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,11 @@ use crate::progress::Progress;
 pub struct ByteComparison {
     /// Number of files that both tables have.
     pub files: u64,
-    /// Number of bytes compared.
+    /// Number of bytes that were compared, in files of both tables.
     pub bytes: u64,
     /// The first difference of each file that differs.
     pub differences: Vec<ByteDifference>,
-    /// Warnings for the user about the two tables.
+    /// Warnings for the user about either of the two tables, in sentences.
     pub warnings: Vec<String>,
 }
 
@@ -29,9 +29,9 @@ pub struct ByteDifference {
     pub file: String,
     /// Offset of the first byte that differs; `None` if the file itself is missing on one side or has another length.
     pub offset: Option<u64>,
-    /// Description of the left side at the difference.
+    /// What the left table has at the first difference, in words.
     pub left: String,
-    /// Description of the right side at the difference.
+    /// What the right table has at the first difference, in words.
     pub right: String,
 }
 

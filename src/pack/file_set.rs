@@ -282,7 +282,7 @@ impl FileSet {
         if error.is_damage() { error.context(Context::path(&self.path)) } else { error }
     }
 
-    /// Path of the source, as it was given.
+    /// Path of the source of the files, as it was given.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -305,12 +305,12 @@ impl FileSet {
         self.root.announce()
     }
 
-    /// Number of files in the set.
+    /// Number of files in the set, those of subtables included.
     pub(super) fn files(&self) -> usize {
         self.root.all().iter().map(|folder| folder.files.len()).sum()
     }
 
-    /// Sum of the lengths of all files.
+    /// Sum of the lengths of all files of the set, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.root.all().iter().flat_map(|folder| &folder.files).map(|file| file.len).sum()
     }
@@ -388,7 +388,7 @@ impl Folder {
         }
     }
 
-    /// Whether the folder is a table.
+    /// Whether the folder is a casacore table.
     fn is_table(&self) -> bool {
         self.files.iter().any(|file| file.name == TABLE_DAT)
     }

@@ -21,7 +21,7 @@ use crate::sha::Sha256;
 pub struct Listing {
     /// Name in the directory or container around this one; for the outermost its path.
     pub name: String,
-    /// Format and properties of the container.
+    /// Format, block size and other properties of the container.
     pub info: ContainerInfo,
     /// Properties that only the format of the container knows, as names and values.
     pub properties: Properties,
@@ -59,7 +59,7 @@ pub enum Contents {
     Table,
     /// A container of files that are not those of a table.
     Container(StoredFiles),
-    /// One file in a container.
+    /// One file inside a container.
     File(Box<StoredFile>),
 }
 
@@ -75,7 +75,7 @@ pub struct StoredFiles {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Listed<'a> {
-    /// A directory or container, whose content follows.
+    /// A directory or container, whose files and entries are reported after it.
     Container {
         /// Number of containers around this one; 0 for the outermost.
         depth: usize,
@@ -88,7 +88,7 @@ pub enum Listed<'a> {
     File {
         /// Name of the file as stored; it need not be one that a file in a directory can have.
         name: &'a str,
-        /// Length of the file in bytes.
+        /// Length of the reported file in bytes.
         len: u64,
         /// How the container stores the file.
         layout: &'a FileLayout,
@@ -122,7 +122,7 @@ impl Contents {
         container::locate_damaged(path.as_ref()).is_ok_and(|(_, damage)| damage.is_some())
     }
 
-    /// Finds out what is at `path`.
+    /// Finds out what the path leads to: a table, a container of other files, or a file in one.
     ///
     /// # Errors
     /// Those of opening a container that is not for tables.
@@ -435,7 +435,7 @@ fn format_in_directory(directory: &dyn Container, name: &str) -> Result<Option<&
 pub struct Check {
     /// The files that were found; `None` if the source is one damaged container.
     pub listing: Option<Listing>,
-    /// Number of files with checksums.
+    /// Number of files that have checksums and were checked.
     pub files: u64,
     /// Sum of the lengths of the files with checksums, in bytes.
     pub bytes: u64,

@@ -1,4 +1,4 @@
-//! Writes packed and unpacked tables.
+//! Writes packed and unpacked tables, with all their files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(super) struct PackOptions {
     pub(super) checksums: bool,
     /// Compression of each block of the container.
     pub(super) compression: Compression,
-    /// Whether one file holds everything, subtables included.
+    /// Whether everything, subtables included, is packed into one file.
     pub(super) single_file: bool,
     /// Element type of the datasets that hold the files, by numpy's name; `None`: bytes. HDF5 only.
     pub(super) dtype: Option<String>,
@@ -41,7 +41,7 @@ pub struct PackSummary {
     pub files: usize,
     /// Sum of the lengths of the files in plain form, in bytes.
     pub bytes: u64,
-    /// Bytes of the files that were written.
+    /// Bytes of the files that packing has written.
     pub stored_bytes: u64,
     /// Bytes of the written files that are shared with the source by reference, and take no space of their own.
     pub shared_bytes: u64,

@@ -48,7 +48,7 @@ impl Copy {
         names
     }
 
-    /// Reads a file of the copied table.
+    /// Reads all bytes of a file of the copied table.
     pub fn read(&self, file: &str) -> Vec<u8> {
         fs::read(self.path().join(file)).unwrap()
     }

@@ -24,7 +24,7 @@ const SUSPECTS: [u64; 16] = [
     u64::MAX,
 ];
 
-/// One way to damage the bytes of any file.
+/// One way to damage the bytes of any file, for tests.
 #[derive(Debug, Clone)]
 pub struct Mutation {
     place: Place,

@@ -8,7 +8,7 @@ use super::receipt::{self, Receipt};
 /// Evidence by which `h5bridge batch` accepts that an item is done (`--trust`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Trust {
-    /// The ledger says so
+    /// The ledger records that the item is done
     Ledger,
     /// The target has its size and a receipt, and the source is as it was
     Receipt,

@@ -24,7 +24,7 @@ pub(crate) enum Checksum {
     Md5,
     /// CRC-32C, for NGAS and object stores
     Crc32c,
-    /// SHA-256
+    /// SHA-256, as sha256sum prints it
     Sha256,
 }
 

@@ -59,7 +59,7 @@ pub(crate) enum Effect {
 pub(crate) struct Verb {
     pub(crate) name: &'static str,
     pub(crate) effect: Effect,
-    /// Whether the verb has the option `--threads`.
+    /// Whether the verb accepts the option `--threads`.
     pub(crate) has_threads: bool,
     /// Whether `verify TARGET` checks the target against digests in it.
     pub(crate) stores_digests: bool,

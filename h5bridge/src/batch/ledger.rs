@@ -29,7 +29,7 @@ pub(crate) enum State {
     Conflict,
     /// The target of the item existed already, made by this item in an earlier run.
     Skipped,
-    /// The item is done.
+    /// The item is done: its verb has succeeded.
     Done,
 }
 
@@ -86,7 +86,7 @@ pub(crate) struct Record {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) warnings: Vec<String>,
     pub(crate) host: String,
-    /// End of the attempt in seconds since 1970.
+    /// Time at which the attempt ended, in seconds since 1970.
     pub(crate) time: f64,
     /// Version of the program that did the item.
     pub(crate) version: String,

@@ -116,7 +116,7 @@ impl Manifest {
         self.entries[number].bytes
     }
 
-    /// Identity of item `number`, counted from 0.
+    /// Identity of the item with this number, counted from 0.
     pub(crate) fn id(&self, number: usize) -> Id {
         self.entries[number].id
     }

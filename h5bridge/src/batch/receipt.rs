@@ -47,10 +47,10 @@ pub(crate) struct Receipt {
     pub(crate) digest: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rows: Option<u64>,
-    /// Checksums of the target if it is a file.
+    /// Checksums of the target, if it is a single file.
     #[serde(default, skip_serializing_if = "Checksums::is_empty")]
     pub(crate) checksums: Checksums,
-    /// The files of a target that is a directory.
+    /// Size and checksums of each file, if the target is a directory.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) files: Vec<Part>,
     /// Version of the program that wrote the target.
@@ -99,7 +99,7 @@ impl Receipt {
         serde_json::from_slice(&fs::read(path_of(target)).ok()?).ok()
     }
 
-    /// The kinds of checksums that the receipt has.
+    /// The kinds of checksums that the receipt records.
     pub(crate) fn kinds(&self) -> Vec<Checksum> {
         let part = self.files.first().map(|part| &part.checksums);
         part.unwrap_or(&self.checksums).keys().copied().collect()

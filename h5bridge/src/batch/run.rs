@@ -45,7 +45,7 @@ pub(crate) struct Tally {
     counts: [u64; State::ALL.len()],
     /// Number of items that are done but had warnings or left out damaged parts.
     pub(crate) warned: u64,
-    /// Number of items that this run has done.
+    /// Number of items that this run itself has done.
     pub(crate) done_now: u64,
     /// Bytes of the sources of the items that this run has done.
     pub(crate) bytes: u64,

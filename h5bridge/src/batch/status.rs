@@ -10,7 +10,7 @@ use super::manifest::Manifest;
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Count {
     pub(crate) items: u64,
-    /// Bytes of the sources of the items.
+    /// Bytes of the sources of the counted items.
     pub(crate) bytes: u64,
 }
 
@@ -50,7 +50,7 @@ impl Counts {
         counts
     }
 
-    /// Number and bytes of the items in a state.
+    /// Number of the items in a state, and bytes of their sources.
     pub(crate) fn of(&self, state: State) -> Count {
         self.states.get(state.name()).copied().unwrap_or_default()
     }

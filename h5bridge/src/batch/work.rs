@@ -37,7 +37,7 @@ pub(crate) struct Work {
 struct Outcome {
     state: Option<State>,
     code: i32,
-    /// Whether a signal ended the child process.
+    /// Whether the child process was ended by a signal.
     killed: bool,
     error: Option<String>,
     file_bytes: Option<u64>,
@@ -101,7 +101,7 @@ impl Work {
         Work { program, global, threads, trust, checksums: Vec::new(), host: host() }
     }
 
-    /// Adds kinds of checksums that receipts shall have.
+    /// Sets which kinds of checksums of the targets are added to receipts.
     pub(crate) fn checksums(mut self, checksums: &[Checksum]) -> Self {
         self.checksums = checksums.to_vec();
         self.checksums.sort_unstable();
@@ -109,7 +109,7 @@ impl Work {
         self
     }
 
-    /// Which evidence is accepted that an item is done.
+    /// The evidence by which items are accepted as done.
     pub(super) fn trust(&self) -> Trust {
         self.trust
     }

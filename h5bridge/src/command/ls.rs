@@ -47,9 +47,9 @@ pub(crate) struct Args {
 /// Order in which `h5bridge ls` lists files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Sort {
-    /// Alphabetical, by name
+    /// Files in alphabetical order, by name
     Name,
-    /// Largest first
+    /// Files with the most bytes first
     Size,
     /// Most bytes in the container first: after compression, in whole blocks
     Stored,

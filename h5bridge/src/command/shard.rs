@@ -1,4 +1,4 @@
-//! `shard` does one conversion on many machines.
+//! `shard` divides one conversion among many machines.
 
 mod items;
 mod plan;

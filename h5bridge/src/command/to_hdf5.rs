@@ -137,7 +137,7 @@ fn hdf5_version() -> impl TypedValueParser<Value = Hdf5Version> {
     PossibleValuesParser::new(["1.8", "1.10"]).try_map(|word| Hdf5Version::parse(&word))
 }
 
-/// The profiles of `to-hdf5 --profile`.
+/// The profiles of `to-hdf5 --profile`, by where the file will be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum ProfileName {
     Default,

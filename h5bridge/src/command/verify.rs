@@ -1,4 +1,4 @@
-//! `verify` compares two sources, or one source with the digests stored in it.
+//! `verify` compares two sources, or one source with the digests and checksums stored in it.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

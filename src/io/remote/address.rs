@@ -19,7 +19,7 @@ pub(super) struct Address {
 pub(super) struct Object {
     /// Value of the header `Host` for requests to the object's server.
     host: String,
-    /// The encoded path of the object in its URL.
+    /// The encoded path of the S3 object in its URL.
     path: String,
     region: String,
     pub(super) credentials: Option<Credentials>,

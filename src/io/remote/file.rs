@@ -14,7 +14,7 @@ const BLOCK: u64 = 256 << 10;
 const KEPT: usize = 256;
 /// Reads of at least this many bytes are not cached: they are chunks, which have caches of their own.
 const LARGE: usize = 1 << 20;
-/// Most bytes of one request.
+/// Most bytes of a remote file that one request fetches.
 const LARGEST: usize = 16 << 20;
 /// Most blocks that one request fetches when a program reads a file sequentially.
 const LONGEST_RUN: u64 = 32;

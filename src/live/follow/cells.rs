@@ -93,7 +93,7 @@ impl CellBlock {
         })
     }
 
-    /// Bytes that the cells occupy in memory.
+    /// Bytes that the block of cells occupies in memory.
     pub(super) fn bytes(&self) -> u64 {
         match (&self.values, self.values.le_bytes()) {
             (Values::String(strings), _) => strings.iter().map(|string| string.len() as u64 + 4).sum(),

@@ -37,7 +37,7 @@ const BUSY_PAUSE: Duration = Duration::from_millis(5);
 /// Longest sleep between two checks of the cancel token.
 const TOKEN_PAUSE: Duration = Duration::from_millis(50);
 
-/// Options of [`Follow`].
+/// Options of [`Follow`]: intervals, ends, durability.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct FollowOptions {

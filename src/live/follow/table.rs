@@ -29,7 +29,7 @@ const COMPARE_FOR: Duration = Duration::from_millis(20);
 /// A table that is followed, with all that is known of it from earlier polls.
 #[derive(Debug)]
 pub(super) struct Followed {
-    /// Name of the table in the live file.
+    /// Name of the followed table in the live file.
     pub(super) name: String,
     path: PathBuf,
     watch: Watch,
@@ -110,7 +110,7 @@ impl Suspect {
         rows.start..rows.end.min(rows.start + COMPARED_ROWS)
     }
 
-    /// Records that the rows of [`batch`](Self::batch) have been compared.
+    /// Marks the rows of [`batch`](Self::batch) as compared.
     fn advance(&mut self) {
         let end = self.batch().end;
         let rows = if self.now.is_empty() { &mut self.later } else { &mut self.now };
@@ -138,7 +138,7 @@ impl FollowedColumn {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Activity {
-    /// Number of rows that were appended.
+    /// Number of rows that the step has appended.
     pub rows: u64,
     /// Number of blocks of old cells that were overwritten because they had changed.
     pub rewritten: u64,

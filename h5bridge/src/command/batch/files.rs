@@ -7,7 +7,7 @@ use crate::batch::Manifest;
 /// Paths of a manifest and its ledger, as arguments of `batch run` and `batch status`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Files {
-    /// The manifest; - is stdin
+    /// The manifest of the batch; - is stdin
     pub(super) manifest: PathBuf,
     /// The directory in which each process records what it has done
     #[arg(long, value_name = "DIRECTORY")]

@@ -15,11 +15,11 @@ use crate::report;
 /// Order in which `h5bridge info --columns` lists columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Sort {
-    /// Alphabetical, by name
+    /// Columns in alphabetical order, by name
     Name,
-    /// Largest first
+    /// Columns with the most bytes first
     Size,
-    /// The order of the table
+    /// Columns in the order of the table
     None,
 }
 

@@ -101,7 +101,7 @@ fn title(facts: &Facts<'_>, main: &SourceTable, kind: &str) -> Section {
     Section { title: format!("{name}: {}", words.join(", ")), rows: vec![vec![stored(main)]], ..Section::default() }
 }
 
-/// How the main table is stored, in words.
+/// How the main table is stored (storage managers, containers), in words.
 fn stored(main: &SourceTable) -> String {
     let Ok(Some(table)) = main.table() else { return "native HDF5 file".to_owned() };
     let storage = match table.storage() {

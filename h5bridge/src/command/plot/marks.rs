@@ -55,7 +55,7 @@ fn number_text(value: f64, step: f64) -> String {
     }
 }
 
-/// Formats a value with three or four digits.
+/// Formats a value with about three significant digits, such as `0.123` or `1.2e-3`.
 pub(super) fn short(value: f64) -> String {
     match value.abs() {
         0. => "0".to_owned(),

@@ -67,7 +67,7 @@ pub(super) fn iterm2(png: &[u8]) -> String {
     format!("\x1b]1337;File=inline=1;size={};preserveAspectRatio=1:{}\x07\n", png.len(), STANDARD.encode(png))
 }
 
-/// Most colours of a picture in sixel.
+/// Most colours that a picture in sixel can have.
 const COLOURS: usize = 256;
 
 /// Encodes pixels in sixel: bands of six lines, with one pass for each colour. With more than 256 colours, rare ones become the

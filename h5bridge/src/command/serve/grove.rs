@@ -33,7 +33,7 @@ pub(super) struct Refusal {
     pub(super) message: String,
 }
 
-/// Limits of an answer of the h5grove API.
+/// Limits on the size of an answer of the h5grove API.
 pub(super) struct Limits {
     /// Largest answer in bytes; larger ones are refused.
     pub(super) response: u64,

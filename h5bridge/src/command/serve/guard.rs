@@ -172,7 +172,7 @@ impl Guard {
         Some(reply)
     }
 
-    /// The token, in a cookie or as `Authorization: Bearer`.
+    /// Checks the token of a request, in a cookie or as `Authorization: Bearer`.
     fn token(&self, headers: &HeaderMap) -> Result<(), Box<Reply>> {
         let Some(token) = self.token else { return Ok(()) };
         let bearer = text(headers, header::AUTHORIZATION).and_then(|value| value.split_once(' '));
@@ -212,7 +212,7 @@ fn hash(token: &str) -> blake3::Hash {
     blake3::hash(token.as_bytes())
 }
 
-/// Name and port of a `Host`.
+/// Splits the header `Host` into name and port; the port is `None` if it is missing.
 fn split_port(host: &str) -> (&str, Option<&str>) {
     match host.rsplit_once(':') {
         Some((name, port)) if !port.contains(']') => (name, Some(port)),

@@ -42,7 +42,7 @@ pub(super) struct LiveFile {
     path: PathBuf,
     /// Decides which other tables, named by this file, may be opened: only those that the server was told to serve.
     served: Served,
-    /// Name of the live file in addresses.
+    /// Name by which clients ask for the live file.
     pub(super) name: String,
     /// The open session that reads the live file; `None` while it is not open.
     session: Arc<tokio::sync::Mutex<Option<Session>>>,
@@ -71,9 +71,9 @@ struct State {
 
 /// The result of polling a live file.
 enum Tick {
-    /// The file's revision, and its state as JSON.
+    /// The file can be read: its revision, and its state as JSON.
     Look(u64, Arc<str>),
-    /// The file has ended; the reason for listeners.
+    /// The file has ended, for this reason, which listeners are told.
     End(&'static str),
 }
 

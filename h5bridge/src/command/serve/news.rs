@@ -51,7 +51,7 @@ struct Client {
     progress: u64,
     alerts: u64,
     problems: u64,
-    /// Rules whose alerts the client gets.
+    /// Alert rules whose alerts the client is sent.
     rules: HashSet<String>,
 }
 
@@ -88,7 +88,7 @@ impl Client {
     }
 }
 
-/// Formats a server-sent event.
+/// Formats an event with a name and data for a stream of server-sent events.
 pub(super) fn event(name: &str, data: &str) -> String {
     format!("event: {name}\ndata: {data}\n\n")
 }

@@ -13,10 +13,10 @@ use crate::sync::locked;
 /// Most files that are open at a time, for listeners, plots and the board.
 const MAX_OPEN: usize = 512;
 
-/// How long a file without requests stays open.
+/// How long a live file without requests stays open.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// Pause between two searches for files without requests.
+/// Pause between two searches for open files without requests.
 const REAP_PAUSE: Duration = Duration::from_secs(10);
 
 /// The live files that are open, by their paths.

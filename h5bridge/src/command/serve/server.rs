@@ -40,7 +40,7 @@ const WRITE_TIME: Duration = Duration::from_secs(30);
 /// Pause after a connection could not be accepted, for example because file descriptors were used up.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Answer to a connection above the limit.
+/// The whole HTTP answer to a connection above the limit.
 const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n\
     Connection: close\r\nContent-Length: 34\r\n\r\n{\"message\":\"too many connections\"}";
 

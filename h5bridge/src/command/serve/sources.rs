@@ -54,7 +54,7 @@ struct Root {
 /// A file as `/api/files` lists it in JSON.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Listed {
-    /// Name by which clients ask for the file.
+    /// Name by which clients ask for the listed file.
     file: String,
     /// Kind of the file: "hdf5", "live" or "table"; judged by its name until it was opened.
     kind: &'static str,

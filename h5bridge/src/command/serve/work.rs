@@ -53,7 +53,7 @@ pub(super) enum Admission {
 pub(super) enum Lost {
     /// Too many jobs wait, or the server is shutting down.
     Busy,
-    /// The job failed with a panic.
+    /// The job of the worker thread failed with a panic.
     Failed,
 }
 

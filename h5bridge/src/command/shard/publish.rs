@@ -1,4 +1,4 @@
-//! `shard commit` publishes the finished HDF5 file.
+//! `shard commit` gives the finished HDF5 file its name.
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! `shard work` writes items of a plan.
+//! `shard work` writes items (ranges of chunks) of a plan.
 
 use std::io::Write;
 use std::path::PathBuf;
