@@ -1,4 +1,4 @@
-//! Options that the builders of all long calls share.
+//! Options that the builders of all long calls share: progress, cancellation, existing targets, flushing.
 
 use crate::error::Result;
 use crate::progress::{CancelToken, Progress};

@@ -20,7 +20,7 @@ struct Set {
 }
 
 impl Clock {
-    /// Makes a clock for tests that stands still until it is moved on.
+    /// Makes a clock for tests that stands still until [`advance`](Self::advance) moves it on.
     #[cfg(test)]
     pub(crate) fn standing() -> Self {
         let start = (Instant::now(), SystemTime::now());

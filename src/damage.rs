@@ -1,5 +1,5 @@
-//! Damaged parts of a source that are left out of the result; in a native file, the member `damage` of the document of
-//! the main table. docs/layout.md, "Salvaged files".
+//! Records of damaged parts of a source that are left out of the result; in a native file, the member `damage` of the document
+//! of the main table. docs/layout.md, "Salvaged files".
 
 use std::fmt;
 use std::ops::Range;

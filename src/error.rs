@@ -17,8 +17,8 @@ pub enum ErrorKind {
     Format,
     /// The source is legal, but has something that this library does not implement.
     Unsupported,
-    /// More memory, nesting or indirection than the limits allow. They are constants, far above what telescopes write: the
-    /// source is damaged, or made to exhaust its reader. The message names the limit.
+    /// The source needs more memory, nesting or indirection than the limits allow. They are constants, far above what
+    /// telescopes write: the source is damaged, or made to exhaust its reader. The message names the limit.
     Limit,
     /// The call itself is wrong: an argument is out of range or contradicts another.
     Usage,
@@ -48,8 +48,8 @@ pub enum Context {
         /// Type of the data manager that reads the file, if it is known: `StandardStMan`.
         manager: Option<String>,
     },
-    /// A table of the source: `.` is the main table, `ANTENNA` a subtable. Live files call the main table `MAIN`. Engines that
-    /// read another table name that one.
+    /// The table in which the error happened: `.` is the main table, `ANTENNA` a subtable. Live files call the main table
+    /// `MAIN`. Engines that read another table name that one.
     Table(String),
     /// A subtable that cannot be opened, named as in [`Context::Table`].
     Subtable(String),
@@ -64,7 +64,7 @@ pub enum Context {
     Row(u64),
     /// A structure of a file in which the error happened, and where it begins.
     Offset {
-        /// The name of the structure in its format: `index`, `TableDesc`.
+        /// Name of the structure in its format: `index`, `TableDesc`.
         structure: String,
         /// Where the structure begins, in bytes from the start of the file, or of the enclosing object if only that is known.
         offset: u64,
@@ -173,7 +173,7 @@ impl From<&Context> for Context {
     }
 }
 
-/// A failure: its kind, its context (outermost first) and one sentence.
+/// The error of this library: its kind, its context (outermost first) and one sentence.
 ///
 /// Printed as `a.ms: table.f3 (StandardStMan): index at byte 4196: last row 9000, table has 120 rows`.
 #[derive(Clone)]
@@ -194,7 +194,7 @@ struct Inner {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// An error of `kind` with a sentence that says what was found and what was expected.
+    /// Makes an error of `kind` with a sentence that says what was found and what was expected.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         let message = one_line(message.into());
         Error(Box::new(Inner { kind, contexts: Vec::new(), message, source: None, elsewhere: false }))
@@ -350,7 +350,8 @@ impl fmt::Debug for Error {
 }
 
 impl StdError for Error {
-    /// The first cause that the message does not already end with, so that a printed chain says everything once.
+    /// The cause of the error: the first one that the message does not already end with, so that a printed chain says
+    /// everything once.
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         let mut cause = self.0.source.as_deref().map(|source| source as &(dyn StdError + 'static));
         while let Some(found) = cause.filter(|cause| self.0.message.ends_with(&one_line(cause.to_string()))) {
@@ -361,10 +362,10 @@ impl StdError for Error {
 }
 
 impl From<std::io::Error> for Error {
-    /// The kind follows what the system says: a file that does not exist, a path through a file, too many symbolic links
-    /// and a name that no file can have (too long, or with a NUL: [`std::io::ErrorKind::InvalidInput`]) are `NotFound`, because
-    /// names come from files that may be damaged; a full disk or quota is `NoSpace`, an existing target `Exists`, and
-    /// everything else `Io`.
+    /// Turns an error of the operating system into one of this library: a missing file, a path through a file, too many
+    /// symbolic links and a name that no file can have (too long, or with a NUL: [`std::io::ErrorKind::InvalidInput`]) are
+    /// `NotFound`, because names come from files that may be damaged; a full disk or quota is `NoSpace`, an existing target
+    /// `Exists`, and everything else `Io`.
     fn from(error: std::io::Error) -> Self {
         use std::io::ErrorKind as Os;
         let kind = match error.kind() {

@@ -6,7 +6,7 @@ const LISTED: usize = 12;
 /// Similarity (Jaro-Winkler, from 0 to 1) from which an existing name is suggested.
 const SIMILAR: f64 = 0.8;
 
-/// Longest word, in bytes, for which similar names are sought: names of damaged files may be of any length.
+/// Longest word, in bytes, for which similar names are sought: names in damaged files may be of any length.
 const LONGEST: usize = 255;
 
 /// The one of `names` that is most similar to `word`, in upper or lower case; `None` if none is similar.

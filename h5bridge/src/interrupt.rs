@@ -35,8 +35,8 @@ enum Phase {
     Working,
 }
 
-/// The signals, from [`listen`](Self::listen) on. The second one always ends the program at once; the next run with the same
-/// target then removes what is left.
+/// Handling of SIGINT and SIGTERM, from [`listen`](Self::listen) on. The second signal always ends the program at once; the
+/// next run with the same target then removes what is left.
 pub(crate) struct Interrupts {
     token: CancelToken,
     phase: Arc<Mutex<Phase>>,
@@ -144,7 +144,7 @@ pub(crate) const NOTHING_WRITTEN: &str = "nothing was being written";
 /// Part of the message about a second signal, which ended the program before it had cleaned up.
 const LEFT: &str = "the next run with the same target removes what is left beside it";
 
-/// Set by SIGINT and SIGTERM, for verbs that end in order; the second signal ends the program at once.
+/// A flag that SIGINT and SIGTERM set, for verbs that end in order; the second signal ends the program at once.
 pub(crate) struct Stop(Interrupts);
 
 impl Stop {

@@ -54,8 +54,8 @@ pub fn run_as(program: Vec<OsString>, args: impl IntoIterator<Item = OsString>) 
     })
 }
 
-/// Runs a verb for a program, in its process: words as on the command line, without the name of the program. Nothing is printed
-/// and no signal is listened to. Returns how the verb ended and the document that `--json` prints.
+/// Runs a verb within the process of another program: `words` is the command line without the name of the program. Prints
+/// nothing and handles no signals. Returns the exit status and the document that `--json` prints.
 ///
 /// # Errors
 /// What would be the message of the verb; `Usage` for words that it does not know.

@@ -1,4 +1,4 @@
-//! Detection of other software in the Python process that must not be mixed with this extension.
+//! Detects other software in the Python process that must not be mixed with this extension.
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

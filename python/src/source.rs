@@ -125,7 +125,7 @@ impl Source {
         Ok(listed.collect())
     }
 
-    /// The subtables that cannot be opened, with the exception of each.
+    /// Paths of the subtables that cannot be opened, each with the exception.
     fn problems(&self, py: Python<'_>) -> Vec<(String, Py<PyAny>)> {
         self.source
             .problems()

@@ -1,4 +1,4 @@
-//! AipsIO: casacore's framing of typed, versioned objects, and the codecs of the common ones.
+//! AipsIO, casacore's framing of typed and versioned objects: decoders and encoders of the common objects.
 //!
 //! formats/table.md section 1. A stream is a sequence of objects. An object that is not inside another is preceded
 //! by the magic `BE BE BE BE`; then come
@@ -41,7 +41,7 @@ pub(crate) struct Decoder<'a> {
     order: ByteOrder,
     /// Offset in the source of the next byte to decode.
     position: u64,
-    /// Length of the source in bytes.
+    /// Length in bytes of the source that the stream is in.
     len: u64,
     window: Vec<u8>,
     window_start: u64,

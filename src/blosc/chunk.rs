@@ -125,7 +125,7 @@ impl<'a> Blocks<'a> {
         Ok(Blocks { chunk, header, starts: starts.as_chunks().0 })
     }
 
-    /// Calls `visit` with the decoded length of each block, and its parts.
+    /// Calls `visit` for each block of a Blosc chunk with its decoded length, and its parts.
     fn visit(&self, mut visit: impl FnMut(usize, Parts<'a>) -> Result<()>) -> Result<()> {
         let (bytes, block_bytes) = (self.header.bytes as usize, self.header.block_bytes as usize);
         for (block, start) in self.starts.iter().enumerate() {

@@ -30,8 +30,8 @@ impl fmt::Debug for Browser<'_> {
 }
 
 impl<'a> Browser<'a> {
-    /// Opens a file, also one that another process appends to under SWMR. `is_served` says which other files may be opened, by
-    /// their canonical paths, because the file names them.
+    /// Opens an HDF5 file for browsing, also one that another process appends to under SWMR. `is_served` decides by their
+    /// canonical paths which other files may be opened because the file names them.
     ///
     /// # Errors
     /// `NotFound`, `Io`, `Format` if it is not HDF5, `Locked` if a writer keeps others out.

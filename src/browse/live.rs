@@ -9,8 +9,8 @@ use crate::value::{DataType, Region, Shape, Values};
 /// Rows of the map from rows to hypercubes (`row_cube`) that are read at a time.
 const BLOCK: u64 = 1 << 16;
 
-/// The extent of the first axis up to which the dataset `name` in the group at `path` is committed; `None` if it is not part of a
-/// table that this program appends to. The dataset has that axis without a limit.
+/// Length of the first axis of a growing dataset up to which it is committed; `None` if the dataset `name` in the group at
+/// `path` is not part of a table that this program appends to.
 pub(super) fn committed(file: &OpenFile, path: &str, name: &str) -> Result<Option<u64>> {
     let (parent, last) = path.rsplit_once('/').unwrap_or(("", path));
     let column = if last.is_empty() { None } else { Some((parent, last)) };

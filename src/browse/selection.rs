@@ -6,7 +6,7 @@ use crate::h5::Steps;
 /// The elements that a selection takes of a dataset, axis by axis.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Selected {
-    /// The selected steps of each axis of the dataset, slowest first.
+    /// The selected indices on each axis of the dataset, slowest axis first.
     pub(super) axes: Vec<Steps>,
     /// Extents of the result, slowest axis first; axes that an integer selects are left out.
     pub(super) shape: Vec<u64>,

@@ -25,9 +25,8 @@ const FEW_ELEMENTS: u64 = 1 << 12;
 /// A larger box is read whole if at least one in this many of its elements is selected.
 const SPARSE: u64 = 4;
 
-/// A table directory, or a file with a whole table in it, as the native HDF5 file that `to-hdf5 --compress none` would make of
-/// it. Nothing is written to a disk, and elements are read when they are asked for. It stays as the table was when it was
-/// opened: its rows are those of that moment.
+/// A casacore table, browsed as the native HDF5 file that `to-hdf5 --compress none` would make of it. Nothing is written to a
+/// disk, and elements are read when they are asked for. The table has the rows that it had when it was opened.
 pub struct TableFile(pub(super) Arc<OpenFile>);
 
 impl fmt::Debug for TableFile {
@@ -37,8 +36,9 @@ impl fmt::Debug for TableFile {
 }
 
 impl TableFile {
-    /// Opens a table without a lock, as it is between two changes of another process. `is_served` says which other tables may
-    /// be opened because this one names them, by the path of the file or directory that they are in, links resolved.
+    /// Opens a table for browsing without a lock, as it is between two changes of another process. `is_served` decides which
+    /// other tables may be opened because this one names them, by the path of the file or directory that they are in, links
+    /// resolved.
     ///
     /// # Errors
     /// Those of a conversion: for tables and columns that are damaged, and columns whose cells are in tables that are not

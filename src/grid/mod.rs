@@ -41,7 +41,7 @@ impl Grid {
     }
 }
 
-/// The index of the `number`th of `counts` chunks, first axis fastest.
+/// The index on each axis of the chunk with linear number `number`, if the axes have `counts` chunks, first axis fastest.
 pub(crate) fn unravel(mut number: u64, counts: &Shape) -> Vec<u64> {
     counts
         .iter()
@@ -60,7 +60,7 @@ pub(crate) enum ChunkStorage<'a> {
     Block {
         /// The file in which the chunks are.
         file: &'a dyn ReadAt,
-        /// Offset in the file of the first chunk, in bytes.
+        /// Offset of the first chunk in the file, in bytes.
         offset: u64,
         /// The byte order of the elements in the chunks.
         order: ByteOrder,
@@ -100,13 +100,13 @@ pub(crate) trait ChunkRead: Send + Sync {
     /// How the chunks of the array are stored.
     fn storage(&self) -> ChunkStorage<'_>;
 
-    /// Fills `out` with the bytes of consecutive chunks from linear number `first` on, as they are stored.
+    /// Reads the bytes of consecutive chunks, from linear number `first` on, as they are stored, until `out` is full.
     ///
     /// Only where [`raw_order`](Self::raw_order) is known; `out` holds whole chunks.
     fn read_raw(&self, first: u64, out: &mut [u8]) -> Result<()>;
 
-    /// Replaces the elements `to` of `out` by as many consecutive elements of chunk `number`, from its element `first` on,
-    /// without reading the rest of the chunk; `false` if that cannot be done.
+    /// Reads consecutive elements of chunk `number`, from its element `first` on, into the range `to` of `out`, without reading
+    /// the rest of the chunk; `false` if that cannot be done.
     fn read_elements(&self, number: u64, first: u64, out: &mut Values, to: Range<usize>) -> Result<bool>;
 }
 
@@ -171,7 +171,7 @@ pub(crate) trait ChunkWrite: Send + Sync {
     /// Writes the whole chunk at `index` (in chunks, first axis fastest), edge padding included.
     fn write_chunk(&self, index: &[u64], values: &Values) -> Result<()>;
 
-    /// Lets `by` copy bytes of another file to the chunks as they are stored, from byte `at` on; returns how many. 0 if none, or if the
+    /// Lets `by` copy bytes of another file into the stored chunks, from byte `at` on; returns how many. 0 if none, or if the
     /// chunks are not one after the other as plain elements.
     fn copy_raw(&self, at: u64, bytes: Raw<'_>, by: &dyn RawCopy) -> u64;
 

@@ -1,4 +1,4 @@
-//! Descriptors of `table.lock`, which are kept open where closing them would end locks of casacore.
+//! Keeps descriptors of `table.lock` open where closing them would end locks of casacore.
 //!
 //! Casacore has record locks, which belong to the process: when any descriptor of a file is closed, all record locks of the
 //! process on that file are gone. In a process that uses casacore as well, descriptors of a `table.lock` that has locks are

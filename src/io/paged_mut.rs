@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::sync::LockUnpoisoned;
 
 const PAGE_BYTES: usize = 1 << 16;
-/// Most pages of a file that are kept in memory.
+/// Most pages of a file that are cached in memory.
 const CACHE_PAGES: usize = 64;
 
 /// Caches the pages of a file used last, and writes them when others take their place; whole pages bypass the cache.

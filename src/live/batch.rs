@@ -25,7 +25,7 @@ pub struct Batch<'w, 'b> {
 }
 
 impl Writer {
-    /// Gives access to a table (`MAIN`, `ANTENNA`, `A/B`), to append rows or to overwrite cells.
+    /// Gives access to a table of the live file (`MAIN`, `ANTENNA`, `A/B`), to append rows or to overwrite cells.
     ///
     /// # Errors
     /// `Usage` if the file does not have the table.

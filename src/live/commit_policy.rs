@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// When appended rows become visible to readers, and whether they survive a power failure.
+/// When rows appended to a live file become visible to readers, and whether they survive a power failure.
 ///
 /// By default [`Batch::append`](super::Batch::append) commits once a second, without waiting for the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -24,7 +24,7 @@ pub struct TableSpec {
     pub info: TableInfo,
     /// Keywords of the table, which become attributes of its group.
     pub keywords: Record,
-    /// The columns of the table, in their order.
+    /// Declarations of the columns of the table, in their order.
     pub columns: Vec<ColumnSpec>,
     /// Coordinate values of axes, as role (`chan`) and values. Every axis of this role and length gets them as its scale.
     pub coordinates: Vec<(String, Values)>,
@@ -149,7 +149,7 @@ impl ColumnSpec {
         self.keyword("QuantumUnits", crate::value::Value::Array(Shape::from([1]), units))
     }
 
-    /// Sets a keyword of the column.
+    /// Sets a keyword of the column, which becomes an attribute in the live file.
     #[must_use]
     pub fn keyword(mut self, name: impl Into<BString>, value: crate::value::Value) -> Self {
         self.info.desc.keywords.set(name, value);

@@ -51,7 +51,7 @@ pub fn repair(path: impl AsRef<Path>) -> Result<Repaired> {
     repair_with(path, &())
 }
 
-/// Does what [`repair`] does, and can be interrupted by `progress` until the first change.
+/// Repairs a live file as [`repair`] does, and can be interrupted by `progress` until the first change.
 ///
 /// # Errors
 /// `Interrupted`, and those of [`repair`]; then the file stays as it is.

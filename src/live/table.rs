@@ -99,7 +99,7 @@ pub(super) struct Updated {
     pub(super) refused: u64,
 }
 
-/// A block that was checked against its column: its stored bytes, and the number of each cell's shape.
+/// A block of cells that was checked against its column: its stored bytes, and the index of each cell's shape.
 pub(super) type Checked<'a> = (Cow<'a, [u8]>, Option<&'a [Option<usize>]>);
 
 impl Column {

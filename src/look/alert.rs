@@ -99,9 +99,9 @@ struct History {
 
 /// The value that an alert rule compares with its limit.
 enum Finding {
-    /// The value is unknown at this look: the alert stays as it is.
+    /// The value of the rule is unknown at this look: the alert stays as it is.
     Unknown,
-    /// The source does not grow any more: the alert ends.
+    /// The source no longer grows: the alert ends.
     Ended,
     Value(f64),
     /// Names of antennas, each with its percentage of flagged cells.

@@ -14,8 +14,8 @@ const ON_EARTH: f64 = 6e6;
 /// Most antennas that the plot of positions shows.
 const MAX_ANTENNAS: usize = 1024;
 
-/// A frame with a line for each antenna, which has a value at its own place only: metres east and north of the middle of all.
-/// Positions that are not on the Earth are shown by their own x and y.
+/// Makes the plot of antenna positions, with a line for each antenna, which has one value: metres east and north of the middle
+/// of all. Positions that are not on the Earth are shown by their own x and y.
 pub(super) fn frame(known: &Description, (session, revision, rows): (u64, u64, u64)) -> Frame {
     let finite = |position: &[f64; 3]| position.iter().all(|metres| metres.is_finite());
     let found: Vec<(&str, [f64; 3])> = known

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 /// Days from the zero of MJD to the zero of Unix time, 1970-01-01.
 const UNIX_MJD: f64 = 40587.;
 
-/// Seconds of MJD at the zero of Unix time.
+/// Seconds of MJD at the zero of Unix time, 1970-01-01.
 pub(super) const UNIX_ZERO: f64 = UNIX_MJD * 86400.;
 
 /// Formats a casacore time, in seconds of MJD, as a date in UTC: `2026-11-20T17:30:00.0Z`.

@@ -32,13 +32,13 @@ pub struct Description {
     pub kind: &'static str,
     /// Why nothing can be plotted, in words; `None`: plots can be made.
     pub missing: Option<String>,
-    /// Name of the telescope in OBSERVATION; empty if it has none.
+    /// Name of the telescope, from the subtable OBSERVATION; empty if it has none.
     pub telescope: String,
     /// The antennas in the order of their numbers, from 0.
     pub antennas: Vec<Antenna>,
     /// The fields in the order of their numbers, from 0.
     pub fields: Vec<Field>,
-    /// The spectral windows with their correlations, by DATA_DESC_ID.
+    /// The spectral windows with their correlations, in the order of DATA_DESC_ID.
     pub spectral_windows: Vec<SpectralWindow>,
     /// Names of the columns with visibilities; the first is plotted by default.
     pub columns: Vec<String>,
@@ -50,7 +50,7 @@ pub struct Description {
     pub has_flags: bool,
     /// Number of rows of the main table of the source.
     pub rows: u64,
-    /// First and last TIME of the rows folded for any plot, else of the first and the newest row; seconds of MJD.
+    /// First and last TIME of the rows that were read for any plot, else of the first and the newest row; seconds of MJD.
     pub time_range: Option<[f64; 2]>,
     /// DATA_DESC_ID of the newest row, which is plotted by default.
     pub newest_spw: Option<i64>,

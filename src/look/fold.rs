@@ -36,7 +36,7 @@ pub(super) struct Block {
 pub(super) struct Fold {
     pub(super) selection: Selection,
     pub(super) sums: Accumulator,
-    /// Names of the correlations of the spectral window.
+    /// Names of the correlations of the plot's spectral window.
     names: Vec<String>,
     /// Name of the column with the numbers of the spectral windows.
     spw_column: &'static str,
@@ -45,7 +45,7 @@ pub(super) struct Fold {
     given: u64,
     /// Number of rows that were read for the sums, whether or not they are selected.
     pub(super) rows_used: u64,
-    /// Bytes that were read for these sums, alone or together with others.
+    /// Bytes that were read for the sums of the plot, alone or together with others.
     bytes: u64,
     /// Number of the request that last used the sums.
     pub(super) used: u64,

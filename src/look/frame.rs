@@ -82,7 +82,7 @@ pub struct Array {
     pub name: &'static str,
     /// Extents of the array of the plot, slowest axis first.
     pub shape: Vec<usize>,
-    /// Elements of the array, last axis fastest.
+    /// Elements of the array of the plot, last axis fastest.
     pub numbers: Numbers,
 }
 
@@ -98,13 +98,13 @@ impl Array {
 #[derive(Debug, Clone, PartialEq, Default, serde::Serialize)]
 #[non_exhaustive]
 pub struct Axis {
-    /// Quantity along the axis, for example `frequency`.
+    /// Quantity along the axis of the plot, for example `frequency`.
     pub label: String,
     /// Unit of the axis, for example `MHz`; empty if it has none.
     pub unit: String,
     /// Kind of the axis: `linear`, `log`, `time` (seconds of MJD) or `category` (numbers that `names` gives names to).
     pub scale: &'static str,
-    /// Names of the categories; `None` for an axis of numbers.
+    /// Names of the categories along the axis; `None` for an axis of numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub names: Option<Vec<String>>,
     /// The value below which 0.5 % of all values are, for a scale of colours; the inner `None` without values.
@@ -160,11 +160,11 @@ pub struct Plot {
     pub series: Option<Vec<String>>,
 }
 
-/// A plot as numbers. docs/plots.md has the arrays of each kind.
+/// A plot as numbers: its words and its arrays. docs/plots.md has the arrays of each kind.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Frame {
-    /// Title, axes and labels of the plot.
+    /// Title, axes and selection of the plot.
     pub plot: Plot,
     /// The arrays of numbers of the plot.
     pub arrays: Vec<Array>,

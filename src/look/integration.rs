@@ -8,7 +8,7 @@ use crate::value::{DataType, Values};
 /// Numbers of newest rows among which the beginning of the newest integration is searched for: a few first, then more.
 const SEARCHED_ROWS: [u64; 3] = [64, 1024, 1 << 14];
 
-/// Antennas with this number or a higher one are left out.
+/// Antennas with this number or a higher one are left out of the summary of an integration.
 const MAX_ANTENNAS: usize = 1024;
 
 /// The newest integration: the rows of the newest TIME, or as many of them as the bytes for a look allow, chosen so that every

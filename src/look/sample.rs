@@ -39,7 +39,7 @@ pub struct Look {
     pub revision: u64,
     /// Whether the source is marked as open for writing: its writer has not closed it.
     pub is_open: bool,
-    /// Committed rows of each table, the main one first.
+    /// Name and number of committed rows of each table, the main one first.
     pub rows: Vec<(String, u64)>,
     /// Approximate bytes of the cells of all rows.
     pub bytes: f64,
@@ -80,7 +80,7 @@ pub struct NewestTime {
 pub struct Amplitudes {
     /// Name of the column with the visibilities that were averaged.
     pub column: &'static str,
-    /// Quantity by which the means are grouped.
+    /// Quantity by which the mean amplitudes are grouped.
     pub by: AmplitudesBy,
     /// The means: one list by antenna, or several lists by channel with the newest last; `None` where no value is usable.
     pub means: Vec<Vec<Option<f64>>>,

@@ -24,9 +24,9 @@ pub(super) struct Selection {
     pub(super) column: String,
     /// The selected DATA_DESC_ID; `None` if the table has no such column.
     pub(super) spw: Option<i64>,
-    /// Selected values of FIELD_ID; empty for all.
+    /// Numbers of the selected fields (FIELD_ID); empty for all.
     pub(super) fields: Vec<i64>,
-    /// Selected values of SCAN_NUMBER; empty for all.
+    /// Numbers of the selected scans (SCAN_NUMBER); empty for all.
     pub(super) scans: Vec<i64>,
     /// Indices of the selected correlations in a cell; `None` for the defaults of the kind of plot.
     pub(super) corr: Option<Vec<usize>>,

@@ -67,7 +67,7 @@ pub(super) fn rows(source: &Source, table: &str) -> usize {
     table.and_then(|table| table.rows().ok()).unwrap_or(0).min(MAX_ROWS) as usize
 }
 
-/// The cells of a column of a subtable, each reduced to what is needed of it; those that are undefined or cannot be read
+/// Reads the cells of a column of a subtable, each reduced to what is needed of it; those that are undefined or cannot be read
 /// are `None`. Empty if the subtable lacks the column.
 pub(super) fn each<T>(source: &Source, table: &str, column: &str, reduce: impl Fn(Option<Values>) -> T) -> Vec<T> {
     let Some(number) = source.tables().iter().position(|other| other.name == table) else { return Vec::new() };
@@ -86,12 +86,12 @@ pub(super) fn each<T>(source: &Source, table: &str, column: &str, reduce: impl F
     (0..content.rows().min(MAX_ROWS)).map(|row| reduce(read(row))).collect()
 }
 
-/// The cells of a column of a subtable; those that are undefined or cannot be read are `None`.
+/// Reads the cells of a column of a subtable; those that are undefined or cannot be read are `None`.
 pub(super) fn cells(source: &Source, table: &str, column: &str) -> Vec<Option<Values>> {
     each(source, table, column, |values| values)
 }
 
-/// The strings of a column of a subtable; those that cannot be read are empty.
+/// Reads the strings of a column of a subtable; those that cannot be read are empty.
 pub(super) fn strings(source: &Source, table: &str, column: &str) -> Vec<String> {
     let text = |values: Option<Values>| match values {
         Some(Values::String(strings)) => strings.first().map(|string| string.to_str_lossy().into_owned()),
@@ -108,7 +108,7 @@ pub(super) fn doubles(values: &Option<Values>) -> Option<Vec<f64>> {
     }
 }
 
-/// The integers of a column of a subtable; -1 for those that cannot be read.
+/// Reads the integers of a column of a subtable; -1 for those that cannot be read.
 pub(super) fn integers(source: &Source, table: &str, column: &str) -> Vec<i64> {
     let first = |values: Option<Values>| values?.integers()?.first().copied();
     each(source, table, column, |values| first(values).unwrap_or(-1))

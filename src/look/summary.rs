@@ -52,13 +52,13 @@ pub struct Summary {
     pub time_range: Option<[f64; 2]>,
     /// Integration time in seconds: INTERVAL of the first row.
     pub interval: Option<f64>,
-    /// Fraction of flagged data, as far as it can be read quickly.
+    /// Fraction of flagged data; `None` if it cannot be read quickly.
     pub flagged: Option<Flagged>,
-    /// The antennas in the order of their numbers.
+    /// The antennas in the order of their numbers, from 0.
     pub antennas: Vec<Antenna>,
-    /// The fields in the order of their numbers.
+    /// The fields in the order of their numbers, from 0, with their counts of rows.
     pub fields: Vec<FieldSummary>,
-    /// The spectral windows in the order of their numbers.
+    /// The spectral windows in the order of their numbers, from 0, with their counts of rows.
     pub spectral_windows: Vec<WindowSummary>,
     /// The scans in ascending order of their numbers.
     pub scans: Vec<ScanSummary>,
@@ -116,7 +116,7 @@ pub struct WindowSummary {
     pub bandwidth: Option<f64>,
     /// Reference frame of the window's frequencies: `TOPO`; empty if none is recorded.
     pub frame: String,
-    /// Names of the correlations of all polarization setups with this window.
+    /// Names of the correlations of all polarization setups that are used with this window.
     pub correlations: Vec<String>,
     /// Number of rows of the main table with this window, among the rows that were read.
     pub rows: u64,

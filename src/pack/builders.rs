@@ -12,7 +12,7 @@ use crate::h5::Compression;
 use crate::progress::{Phase, Progress};
 use crate::table::OpenOptions;
 
-/// Packs the files of a table, and of the tables below it, into containers.
+/// Packs the files of a table, and of its subtables, into containers.
 ///
 /// See [the module](super) for an example.
 #[derive(Clone)]
@@ -82,8 +82,8 @@ impl<'a> Pack<'a> {
         self
     }
 
-    /// Leaves out files that cannot be read, and containers and directories that cannot be opened; without, damage ends the
-    /// call. [`PackSummary::damage`] lists what was left out. Every file is read once before.
+    /// Sets whether files that cannot be read, and containers and directories that cannot be opened, are left out; by default
+    /// damage ends the call. [`PackSummary::damage`] lists what was left out. Every file is read once before.
     pub fn salvage(mut self, salvage: bool) -> Self {
         self.salvage = salvage;
         self
@@ -120,7 +120,7 @@ fn open(path: &Path, wanted: Wanted, options: OpenOptions, salvage: bool, progre
     if salvage { FileSet::salvage(path, wanted, options, progress) } else { FileSet::open(path, wanted, options) }
 }
 
-/// Writes the files of a packed table, and of the tables below it, each on its own.
+/// Unpacks a table: writes its files, and those of its subtables, each on its own.
 ///
 /// See [the module](super) for an example.
 #[derive(Clone)]
@@ -141,8 +141,8 @@ impl<'a> Unpack<'a> {
 
     open_setters!();
 
-    /// Leaves out files that cannot be read, and containers and directories that cannot be opened; without, damage ends the
-    /// call. [`PackSummary::damage`] lists what was left out. Every file is read once before.
+    /// Sets whether files that cannot be read, and containers and directories that cannot be opened, are left out; by default
+    /// damage ends the call. [`PackSummary::damage`] lists what was left out. Every file is read once before.
     pub fn salvage(mut self, salvage: bool) -> Self {
         self.salvage = salvage;
         self

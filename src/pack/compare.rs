@@ -93,8 +93,8 @@ impl InFile for Found {
     }
 }
 
-/// How many bytes were compared, and where the first is that differs. `path` is that of both files in their sets, and
-/// `places` are those of the sets.
+/// Compares two files; returns how many bytes were compared, and the first difference. `path` names both in their sets, and
+/// `places` are the sources for errors.
 fn compare_files(
     left: &SetFile,
     right: &SetFile,

@@ -538,7 +538,7 @@ impl Folder {
         self.packable.as_ref().map(|list| !list.is_empty())
     }
 
-    /// Path of the folder in the source; `.` for the source itself.
+    /// Path of the folder in the source of the set; `.` for the source itself.
     pub(super) fn name(&self) -> &str {
         self.prefix.strip_suffix('/').unwrap_or(".")
     }

@@ -25,7 +25,7 @@ pub struct Listing {
     pub info: ContainerInfo,
     /// Properties that only the format of the container knows, as names and values.
     pub properties: Properties,
-    /// Files of the container, sorted by name.
+    /// Files of the directory or container, sorted by name.
     pub files: Vec<ListedFile>,
     /// Directories and containers in this one, sorted by name; files that are containers are among them.
     pub nested: Vec<Listing>,
@@ -42,9 +42,9 @@ pub struct Listing {
 pub struct ListedFile {
     /// Name of the file as stored; it need not be one that a file in a directory can have.
     pub name: String,
-    /// Length of the file in bytes.
+    /// Length of the listed file in bytes.
     pub len: u64,
-    /// How the container stores the file.
+    /// How the container stores the file, such as in blocks.
     pub layout: FileLayout,
     /// Properties of the file that only the format of the container knows, as names and values.
     pub properties: Properties,
@@ -90,7 +90,7 @@ pub enum Listed<'a> {
         name: &'a str,
         /// Length of the reported file in bytes.
         len: u64,
-        /// How the container stores the file.
+        /// How the container stores the reported file, such as in blocks.
         layout: &'a FileLayout,
     },
     /// An entry of the last container that is neither a file nor a container.
@@ -419,8 +419,8 @@ fn visit(
         .try_for_each(|(name, inner)| visit(&name, inner, depth + 1, each).with_context(|| Context::member(&name)))
 }
 
-/// The format of a file of a directory that is a container: by its name if casacore gives that to containers of tables,
-/// otherwise by its bytes.
+/// The format of a file in a directory that is a container, `None` if it is not: by its name if casacore gives that to
+/// containers of tables, otherwise by its bytes.
 fn format_in_directory(directory: &dyn Container, name: &str) -> Result<Option<&'static Format>> {
     if directory.path(name).is_none() {
         return Ok(None);

@@ -13,7 +13,7 @@ pub(super) enum Special {
     FollowedLink,
     /// A symbolic link to nothing, or to a directory that is not a table.
     OtherLink,
-    /// A socket, a pipe or a device.
+    /// A socket, a pipe or a device in the directory.
     NoFile,
     /// An entry whose name cannot be the name of a virtual file.
     OddName,

@@ -122,7 +122,7 @@ fn pack_at_once(
     })
 }
 
-/// Writes the table `source` to the directory `target`, each file on its own.
+/// Unpacks the table `source` to the directory `target`, with each file on its own.
 pub(super) fn unpack(
     source: &FileSet,
     target: &Path,
@@ -173,7 +173,7 @@ fn copy_tree(folder: &Folder, target: &dyn ContainerMut, copier: &mut Copier<'_>
     target.commit()
 }
 
-/// Packs the table into `target`, with a container for itself and one for each table below it.
+/// Packs a table into the directory `target`, with a container for itself and one for each table below it.
 fn pack_table(folder: &Folder, target: &Directory, options: &PackOptions, copier: &mut Copier<'_>) -> Result<()> {
     let (casacore, storage) = options.format.in_table_directory()?;
     let inside = |name: &str| folder.belongs_into_container(name);

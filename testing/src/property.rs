@@ -18,7 +18,8 @@ pub fn cases(normal: u32) -> u32 {
     if is_long() { normal.saturating_mul(LONG) } else { normal }
 }
 
-/// Calls `test` with as many values of `strategy` as [`cases`] says; it panics where the property does not hold.
+/// Tests a property: calls `test` with as many random values of `strategy` as [`cases`] says; it panics where the property does
+/// not hold.
 ///
 /// A value for which it panics is made as small as possible and reported. A normal run tries the same values each time.
 /// A long run tries others; `PROPTEST_RNG_SEED` makes them those of an earlier one, whose seed its report has.

@@ -10,9 +10,9 @@ use super::receipt::{self, Receipt};
 pub(crate) enum Trust {
     /// The ledger records that the item is done
     Ledger,
-    /// The target has its size and a receipt, and the source is as it was
+    /// The target has its recorded size and a receipt, and the source is as it was
     Receipt,
-    /// The same as receipt, and the target agrees with its own digests or checksums
+    /// As receipt, and the target agrees with its own digests or checksums
     Digest,
 }
 
@@ -27,7 +27,8 @@ pub(super) enum Found {
     Outdated,
 }
 
-/// Compares a target with its receipt, and the receipt with the source. A source that was removed since does not count.
+/// Compares the target of an item with its receipt, and the receipt with the source. A source that was removed since does not
+/// count.
 pub(super) fn look(item: &Item, target: &Path) -> Found {
     let Some(receipt) = Receipt::of(target).filter(|receipt| receipt.id == item.id) else { return Found::Nothing };
     if receipt::size_of(target).ok() != Some(receipt.file_bytes) {

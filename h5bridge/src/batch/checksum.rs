@@ -73,7 +73,7 @@ pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The size and the checksums of a file, which is read once.
+/// Reads a file once for its size in bytes and all the checksums `kinds`.
 ///
 /// # Errors
 /// `NotFound`, `Io`.

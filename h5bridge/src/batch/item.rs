@@ -8,7 +8,7 @@ use ctds_hdf5::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// Identity of an item: the first 8 bytes of a SHA-256, printed as 16 hexadecimal digits.
+/// Identity of an item of a batch: the first 8 bytes of a SHA-256, printed as 16 hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub(crate) struct Id(pub(crate) u64);
@@ -61,7 +61,7 @@ pub(crate) struct Verb {
     pub(crate) effect: Effect,
     /// Whether the verb accepts the option `--threads`.
     pub(crate) has_threads: bool,
-    /// Whether `verify TARGET` checks the target against digests in it.
+    /// Whether `verify TARGET` can check a target of the verb against digests stored in it.
     pub(crate) stores_digests: bool,
 }
 
@@ -78,10 +78,10 @@ const VERBS: [Verb; 9] = [
     Verb { name: "none", effect: Effect::Nothing, has_threads: false, stores_digests: false },
 ];
 
-/// Options that belong to `batch run`, or that would make an item change its source or write nothing.
+/// Options that items of a batch may not have: they belong to `batch run`, or make an item change its source or write nothing.
 const REFUSED: [&str; 3] = ["--dry-run", "--replace", "--json"];
 
-/// Longest name of a target: that of its receipt is longer, and has at most 255 bytes.
+/// Longest file name of a target in bytes; that of its receipt is longer, and has at most 255 bytes.
 const LONGEST_NAME: usize = 240;
 
 impl Verb {
@@ -104,7 +104,7 @@ pub(crate) struct Item {
     pub(crate) id: Id,
     pub(crate) verb: String,
     pub(crate) source: String,
-    /// The path that follows the source on the command line: the file or directory to write, or what `verify` compares with.
+    /// The second path on the command line, after the source: the file or directory to write, or what `verify` compares with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) target: Option<String>,
     /// Options of the verb for this item, as words of the command line.

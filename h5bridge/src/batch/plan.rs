@@ -81,7 +81,7 @@ impl<'a, W: Write> Plan<'a, W> {
         self
     }
 
-    /// Adds the sources that match a pattern, such as `/archive/**/*.ms`.
+    /// Adds an item for each source that matches a pattern, such as `/archive/**/*.ms`.
     ///
     /// # Errors
     /// `Usage` if nothing matches, `Io`.
@@ -102,8 +102,8 @@ impl<'a, W: Write> Plan<'a, W> {
         Ok(())
     }
 
-    /// Adds the sources of a list: a path on each line, or a JSON object with `source` and, if they differ from those of the
-    /// command line, `target`, `verb`, `options`, `bytes`.
+    /// Adds an item for each source in a list: a path on each line, or a JSON object with `source` and, if they differ from
+    /// those of the command line, `target`, `verb`, `options`, `bytes`.
     ///
     /// # Errors
     /// `Format` for other lines, `Usage`, `Io`.

@@ -68,8 +68,8 @@ impl<'a> Queue<'a> {
         self.stop.sleep(time);
     }
 
-    /// The next item, when it may start; `None` if nothing is left, or nothing may start any more. The caller says
-    /// with [`finish`](Self::finish) how it ended.
+    /// Waits until the next item of the run may start; `None` if nothing is left, or nothing may start any more. The caller
+    /// reports with [`finish`](Self::finish) how it ended.
     pub(super) fn next(&self, bytes: impl Fn(u32) -> u64) -> Option<Attempt> {
         loop {
             if self.has_ended() {

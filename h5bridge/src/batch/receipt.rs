@@ -105,8 +105,8 @@ impl Receipt {
         part.unwrap_or(&self.checksums).keys().copied().collect()
     }
 
-    /// Writes the receipt of a target, in one step. `staged` is where the target was written: what a killed process leaves of the
-    /// receipt is removed with the directory around that.
+    /// Writes the receipt of a target, in one step. `staged` is where the target was written: a process that is killed leaves
+    /// at most a temporary file beside that, which is removed with the unfinished target.
     ///
     /// # Errors
     /// `Io`, `NoSpace`.

@@ -15,7 +15,7 @@ use crate::error::{Error, ErrorKind, Result};
 const PAUSES: [u64; 3] = [100, 400, 1600];
 /// Longest pause before a retry that a server may ask for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(20);
-/// Time in which a server has to answer, and in which further bytes of an answer have to arrive.
+/// Time in which a remote server has to answer, and in which further bytes of an answer have to arrive.
 const ANSWER: Duration = Duration::from_secs(20);
 /// Environment variable with another time than [`ANSWER`] to wait for a server, in seconds.
 const ANSWER_VARIABLE: &str = "H5BRIDGE_HTTP_TIMEOUT";

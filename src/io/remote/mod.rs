@@ -1,4 +1,4 @@
-//! Files on web servers and in object stores, read by ranges: `https://…`, `http://…` and `s3://BUCKET/KEY`.
+//! Reads files on web servers and in object stores by ranges: `https://…`, `http://…` and `s3://BUCKET/KEY`.
 //!
 //! | file             |                                                                                      |
 //! |------------------|--------------------------------------------------------------------------------------|

@@ -47,7 +47,7 @@ pub struct FollowOptions {
     pub durability: Durability,
     /// Whether an existing live file is replaced; by default it is resumed.
     pub overwrite: bool,
-    /// Interval at which [`Follow::run`] checks for changes.
+    /// Interval at which [`Follow::run`] polls the table for changes.
     pub poll: Duration,
     /// Whether [`Follow::run`] ends when no other program has the table open.
     pub until_closed: bool,
@@ -368,7 +368,7 @@ struct FoundTables {
 }
 
 struct FoundTable {
-    /// Declaration of the table in the live file.
+    /// Declaration of the table for the live file.
     spec: TableSpec,
     /// Names of the columns that the live file cannot store.
     absent: Vec<BString>,

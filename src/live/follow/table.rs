@@ -20,7 +20,7 @@ const BATCH_BYTES: u64 = 8 << 20;
 /// Rows of the first batch that is read, while the size of a row is not known.
 const FIRST_BATCH: u64 = 1024;
 
-/// Rows compared at a time in the search for overwritten rows.
+/// Number of old rows that are compared at a time in the search for overwritten rows.
 const COMPARED_ROWS: u64 = 4096;
 
 /// How long old rows are compared before the table is polled for new ones again.

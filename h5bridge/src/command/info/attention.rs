@@ -13,12 +13,12 @@ use serde::Serialize;
 /// A finding about a source that needs attention, such as a damaged column.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
-    /// Kind of finding: `damaged`, `not converted`, `not supported`, `elsewhere`, `live`, `open`, `stale`.
+    /// Kind of the finding: `damaged`, `not converted`, `not supported`, `elsewhere`, `live`, `open`, `stale`.
     pub(super) kind: &'static str,
-    /// The part of the source that it is about, `ANTENNA` or `MAIN/DATA`; `None`: the whole source.
+    /// The part of the source that the finding is about, `ANTENNA` or `MAIN/DATA`; `None`: the whole source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) part: Option<String>,
-    /// Description, or the reason why the part cannot be read.
+    /// Description of the finding, or the reason why the part cannot be read.
     pub(super) text: String,
 }
 
@@ -53,7 +53,7 @@ pub(super) fn sentences(findings: &[Finding]) -> Vec<String> {
     groups.into_iter().map(sentence).collect()
 }
 
-/// Other programs that use what is at `path`, found before this process opens it.
+/// Findings about other programs that use the source at `path`, collected before this process opens it.
 pub(super) fn use_by_others(path: &Path, no_lock: bool) -> Vec<Finding> {
     let is_open = !no_lock && path.is_dir() && is_open_elsewhere(path).unwrap_or(false);
     let open = is_open

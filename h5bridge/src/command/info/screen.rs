@@ -136,7 +136,7 @@ fn sentence_lines(row: &[String], width: Option<usize>) -> Vec<String> {
     lines.iter().map(|line| console::truncate_str(line, width + GAP, "…").into_owned()).collect()
 }
 
-/// Prints sections; with `lines`, the longest lists are shortened until all fit.
+/// Prints sections; with `lines`, the longest lists are shortened until everything fits into that many lines.
 pub(super) fn print(
     mut sections: Vec<Section>,
     lines: Option<usize>,

@@ -88,7 +88,7 @@ pub(super) fn duration(seconds: f64) -> String {
 const EQUATORIAL: [&str; 11] =
     ["", "J2000", "JMEAN", "JTRUE", "APP", "B1950", "B1950_VLA", "BMEAN", "BTRUE", "ICRS", "JNAT"];
 
-/// Longitude and latitude of a direction in radians: hours and degrees in equatorial frames, else degrees.
+/// Formats longitude and latitude of a direction, given in radians: hours and degrees in equatorial frames, else degrees.
 pub(super) fn direction(direction: [f64; 2], frame: &str) -> [String; 2] {
     let [longitude, latitude] = direction;
     if !EQUATORIAL.contains(&frame) {
@@ -104,7 +104,7 @@ fn signed(degrees: f64) -> String {
     format!("{sign}{}", sexagesimal(degrees.abs(), 1000.))
 }
 
-/// A positive number with minutes and seconds: `13:31:08.2879`; seconds have parts of 1 / `parts`.
+/// Formats a positive number with minutes and seconds: `13:31:08.2879`; seconds are rounded to 1 / `parts`.
 fn sexagesimal(number: f64, parts: f64) -> String {
     if number.is_nan() || number >= 1e6 {
         return format!("{number}");

@@ -1,4 +1,5 @@
-//! Which kind of plot `--x` and `--y` ask for, and the series that `--by` draws in one plot: one for each antenna, field or the like.
+//! Finds the kind of plot that `--x` and `--y` ask for, and the series that `--by` draws in one plot, such as one for each
+//! antenna.
 
 use ctds_hdf5::look::{Antenna, Description, Kind, Session};
 use ctds_hdf5::{Error, ErrorKind, Result};

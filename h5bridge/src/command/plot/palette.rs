@@ -28,7 +28,7 @@ const VIRIDIS: [Colour; 9] = [
 /// Number of steps of the colour scale: with text and lines a picture has at most 256 colours, as many as sixel has.
 const STEPS: f64 = 128.;
 
-/// Colours of lines that colour-blind readers tell apart (Okabe and Ito).
+/// Colours of the lines of a plot, which colour-blind readers can tell apart (Okabe and Ito).
 const LINES: [Colour; 7] = [
     [0x00, 0x72, 0xb2],
     [0xd5, 0x5e, 0x00],
@@ -46,7 +46,7 @@ pub(super) fn scale(fraction: f64) -> Colour {
     mix(VIRIDIS[index], VIRIDIS[index + 1], at - index as f64)
 }
 
-/// The colour of line `number` of `count`: one of seven, or steps of the scale for more lines.
+/// The colour of line `number` (from 0) of `count`: one of seven, or steps of the scale for more lines.
 pub(super) fn line(number: usize, count: usize) -> Colour {
     match LINES.get(number).filter(|_| count <= LINES.len()) {
         Some(colour) => *colour,

@@ -34,7 +34,7 @@ pub(super) struct Guard {
     hosts: Vec<String>,
     /// Origins of other sites whose pages may send requests, as browsers write them.
     origins: Vec<String>,
-    /// Base path that precedes every address, for example `/P`; empty by default.
+    /// Base path that precedes every address of the server, for example `/P`; empty by default.
     base: String,
 }
 
@@ -128,7 +128,8 @@ impl Guard {
         Ok(host)
     }
 
-    /// The allowed origin of a page of another site; `None` for a request without origin or from our own page.
+    /// The `Origin` of a request if it is an allowed other site; `None` for a request without origin or from our own page; else
+    /// a refusal.
     fn origin(&self, headers: &HeaderMap, host: &str) -> Result<Option<HeaderValue>, Box<Reply>> {
         let Some(value) = headers.get(header::ORIGIN) else { return Ok(None) };
         let origin = value.to_str().unwrap_or_default().to_ascii_lowercase();
@@ -143,7 +144,7 @@ impl Guard {
         }
     }
 
-    /// Allows links from other sites to lead here, but refuses requests that their pages send.
+    /// Accepts links from other sites that lead to this server, but refuses requests that their pages send.
     fn site(headers: &HeaderMap, is_allowed: bool) -> Result<(), Box<Reply>> {
         let is_foreign = matches!(text(headers, "sec-fetch-site"), Some("cross-site" | "same-site"));
         if is_foreign && !is_allowed && text(headers, "sec-fetch-mode") != Some("navigate") {
@@ -152,7 +153,8 @@ impl Guard {
         Ok(())
     }
 
-    /// A page whose address has the token: the token becomes a cookie, and leaves the address.
+    /// Answers a request for a page whose address has the token: the browser gets the token as a cookie, and is sent to the
+    /// address without it.
     fn exchange(&self, path: &str, query: &str) -> Option<Reply> {
         if !PAGES.contains(&path) {
             return None;
@@ -184,7 +186,8 @@ impl Guard {
         if given.any(|given| hash(given) == token) { Ok(()) } else { Err(unauthorized().into()) }
     }
 
-    /// Adds the headers that every answer has. `path` is the address below the base path, if the request got as far.
+    /// Adds the headers that every answer of the server has. `path` is the address below the base path, if the request got as
+    /// far.
     pub(super) fn finish(&self, reply: &mut Reply, path: Option<&str>, origin: Option<HeaderValue>) {
         let constant =
             |reply: &mut Reply, name, value| set(reply, HeaderName::from_static(name), HeaderValue::from_static(value));
@@ -247,7 +250,7 @@ fn preflight(origin: &HeaderValue) -> Reply {
     reply
 }
 
-/// The address that a person opens: `host` as it stands in addresses, with the token.
+/// The address of the server that a person opens, with the token; `host` is as it stands in addresses.
 pub(super) fn address(host: &str, base: &str, token: Option<&str>) -> String {
     let token = token.map_or(String::new(), |token| format!("?token={}", query::encode(token)));
     format!("http://{host}{base}/{token}")

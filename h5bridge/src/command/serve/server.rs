@@ -34,7 +34,7 @@ const MAX_HEADER: usize = 16 << 10;
 /// How long the header of a request may take to arrive, also on a connection that is reused.
 const HEADER_TIME: Duration = Duration::from_secs(10);
 
-/// How long a write may wait for a client that does not read.
+/// How long writing an answer may wait for a client that does not read.
 const WRITE_TIME: Duration = Duration::from_secs(30);
 
 /// Pause after a connection could not be accepted, for example because file descriptors were used up.

@@ -51,7 +51,7 @@ pub(super) enum Admission {
 /// Why a job of the worker threads has no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lost {
-    /// Too many jobs wait, or the server is shutting down.
+    /// Too many jobs wait for a worker thread, or the server is shutting down.
     Busy,
     /// The job of the worker thread failed with a panic.
     Failed,
