@@ -32,7 +32,7 @@ pub(crate) struct Cli {
     /// Options that every verb accepts.
     #[command(flatten)]
     pub(crate) global: Global,
-    /// The verb to run.
+    /// The verb that is run, with its arguments.
     #[command(subcommand)]
     pub(crate) verb: Verb,
     /// Name of the verb that was given, for messages.

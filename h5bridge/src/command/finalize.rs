@@ -46,7 +46,7 @@ pub(crate) struct Args {
     /// Threads that decode and compress; 0: one for each processor
     #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
-    /// Limit of the memory for data
+    /// Limit of the memory for data, in bytes: 512M, 2G
     #[arg(long, default_value = "256M", value_parser = memory, value_name = "256M")]
     max_memory: u64,
 }

@@ -31,11 +31,11 @@ pub(crate) struct Args {
 enum What {
     /// A manual page of the program and one for each verb
     Man,
-    /// Completions of bash
+    /// Completions of the shell bash
     Bash,
-    /// Completions of zsh
+    /// Completions of the shell zsh
     Zsh,
-    /// Completions of fish
+    /// Completions of the shell fish
     Fish,
 }
 

@@ -108,7 +108,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
 }
 
 impl Args {
-    /// The numbers of the tables that `--table` names; all tables without it.
+    /// The indices of the tables that `--table` names; all tables without it.
     fn chosen(&self, source: &Source) -> Result<Vec<usize>> {
         if self.table.is_empty() {
             return Ok((0..source.tables().len()).collect());

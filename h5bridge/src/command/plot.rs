@@ -71,10 +71,10 @@ pub(crate) struct Args {
     /// DATA_DESC_ID, or the name of a spectral window [default: that of the newest row]
     #[arg(long, value_name = "ID")]
     spw: Option<String>,
-    /// Names or numbers of fields
+    /// Only these fields, by name or number
     #[arg(long, value_name = "FIELD,...")]
     field: Option<String>,
-    /// Numbers of scans
+    /// Only these scans, by SCAN_NUMBER
     #[arg(long, value_name = "SCAN,...")]
     scan: Option<String>,
     /// Names or numbers of correlations [default: the parallel hands, for flags all]
@@ -89,7 +89,7 @@ pub(crate) struct Args {
     /// Times from A up to but without B: UTC such as 2026-11-20T17:30:00, or MJD in seconds
     #[arg(long, value_name = "A..B")]
     time: Option<String>,
-    /// Channels from A up to but without B
+    /// Channels from A up to but without B, counted from 0
     #[arg(long, value_name = "A..B")]
     chan: Option<String>,
     /// "amp", "phase", "real", "imag" or "flagged"; not every kind has each
@@ -116,7 +116,7 @@ pub(crate) struct Args {
     /// Print the fields, spectral windows, antennas and columns that can be selected, as JSON, and draw nothing
     #[arg(long)]
     describe: bool,
-    /// Size of the picture in pixels
+    /// Size of the picture in pixels, width x height
     #[arg(long, value_name = "WIDTHxHEIGHT", default_value = "960x640", value_parser = pixels)]
     size: (usize, usize),
     /// Bytes of rows that are read at a time; for tests

@@ -69,7 +69,7 @@ pub(crate) struct Args {
     /// HDF5 files (live or not), tables, or directories, which are listed on request, four levels deep
     #[arg(required = true, value_name = "SOURCE")]
     sources: Vec<PathBuf>,
-    /// Port; 0 selects any free one [default: the first free one from 5380 to 5389]
+    /// Port to listen at; 0 selects any free one [default: the first free one from 5380 to 5389]
     #[arg(long, value_name = "N")]
     port: Option<u16>,
     /// Address of this machine to listen at. With an address other than 127.0.0.1 or ::1 other machines can connect,
@@ -88,13 +88,13 @@ pub(crate) struct Args {
     /// An origin whose pages may send requests, such as <https://example.org>
     #[arg(long, value_name = "URL")]
     allow_origin: Vec<String>,
-    /// Serve all addresses below this path
+    /// Serve all addresses below this path, such as /h5bridge
     #[arg(long, value_name = "/P", default_value = "", hide_default_value = true, value_parser = base_path)]
     base_path: String,
     /// Refuse answers that are larger than this: 64M, 1G
     #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = size)]
     max_response: u64,
-    /// Memory for answers that clients have not read yet
+    /// Memory for answers that clients have not read yet, in bytes: 512M, 2G
     #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = size)]
     max_memory: u64,
     /// A file with alert rules for all live files, one on each line, such as "no rows for 30 s"; # begins a comment.

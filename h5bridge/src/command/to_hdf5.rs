@@ -48,7 +48,7 @@ pub(crate) struct Args {
     /// Leave out these columns, named in the same way as for --columns
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     exclude: Vec<String>,
-    /// Convert only these rows of the main table: from A up to but without B
+    /// Convert only these rows of the main table: from A up to but without B, counted from 0
     #[arg(long, value_name = "A..B", value_parser = row_range)]
     rows: Option<Range<u64>>,
     /// Convert only the rows of the main table that satisfy a condition on its scalar columns, such as
@@ -106,7 +106,7 @@ pub(crate) struct Args {
     /// Threads that decode and compress; 0: one for each processor
     #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
-    /// Limit of the memory for data
+    /// Limit of the memory for data, in bytes: 512M, 2G
     #[arg(long, default_value = "256M", value_parser = memory, value_name = "256M")]
     max_memory: u64,
     /// Leave out damaged parts, name them, and convert the rest; the exit code is then 6

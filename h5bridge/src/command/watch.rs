@@ -26,10 +26,10 @@ use crate::interrupt::Stop;
 pub(crate) struct Args {
     /// A live HDF5 file, whether or not it is being written to
     live: PathBuf,
-    /// Poll at this interval
+    /// Poll the file at this interval: 200ms, 1s
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
     interval: Duration,
-    /// Stop after N polls
+    /// Stop after N polls of the file
     #[arg(long, value_name = "N")]
     count: Option<u64>,
     /// Print a warning when this rule holds and again when it no longer does; may be repeated. Rules: "flagged > 40 %",

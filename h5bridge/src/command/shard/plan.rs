@@ -37,7 +37,8 @@ pub(super) struct Args {
     /// Leave out these columns
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     exclude: Vec<String>,
-    /// Convert only these rows of the main table: from A up to but without B. Tiles are then not blocks: all items go to files of chunks
+    /// Convert only these rows of the main table: from A up to but without B, counted from 0. Tiles are then not blocks: all
+    /// items go to files of chunks
     #[arg(long, value_name = "A..B", value_parser = row_range)]
     rows: Option<Range<u64>>,
     /// Instead of one file, plan independent files of about this size, OUT-0000 and so on, by ranges of rows: a manifest for

@@ -21,7 +21,7 @@ use crate::report::{self, Ending};
   h5bridge shard commit huge.h5
   h5bridge shard commit huge.h5 --check")]
 pub(super) struct Args {
-    /// The HDF5 file of the plan
+    /// The HDF5 file that the plan is for
     out: PathBuf,
     /// Read back everything that workers have written and compare it with their SHA-256; without, that is done for compressed
     /// datasets only

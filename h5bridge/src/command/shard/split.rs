@@ -1,4 +1,4 @@
-//! `shard plan --split`: independent files by ranges of rows, as a manifest for `batch`.
+//! `shard plan --split` plans independent files by ranges of rows, as a manifest for `batch`.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

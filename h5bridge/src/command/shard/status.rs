@@ -22,7 +22,7 @@ const LISTED: usize = 20;
   h5bridge shard status huge.h5
   h5bridge shard status huge.h5 --json")]
 pub(super) struct Args {
-    /// The HDF5 file of the plan
+    /// The HDF5 file that the plan is for
     out: PathBuf,
 }
 
