@@ -11,8 +11,9 @@ pub(super) struct JsonElements<'a> {
     /// Offsets in the text at which the elements end.
     ends: &'a mut Vec<usize>,
     depth: usize,
-    /// Number of outer lists of each element whose brackets are left out; the next field counts those that are open.
+    /// Number of outer lists of each element whose brackets are left out.
     array_axes: usize,
+    /// Number of those outer lists that are open at the moment.
     arrays: usize,
     /// Whether another value precedes in the same list, so that a comma is needed.
     follows: bool,

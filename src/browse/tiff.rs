@@ -6,8 +6,9 @@ use crate::error::{Error, Result};
 /// Bytes of the TIFF header, after which the numbers begin.
 pub(super) const HEADER: usize = 144;
 
-/// Type code of a 16-bit integer in TIFF fields; the next constant is that of a 32-bit one.
+/// Type code of a 16-bit integer in TIFF fields.
 const SHORT: u16 = 3;
+/// Type code of a 32-bit integer in TIFF fields.
 const LONG: u16 = 4;
 
 /// The TIFF header of an image of `rows` x `columns` numbers of `form`.

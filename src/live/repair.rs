@@ -94,8 +94,9 @@ pub fn repair_with(path: impl AsRef<Path>, progress: &dyn Progress) -> Result<Re
 #[derive(Debug, Default)]
 struct Survey {
     datasets: usize,
-    /// Length of the file in bytes; the next field is the end of its last chunk.
+    /// Length of the file in bytes.
     len: u64,
+    /// End of the last chunk of the file, in bytes from its start.
     end: u64,
     incomplete_chunks: usize,
     tables: Vec<(RepairedTable, Vec<Trim>)>,

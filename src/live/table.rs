@@ -16,8 +16,9 @@ pub(super) struct Table {
     row: Stream,
     pub(super) columns: Vec<Column>,
     pub(super) committed_rows: LiveDataset,
-    /// Number of rows that were appended to the table; the next field is the number of committed ones.
+    /// Number of rows that were appended to the table, committed or not.
     pub(super) rows: u64,
+    /// Number of committed rows of the table, which readers see.
     pub(super) committed: u64,
 }
 

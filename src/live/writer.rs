@@ -13,8 +13,9 @@ use super::table::{Checked, Stream, Table, Updated};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::h5::{self, LiveFile};
 
-/// Most bytes of appended rows that wait in memory to be written, in all columns together; the next constant is for one column.
+/// Most bytes of appended rows that wait in memory to be written, in all columns together.
 const WAITING_BYTES: usize = 64 << 20;
+/// Most bytes of appended rows of one dataset that wait in memory to be written.
 const WAITING_BYTES_OF_COLUMN: usize = 1 << 20;
 
 /// Appends rows to the tables of a live file, which others read at the same time.

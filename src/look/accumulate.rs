@@ -4,8 +4,9 @@ use super::bins::{MAP, Map, Merge, Times};
 use super::selection::{Measure, RowKey, Selection, Sums};
 use crate::value::Complex32;
 
-/// Most lines of a raster, each of one or more times; the next constant is for its channels.
+/// Most lines of a raster, each of one or more times.
 const RASTER_TIMES: usize = 1024;
+/// Most columns of a raster, each of one or more channels.
 const RASTER_CHANNELS: usize = 512;
 /// Most different times in a plot against time; neighbouring ones are merged beyond that.
 const SERIES_TIMES: usize = 4096;
@@ -13,8 +14,9 @@ const SERIES_TIMES: usize = 4096;
 const SPECTRUM_CHANNELS: usize = 1 << 14;
 /// Antennas with this number or a higher one are left out of plots by antenna.
 const MAX_ANTENNAS: usize = 1024;
-/// Lines of the amplitude axis for each factor of two; the next constant is the line of amplitude 1.
+/// Lines of the amplitude axis for each factor of two.
 pub(super) const OCTAVE: f64 = 8.;
+/// Number of the line of the amplitude axis that stands for amplitude 1.
 pub(super) const UNITY: usize = MAP / 2;
 /// Speed of light in metres per second.
 pub(super) const LIGHT: f64 = 299_792_458.;
@@ -49,8 +51,9 @@ pub(super) struct Sum {
     pub(super) re: f64,
     pub(super) im: f64,
     pub(super) count: u64,
-    /// Smallest amplitude, real part and imaginary part; the next field has the largest.
+    /// Smallest amplitude, real part and imaginary part.
     pub(super) low: [f32; 3],
+    /// Largest amplitude, real part and imaginary part.
     pub(super) high: [f32; 3],
 }
 

@@ -92,8 +92,9 @@ struct History {
     rate: Option<f64>,
     /// Number of rows of the main table, and the time since which it has that number.
     rows: Option<(u64, SystemTime)>,
-    /// TIME and mean amplitude of the newest integration; the next field has the amplitudes of those before.
+    /// TIME and mean amplitude of the newest integration.
     newest: Option<(f64, f64)>,
+    /// Mean amplitudes of the integrations before the newest one.
     before: VecDeque<f64>,
 }
 

@@ -40,8 +40,9 @@ pub struct Plane(pub Vec<u64>);
 struct World {
     label: String,
     unit: String,
-    /// Number of the reference pixel, from 0; the next field is its value, 0 for offsets on the sky.
+    /// Number of the reference pixel along the axis, from 0.
     pixel: f64,
+    /// World coordinate of the reference pixel; 0 for offsets on the sky.
     value: f64,
     increment: f64,
 }

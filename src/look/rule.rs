@@ -11,8 +11,9 @@ use crate::error::{Context, Error, Result, ResultExt};
 /// Most characters of an alert rule.
 const MAX_LENGTH: usize = 200;
 
-/// Largest file with alert rules, in bytes; the next constant is the most rules in it.
+/// Largest file with alert rules, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
+/// Most rules in a file with alert rules.
 const MAX_FILE_RULES: usize = 1000;
 
 /// Examples of alert rules, for error messages.

@@ -12,7 +12,7 @@ pub(crate) enum Trust {
     Ledger,
     /// The target has its recorded size and a receipt, and the source is as it was
     Receipt,
-    /// As receipt, and the target agrees with its own digests or checksums
+    /// Receipt, and the target agrees with its own digests or checksums
     Digest,
 }
 

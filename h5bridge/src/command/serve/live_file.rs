@@ -33,8 +33,9 @@ const CLOSED_FOR: Duration = Duration::from_secs(10);
 /// Time for which a file has to be unreadable before it is reported: its writer may be in the middle of a change.
 const PERSISTENT: Duration = Duration::from_secs(2);
 
-/// Bytes of the newest cells of a column that looks for listeners read, and looks for the board.
+/// Most bytes of the newest cells of each column that a poll for listeners reads.
 const SAMPLE: u64 = 4 << 20;
+/// Most bytes of the newest cells of each column that a poll for the board reads.
 const BOARD_SAMPLE: u64 = 64 << 10;
 
 /// A live file that the server has open, with one reader for all clients.

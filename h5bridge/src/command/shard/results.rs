@@ -11,7 +11,7 @@ use ctds_hdf5::{Context, Error, ErrorKind, Result};
 use crate::batch::{Id, Ledger, Record, State, host, now};
 use crate::exit::Status;
 
-/// Longest incomplete line of a ledger file, in bytes, that is read again with the next bytes.
+/// Longest incomplete last line of a ledger file, in bytes; with a longer one the file is not a ledger.
 const LONGEST_LINE: usize = 1 << 16;
 
 /// The last record of each item of a shard plan.

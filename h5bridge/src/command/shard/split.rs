@@ -21,7 +21,7 @@ pub(super) struct Parts<'a> {
     pub(super) source: &'a Path,
     /// The path OUT from which the paths of the files are made: `OUT-0000` and so on.
     pub(super) out: &'a Path,
-    /// Approximate size of each file in bytes.
+    /// Approximate size in bytes of each file that the split makes.
     pub(super) bytes: u64,
     /// Options that choose columns and tables, each with the names that it got.
     pub(super) names: [(&'a str, &'a [String]); 3],
