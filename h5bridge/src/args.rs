@@ -31,7 +31,7 @@ pub(crate) struct Global {
     /// Exit with status 6 if warnings were printed
     #[arg(long, global = true)]
     pub(crate) strict: bool,
-    /// Wait at most this long for a program that is writing to the table
+    /// Wait at most this long, in seconds, for a program that is writing to the table
     #[arg(long, global = true, default_value_t = 60., value_name = "SECONDS", value_parser = seconds)]
     pub(crate) lock_timeout: f64,
     /// Open tables without locks, for example on read-only media

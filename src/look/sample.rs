@@ -82,7 +82,8 @@ pub struct Amplitudes {
     pub column: &'static str,
     /// Quantity by which the mean amplitudes are grouped.
     pub by: AmplitudesBy,
-    /// The means: one list by antenna, or several lists by channel with the newest last; `None` where no value is usable.
+    /// The means: one list by antenna, or a list by channel for each group of rows, the newest last; `None` where no value is
+    /// usable.
     pub means: Vec<Vec<Option<f64>>>,
 }
 

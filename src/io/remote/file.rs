@@ -131,7 +131,8 @@ impl RemoteFile {
 }
 
 impl State {
-    /// Decides how many blocks from `number` on are fetched at once, and notes that they are being fetched; the file has `blocks`.
+    /// Decides how many of the file's `blocks` blocks are fetched at once, from `number` on, and notes that they are being
+    /// fetched.
     ///
     /// A request that begins where another ended fetches twice as many as that one.
     fn begin(&mut self, number: u64, blocks: u64) -> u64 {

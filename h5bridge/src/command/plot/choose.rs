@@ -127,7 +127,7 @@ pub(super) fn groups(
     Ok(groups)
 }
 
-/// All baselines, or those of the antennas selected; stops at one more than can be drawn.
+/// All selected baselines, or those with one selected antenna; stops at one more than can be drawn.
 fn pairs(known: &Description, which: &str, antenna: Option<&str>) -> Vec<(String, (String, String))> {
     let wanted: Option<Vec<&str>> = antenna.map(|words| words.split(',').map(str::trim).collect());
     let is_wanted = |(number, antenna): (usize, &Antenna)| {
