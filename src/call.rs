@@ -1,10 +1,10 @@
-//! Options that the builders of all long calls share.
+//! Options that the builders of all long calls share: progress, cancellation, existing targets, flushing.
 
 use crate::error::Result;
 use crate::progress::{CancelToken, Progress};
 use crate::publishing::Publishing;
 
-/// Options of a call: progress reports, cancellation, publication of the target.
+/// Options of a long call: progress reports, cancellation, what happens to an existing target, flushing to disk.
 #[derive(Clone, Copy)]
 pub(crate) struct Call<'a> {
     pub(crate) progress: &'a dyn Progress,
@@ -27,10 +27,10 @@ impl Call<'_> {
     }
 }
 
-/// The setters of a builder with a field `call`.
+/// Defines the setters of the options in [`Call`] for a builder with a field `call`.
 macro_rules! call_setters {
     () => {
-        /// Sets where reports of the progress go.
+        /// Sets the receiver of progress reports of the call.
         pub fn progress(mut self, progress: &'a dyn $crate::progress::Progress) -> Self {
             self.call.progress = progress;
             self
@@ -46,7 +46,7 @@ macro_rules! call_setters {
     (target) => {
         $crate::call::call_setters!();
 
-        /// Sets what happens if there is something at the target; without, the call fails with `Exists`.
+        /// Sets what happens if the target exists; without it the call fails with `Exists`.
         pub fn if_exists(mut self, if_exists: $crate::publishing::IfExists) -> Self {
             self.call.publishing.if_exists = if_exists;
             self
@@ -62,10 +62,10 @@ macro_rules! call_setters {
 }
 pub(crate) use call_setters;
 
-/// The setters of a builder that opens a source, with a field `open: OpenOptions`.
+/// Defines the setters of a builder that opens a source, with a field `open: OpenOptions`.
 macro_rules! open_setters {
     () => {
-        /// Sets how the source is opened and locked.
+        /// Sets how the source is opened and locked, such as the time to wait for a lock.
         pub fn open_options(mut self, options: OpenOptions) -> Self {
             self.open = options;
             self

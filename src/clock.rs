@@ -1,4 +1,4 @@
-//! The time, which tests can set: nothing waits for a clock there.
+//! The current time, which tests can set so that they need not wait.
 
 #[cfg(test)]
 use std::time::Duration;
@@ -11,7 +11,7 @@ pub(crate) struct Clock {
     set: Option<std::sync::Arc<Set>>,
 }
 
-/// A clock that stands still until it is moved on.
+/// State of a clock for tests, which stands still until it is moved on.
 #[cfg(test)]
 #[derive(Debug)]
 struct Set {
@@ -20,14 +20,14 @@ struct Set {
 }
 
 impl Clock {
-    /// Makes a clock for tests that stands still until it is moved on.
+    /// Makes a clock for tests that stands still until [`advance`](Self::advance) moves it on.
     #[cfg(test)]
     pub(crate) fn standing() -> Self {
         let start = (Instant::now(), SystemTime::now());
         Clock { set: Some(std::sync::Arc::new(Set { start, passed: std::sync::Mutex::default() })) }
     }
 
-    /// Moves a standing clock on.
+    /// Moves a clock for tests on by `time`.
     #[cfg(test)]
     pub(crate) fn advance(&self, time: Duration) {
         let set = self.set.as_ref().expect("a clock that stands still");
@@ -46,12 +46,12 @@ impl Clock {
         None
     }
 
-    /// The moment, to measure how long something takes.
+    /// The current moment of a monotonic clock, for measuring how long something takes.
     pub(crate) fn now(&self) -> Instant {
         self.set().map_or_else(Instant::now, |(instant, _)| instant)
     }
 
-    /// The date, to compare with the times of files.
+    /// The current date and time, for comparison with modification times of files.
     pub(crate) fn date(&self) -> SystemTime {
         self.set().map_or_else(SystemTime::now, |(_, date)| date)
     }

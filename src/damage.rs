@@ -1,5 +1,5 @@
-//! Damaged parts of a source that are left out of the result; in a native file, the member `damage` of the document of
-//! the main table. docs/layout.md, "Salvaged files".
+//! Records of damaged parts of a source that are left out of the result; in a native file, the member `damage` of the document
+//! of the main table. docs/layout.md, "Salvaged files".
 
 use std::fmt;
 use std::ops::Range;
@@ -12,33 +12,33 @@ use crate::error::{Error, column_context};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Damage {
-    /// The table: `.` for the main table, else the keywords that lead to it, `ANTENNA` or `A/B`.
+    /// The table with the damage: `.` for the main table, else the keywords that lead to it, `ANTENNA` or `A/B`.
     pub table: String,
-    /// The column; `None` if the whole table cannot be read.
+    /// The damaged column; `None` if the whole table cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub column: Option<String>,
-    /// The rows of the column whose cells cannot be read, counted from 0; `None` for the whole column.
+    /// Rows of the damaged column whose cells cannot be read, half-open, counted from 0; `None` for the whole column.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows: Option<Range<u64>>,
-    /// The file in the directory of the table, if files are read and not their content, as by `pack`.
+    /// The damaged file in the directory of the table, for calls that copy files without reading their content, such as `pack`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// The error that reading ended with, for the first of the rows.
+    /// The error with which reading the damaged part failed, for the first of its rows.
     pub reason: String,
 }
 
 impl Damage {
-    /// Damage of a whole subtable.
+    /// Records the damage of a whole subtable.
     pub(crate) fn of_table(table: &str, error: &Error) -> Self {
         Damage { table: table.to_owned(), column: None, rows: None, file: None, reason: error.to_string() }
     }
 
-    /// Damage of a column, or of `rows` of it.
+    /// Records the damage of a column, or of the rows `rows` of it.
     pub(crate) fn of_column(table: &str, column: &str, rows: Option<Range<u64>>, error: &Error) -> Self {
         Damage { column: Some(column.to_owned()), rows, ..Self::of_table(table, error) }
     }
 
-    /// Damage of a file in the directory of a table.
+    /// Records the damage of a file in the directory of a table.
     pub(crate) fn of_file(table: &str, file: &str, error: &Error) -> Self {
         Damage { file: Some(file.to_owned()), ..Self::of_table(table, error) }
     }

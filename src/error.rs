@@ -1,32 +1,32 @@
-//! The one error type: what kind of failure, where, and what was expected.
+//! The error type of the library: what kind of failure, where, and what was expected.
 
 use std::error::Error as StdError;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What the caller can do about an [`Error`].
+/// Kind of an [`Error`], by what the caller can do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The operating system refused or failed; retry, or fix the system.
     Io,
-    /// The disk is full.
+    /// The disk is full, or a quota is exhausted.
     NoSpace,
     /// The bytes contradict the format: the file is damaged or is something else.
     Format,
-    /// Legal, but not implemented here.
+    /// The source is legal, but has something that this library does not implement.
     Unsupported,
-    /// More memory, nesting or indirection than the limits allow. They are constants, far
-    /// above what telescopes write: the source is damaged, or made to exhaust its reader. The message names the limit.
+    /// The source needs more memory, nesting or indirection than the limits allow. They are constants, far above what
+    /// telescopes write: the source is damaged, or made to exhaust its reader. The message names the limit.
     Limit,
-    /// The call is wrong.
+    /// The call itself is wrong: an argument is out of range or contradicts another.
     Usage,
     /// The requested file, table, column or object does not exist.
     NotFound,
-    /// The target exists already.
+    /// The target of the call exists already.
     Exists,
-    /// Another process holds the lock.
+    /// Another process holds the lock on the table or file.
     Locked,
     /// The call was cancelled, by a [`CancelToken`](crate::CancelToken) or [`Progress`](crate::Progress). It has removed what
     /// it had written, so it can be repeated.
@@ -39,37 +39,37 @@ pub enum ErrorKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Context {
-    /// A file or directory, as the caller named it.
+    /// A file or directory in which the error happened, as the caller named it.
     Path(PathBuf),
-    /// A file of a table or container.
+    /// A file of a table or container, in which the error happened.
     Member {
-        /// Name of the file: `table.f3`.
+        /// Name of the file in the table or container: `table.f3`.
         file: String,
-        /// The type of the data manager that reads it, where that is known: `StandardStMan`.
+        /// Type of the data manager that reads the file, if it is known: `StandardStMan`.
         manager: Option<String>,
     },
-    /// A table of the source: `.` is the main table, `ANTENNA` a subtable. Live files call the main table `MAIN`. Engines that
-    /// read another table name that one.
+    /// The table in which the error happened: `.` is the main table, `ANTENNA` a subtable. Live files call the main table
+    /// `MAIN`. Engines that read another table name that one.
     Table(String),
     /// A subtable that cannot be opened, named as in [`Context::Table`].
     Subtable(String),
-    /// A column of a table.
+    /// A column of a table, in which the error happened.
     Column {
-        /// The table that it belongs to, as in [`Context::Table`]; empty where only one table is in question.
+        /// The table that the column belongs to, as in [`Context::Table`]; empty if only one table is in question.
         table: String,
-        /// The name of the column.
+        /// Name of the column in which the error happened.
         column: String,
     },
-    /// A row, counted from 0.
+    /// The row in which the error happened, counted from 0.
     Row(u64),
-    /// A structure of a file, and where it begins.
+    /// A structure of a file in which the error happened, and where it begins.
     Offset {
-        /// The name of the structure in its format: `index`, `TableDesc`.
+        /// Name of the structure in its format: `index`, `TableDesc`.
         structure: String,
-        /// Bytes from the start of the file, or of the enclosing object where that is all that is known.
+        /// Where the structure begins, in bytes from the start of the file, or of the enclosing object if only that is known.
         offset: u64,
     },
-    /// Any other step, in words.
+    /// Any other step on the way to an error, in words.
     Other(String),
 }
 
@@ -83,7 +83,7 @@ impl Context {
         Context::Member { file: file.into(), manager: None }
     }
 
-    /// A file of a table, and the type of the manager that reads it.
+    /// Makes the context of a file of a table, with the type of the data manager that reads it.
     pub(crate) fn managed(file: impl Into<String>, manager: impl fmt::Display) -> Self {
         Context::Member { file: file.into(), manager: Some(manager.to_string()) }
     }
@@ -92,12 +92,13 @@ impl Context {
         Context::Table(name.to_string())
     }
 
-    /// A column where only one table is in question.
+    /// Makes the context of a column, if only one table is in question.
     pub(crate) fn column(name: impl fmt::Display) -> Self {
         Context::Column { table: String::new(), column: name.to_string() }
     }
 
-    /// An offset that a damaged file states may be negative: that is kept in words.
+    /// Makes the context of a structure in a file. An offset that a damaged file states may be negative: it is then kept in
+    /// words.
     pub(crate) fn offset(structure: impl fmt::Display, offset: impl TryInto<u64> + fmt::Display + Copy) -> Self {
         match offset.try_into() {
             Ok(offset) => Context::Offset { structure: structure.to_string(), offset },
@@ -172,7 +173,7 @@ impl From<&Context> for Context {
     }
 }
 
-/// A failure: its kind, its context (outermost first) and one sentence.
+/// The error of this library: its kind, its context (outermost first) and one sentence.
 ///
 /// Printed as `a.ms: table.f3 (StandardStMan): index at byte 4196: last row 9000, table has 120 rows`.
 #[derive(Clone)]
@@ -181,7 +182,7 @@ pub struct Error(Box<Inner>);
 #[derive(Clone)]
 struct Inner {
     kind: ErrorKind,
-    /// Innermost first; printed in reverse.
+    /// The steps that lead to the error, innermost first; they are printed in reverse.
     contexts: Vec<Context>,
     message: String,
     source: Option<Arc<dyn StdError + Send + Sync>>,
@@ -189,11 +190,11 @@ struct Inner {
     elsewhere: bool,
 }
 
-/// The result of everything in this crate.
+/// The result of every fallible function in this crate; the error is [`Error`] by default.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// An error of `kind` with a sentence that says what was found and what was expected.
+    /// Makes an error of `kind` with a sentence that says what was found and what was expected.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         let message = one_line(message.into());
         Error(Box::new(Inner { kind, contexts: Vec::new(), message, source: None, elsewhere: false }))
@@ -207,7 +208,7 @@ impl Error {
         Self::new(ErrorKind::Unsupported, message)
     }
 
-    /// `Unsupported`: what was asked for lies in another file, which is not opened.
+    /// Makes an `Unsupported` error: the requested data lie in another file, which is not opened.
     ///
     /// No caller may go on without it, see [`may_be_left_out`](Self::may_be_left_out).
     pub(crate) fn elsewhere(message: impl Into<String>) -> Self {
@@ -227,7 +228,7 @@ impl Error {
         matches!(self.kind(), ErrorKind::Format | ErrorKind::NotFound | ErrorKind::Limit | ErrorKind::Io)
     }
 
-    /// Whether what was asked for lies in another file.
+    /// Whether the requested data lie in another file, which is not opened.
     pub(crate) fn leads_elsewhere(&self) -> bool {
         self.0.elsewhere
     }
@@ -244,13 +245,13 @@ impl Error {
         Self::new(ErrorKind::NotFound, message)
     }
 
-    /// Keeps the error underneath.
+    /// Keeps the error that caused this one, as its source.
     pub(crate) fn caused_by(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.0.source = Some(Arc::from(source.into()));
         self
     }
 
-    /// Adds a step outside of those already known: file, table, column …
+    /// Adds a step outside of those already known to the context of an error: file, table, column …
     ///
     /// The outermost step is not repeated.
     #[must_use]
@@ -274,13 +275,12 @@ impl Error {
         self.0.contexts.iter().rev()
     }
 
-    /// The sentence alone, without its context.
+    /// The sentence of the error alone, without its context.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// Where the input was read from a file, an argument out of range means that the file contradicts itself:
-    /// `Usage` becomes `Format`.
+    /// Turns `Usage` into `Format`, where the wrong argument was read from a file, which therefore contradicts itself.
     pub(crate) fn blame_source(mut self) -> Self {
         if self.0.kind == ErrorKind::Usage {
             self.0.kind = ErrorKind::Format;
@@ -288,14 +288,14 @@ impl Error {
         self
     }
 
-    /// The kind of failure.
+    /// The kind of the failure, by which a caller can decide what to do.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 }
 
-/// A path as messages show it: a URL without its query, which may be a signature that opens the file to every reader of the message, and
-/// without a password.
+/// Formats a path for messages: a URL without its query, which may be a signature that opens the file to every reader of the
+/// message, and without a password.
 pub fn shown_path(path: &Path) -> String {
     let text = path.display().to_string();
     let Some((scheme, rest)) = text.split_once("://").filter(|(scheme, _)| matches!(*scheme, "http" | "https")) else {
@@ -307,15 +307,16 @@ pub fn shown_path(path: &Path) -> String {
     format!("{scheme}://{host}{path}{query}")
 }
 
-/// A column, for errors and warnings: the name of the main table, `.`, adds nothing.
+/// Makes the context of a column for errors and warnings; `.`, the name of the main table, is left out.
 pub(crate) fn column_context(table: &str, column: &str) -> Context {
     Context::Column { table: table.to_owned(), column: column.to_owned() }
 }
 
-/// Longest part of an error in characters.
+/// Longest part of an error message, in characters; longer ones are cut.
 const MOST_CHARACTERS: usize = 500;
 
-/// Names from damaged files may be of any length and hold line ends and terminal commands.
+/// Makes a text from a file fit for one line of a message: names from damaged files may be of any length and contain line ends
+/// and terminal commands.
 fn one_line(text: String) -> String {
     let count = text.chars().count();
     if count <= MOST_CHARACTERS && !text.chars().any(char::is_control) {
@@ -349,7 +350,8 @@ impl fmt::Debug for Error {
 }
 
 impl StdError for Error {
-    /// The first cause that the message does not already end with, so that a printed chain says everything once.
+    /// The cause of the error: the first one that the message does not already end with, so that a printed chain says
+    /// everything once.
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         let mut cause = self.0.source.as_deref().map(|source| source as &(dyn StdError + 'static));
         while let Some(found) = cause.filter(|cause| self.0.message.ends_with(&one_line(cause.to_string()))) {
@@ -360,10 +362,10 @@ impl StdError for Error {
 }
 
 impl From<std::io::Error> for Error {
-    /// The kind follows what the system says: a file that does not exist, a path through a file, too many symbolic links
-    /// and a name that no file can have (too long, or with a NUL: [`std::io::ErrorKind::InvalidInput`]) are `NotFound`, because
-    /// names come from files that may be damaged; a full disk or quota is `NoSpace`, an existing target `Exists`, and
-    /// everything else `Io`.
+    /// Turns an error of the operating system into one of this library: a missing file, a path through a file, too many
+    /// symbolic links and a name that no file can have (too long, or with a NUL: [`std::io::ErrorKind::InvalidInput`]) are
+    /// `NotFound`, because names come from files that may be damaged; a full disk or quota is `NoSpace`, an existing target
+    /// `Exists`, and everything else `Io`.
     fn from(error: std::io::Error) -> Self {
         use std::io::ErrorKind as Os;
         let kind = match error.kind() {
@@ -378,12 +380,12 @@ impl From<std::io::Error> for Error {
     }
 }
 
-/// Adds context to the error of a result.
+/// Adds context (file, column, row …) to the error of a result.
 pub(crate) trait ResultExt<T> {
     fn context(self, context: impl Into<Context>) -> Result<T>;
     fn with_context<C: Into<Context>>(self, context: impl FnOnce() -> C) -> Result<T>;
 
-    /// Adds several contexts to an error, innermost first.
+    /// Adds several contexts to the error of a result, innermost first.
     fn in_contexts(self, contexts: &[Context]) -> Result<T>;
 }
 

@@ -84,7 +84,7 @@ pub use container::{
 };
 pub use error::{Context, Error, ErrorKind, Result, shown_path};
 pub use h5::{Compression, Plugin};
-/// The arrays of this interface, in the version that it uses.
+/// The crate `ndarray` in the version whose arrays this interface uses.
 pub use ndarray;
 pub use progress::{CancelToken, Cancellable, Phase, Progress};
 pub use publishing::{IfExists, SyncPolicy};

@@ -1,4 +1,4 @@
-//! What one table may make us allocate, nest or follow without bytes that justify it.
+//! Limits on what one table may make this program allocate, nest or follow without stored bytes that justify it.
 //!
 //! Counts are checked against the bytes that remain (see [`crate::aipsio::Decoder`]); these limits are for sizes
 //! that no input backs.
@@ -7,27 +7,26 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 
-/// Bytes of one cell that no stored byte backs: a fixed-shape column of a manager that stores nothing, or an array
+/// Largest cell, in bytes, whose value no stored bytes back: a fixed-shape column of a manager that stores nothing, or an array
 /// of strings that are all empty.
 const UNBACKED_CELL_BYTES: u64 = 1 << 28;
 
-/// Bytes of a file of metadata that is read whole: `table.dat`, `table.info`.
+/// Largest file of metadata (`table.dat`, `table.info`) that is read whole, in bytes.
 const WHOLE_FILE_BYTES: u64 = 1 << 30;
 
-/// Rows of a table that is read whole. A table may have any number of them in a few bytes.
+/// Most rows of a table that is read whole. A table can claim any number of rows in a few bytes.
 const MAX_ROWS: u64 = 1 << 36;
 
-/// Rows among which a condition selects.
+/// Most rows of a table among which a condition (`where`) can select.
 const MAX_SELECTED_ROWS: u64 = 1 << 33;
 
-/// Tables opened for one: the parts of a concatenation, those that columns are forwarded to.
+/// Most tables that are opened for one: the parts of a concatenation, those that columns are forwarded to.
 const MAX_TABLES: usize = 1 << 14;
 
-/// Deepest nesting of records, subtables, groups and the like. In JSON a record takes three levels, and the parser
-/// allows 128.
+/// Deepest nesting of records, subtables and groups. In JSON a record takes three levels, and the parser allows 128.
 pub(crate) const MAX_DEPTH: usize = 40;
 
-/// Refuses a cell of `bytes` that nothing in the file backs.
+/// Refuses a cell of `bytes` bytes that no stored bytes back, if it is too large.
 pub(crate) fn unbacked_cell(bytes: u64) -> Result<()> {
     if bytes > UNBACKED_CELL_BYTES {
         return Err(Error::limit(format!(
@@ -37,7 +36,7 @@ pub(crate) fn unbacked_cell(bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// Refuses to read a file of `bytes` into memory: any length can be declared without bytes that back it.
+/// Refuses to read a file of `bytes` bytes into memory if it is too large, as damaged files may claim any length.
 pub(crate) fn whole_file(bytes: u64) -> Result<()> {
     if bytes > WHOLE_FILE_BYTES {
         return Err(Error::limit(format!(
@@ -47,7 +46,7 @@ pub(crate) fn whole_file(bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// Refuses `bytes` of repetitions of a string that the file stores once.
+/// Refuses `bytes` bytes made by repeating a string that the file stores once, if they are too many.
 pub(crate) fn repeated(bytes: u64) -> Result<()> {
     if bytes > UNBACKED_CELL_BYTES {
         return Err(Error::limit(format!("{bytes} bytes of one string repeated; the limit is {UNBACKED_CELL_BYTES}")));
@@ -55,7 +54,7 @@ pub(crate) fn repeated(bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// Refuses to read more rows one after the other than any telescope makes: row numbers alone would take half a terabyte.
+/// Refuses to read more rows of a table than any telescope makes: row numbers alone would take half a terabyte.
 pub(crate) fn rows(rows: u64) -> Result<()> {
     if rows > MAX_ROWS {
         return Err(Error::limit(format!("{rows} rows; the limit is {MAX_ROWS}")));
@@ -63,7 +62,7 @@ pub(crate) fn rows(rows: u64) -> Result<()> {
     Ok(())
 }
 
-/// Refuses to select among more rows than fit a bitmap of a gigabyte.
+/// Refuses to select among more rows of a table than fit a bitmap of a gigabyte.
 pub(crate) fn selected_rows(rows: u64) -> Result<()> {
     if rows > MAX_SELECTED_ROWS {
         return Err(Error::limit(format!("a condition on {rows} rows; the limit is {MAX_SELECTED_ROWS}")));
@@ -71,7 +70,7 @@ pub(crate) fn selected_rows(rows: u64) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a range of rows that exceeds the table, which has `all` rows.
+/// Refuses a range of rows (half-open, from 0) that exceeds the table, which has `all` rows.
 pub(crate) fn row_range(rows: &Range<u64>, all: u64) -> Result<()> {
     if rows.start > rows.end || rows.end > all {
         return Err(Error::usage(format!("rows {}..{} exceed the table, which has {all} rows", rows.start, rows.end)));
@@ -79,7 +78,7 @@ pub(crate) fn row_range(rows: &Range<u64>, all: u64) -> Result<()> {
     Ok(())
 }
 
-/// Refuses to open more tables for one than any real table refers to.
+/// Refuses to open `count` tables for one if no real table refers to that many.
 pub(crate) fn tables(count: usize) -> Result<()> {
     if count > MAX_TABLES {
         return Err(Error::limit(format!("more than {MAX_TABLES} tables that one table leads to")));
@@ -87,7 +86,7 @@ pub(crate) fn tables(count: usize) -> Result<()> {
     Ok(())
 }
 
-/// Refuses nesting deeper than any real table has.
+/// Refuses nesting `depth` levels deep if no real table has as many; `what` names the nested thing in the error.
 pub(crate) fn depth(depth: usize, what: &str) -> Result<()> {
     if depth > MAX_DEPTH {
         return Err(Error::limit(format!("{what} are nested too deeply: the limit is {MAX_DEPTH} levels")));

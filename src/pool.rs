@@ -1,11 +1,11 @@
-//! Worker threads and the buffers that they share.
+//! Makes pools of worker threads, and keeps buffers that they share.
 
 use std::sync::{Mutex, MutexGuard};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::sync::LockUnpoisoned;
 
-/// Number of threads for the option `wanted`: 0 stands for one thread for each processor.
+/// Number of threads for an option `threads`: 0 stands for one thread for each processor.
 pub(crate) fn threads(wanted: usize) -> usize {
     match wanted {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
@@ -13,18 +13,18 @@ pub(crate) fn threads(wanted: usize) -> usize {
     }
 }
 
-/// `wanted` threads; 0: one for each processor.
+/// A pool of `wanted` worker threads; 0: one for each processor.
 pub(crate) fn thread_pool(wanted: usize) -> Result<rayon::ThreadPool> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads(wanted)).build();
     pool.map_err(|error| Error::new(ErrorKind::Io, "threads cannot be started").caused_by(error))
 }
 
-/// Memory of chunks, used again and again.
+/// Buffers for chunks that threads take, use and give back.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers(Mutex<Vec<Vec<u8>>>);
 
 impl Buffers {
-    /// A buffer of `len` bytes of unspecified content.
+    /// A buffer of `len` bytes, whose content is unspecified.
     pub(crate) fn take(&self, len: usize) -> Vec<u8> {
         // the one given back last: it is still in the processor's cache
         let mut buffer = self.lock().pop().unwrap_or_default();
@@ -32,7 +32,7 @@ impl Buffers {
         buffer
     }
 
-    /// A buffer of `len` zeros.
+    /// A buffer of `len` zero bytes.
     pub(crate) fn zeros(&self, len: usize) -> Vec<u8> {
         let mut buffer = self.take(0);
         buffer.clear();

@@ -1,24 +1,24 @@
-//! How far a long call has come, and whether it should stop.
+//! Reports how far a long call has come, and asks whether it should stop.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// What a long call is doing.
+/// What a long call (conversion, packing …) is doing at the moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Phase {
-    /// Reading the source and writing the target.
+    /// The call reads the source and writes the target.
     Writing,
-    /// Comparing what was written with the source.
+    /// The call compares what was written with the source.
     Comparing,
-    /// Making the target durable (fsync), before it gets its name.
+    /// The call makes the target durable (fsync), before it gives it its name.
     Flushing,
 }
 
 impl Phase {
-    /// Name of the phase for people: `writing`.
+    /// Name of the phase of a call for people, such as `writing`.
     pub fn name(self) -> &'static str {
         match self {
             Phase::Writing => "writing",
@@ -28,15 +28,15 @@ impl Phase {
     }
 }
 
-/// Reports of a long call: conversion, packing, comparison. `()` ignores them.
+/// Receives reports of a long call: conversion, packing, comparison. `()` ignores them.
 pub trait Progress: Sync {
-    /// About `bytes` will be written, as is known now. Calls that write a target say so before they create anything.
+    /// Reports that about `bytes` bytes will be written. Calls that write a target report this before they create anything.
     fn expect(&self, _bytes: u64) {}
 
-    /// `bytes` more of `part`, a column or a file, of `table` have been written.
+    /// Reports that `bytes` more bytes of `part`, a column or a file, of `table` have been written.
     fn advance(&self, _bytes: u64, _table: &str, _part: &str) {}
 
-    /// The call has entered another phase. Until it says so, it prepares: opens the source and makes a plan.
+    /// Reports that the call has entered another phase. Before the first report it prepares: opens the source and makes a plan.
     fn phase(&self, _phase: Phase) {}
 
     /// Whether the call should stop. It is asked between blocks of data, from any thread; the call then returns
@@ -49,7 +49,7 @@ pub trait Progress: Sync {
 impl Progress for () {}
 
 impl dyn Progress + '_ {
-    /// Fails if the call should stop.
+    /// Fails with `Interrupted` if the call should stop.
     pub(crate) fn go_on(&self) -> Result<()> {
         if self.is_cancelled() { Err(cancelled()) } else { Ok(()) }
     }
@@ -86,40 +86,40 @@ fn cancelled() -> Error {
 pub struct CancelToken(Arc<AtomicBool>);
 
 impl CancelToken {
-    /// A token of a call that is not to stop yet.
+    /// Makes a token that does not stop any call yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Asks all calls that have the token or a clone of it to stop. It cannot be taken back.
+    /// Asks all calls that have the token or a clone of it to stop. This cannot be taken back.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether [`cancel`](Self::cancel) was called.
+    /// Whether [`cancel`](Self::cancel) was called on the token or a clone of it.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Reports that go to `progress`, for a call that this token stops.
+    /// Combines the token with `progress`: a call that gets the result reports there, and stops when the token is cancelled.
     pub fn with<'a>(&'a self, progress: &'a dyn Progress) -> Cancellable<'a> {
         Cancellable { token: self, progress }
     }
 
-    /// Fails if the call should stop.
+    /// Fails with `Interrupted` if the token is cancelled.
     pub(crate) fn check(&self) -> Result<()> {
         if self.is_cancelled() { Err(cancelled()) } else { Ok(()) }
     }
 }
 
-/// Reports nothing; stops the call when the token is cancelled.
+/// A token as a receiver of progress: it ignores reports, and stops the call when it is cancelled.
 impl Progress for CancelToken {
     fn is_cancelled(&self) -> bool {
         CancelToken::is_cancelled(self)
     }
 }
 
-/// Reports of a call that a token can stop, from [`CancelToken::with`].
+/// A receiver of progress reports with a token that can stop the call, from [`CancelToken::with`].
 #[derive(Clone, Copy)]
 pub struct Cancellable<'a> {
     token: &'a CancelToken,

@@ -1,8 +1,8 @@
-//! SHA-256 as a value.
+//! The SHA-256 of data as a value that can be printed and compared.
 
 use std::fmt;
 
-/// A SHA-256, printed as `sha256sum` does: 64 hexadecimal digits.
+/// A SHA-256 in 32 bytes, printed as `sha256sum` does: 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Sha256(pub [u8; 32]);
 

@@ -1,10 +1,10 @@
-//! Bytes and bits of elements sorted by their place in the elements, which makes data compress better, and back.
+//! Shuffles data for compression: sorts the bytes or bits of elements by their place in the element, and back.
 
-/// Elements taken at a time: the same byte of each makes a word.
+/// Number of elements that are shuffled at a time: the same byte of each makes a word.
 const BLOCK: usize = 8;
 
-/// Fills `out`, as long as `input`, with the first bytes of all elements of `size` bytes, then the second bytes, and so on.
-/// Bytes after the last whole element stay.
+/// Shuffles `input` into `out`, which is as long: first the first bytes of all elements of `size` bytes, then the second bytes,
+/// and so on. Bytes after the last whole element stay in place.
 pub(crate) fn shuffle(size: usize, input: &[u8], out: &mut [u8]) {
     match size {
         2 => transpose::<2>(input, out),
@@ -105,9 +105,8 @@ fn transpose_words(mut words: [u64; 8]) -> [u64; 8] {
     words
 }
 
-/// Fills `out`, as long as `planes`, with the elements of `typesize` bytes of which `planes` has the bits in planes, one for
-/// each bit of an element. Bytes after the last whole element stay, and so do all if the number of elements is not a multiple
-/// of 8.
+/// Reverses a bit shuffle: fills `out`, as long as `planes`, with elements of `typesize` bytes, for each bit of which `planes`
+/// has a plane. Bytes after the last whole element stay, and so do all if the number of elements is not a multiple of 8.
 pub(crate) fn unshuffle_bits(typesize: usize, planes: &[u8], out: &mut [u8]) {
     let elements = planes.len() / typesize.max(1);
     if !elements.is_multiple_of(8) || elements == 0 {
@@ -129,7 +128,7 @@ pub(crate) fn unshuffle_bits(typesize: usize, planes: &[u8], out: &mut [u8]) {
     rest.copy_from_slice(&planes[elements * typesize..]);
 }
 
-/// Transposes a matrix of 8 by 8 bits: bit 8 i + j becomes bit 8 j + i.
+/// Transposes a matrix of 8 by 8 bits in a word: bit 8 i + j becomes bit 8 j + i.
 fn transpose_bits(mut x: u64) -> u64 {
     let mut swap = |mask: u64, shift: u32| {
         let t = (x ^ (x >> shift)) & mask;

@@ -1,15 +1,15 @@
-//! Suggestions for misspelt names of columns, tables, files and words of the command line.
+//! Suggests existing names for misspelt names of columns, tables, files and words of the command line.
 
-/// Names listed where none of them is similar to the word.
+/// Most names that a message lists if none of them is similar to the misspelt word.
 const LISTED: usize = 12;
 
-/// Similarity (Jaro-Winkler, from 0 to 1) from which a name is suggested.
+/// Similarity (Jaro-Winkler, from 0 to 1) from which an existing name is suggested.
 const SIMILAR: f64 = 0.8;
 
-/// Longest word, in bytes, for which similar names are sought: names of damaged files may be of any length.
+/// Longest word, in bytes, for which similar names are sought: names in damaged files may be of any length.
 const LONGEST: usize = 255;
 
-/// The one of `names` that is most similar to `word`, whatever the case; `None` if none is similar.
+/// The one of `names` that is most similar to `word`, in upper or lower case; `None` if none is similar.
 pub(crate) fn similar<N: AsRef<str>>(word: &str, names: impl IntoIterator<Item = N>) -> Option<String> {
     let wanted = word.to_lowercase();
     let mut best = None::<(f64, N)>;

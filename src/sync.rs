@@ -1,10 +1,10 @@
-//! Locks whose contents stay usable after a thread panicked while it held them.
+//! Locks of mutexes that stay usable after a thread panicked while it held them.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Locks a mutex whether or not it is poisoned.
+/// Adds to mutexes a lock that works whether or not they are poisoned.
 pub(crate) trait LockUnpoisoned<T> {
-    /// Waits for the lock. The contents are those that the last holder left, even if it panicked.
+    /// Waits for the lock and returns the contents as the last holder left them, even if it panicked.
     fn lock_unpoisoned(&self) -> MutexGuard<'_, T>;
 }
 

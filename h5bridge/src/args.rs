@@ -1,4 +1,4 @@
-//! Arguments that several verbs have: their options, and how sizes, times and compression are spelled.
+//! Arguments that several verbs of `h5bridge` have: their options, and how sizes, times and compression are spelled.
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -11,11 +11,11 @@ use ctds_hdf5::{IfExists, OpenOptions, SyncPolicy};
 
 use crate::interrupt::Caller;
 
-/// Help of an argument that takes anything with a table in it.
+/// Help text of an argument that accepts anything with a table in it: a table directory, a container, a native or live file.
 pub(crate) const SOURCE: &str = "A table directory, a container or a path into one (archive.h5/ANTENNA), or a native or live HDF5 file, also at \
      an address (https://..., s3://BUCKET/KEY)";
 
-/// Options of every verb.
+/// Options that every verb of `h5bridge` accepts (`--json`, `--quiet`, `--lock-timeout` …).
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Global options", next_display_order = 900)]
 pub(crate) struct Global {
@@ -31,7 +31,7 @@ pub(crate) struct Global {
     /// Exit with status 6 if warnings were printed
     #[arg(long, global = true)]
     pub(crate) strict: bool,
-    /// Wait at most this long for a program that is writing to the table
+    /// Wait at most this long, in seconds, for a program that is writing to the table
     #[arg(long, global = true, default_value_t = 60., value_name = "SECONDS", value_parser = seconds)]
     pub(crate) lock_timeout: f64,
     /// Open tables without locks, for example on read-only media
@@ -48,7 +48,7 @@ pub(crate) struct Global {
     pub(crate) caller: Option<Caller>,
 }
 
-/// An option of the verbs that read elements of native files.
+/// The option `--follow-external`, of the verbs that read elements of native files.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct External {
     /// Read elements that a native HDF5 file keeps in other files below its own directory (external storage, virtual
@@ -58,13 +58,13 @@ pub(crate) struct External {
 }
 
 impl External {
-    /// How sources are opened.
+    /// How sources are opened: the lock options of `global`, and whether files outside the native file are followed.
     pub(crate) fn open_options(self, global: &Global) -> OpenOptions {
         OpenOptions { follow_external: self.follow_external, ..global.open_options() }
     }
 }
 
-/// An option of the verbs that write a file or table.
+/// The option `--sync`, of the verbs that write a file or table.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Durable {
     /// When to flush the output to disk (fsync): "behind" while it is written and at the end, "end" only then, "never"
@@ -74,21 +74,21 @@ pub(crate) struct Durable {
 }
 
 impl Durable {
-    /// When the output is made durable.
+    /// When the output is flushed to disk, as `--sync` says.
     pub(crate) fn policy(self) -> SyncPolicy {
         self.sync
     }
 }
 
 impl Global {
-    /// How tables are opened.
+    /// How tables are opened: the time to wait for locks, or without locks (`--lock-timeout`, `--no-lock`).
     pub(crate) fn open_options(&self) -> OpenOptions {
         // no time-out is as good as one of a century
         let timeout = Duration::try_from_secs_f64(self.lock_timeout).unwrap_or(Duration::from_secs(u32::MAX.into()));
         OpenOptions { lock_timeout: (!self.no_lock).then_some(timeout), ..OpenOptions::default() }
     }
 
-    /// The words that give a child process the options that concern tables.
+    /// The global options that concern tables (`--lock-timeout`, `--no-lock`, `--strict`), as words of a child's command line.
     pub(crate) fn words(&self) -> Vec<String> {
         let mut words = vec!["--lock-timeout".to_owned(), self.lock_timeout.to_string()];
         words.extend(self.no_lock.then(|| "--no-lock".to_owned()));
@@ -96,7 +96,7 @@ impl Global {
         words
     }
 
-    /// Diagnostics go to stderr, as many as asked for.
+    /// Sends diagnostics to stderr: warnings, with `-v` also information, with `-vv` also debugging messages.
     pub(crate) fn start_logging(&self) {
         let level = match self.verbose {
             0 => tracing::Level::WARN,
@@ -117,7 +117,7 @@ impl Global {
     }
 }
 
-/// A number of seconds.
+/// Parses a number of seconds, such as `2.5`.
 fn seconds(text: &str) -> Result<f64, String> {
     text.parse().map_err(|_| "expected a number of seconds, such as 60 or 0.5".to_owned())
 }
@@ -131,7 +131,7 @@ pub(crate) fn if_exists(overwrite: bool) -> IfExists {
     if overwrite { IfExists::Replace } else { IfExists::Fail }
 }
 
-/// A size in bytes: 512, 64K, 4M, 1G.
+/// Parses a size in bytes: `512`, `64K`, `4M`, `1G` (powers of two).
 pub(crate) fn size(text: &str) -> Result<u64> {
     let text = text.trim().to_ascii_uppercase();
     let text = text.trim_end_matches("IB").trim_end_matches('B');
@@ -145,7 +145,7 @@ pub(crate) fn size(text: &str) -> Result<u64> {
     bytes.checked_mul(1 << shift).ok_or_else(|| anyhow!("the size exceeds 2^64 bytes"))
 }
 
-/// A time: `500ms`, `60s`, `5m`, `1h`; a number without a unit is in seconds.
+/// Parses a length of time: `500ms`, `60s`, `5m`, `1h`; a number without a unit is in seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let unit = match &text[end..] {

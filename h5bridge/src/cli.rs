@@ -1,4 +1,4 @@
-//! The command line: global options and verbs.
+//! The command line of `h5bridge`: global options and verbs.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -29,19 +29,19 @@ use crate::exit::Status;
   h5bridge info my.ms
   h5bridge verify my.ms my.h5")]
 pub(crate) struct Cli {
-    /// Options of every verb.
+    /// Options that every verb accepts.
     #[command(flatten)]
     pub(crate) global: Global,
-    /// The verb to run.
+    /// The verb that is run, with its arguments.
     #[command(subcommand)]
     pub(crate) verb: Verb,
-    /// The name of the verb, for messages.
+    /// Name of the verb that was given, for messages.
     #[arg(skip)]
     pub(crate) verb_name: String,
 }
 
 impl Cli {
-    /// The command line of the program.
+    /// The whole command line of the program as clap describes it, for completions, manual pages and help.
     pub(crate) fn full_command() -> Command {
         help::with_words(Self::command())
     }
@@ -56,7 +56,7 @@ impl Cli {
         Ok(Cli { verb_name, ..Self::from_arg_matches(&matches)? })
     }
 
-    /// Runs the verb; its result goes to `out`.
+    /// Runs the verb of the command line; its result is written to `out`.
     pub(crate) fn run(self, out: &mut impl Write) -> Result<Status> {
         let global = &self.global;
         match self.verb {
@@ -95,7 +95,7 @@ impl Cli {
     }
 }
 
-/// Any words: those of a verb that this build lacks.
+/// Accepts any words: the arguments of a verb that this build lacks.
 #[cfg(not(feature = "serve"))]
 #[derive(Debug, clap::Args)]
 pub(crate) struct Ignored {
@@ -103,7 +103,7 @@ pub(crate) struct Ignored {
     words: Vec<std::ffi::OsString>,
 }
 
-/// The verbs and their arguments.
+/// The verbs of `h5bridge` (`to-hdf5`, `info` …) with their arguments.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     /// Convert a table and its subtables to a native HDF5 file

@@ -1,36 +1,36 @@
-//! Exit codes and what they mean.
+//! Exit codes of the program and their meanings.
 
 use ctds_hdf5::ErrorKind;
 use std::io;
 use std::process::ExitCode;
 
-/// Exit codes of the program.
+/// Exit codes of the program `h5bridge`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// Everything that was asked for.
+    /// Exit code 0: everything that was asked for is done.
     Done = 0,
-    /// Failure of any other kind.
+    /// Exit code 1: a failure of any other kind.
     Failed = 1,
-    /// The command line is wrong.
+    /// Exit code 2: the command line is wrong.
     Usage = 2,
-    /// The source cannot be read: it is damaged, missing, or something else.
+    /// Exit code 3: the source cannot be read; it is damaged, missing, or something else than expected.
     Source = 3,
-    /// Legal, but not supported.
+    /// Exit code 4: the source is legal but has something that is not supported.
     Unsupported = 4,
-    /// `verify` found a difference.
+    /// Exit code 5: `verify` found a difference.
     Different = 5,
-    /// Finished with warnings, under `--strict`.
+    /// Exit code 6: finished with warnings, under `--strict`, or without damaged parts, under `--salvage`.
     Warnings = 6,
-    /// The target exists or is locked.
+    /// Exit code 7: the target exists or is locked.
     Target = 7,
-    /// The disk is full.
+    /// Exit code 8: the disk is full.
     NoSpace = 8,
-    /// A signal has stopped it.
+    /// Exit code 130: a signal has stopped the program.
     Interrupted = 130,
 }
 
 impl Status {
-    /// Every status, by its number.
+    /// Every exit status, in the order of the codes.
     pub(crate) const ALL: [Self; 10] = [
         Status::Done,
         Status::Failed,
@@ -44,7 +44,7 @@ impl Status {
         Status::Interrupted,
     ];
 
-    /// The status of a failure.
+    /// The exit status for an error of a verb.
     pub(crate) fn of(error: &anyhow::Error) -> Self {
         if let Some(error) = error.downcast_ref::<ctds_hdf5::Error>() {
             return Self::of_kind(error.kind());
@@ -56,7 +56,7 @@ impl Status {
         }
     }
 
-    /// The status of a failure of the library.
+    /// The exit status for a kind of error of the library.
     pub fn of_kind(kind: ErrorKind) -> Self {
         match kind {
             ErrorKind::Usage => Status::Usage,
@@ -69,7 +69,7 @@ impl Status {
         }
     }
 
-    /// Name of the status in the `--json` document.
+    /// Name of the exit status in the `--json` document.
     pub fn name(self) -> &'static str {
         match self {
             Status::Done => "done",
@@ -85,7 +85,7 @@ impl Status {
         }
     }
 
-    /// When the program ends with this status, for people.
+    /// Explanation for users of when the program ends with this status.
     pub(crate) fn meaning(self) -> &'static str {
         match self {
             Status::Done => "all that was asked for",
@@ -101,7 +101,7 @@ impl Status {
         }
     }
 
-    /// The number that the shell sees.
+    /// The exit code, as the shell gets it.
     pub fn code(self) -> u8 {
         self as u8
     }

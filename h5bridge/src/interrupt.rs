@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM: the running call is asked to stop and cleans up itself.
+//! Handling of SIGINT and SIGTERM: the running call is asked to stop, and cleans up itself.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,12 +11,12 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use crate::exit::Status;
 use crate::sync::locked;
 
-/// A program that runs a verb within its own process, and listens to signals itself.
+/// A program that runs a verb of `h5bridge` within its own process, and handles signals itself.
 #[derive(Clone)]
 pub struct Caller {
-    /// Token that stops the verb.
+    /// Token with which the caller can stop the verb.
     pub token: CancelToken,
-    /// Receiver of progress reports of the verb.
+    /// Receiver of the verb's progress reports.
     pub progress: Arc<dyn Progress + Send + Sync>,
 }
 
@@ -26,17 +26,17 @@ impl std::fmt::Debug for Caller {
     }
 }
 
-/// Effect of the first signal.
+/// Effect of the first SIGINT or SIGTERM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// The signal ends the program: nothing is being written.
+    /// Nothing is being written: the signal ends the program at once.
     Idle,
-    /// The signal stops the call, which returns soon.
+    /// A call is writing: the signal makes it stop, and it returns soon.
     Working,
 }
 
-/// The signals, from [`listen`](Self::listen) on. The second one always ends the program at once; the next run with the same
-/// target then removes what is left.
+/// Handling of SIGINT and SIGTERM, from [`listen`](Self::listen) on. The second signal always ends the program at once; the
+/// next run with the same target then removes what is left.
 pub(crate) struct Interrupts {
     token: CancelToken,
     phase: Arc<Mutex<Phase>>,
@@ -44,12 +44,12 @@ pub(crate) struct Interrupts {
 }
 
 impl Interrupts {
-    /// Begins to listen, unless the caller does.
+    /// Begins to handle signals, unless a caller does.
     pub(crate) fn listen(caller: Option<&Caller>) -> Result<Self> {
         Self::listen_in(Phase::Idle, caller)
     }
 
-    /// For verbs that write nothing: only a caller stops them, a signal ends the program at once.
+    /// Handling of signals for verbs that write nothing: only a caller can stop them, a signal ends the program at once.
     pub(crate) fn of_caller(caller: Option<&Caller>) -> Self {
         let token = caller.map(|caller| caller.token.clone()).unwrap_or_default();
         Interrupts { token, phase: Arc::new(Mutex::new(Phase::Idle)), caller: caller.cloned() }
@@ -77,7 +77,7 @@ impl Interrupts {
         Ok(Interrupts { token, phase, caller: None })
     }
 
-    /// Reports of a call that the first signal stops.
+    /// Wraps the progress reports of a call, so that the first signal stops the call.
     pub(crate) fn stoppable<'a>(&'a self, progress: &'a dyn Progress) -> Stoppable<'a> {
         Stoppable { interrupts: self, progress, is_working: AtomicBool::new(false) }
     }
@@ -87,8 +87,8 @@ impl Interrupts {
     }
 }
 
-/// Reports of a call, from [`Interrupts::stoppable`]. From its first report on the call is stopped by a signal, and cleans up.
-/// Before, it may wait for a lock but has not written anything: a signal ends the program at once.
+/// Progress reports of a call that a signal can stop, which then cleans up. Before the first report nothing is written, and a
+/// signal ends the program at once.
 pub(crate) struct Stoppable<'a> {
     interrupts: &'a Interrupts,
     progress: &'a dyn Progress,
@@ -135,35 +135,35 @@ impl Drop for Stoppable<'_> {
     }
 }
 
-/// Message when a signal ends a verb.
+/// Message on stderr when a signal ends a verb.
 pub(crate) const MESSAGE: &str = "h5bridge: interrupted";
 
-/// The effect of a signal while no call writes.
+/// Part of that message if no call was writing when the signal came.
 pub(crate) const NOTHING_WRITTEN: &str = "nothing was being written";
 
-/// The effect of a second signal, which comes before a call has cleaned up.
+/// Part of the message about a second signal, which ended the program before it had cleaned up.
 const LEFT: &str = "the next run with the same target removes what is left beside it";
 
-/// Set by SIGINT and SIGTERM, for verbs that end in order; the second signal ends the program at once.
+/// A flag that SIGINT and SIGTERM set, for verbs that end in order; the second signal ends the program at once.
 pub(crate) struct Stop(Interrupts);
 
 impl Stop {
-    /// Begins to listen, unless the caller does.
+    /// Begins to handle signals, unless a caller does.
     pub(crate) fn new(caller: Option<&Caller>) -> Result<Self> {
         Ok(Stop(Interrupts::listen_in(Phase::Working, caller)?))
     }
 
-    /// Whether a signal has come.
+    /// Whether SIGINT or SIGTERM has come.
     pub(crate) fn is_set(&self) -> bool {
         self.0.token.is_cancelled()
     }
 
-    /// The token that the signal cancels.
+    /// The token that SIGINT or SIGTERM cancels.
     pub(crate) fn token(&self) -> CancelToken {
         self.0.token.clone()
     }
 
-    /// Sleeps, at most until a signal comes.
+    /// Sleeps for `time`, or until a signal comes.
     pub(crate) fn sleep(&self, time: Duration) {
         let start = Instant::now();
         while let Some(left) = time.checked_sub(start.elapsed()).filter(|_| !self.is_set()) {

@@ -1,4 +1,4 @@
-//! The command line of `h5bridge`, as a function: for the program, and for programs that hold it.
+//! The command line of `h5bridge` as a function, for the program itself and for programs that embed it.
 
 mod args;
 mod batch;
@@ -24,7 +24,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Status {
     run_as(Vec::new(), args)
 }
 
-/// [`run`] within a program that these words start, followed by the arguments: the verb `batch` starts it for each item.
+/// Runs a command line like `run`, within a program that the words `program` start; the verb `batch` starts it again for each
+/// item.
 pub fn run_as(program: Vec<OsString>, args: impl IntoIterator<Item = OsString>) -> Status {
     let mut cli = match cli::Cli::parse_words(args) {
         Ok(cli) => cli,
@@ -53,8 +54,8 @@ pub fn run_as(program: Vec<OsString>, args: impl IntoIterator<Item = OsString>) 
     })
 }
 
-/// Runs a verb for a program, in its process: words as on the command line, without the name of the program. Nothing is printed
-/// and no signal is listened to. Returns how the verb ended and the document that `--json` prints.
+/// Runs a verb within the process of another program: `words` is the command line without the name of the program. Prints
+/// nothing and handles no signals. Returns the exit status and the document that `--json` prints.
 ///
 /// # Errors
 /// What would be the message of the verb; `Usage` for words that it does not know.
@@ -71,7 +72,7 @@ pub fn call(words: impl IntoIterator<Item = OsString>, caller: Caller) -> Result
     Ok((status, String::from_utf8_lossy(&document).into_owned()))
 }
 
-/// The error of a command line, with a similar word if there is one, and without the usage that follows.
+/// The first paragraph of an error about the command line: with a similar word if there is one, without the usage that follows.
 fn first_paragraph(message: &str) -> String {
     let mut paragraphs = message.split("\n\n").map(str::trim);
     let sentence = paragraphs.next().unwrap_or_default().trim_start_matches("error: ");

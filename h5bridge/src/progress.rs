@@ -1,4 +1,4 @@
-//! Reports of the progress of a verb: a bar on a terminal, otherwise a line for each table.
+//! Reports the progress of a verb: a bar on a terminal, otherwise a line for each table.
 
 use std::io::IsTerminal;
 use std::sync::Mutex;
@@ -10,27 +10,27 @@ use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressDrawTarget, Prog
 
 use crate::sync::locked;
 
-/// A run that is shorter has its summary, and no lines.
+/// Runs shorter than this print no lines of progress, only their summary.
 const SILENT: Duration = Duration::from_secs(1);
 
-/// A bar on stderr if that is a terminal, else lines; nothing with `--quiet`.
+/// Display of a verb's progress: a bar on stderr if that is a terminal, else lines; nothing with `--quiet`.
 pub(crate) struct Bar {
     bar: ProgressBar,
     lines: Option<Mutex<Lines>>,
 }
 
-/// Lines on stderr, where it is not a terminal.
+/// Progress as lines on stderr, if that is not a terminal.
 struct Lines {
     start: Instant,
-    /// The tables that data has been written of, in this order.
+    /// Names of the tables that have been begun, in this order.
     tables: Vec<String>,
     phase: Option<Phase>,
-    /// Lines that wait for the end of the silence.
+    /// Lines that are held back until the run has lasted for `SILENT`.
     waiting: Vec<String>,
 }
 
 impl Bar {
-    /// A bar of `bytes`.
+    /// Shows the progress of a run over `bytes` of data; nothing with `quiet`.
     pub(crate) fn new(bytes: u64, quiet: bool) -> Self {
         let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::stderr_with_hz(8));
         let is_shown = !quiet && std::io::stderr().is_terminal();
@@ -43,19 +43,19 @@ impl Bar {
         Bar { bar, lines: (!quiet && !is_shown).then(|| Mutex::new(lines())) }
     }
 
-    /// Removes the progress bar.
+    /// Removes the progress bar from the terminal.
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
     }
 
-    /// Prints what waits, if the run has lasted long enough.
+    /// Prints the lines that were held back, if the run has lasted long enough.
     fn print(lines: &mut Lines) {
         if lines.start.elapsed() >= SILENT {
             lines.waiting.drain(..).for_each(|line| eprintln!("{line}"));
         }
     }
 
-    /// How far the run has come, in words.
+    /// The progress of the run so far in words.
     fn so_far(&self) -> String {
         let (done, total) = (self.bar.position(), self.bar.length().unwrap_or(0));
         if done == 0 || total == 0 {

@@ -1,4 +1,4 @@
-//! Output and exit status that all verbs share.
+//! Output and exit status of a verb, in the form that all verbs share.
 
 use std::fmt;
 use std::io::Write;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::args::Global;
 use crate::exit::Status;
 
-/// The failure of a verb: a sentence on stderr, and with `--json` a document on stdout.
+/// Reports the failure of a verb: a sentence on stderr, and with `--json` a document on stdout.
 pub(crate) fn error(error: &anyhow::Error, status: Status, verb: &str, as_json: bool) {
     let sentence = sentence(error);
     let step = next_step(error, verb).filter(|_| !names_a_step(&sentence));
@@ -26,13 +26,13 @@ pub(crate) fn error(error: &anyhow::Error, status: Status, verb: &str, as_json: 
     }
 }
 
-/// The option of `to-ms` that goes on around damage.
+/// Hint at the option of `to-ms` that continues despite damage.
 pub(crate) const SALVAGE: &str = "--salvage leaves out what is damaged";
 
-/// The option of `pack` that goes on around damage.
+/// Hint at the option of `pack` that continues despite damage.
 pub(crate) const SALVAGE_FILES: &str = "--salvage leaves out files that cannot be read";
 
-/// A word of a command line in single quotes, which shells leave as it is.
+/// Puts a word of a command line in single quotes, so that shells leave it as it is.
 pub(crate) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
@@ -47,7 +47,7 @@ impl fmt::Display for Suggestion {
     }
 }
 
-/// An error of reading a source, with the options that go on if the source is damaged.
+/// Adds a hint to an error of reading a source: options with which the verb can continue if the source is damaged.
 pub(crate) fn suggest(error: Error, options: impl Into<String>) -> anyhow::Error {
     match error.kind() {
         ErrorKind::Format | ErrorKind::Limit => anyhow::Error::new(error).context(Suggestion(options.into())),
@@ -55,7 +55,7 @@ pub(crate) fn suggest(error: Error, options: impl Into<String>) -> anyhow::Error
     }
 }
 
-/// The sentence of an error; what it suggests comes last.
+/// The sentence that reports an error; its hint comes last.
 pub(crate) fn sentence(error: &anyhow::Error) -> String {
     if let Some(suggestion) = error.downcast_ref::<Suggestion>() {
         let causes: Vec<String> = error.chain().skip(1).map(ToString::to_string).collect();
@@ -66,14 +66,14 @@ pub(crate) fn sentence(error: &anyhow::Error) -> String {
     format!("{}{error:#}", if is_of_stdout { "stdout: " } else { "" })
 }
 
-/// Whether a message says what to type next.
+/// Whether an error message says what command or option to type next.
 fn names_a_step(sentence: &str) -> bool {
     [" --", "(--", "`h5bridge ", "did you mean", "; it has ", ": name ", ", name "]
         .iter()
         .any(|mark| sentence.contains(mark))
 }
 
-/// The next step after a failure of `verb`, where the message names none.
+/// A hint at the next step after a failure of `verb`, if the message itself does not have one.
 fn next_step(error: &anyhow::Error, verb: &str) -> Option<String> {
     let kind = match (error.downcast_ref::<Error>(), Status::of(error)) {
         (Some(error), _) => error.kind(),
@@ -93,7 +93,7 @@ fn next_step(error: &anyhow::Error, verb: &str) -> Option<String> {
     })
 }
 
-/// What has become of the files of a call that a signal stopped.
+/// What became of the files of a call that a signal stopped, as text for the error message.
 #[derive(Debug)]
 pub(crate) struct Stopped(String);
 
@@ -103,7 +103,8 @@ impl fmt::Display for Stopped {
     }
 }
 
-/// An error of writing `target`; an interruption says that nothing is left of it, and that `source` was only read.
+/// An error of writing `target`; for an interruption it says that nothing is left of the target, and that `source` was only
+/// read.
 pub(crate) fn stopped(error: impl Into<anyhow::Error>, source: &Path, target: &Path) -> anyhow::Error {
     let error = error.into();
     if Status::of(&error) != Status::Interrupted {
@@ -119,7 +120,7 @@ pub(crate) fn stopped(error: impl Into<anyhow::Error>, source: &Path, target: &P
     error.context(Stopped(format!("{outcome}{read}; the same command begins again")))
 }
 
-/// A directory in which this process was writing `target`.
+/// The temporary directory in which this process was writing `target`, if it still exists.
 fn unfinished(target: &Path) -> Option<PathBuf> {
     let name = target.file_name()?.to_string_lossy();
     let prefix = format!("{name}.{}-", std::process::id());
@@ -129,35 +130,35 @@ fn unfinished(target: &Path) -> Option<PathBuf> {
     entries.find(|entry| is_left(&entry.file_name().to_string_lossy())).map(|entry| entry.path())
 }
 
-/// A warning on stderr. `--quiet` does not hide it.
+/// Prints a warning on stderr. `--quiet` does not hide it.
 pub(crate) fn warning(text: &str) {
     eprintln!("h5bridge: warning: {text}");
 }
 
-/// The report of a verb that has finished.
+/// The report of a verb that has finished: findings, summary, warnings and JSON document.
 #[derive(Default)]
 pub(crate) struct Ending<'a> {
-    /// Exit status if the findings are not as they should be.
+    /// Exit status if the findings are bad, such as `Different`; `None`: the verb succeeded.
     pub(crate) failed: Option<Status>,
     pub(crate) warnings: &'a [String],
-    /// The damaged parts of the source that are left out; with any the status is `Warnings`.
+    /// The damaged parts of the source that were left out; if there are any, the exit status is `Warnings`.
     pub(crate) damage: &'a [Damage],
-    /// Whether the warnings were printed when they arose.
+    /// Whether warnings were already printed when they arose.
     pub(crate) warned: bool,
-    /// Findings, one on each line, for stdout.
+    /// Findings of the verb for stdout, one on each line.
     pub(crate) found: Vec<String>,
-    /// The summary, a line each; it goes to stderr, but not with `--quiet`.
+    /// Lines of the summary, printed on stderr unless `--quiet` is given.
     pub(crate) summary: Vec<String>,
-    /// Bytes of the target that it shares with the source.
+    /// Bytes of the target that it shares with the source, copied by reference.
     pub(crate) shared: u64,
-    /// The plugins that readers of the target need.
+    /// The HDF5 filter plugins that readers of the target need.
     pub(crate) plugins: Vec<Plugin>,
-    /// An object: what `--json` prints besides status and warnings, instead of all else.
+    /// JSON object with the members that `--json` prints in addition to status and warnings.
     pub(crate) fields: Value,
 }
 
 impl Ending<'_> {
-    /// Prints everything and returns the exit status.
+    /// Prints findings, summary and warnings of the verb, or with `--json` the document, and returns the exit status.
     pub(crate) fn print(mut self, global: &Global, out: &mut impl Write) -> Result<Status> {
         let strict = global.strict && !self.warnings.is_empty();
         let warned = strict || !self.damage.is_empty();
@@ -188,13 +189,13 @@ impl Ending<'_> {
     }
 }
 
-/// The line of a summary that names the plugins that readers need; none if they need none.
+/// The line of a summary that names the HDF5 filter plugins that readers need; `None` if they need none.
 pub(crate) fn plugin_line<'a>(plugins: impl IntoIterator<Item = &'a Plugin>) -> Option<String> {
     let names: Vec<String> = plugins.into_iter().map(Plugin::to_string).collect();
     (!names.is_empty()).then(|| format!("readers need {}", names.join("; ")))
 }
 
-/// Adds the plugins that readers need to a document; nothing if they need none.
+/// Adds the HDF5 filter plugins that readers need to a JSON document; nothing if they need none.
 pub(crate) fn add_plugins<'a>(document: &mut Value, plugins: impl IntoIterator<Item = &'a Plugin>) {
     let plugin = |plugin: &Plugin| json!({"filter": plugin.filter, "id": plugin.id, "package": plugin.package});
     let plugins: Vec<Value> = plugins.into_iter().map(plugin).collect();
@@ -203,13 +204,13 @@ pub(crate) fn add_plugins<'a>(document: &mut Value, plugins: impl IntoIterator<I
     }
 }
 
-/// How long it took to write `bytes`, and the most memory that it took.
+/// Text of a summary: how long it took to write `bytes`, and the most memory that the process used.
 pub(crate) fn speed(bytes: u64, seconds: f64) -> String {
     let memory = peak_memory().map_or(String::new(), |peak| format!(", peak memory {}", self::bytes(peak)));
     format!("{seconds:.2} s, {}/s{memory}", self::bytes((bytes as f64 / seconds) as u64))
 }
 
-/// Refuses an existing target before any work is done; writing checks again.
+/// Refuses an existing target before any work is done, unless `overwrite`; the writer checks this again.
 pub(crate) fn check_target(target: &Path, overwrite: bool) -> Result<()> {
     if target.symlink_metadata().is_ok() && !overwrite {
         let message = format!("{}: the target exists already (--overwrite replaces it)", target.display());

@@ -1,26 +1,26 @@
-//! Pages of `h5bridge help TOPIC`. Their texts are in topics/; the site has the same pages.
+//! Pages of `h5bridge help TOPIC`. Their texts are in topics/; the documentation site has the same pages.
 
 use std::borrow::Cow;
 
 use crate::exit::Status;
 
-/// A page of help that is not about one verb.
+/// A page of `h5bridge help` that is not about one verb.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Topic {
-    /// The word on the command line.
+    /// The word that selects the page: `h5bridge help NAME`.
     pub(crate) name: &'static str,
     text: Text,
 }
 
-/// Source of a page: the title in its first line, an empty line, the rest.
+/// Source of a help page: the title in its first line, an empty line, the rest.
 #[derive(Debug, Clone, Copy)]
 enum Text {
     Written(&'static str),
-    /// The list of exit codes, from [`Status`].
+    /// The page is the list of exit codes, made from `Status`.
     ExitCodes,
 }
 
-/// Every topic, in the order of their list.
+/// Every help topic, in the order in which they are listed.
 pub(crate) const TOPICS: &[Topic] = &[
     Topic { name: "formats", text: Text::Written(include_str!("topics/formats.txt")) },
     Topic { name: "layout", text: Text::Written(include_str!("topics/layout.txt")) },
@@ -34,7 +34,7 @@ pub(crate) const TOPICS: &[Topic] = &[
 ];
 
 impl Topic {
-    /// The whole page.
+    /// The whole text of the help page.
     pub(crate) fn text(&self) -> Cow<'static, str> {
         match self.text {
             Text::Written(text) => text.into(),
@@ -42,7 +42,7 @@ impl Topic {
         }
     }
 
-    /// The first line of the page.
+    /// The first line of the help page.
     pub(crate) fn title(&self) -> String {
         self.text().lines().next().unwrap_or_default().to_owned()
     }

@@ -1,4 +1,4 @@
-//! Verbs of the command line, within the interpreter.
+//! Runs verbs of the `h5bridge` command line within the Python interpreter.
 
 use std::ffi::OsString;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -12,12 +12,12 @@ use pyo3::prelude::*;
 use crate::error::OrRaise;
 use crate::others;
 
-/// Time between two looks for a signal, in the thread that waits for a verb.
+/// Time between two checks for a signal, in the Python thread that waits for a verb.
 const LOOK: Duration = Duration::from_millis(20);
-/// Time between two calls of the user's function.
+/// Time between two calls of the user's progress function.
 const REPORT: Duration = Duration::from_millis(100);
 
-/// Runs the command line `args`, whose first word is the name of the program; returns its exit code.
+/// Runs the command line `args`, whose first word is the name of the program, and returns its exit code.
 #[pyfunction]
 pub(crate) fn main(py: Python<'_>, args: Vec<OsString>) -> PyResult<u8> {
     let interpreter: OsString = py.import("sys")?.getattr("executable")?.extract()?;
@@ -25,7 +25,7 @@ pub(crate) fn main(py: Python<'_>, args: Vec<OsString>) -> PyResult<u8> {
     Ok(py.detach(|| h5bridge::run_as(program, args).code()))
 }
 
-/// Runs a verb: the words of its command line. Returns the exit code and the document that `--json` prints.
+/// Runs a verb, given as the words of its command line; returns its exit code and the document that `--json` prints.
 ///
 /// `progress(done_bytes, total_bytes, table, part)` is called at most ten times a second, in this thread. What it raises,
 /// KeyboardInterrupt included, ends the verb; what the verb has begun to write is removed before it is raised here.
@@ -41,8 +41,8 @@ pub(crate) fn call(py: Python<'_>, words: Vec<OsString>, progress: Option<Py<PyA
     Ok((status.code(), document))
 }
 
-/// Runs `work` in a thread of its own, so that this one hears signals. If one ends the wait before anything is written, the
-/// thread is left to itself: it may be waiting for a lock, and stops at its first step.
+/// Runs `work` in a thread of its own, so that the calling Python thread hears signals. If a signal ends the wait before
+/// anything is written, the thread is left to itself: it may be waiting for a lock, and stops at its first step.
 pub(crate) fn waited_for<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send + 'static,
@@ -90,7 +90,7 @@ fn report(py: Python<'_>, counts: &Counts, progress: Option<&Py<PyAny>>) -> PyRe
     progress.call1(py, (done, total, table, part)).map(drop)
 }
 
-/// How far a verb has come.
+/// Progress of a verb, which the thread of the verb updates and the waiting Python thread reads.
 #[derive(Default)]
 pub(crate) struct Counts(Mutex<State>);
 
@@ -105,12 +105,13 @@ struct State {
 }
 
 impl Counts {
-    /// Whether the verb may have written something.
+    /// Whether the verb has begun its work, and may have written something.
     fn has_begun(&self) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).begun
     }
 
-    /// Progress that was not yet reported.
+    /// The progress of the verb if it was not yet reported: bytes done, bytes in all, and what is being done; `None` if nothing
+    /// is new.
     fn news(&self) -> Option<(u64, u64, String, String)> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut state.changed).then(|| (state.done, state.total, state.table.clone(), state.part.clone()))

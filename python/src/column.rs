@@ -1,4 +1,4 @@
-//! The cells of a column as numpy arrays.
+//! Reads the cells of a column as numpy arrays.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::error::OrRaise;
 use crate::keywords::{records, strings};
 use crate::others;
 
-/// Bytes that are read, about, between two looks for a signal.
+/// Approximate number of bytes that are read between two checks for a signal.
 const STEP_BYTES: usize = 256 << 20;
 
-/// A column of an open table, by their numbers.
+/// A column of an open table, given by the numbers of table and column.
 #[pyclass(frozen, module = "h5bridge._native")]
 pub(crate) struct Column {
     source: Arc<Opened>,
@@ -25,7 +25,7 @@ pub(crate) struct Column {
     column: usize,
 }
 
-/// The rows that are wanted.
+/// The rows of a column to read: a range or a list.
 enum Rows<'a> {
     Range(Range<u64>),
     List(&'a [u64]),
@@ -102,8 +102,8 @@ impl Drop for Column {
 
 #[pymethods]
 impl Column {
-    /// The cells of the rows from `start` up to and without `stop`, or of each a part: `region` is where it starts and how
-    /// far it extends on each axis. The row is the first axis. Fills `out`, a contiguous array, if there is one.
+    /// Reads the cells of the rows from `start` up to and without `stop`, or a part of each: `region` is its start and its
+    /// extent on each axis. The first axis of the result is the row. `out`, a contiguous array, is filled if it is given.
     #[pyo3(signature = (start, stop, region=None, out=None))]
     fn read<'py>(
         &self,
@@ -116,7 +116,7 @@ impl Column {
         read(py, &self.open(py)?, &Rows::Range(start..stop.max(start)), region, out)
     }
 
-    /// Like `read`, for a list of rows in any order.
+    /// Like `read`, for the cells of a list of rows in any order.
     #[pyo3(signature = (rows, region=None, out=None))]
     fn read_at<'py>(
         &self,
@@ -128,7 +128,7 @@ impl Column {
         read(py, &self.open(py)?, &Rows::List(rows.as_slice()?), region, out)
     }
 
-    /// The cell of a row; None if it is undefined. A scalar is an array without axes.
+    /// The cell of a row, counted from 0, as an array; None if it is undefined. A scalar is an array without axes.
     fn cell<'py>(&self, py: Python<'py>, row: u64) -> PyResult<Option<Bound<'py, PyAny>>> {
         let column = self.open(py)?;
         let Some(shape) = py.detach(|| column.cell_shape(row)).or_raise(py)? else { return Ok(None) };
@@ -136,8 +136,8 @@ impl Column {
         cell.call_method1("reshape", (shape.reversed(),)).map(Some)
     }
 
-    /// The shape of each cell from `start` up to and without `stop`: (row, axis), -1 after the last axis of a cell and
-    /// everywhere for one that is undefined. The second result says which cells are defined.
+    /// Shapes of the cells of the rows from `start` up to and without `stop`, as an array (row, axis) with -1 after the last
+    /// axis of a cell; the second array says which cells are defined.
     fn shapes<'py>(&self, py: Python<'py>, start: u64, stop: u64) -> PyResult<(Bound<'py, PyArray2<i64>>, Vec<bool>)> {
         let column = self.open(py)?;
         let shapes: Vec<Option<Shape>> = py
@@ -153,7 +153,7 @@ impl Column {
         Ok((array, shapes.iter().map(Option::is_some).collect()))
     }
 
-    /// The shape that the cells of the rows from `start` up to and without `stop` have; raises if they differ, or if one is
+    /// The common shape of the cells of the rows from `start` up to and without `stop`; raises if shapes differ or a cell is
     /// undefined.
     fn shape(&self, py: Python<'_>, start: u64, stop: u64) -> PyResult<Vec<u64>> {
         let column = self.open(py)?;
@@ -200,7 +200,7 @@ fn elements<T: Element>(
     py.detach(read).or_raise(py)
 }
 
-/// Reads numbers into a new array.
+/// Reads cells of numbers into a new numpy array.
 fn numbers<'py, T: Element + numpy::Element>(
     py: Python<'py>,
     column: &ctds_hdf5::Column<'_>,
@@ -247,7 +247,7 @@ fn read_into<'py, T: Element + numpy::Element>(
     Ok(out.clone())
 }
 
-/// Fills `out` in steps, between which signals are heard.
+/// Fills `out` with cells of numbers, in steps between which signals are heard.
 fn fill<T: Element>(
     py: Python<'_>,
     column: &ctds_hdf5::Column<'_>,

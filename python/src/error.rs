@@ -1,4 +1,4 @@
-//! Errors of the library as exceptions of `h5bridge`.
+//! Turns errors of the library into exceptions of the Python package `h5bridge`.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use ctds_hdf5::{Context, Error, ErrorKind};
 use h5bridge::Status;
 use pyo3::prelude::*;
 
-/// The exception for an error: its class is chosen in `h5bridge._errors`.
+/// The Python exception for an error of the library; its class is chosen in `h5bridge._errors`.
 pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
     let path = error.contexts().find_map(|context| match context {
         Context::Path(path) => Some(path.as_path()),
@@ -23,7 +23,7 @@ fn exception(py: Python<'_>, kind: ErrorKind, message: &str, path: Option<&Path>
     Ok(PyErr::from_value(exception))
 }
 
-/// A result of the library as a result of Python.
+/// Turns a result of the library into one that raises a Python exception.
 pub(crate) trait OrRaise<T> {
     fn or_raise(self, py: Python<'_>) -> PyResult<T>;
 }

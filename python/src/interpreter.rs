@@ -1,12 +1,12 @@
-//! Lock to the one interpreter of the process that may load the extension.
+//! Refuses a second Python interpreter in the process: only one may load the extension.
 
 use std::sync::OnceLock;
 
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 
-/// Refuses all interpreters but the first: objects that the extension keeps belong to it. From Python 3.12 on PyO3 refuses
-/// before it comes to this.
+/// Refuses all interpreters of the process but the first, as objects that the extension keeps belong to it. From Python 3.12
+/// on, PyO3 already refuses them.
 pub(crate) fn claim(py: Python<'_>) -> PyResult<()> {
     static HOME: OnceLock<usize> = OnceLock::new();
     // each interpreter has its own

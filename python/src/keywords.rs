@@ -1,4 +1,4 @@
-//! Keywords and cells of records as dicts, elements as Python's objects.
+//! Converts keywords and record cells to dicts and back, and their elements to Python objects.
 
 use ctds_hdf5::ndarray::{ArrayD, IxDyn};
 use ctds_hdf5::value::{BString, Complex32, Complex64, Record, Shape, Value, Values};
@@ -8,7 +8,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyComplex, PyDict, PyFloat, PyInt, PyString};
 
-/// A string of casacore, which is bytes: those that are not UTF-8 become surrogates, as in names of files.
+/// A casacore string, which is bytes, as a `str`: bytes that are not UTF-8 become surrogates, as in file names.
 pub(crate) fn string<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Ok(PyString::new(py, text).into_any()),
@@ -16,7 +16,7 @@ pub(crate) fn string<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, 
     }
 }
 
-/// A dict with the fields in their order.
+/// Converts a record to a dict with its fields in order.
 pub(crate) fn dict<'py>(py: Python<'py>, record: &Record) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     for field in &record.fields {
@@ -35,7 +35,7 @@ fn value<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
     }
 }
 
-/// Converts the first element to a Python object.
+/// Converts the first of `values` to a Python object.
 fn scalar<'py>(py: Python<'py>, values: &Values) -> PyResult<Bound<'py, PyAny>> {
     fn first<T: Copy>(values: &[T]) -> PyResult<T> {
         values.first().copied().ok_or_else(|| PyValueError::new_err("a scalar without an element"))
@@ -82,12 +82,12 @@ pub(crate) fn array<'py>(py: Python<'py>, shape: &Shape, values: Values) -> PyRe
     }
 }
 
-/// A numpy array of `str` objects.
+/// Makes a numpy array of `str` objects.
 pub(crate) fn strings(py: Python<'_>, array: ArrayD<BString>) -> PyResult<Bound<'_, PyAny>> {
     objects(py, array, |text| Ok(string(py, &text)?.unbind()))
 }
 
-/// A numpy array of dicts.
+/// Makes a numpy array of dicts, from record cells.
 pub(crate) fn records(py: Python<'_>, array: ArrayD<Record>) -> PyResult<Bound<'_, PyAny>> {
     objects(py, array, |record| Ok(dict(py, &record)?.into_any().unbind()))
 }
@@ -103,7 +103,7 @@ fn objects<T>(
     Ok(objects.into_pyarray(py).into_any())
 }
 
-/// Keywords from a dict: numbers, strings, numpy arrays, lists, dicts.
+/// Converts a dict to a record of keywords: its values may be numbers, strings, numpy arrays, lists and dicts.
 pub(crate) fn record(dict: &Bound<'_, PyDict>) -> PyResult<Record> {
     let mut record = Record::default();
     for (name, given) in dict.iter() {
@@ -142,7 +142,7 @@ fn value_of(given: &Bound<'_, PyAny>) -> PyResult<Value> {
     Ok(if shape.is_empty() { Value::Scalar(values) } else { Value::Array(shape, values) })
 }
 
-/// The elements of a list or numpy array, and its shape.
+/// Converts a list or numpy array to elements and their shape (first axis fastest, casacore's order).
 pub(crate) fn values_of(given: &Bound<'_, PyAny>) -> PyResult<(Shape, Values)> {
     let array = given.py().import("numpy")?.call_method1("ascontiguousarray", (given,))?;
     let axes: Vec<u64> = given.py().import("numpy")?.call_method1("shape", (given,))?.extract()?;

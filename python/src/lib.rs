@@ -1,4 +1,4 @@
-//! The extension of the Python package `h5bridge`: what the library does, in Python's types. It decides nothing.
+//! The extension module of the Python package `h5bridge`: offers the Rust library in Python's types, without logic of its own.
 
 mod call;
 mod column;
@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 mod _native {
     use pyo3::prelude::*;
 
-    /// The end of a message about a name that is none of `names`: a similar one, or those that exist.
+    /// The end of an error message about a name that is not one of `names`: a similar one, or all that exist.
     #[pyfunction]
     fn instead(word: &str, names: Vec<String>) -> String {
         ctds_hdf5::instead(word, names)

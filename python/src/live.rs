@@ -1,4 +1,4 @@
-//! Live files: rows are appended while others read them.
+//! Python classes that write and read live files: rows are appended while others read them.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,15 +18,15 @@ use pyo3::types::PyDict;
 use crate::error::OrRaise;
 use crate::keywords::{array, record, string, values_of};
 
-/// Appends rows to a live file.
+/// Python class that appends rows to a live file.
 #[pyclass(frozen, module = "h5bridge._native")]
 pub(crate) struct LiveWriter(Mutex<Option<Writing>>);
 
-/// The cells of a column: its name, the type of its elements, the elements, and for a column of several shapes the number of the
-/// shape of each cell.
+/// Cells of a column to append: name, type of the elements, the elements, and for a column of several declared shapes the index
+/// of each cell's shape (None: undefined).
 type Cells<'py> = (String, String, Bound<'py, PyAny>, Option<Vec<Option<usize>>>);
 
-/// When rows become visible: seconds, rows, and whether commits wait for the disk.
+/// When appended rows become visible: after how many seconds, after how many rows, and whether commits wait for the disk.
 type Policy = (Option<f64>, Option<u64>, bool);
 
 fn policy((every, rows, fsync): Policy) -> PyResult<CommitPolicy> {
@@ -40,7 +40,7 @@ fn policy((every, rows, fsync): Policy) -> PyResult<CommitPolicy> {
 
 #[pymethods]
 impl LiveWriter {
-    /// Makes a live file with the tables of `declared`: a list of dicts as `h5bridge.live` makes them.
+    /// Creates a live file with the tables of `declared`, a list of dicts as `h5bridge.live` makes them.
     #[staticmethod]
     fn create(
         py: Python<'_>,
@@ -58,7 +58,7 @@ impl LiveWriter {
         Ok(LiveWriter(Mutex::new(Some(writer))))
     }
 
-    /// Goes on with a live file.
+    /// Opens an existing live file to append more rows.
     #[staticmethod]
     fn reopen(py: Python<'_>, path: PathBuf, commits: Policy) -> PyResult<Self> {
         let commits = policy(commits)?;
@@ -74,7 +74,7 @@ impl LiveWriter {
         self.with(|writer| Ok(writer.warnings().to_vec()))
     }
 
-    /// Rows of a table: all, and those that readers see.
+    /// Number of rows of a table: appended ones, and committed ones, which readers see.
     fn rows(&self, py: Python<'_>, table: &str) -> PyResult<(u64, u64)> {
         self.with(|writer| {
             let table = writer.table(table).or_raise(py)?;
@@ -82,7 +82,7 @@ impl LiveWriter {
         })
     }
 
-    /// Appends `rows` rows.
+    /// Appends `rows` rows to a table; `columns` has the cells of each column.
     fn append(&self, py: Python<'_>, table: &str, rows: u64, columns: Vec<Cells<'_>>) -> PyResult<()> {
         let given: Vec<Given<'_>> =
             columns.iter().map(|(_, of, cells, _)| Given::new(of, cells)).collect::<PyResult<_>>()?;
@@ -103,7 +103,7 @@ impl LiveWriter {
         })
     }
 
-    /// Overwrites cells of rows that were appended before: the first row, and how many.
+    /// Overwrites cells of rows that were appended before, `count` of them from row `first` (counted from 0) on.
     fn rewrite(
         &self,
         py: Python<'_>,
@@ -126,13 +126,13 @@ impl LiveWriter {
         self.with(|writer| py.detach(|| writer.commit_if_due()).or_raise(py))
     }
 
-    /// Commits and closes the file; a closed one stays closed.
+    /// Commits all rows and closes the live file; calling it twice does no harm.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let writer = self.lock().take();
         writer.map_or(Ok(()), |writer| py.detach(|| writer.close()).or_raise(py))
     }
 
-    /// Closes the file. Rows appended after the last commit are not in it.
+    /// Closes the live file without a commit: rows appended after the last commit are lost.
     fn abandon(&self) {
         self.lock().take();
     }
@@ -149,7 +149,7 @@ impl LiveWriter {
     }
 }
 
-/// Cells that a user gave; arrays are borrowed.
+/// Cells that a Python caller gave for a column; numpy arrays are borrowed.
 enum Given<'py> {
     Bool(PyReadonlyArrayDyn<'py, bool>),
     UChar(PyReadonlyArrayDyn<'py, u8>),
@@ -255,7 +255,7 @@ fn column_spec(column: &Bound<'_, PyDict>) -> PyResult<ColumnSpec> {
     Ok(if axes.is_empty() { spec } else { spec.axes(axes.into_iter().rev()) })
 }
 
-/// Reads a live file, whether or not a writer appends to it.
+/// Python class that reads a live file, whether or not a writer appends to it.
 #[pyclass(frozen, module = "h5bridge._native")]
 pub(crate) struct LiveReader(Arc<Opened>);
 
@@ -274,7 +274,7 @@ impl LiveReader {
         self.0.tables().iter().map(|table| table.name().to_owned()).collect()
     }
 
-    /// For each column of a table: name, type, unit keywords and the rest as a dict.
+    /// Describes each column of a table of the live file: name, data type, unit keywords, and the rest as a dict.
     fn columns<'py>(&self, py: Python<'py>, table: usize) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let found = self.found(table)?;
         let describe = |column: &ctds_hdf5::ColumnInfo| -> PyResult<Bound<'py, PyDict>> {
@@ -296,13 +296,13 @@ impl LiveReader {
         found.columns().map(describe).collect()
     }
 
-    /// Looks how many rows of a table are committed now.
+    /// Reads from the file how many rows of a table are committed now.
     fn refresh(&self, py: Python<'_>, table: usize) -> PyResult<u64> {
         let found = self.found(table)?;
         py.detach(|| found.refresh()).or_raise(py)
     }
 
-    /// Rows from `start` up to and without `stop` of a column whose cells have one shape.
+    /// Reads the rows from `start` up to and without `stop` of a column whose cells have one shape.
     fn read<'py>(
         &self,
         py: Python<'py>,
@@ -328,7 +328,7 @@ impl LiveReader {
         array(py, &cell.with_axis(stop.saturating_sub(start)), values)
     }
 
-    /// A cell; None if it is undefined.
+    /// Reads one cell of a column, as an array; None if it is undefined.
     fn cell<'py>(&self, py: Python<'py>, table: usize, column: &str, row: u64) -> PyResult<Option<Bound<'py, PyAny>>> {
         let found = self.found(table)?;
         let cell = py.detach(|| found.cell(column, row)).or_raise(py)?;

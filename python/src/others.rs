@@ -1,12 +1,13 @@
-//! Detection of other software in the Python process that must not be mixed with this extension.
+//! Detects other software in the Python process that must not be mixed with this extension.
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// Modules that hold casacore.
+/// Names of Python modules that contain casacore.
 const CASACORE: [&str; 3] = ["casacore", "casatools", "arcae"];
 
-/// Looks whether casacore is in this process: its locks on tables are then left alone. To be called before files are closed.
+/// Checks whether casacore is loaded in this process; if so, descriptors of `table.lock` are kept open, as closing them would
+/// end casacore's locks. To be called before files are closed.
 pub(crate) fn look(py: Python<'_>) {
     // an object may be dropped while an exception is on its way, which calls of Python would lose
     let raised = PyErr::take(py);

@@ -1,4 +1,5 @@
-//! The tree of groups and datasets that a source would be as a native file, and the datasets that no column is as it is.
+//! Describes a source as the groups and datasets of the native file that it would become, and reads datasets that are not the
+//! cells of a column as they are.
 
 use ctds_hdf5::convert::{ColumnOutline, DatasetOutline, DatasetPart, Outline, TableOutline};
 use ctds_hdf5::value::{Record, Region, Shape, Value, Values};
@@ -10,10 +11,10 @@ use crate::error::OrRaise;
 use crate::keywords::{array, string};
 use crate::source::Source;
 
-/// Where a part of cells begins and how far it extends on each axis, slowest axis first.
+/// Part of a dataset: where it begins and how far it extends on each axis, slowest axis first.
 type Part = (Vec<u64>, Vec<u64>);
 
-/// What a conversion of a source to HDF5 would make, as dicts: `attributes` of the root, `tables`.
+/// Describes the native file that a conversion of a source would make, as a dict: `attributes` of the root, and `tables`.
 #[pyfunction]
 pub(crate) fn outline<'py>(py: Python<'py>, source: &Source) -> PyResult<Bound<'py, PyDict>> {
     let outline = py.detach(|| Outline::new(&source.source)).or_raise(py)?;
@@ -24,8 +25,8 @@ pub(crate) fn outline<'py>(py: Python<'py>, source: &Source) -> PyResult<Bound<'
     Ok(document)
 }
 
-/// The elements of the cells of rows as datasets have them: an array with one axis. Zeros or empty strings where a cell is
-/// undefined, as many as `cell` has elements, or none.
+/// Reads cells of rows as ragged datasets store them: all elements in one axis. An undefined cell is zeros or empty strings, as
+/// many as `cell` has elements, or nothing.
 #[pyfunction]
 #[pyo3(signature = (source, table, column, rows, region=None, cell=None))]
 pub(crate) fn stored_cells<'py>(
@@ -45,7 +46,7 @@ pub(crate) fn stored_cells<'py>(
     array(py, &Shape::from([values.len() as u64]), values)
 }
 
-/// A part of a hypercube of a column, the positions first.
+/// Reads a part of a hypercube of a column; the first axis is the position of the row in the cube.
 #[pyfunction]
 pub(crate) fn hypercube_part<'py>(
     py: Python<'py>,
@@ -60,7 +61,8 @@ pub(crate) fn hypercube_part<'py>(
     array(py, &region.shape, values)
 }
 
-/// The rows in the hypercubes of a column: first row, the row after the last, number of the cube, position of the first.
+/// Maps rows of a column to its hypercubes: a list of first row, row after the last, number of the cube, position of the first
+/// row in it.
 #[pyfunction]
 pub(crate) fn hypercube_rows(
     py: Python<'_>,
@@ -116,7 +118,7 @@ fn dataset<'py>(py: Python<'py>, dataset: &DatasetOutline) -> PyResult<Bound<'py
     Ok(document)
 }
 
-/// Names and values: strings, lists of strings, numpy scalars and arrays. Bools are int8, as in the file.
+/// Converts HDF5 attributes to a dict of strings, lists of strings, numpy scalars and arrays. Bools are int8, as in the file.
 fn attributes<'py>(py: Python<'py>, attributes: &Record) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     for field in &attributes.fields {

@@ -1,4 +1,4 @@
-//! A table with its subtables, open for reading.
+//! Python class of a table with its subtables, open for reading.
 
 use std::ffi::CString;
 use std::path::PathBuf;
@@ -17,21 +17,21 @@ use crate::error::{OrRaise, raise};
 use crate::keywords::{dict, string};
 use crate::others;
 
-/// Whatever holds tables, open for reading: a table directory, a container, a native HDF5 file.
+/// Python class of anything that holds tables, open for reading: a table directory, a container, a native HDF5 file.
 #[pyclass(frozen, module = "h5bridge._native")]
 pub(crate) struct Source {
     pub(crate) source: Arc<Opened>,
-    /// The number of the table that the path names.
+    /// Number of the table that the path names, counted from 0 in `tables`.
     #[pyo3(get)]
     table: usize,
 }
 
-/// A dataset: name, shape, chunk.
+/// A dataset in a native file: name, shape, and chunk shape (None if it is contiguous).
 type Chunked = (String, Vec<u64>, Option<Vec<u64>>);
 
 #[pymethods]
 impl Source {
-    /// `lock_timeout` in seconds; None: without a lock.
+    /// Opens a source; `lock_timeout` is the time in seconds to wait for a lock on the table, None: without a lock.
     #[new]
     #[pyo3(signature = (path, *, lock_timeout=Some(60.0), follow_external=false))]
     fn new(py: Python<'_>, path: PathBuf, lock_timeout: Option<f64>, follow_external: bool) -> PyResult<Self> {
@@ -54,12 +54,12 @@ impl Source {
         Ok(source)
     }
 
-    /// The name of each table, `.` for the main one, and the number of the table that names it.
+    /// Name and parent of each table: `.` for the main one, and the number of the table whose keyword names it.
     fn tables(&self) -> Vec<(String, Option<usize>)> {
         self.source.tables().iter().map(|table| (table.name.clone(), table.parent())).collect()
     }
 
-    /// What is known of a table, by its number: raises what hinders reading it.
+    /// Describes a table, given by its number, as a dict of columns, keywords and rows; raises the error if it cannot be read.
     fn describe<'py>(&self, py: Python<'py>, table: usize) -> PyResult<Bound<'py, PyDict>> {
         let found = self.found(table)?;
         let columns = found.columns().or_raise(py)?;
@@ -102,20 +102,20 @@ impl Source {
         Ok(document)
     }
 
-    /// A column of a table, by their numbers.
+    /// The column number `column` of the table number `table`, both counted from 0.
     fn column(&self, table: usize, column: usize) -> PyResult<Column> {
         self.found(table)?;
         Ok(Column::new(self.source.clone(), table, column))
     }
 
-    /// The hypercubes of a column, by the numbers of table and column: shape and tile of each, the row first.
+    /// Shape and tile shape of each hypercube of a column (row axis first), by the numbers of table and column.
     fn hypercubes(&self, py: Python<'_>, table: usize, column: usize) -> PyResult<Vec<(Vec<u64>, Vec<u64>)>> {
         let found = self.found(table)?;
         let cubes = py.detach(|| found.hypercubes(column));
         Ok(cubes.into_iter().map(|(shape, tile)| (shape.reversed(), tile.reversed())).collect())
     }
 
-    /// The chunks of the datasets of a column in a native file: name, shape, chunk.
+    /// Name, shape and chunk shape of the datasets of a column in a native file; table and column by number.
     fn datasets(&self, py: Python<'_>, table: usize, column: usize) -> PyResult<Vec<Chunked>> {
         let found = self.found(table)?;
         let datasets = py.detach(|| found.storage(column)).or_raise(py)?;
@@ -125,7 +125,7 @@ impl Source {
         Ok(listed.collect())
     }
 
-    /// The subtables that cannot be opened, with the exception of each.
+    /// Paths of the subtables that cannot be opened, each with the exception.
     fn problems(&self, py: Python<'_>) -> Vec<(String, Py<PyAny>)> {
         self.source
             .problems()

@@ -1,11 +1,11 @@
-//! Objects `Array` and `IPosition`. formats/table.md 1.3, 1.4.
+//! Decodes the AipsIO objects `Array` and `IPosition`. formats/table.md 1.3, 1.4.
 
 use super::Decoder;
 use crate::error::Result;
 use crate::value::{DataType, Shape, Values};
 
 impl Decoder<'_> {
-    /// Decodes an object `IPosition`, a list of integers.
+    /// Decodes the AipsIO object `IPosition`, a list of integers.
     ///
     /// | field  | v1       | v2       |
     /// |--------|----------|----------|
@@ -22,7 +22,7 @@ impl Decoder<'_> {
         Ok(values)
     }
 
-    /// Object `IPosition` that holds extents, so none may be negative.
+    /// Decodes an object `IPosition` that holds the extents of a shape, fastest axis first; none may be negative.
     pub(crate) fn shape(&mut self, field: &str) -> Result<Shape> {
         let position = self.position();
         self.iposition(field)?
@@ -33,7 +33,7 @@ impl Decoder<'_> {
             .collect()
     }
 
-    /// Object `Array`, or with any name that starts with `Array<`.
+    /// Decodes an AipsIO object `Array`, or one with any name that starts with `Array<`: its shape and elements.
     ///
     /// | field  | type      | meaning                                     |
     /// |--------|-----------|---------------------------------------------|

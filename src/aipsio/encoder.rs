@@ -1,19 +1,19 @@
-//! Writes AipsIO streams: the counterpart of [`Decoder`](super::Decoder), structure by structure.
+//! Writes AipsIO streams: the counterpart of [`Decoder`](super::Decoder), with a function for each of its structures.
 
 use super::MAGIC;
 use crate::error::{Error, Result};
 use crate::io::ByteOrder;
 use crate::value::{DataType, Record, Shape, TABLE_CODE, Value, Values, bits};
 
-/// Code of a nested record.
+/// Type code in a record description of a field that is itself a record.
 const RECORD_CODE: i32 = 25;
 
-/// Writes an AipsIO stream into memory.
+/// Writes an AipsIO stream (casacore's framing of typed objects) into memory.
 #[derive(Debug)]
 pub(crate) struct Encoder {
     order: ByteOrder,
     bytes: Vec<u8>,
-    /// Offsets of the length fields of the objects being written, outermost first.
+    /// Offsets in the stream of the length fields of the objects being written, outermost first.
     open: Vec<usize>,
 }
 
@@ -22,19 +22,19 @@ impl Encoder {
         Encoder { order, bytes: Vec::new(), open: Vec::new() }
     }
 
-    /// The encoded bytes. All objects are ended.
+    /// The bytes of the encoded stream. All objects must have been ended.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         debug_assert!(self.open.is_empty(), "an object was not ended");
         self.bytes
     }
 
-    /// Starts an object that is not inside another.
+    /// Starts an AipsIO object that is not inside another, with the magic before it.
     pub(crate) fn root(&mut self, name: &str, version: u32) {
         self.u32(MAGIC);
         self.start(name, version);
     }
 
-    /// Starts an object inside another.
+    /// Starts an AipsIO object inside another.
     pub(crate) fn start(&mut self, name: &str, version: u32) {
         self.open.push(self.bytes.len());
         self.u32(0);
@@ -42,7 +42,7 @@ impl Encoder {
         self.u32(version);
     }
 
-    /// Ends the innermost object: its length is known now, modulo 4 GiB as casacore has it.
+    /// Ends the innermost object, and fills in its length, modulo 4 GiB as casacore does.
     pub(crate) fn end(&mut self) {
         let start = self.open.pop().expect("an object was started");
         let len = (self.bytes.len() - start) as u32;
@@ -73,7 +73,7 @@ impl Encoder {
         self.u64(value as u64);
     }
 
-    /// A u64 in newer versions of a structure, a u32 in older ones, which the caller knows to suffice.
+    /// Encodes a number as u64 if `wide`, as in newer versions of a structure, else as u32, which the caller knows to suffice.
     pub(crate) fn uint(&mut self, value: u64, wide: bool) {
         if wide { self.u64(value) } else { self.u32(value as u32) }
     }
@@ -85,12 +85,12 @@ impl Encoder {
         self.bytes.extend_from_slice(value);
     }
 
-    /// Bytes as they are.
+    /// Appends bytes as they are, without a length.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Elements back to back; Bools are packed to bits, strings have their own lengths.
+    /// Encodes elements one after the other, without a count; Bools are packed to bits, strings have their own lengths.
     ///
     /// # Errors
     /// `Usage` for records, which have no plain form.
@@ -104,7 +104,7 @@ impl Encoder {
         Ok(())
     }
 
-    /// Object `Block` of `count` items that `item` writes.
+    /// Encodes an object `Block`: a count, and the items, each written by `item`.
     pub(crate) fn block<T>(&mut self, items: impl ExactSizeIterator<Item = T>, mut item: impl FnMut(&mut Self, T)) {
         self.start("Block", 1);
         self.u32(items.len() as u32);
@@ -112,7 +112,7 @@ impl Encoder {
         self.end();
     }
 
-    /// Object `Block` of u32.
+    /// Encodes an object `Block` of u32.
     pub(crate) fn block_u32(&mut self, values: &[u32]) {
         self.block(values.iter(), |encoder, &value| encoder.u32(value));
     }
@@ -135,7 +135,7 @@ impl Encoder {
         self.end();
     }
 
-    /// Object `IPosition`, in the older version where the values fit.
+    /// Encodes an object `IPosition`, in the older version if the values fit in 32 bits.
     pub(crate) fn iposition(&mut self, values: &[i64]) {
         let wide = values.iter().any(|&value| value > i64::from(i32::MAX));
         self.start("IPosition", if wide { 2 } else { 1 });
@@ -146,7 +146,7 @@ impl Encoder {
         self.end();
     }
 
-    /// Object `IPosition` that holds extents.
+    /// Encodes an object `IPosition` that holds the extents of a shape, fastest axis first.
     pub(crate) fn shape(&mut self, shape: &Shape) {
         let extents: Vec<i64> = shape.iter().map(|&extent| extent as i64).collect();
         self.iposition(&extents);
@@ -175,7 +175,7 @@ impl Encoder {
         Ok(())
     }
 
-    /// Object `TableRecord` at the start of a stream, after the magic: a record cell.
+    /// Encodes an object `TableRecord` at the start of a stream, after the magic: the form of a record cell.
     ///
     /// # Errors
     /// As [`record`](Self::record).
@@ -184,8 +184,8 @@ impl Encoder {
         self.record("TableRecord", record)
     }
 
-    /// Encodes an object `Record` or `TableRecord`, as casacore writes those whose fields may change: nested records
-    /// describe themselves.
+    /// Encodes an object `Record` or `TableRecord`, as casacore writes records whose fields may change: nested records describe
+    /// themselves.
     ///
     /// | field       | type         |                       |
     /// |-------------|--------------|-----------------------|
@@ -237,7 +237,7 @@ impl Encoder {
     }
 }
 
-/// The code of a type that records can hold.
+/// The type code in record descriptions of a type that records can hold.
 fn record_code(data_type: DataType) -> Result<i32> {
     match data_type {
         DataType::UShort | DataType::Record => {
@@ -247,7 +247,7 @@ fn record_code(data_type: DataType) -> Result<i32> {
     }
 }
 
-/// The name of array objects in records, which is that of casacore before 2000. formats/table.md 1.3.
+/// The name of an `Array` object in records for elements of this type, as casacore had it before 2000. formats/table.md 1.3.
 fn array_name(data_type: DataType) -> &'static str {
     match data_type {
         DataType::UChar => "Array<uChar>",

@@ -1,4 +1,5 @@
-//! Objects `ScalarKeywordSet`, `ArrayKeywordSet` and `TableKeywordSet`: keywords before 1995. formats/table.md 1.11.
+//! Decodes keywords as written before 1995: objects `ScalarKeywordSet`, `ArrayKeywordSet`, `TableKeywordSet`. formats/table.md
+//! 1.11.
 
 use bstr::BString;
 
@@ -6,7 +7,7 @@ use super::Decoder;
 use crate::error::Result;
 use crate::value::{DataType, Field, Record, Value};
 
-/// The order in which the groups of values follow each other.
+/// The order in which a keyword set stores its values, group by group of a type.
 const TYPES: [DataType; 8] = [
     DataType::Bool,
     DataType::Int,
@@ -19,7 +20,7 @@ const TYPES: [DataType; 8] = [
 ];
 
 impl Decoder<'_> {
-    /// The content of a keyword set; the fields come out in the order of its map of names.
+    /// Decodes the content of a keyword set from before 1995; the fields are in the order of its map of names.
     ///
     /// | part                                          | in                    |
     /// |-----------------------------------------------|-----------------------|

@@ -1,4 +1,4 @@
-//! AipsIO: casacore's framing of typed, versioned objects, and the codecs of the common ones.
+//! AipsIO, casacore's framing of typed and versioned objects: decoders and encoders of the common objects.
 //!
 //! formats/table.md section 1. A stream is a sequence of objects. An object that is not inside another is preceded
 //! by the magic `BE BE BE BE`; then come
@@ -29,49 +29,49 @@ use crate::value::{DataType, Values};
 
 pub(crate) use encoder::Encoder;
 
-/// Precedes every object that is not inside another.
+/// Magic number that precedes every AipsIO object that is not inside another.
 pub(crate) const MAGIC: u32 = 0xbebe_bebe;
 
-/// Read ahead of the current position.
+/// Bytes of an AipsIO stream that the decoder reads ahead of its position.
 const WINDOW_BYTES: u64 = 1 << 16;
 
-/// Reads an AipsIO stream.
+/// Decodes an AipsIO stream (casacore's framing of typed, versioned objects).
 pub(crate) struct Decoder<'a> {
     source: &'a dyn ReadAt,
     order: ByteOrder,
-    /// Offset of the next byte.
+    /// Offset in the source of the next byte to decode.
     position: u64,
-    /// Length of the source in bytes.
+    /// Length in bytes of the source that the stream is in.
     len: u64,
     window: Vec<u8>,
     window_start: u64,
-    /// The objects being read, outermost first.
+    /// The AipsIO objects being read, outermost first.
     open: Vec<Object>,
-    /// Description of the bytes outside of all objects, for errors.
+    /// Description of the bytes outside of all objects, for error messages.
     outside: &'static str,
 }
 
 struct Object {
     name: BString,
-    /// Offset of the length field.
+    /// Offset of the object's length field in the source.
     start: u64,
-    /// The stored length; `None` when the writer could not seek back to fill it in.
+    /// The stored length of the object in bytes; `None` when the writer could not seek back to fill it in.
     len: Option<u32>,
 }
 
 impl<'a> Decoder<'a> {
-    /// Starts reading at `position`; `outside` names what is read for errors outside of objects.
+    /// Starts decoding at the offset `position`; `outside` describes in error messages the bytes outside of all objects.
     pub(crate) fn new(source: &'a dyn ReadAt, position: u64, order: ByteOrder, outside: &'static str) -> Result<Self> {
         let len = source.len()?;
         Ok(Decoder { source, order, position, len, window: Vec::new(), window_start: 0, open: Vec::new(), outside })
     }
 
-    /// The offset of the next byte.
+    /// The offset in the source of the next byte to decode.
     pub(crate) fn position(&self) -> u64 {
         self.position
     }
 
-    /// Starts an object that must be named `name` and follow the magic; returns its version.
+    /// Starts an AipsIO object that must follow the magic, be named `name` and have one of `versions`; returns its version.
     pub(crate) fn root(&mut self, name: &str, versions: RangeInclusive<u32>) -> Result<u32> {
         let start = self.position;
         let magic = self.u32("magic").map_err(|error| error.context(format!("{name} header")))?;
@@ -83,7 +83,7 @@ impl<'a> Decoder<'a> {
         self.start(name, versions)
     }
 
-    /// Starts an object that must be named `name`; returns its version.
+    /// Starts an AipsIO object inside another that must be named `name` and have one of `versions`; returns its version.
     pub(crate) fn start(&mut self, name: &str, versions: RangeInclusive<u32>) -> Result<u32> {
         let start = self.position;
         let (found, version) = self.start_any()?;
@@ -99,7 +99,7 @@ impl<'a> Decoder<'a> {
         Ok(version)
     }
 
-    /// Starts whatever object is next; returns its name and version.
+    /// Starts the next AipsIO object, whatever its name; returns its name and version.
     pub(crate) fn start_any(&mut self) -> Result<(BString, u32)> {
         let start = self.position;
         let len = self.u32("object length")?;
@@ -118,7 +118,7 @@ impl<'a> Decoder<'a> {
         Ok((name, version))
     }
 
-    /// Ends the innermost object, which must have been read to its last byte.
+    /// Ends the innermost object; an error unless it was read to its last byte.
     pub(crate) fn end(&mut self) -> Result<()> {
         let object = self.open.pop().expect("an object was started");
         // the stored length wraps at 4 GiB
@@ -132,7 +132,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// An error about the bytes at `position`.
+    /// Makes an error about the bytes at the offset `position`.
     pub(crate) fn error_at(&self, position: u64, message: impl Into<String>) -> Error {
         let structure = self.open.last().map_or(self.outside.into(), |object| object.name.to_str_lossy());
         Error::format(message).context(Context::offset(structure, position))
@@ -143,7 +143,7 @@ impl<'a> Decoder<'a> {
         self.error_at(self.position, message)
     }
 
-    /// Bytes that may still be read here: to the end of the innermost object, or of the file.
+    /// Number of bytes that may still be read: to the end of the innermost object, or of the file.
     pub(crate) fn remaining(&self) -> u64 {
         let end = match self.open.last() {
             // lengths wrap in files beyond 4 GiB and bound nothing there
@@ -153,7 +153,8 @@ impl<'a> Decoder<'a> {
         end.saturating_sub(self.position)
     }
 
-    /// Checks that `count` items of at least `bytes` each can follow.
+    /// Checks that `count` items of at least `bytes` bytes each fit into the rest of the object, before memory is allocated for
+    /// them.
     fn check_count(&self, field: &str, count: u64, bytes: u64) -> Result<()> {
         let remaining = self.remaining();
         match count.checked_mul(bytes) {
@@ -162,7 +163,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Returns the next `count` bytes, at most a window.
+    /// Returns the next `count` bytes, at most `WINDOW_BYTES`.
     fn take(&mut self, field: &str, count: usize) -> Result<&[u8]> {
         self.check_count(field, count as u64, 1)?;
         let inside = self.position >= self.window_start
@@ -178,13 +179,13 @@ impl<'a> Decoder<'a> {
         Ok(&self.window[start..start + count])
     }
 
-    /// Whether the bytes `expected` follow, `ahead` bytes after the current position.
+    /// Whether the bytes `expected` stand `ahead` bytes after the current position.
     pub(crate) fn peek(&self, ahead: u64, expected: &[u8]) -> bool {
         let mut found = vec![0; expected.len()];
         self.source.read_at(self.position + ahead, &mut found).is_ok() && found == expected
     }
 
-    /// Skips `count` bytes.
+    /// Skips `count` bytes of the AipsIO stream.
     pub(crate) fn skip(&mut self, field: &str, count: u64) -> Result<()> {
         self.check_count(field, count, 1)?;
         self.position += count;
@@ -195,7 +196,7 @@ impl<'a> Decoder<'a> {
         Ok(self.take(field, 1)?[0])
     }
 
-    /// Decodes one byte, of which only bit 0 counts.
+    /// Decodes a Bool from one byte, of which only bit 0 counts.
     pub(crate) fn bool(&mut self, field: &str) -> Result<bool> {
         Ok(self.u8(field)? & 1 != 0)
     }
@@ -226,19 +227,19 @@ impl<'a> Decoder<'a> {
         Ok(self.u64(field)? as i64)
     }
 
-    /// A u64 in newer versions of a structure, a u32 in older ones.
+    /// Decodes an unsigned integer: u64 if `wide`, as in newer versions of a structure, else u32.
     pub(crate) fn uint(&mut self, field: &str, wide: bool) -> Result<u64> {
         if wide { self.u64(field) } else { Ok(u64::from(self.u32(field)?)) }
     }
 
-    /// A byte count, then the bytes.
+    /// Decodes a string: a u32 byte count, then the bytes.
     pub(crate) fn string(&mut self, field: &str) -> Result<BString> {
         let len = self.u32(field)?;
         self.check_count(field, u64::from(len), 1)?;
         Ok(self.take(field, len as usize)?.into())
     }
 
-    /// `count` bytes as they are.
+    /// Decodes `count` bytes as they are, without a length.
     pub(crate) fn bytes(&mut self, field: &str, count: u64) -> Result<Vec<u8>> {
         self.check_count(field, count, 1)?;
         let mut bytes = vec![0; count as usize];
@@ -247,7 +248,7 @@ impl<'a> Decoder<'a> {
         Ok(bytes)
     }
 
-    /// `count` elements back to back; Bools are packed to bits, strings have their own lengths.
+    /// Decodes `count` elements stored one after the other; Bools are packed to bits, strings have their own lengths.
     pub(crate) fn values(&mut self, field: &str, data_type: DataType, count: u64) -> Result<Values> {
         let mut values = Values::new(data_type);
         match &mut values {
@@ -271,7 +272,7 @@ impl<'a> Decoder<'a> {
         Ok(values)
     }
 
-    /// Object `Block`: a count, then that many u32.
+    /// Decodes an object `Block`: a count, then that many u32.
     pub(crate) fn block_u32(&mut self, field: &str) -> Result<Vec<u32>> {
         self.block(field, 4, |decoder| decoder.u32(field))
     }
@@ -281,7 +282,7 @@ impl<'a> Decoder<'a> {
         self.block(field, if wide { 8 } else { 4 }, |decoder| decoder.uint(field, wide))
     }
 
-    /// Object `Block` of strings.
+    /// Decodes an object `Block` of strings.
     pub(crate) fn block_strings(&mut self, field: &str) -> Result<Vec<BString>> {
         self.block(field, 4, |decoder| decoder.string(field))
     }
@@ -295,7 +296,7 @@ impl<'a> Decoder<'a> {
         Ok(items)
     }
 
-    /// Object `SimpleOrderedMap` from i32 to i32, in stored order.
+    /// Decodes an object `SimpleOrderedMap` from i32 to i32, in stored order.
     pub(crate) fn map_i32(&mut self, field: &str) -> Result<Vec<(i32, i32)>> {
         self.start("SimpleOrderedMap", 1..=1)?;
         self.i32("default")?;
@@ -307,7 +308,7 @@ impl<'a> Decoder<'a> {
         Ok(entries)
     }
 
-    /// Object `SimpleOrderedMap` from string to string, in stored order.
+    /// Decodes an object `SimpleOrderedMap` from string to string, in stored order.
     pub(crate) fn map_strings(&mut self, field: &str) -> Result<Vec<(BString, BString)>> {
         self.start("SimpleOrderedMap", 1..=1)?;
         self.string("default")?;

@@ -1,4 +1,4 @@
-//! Objects `RecordDesc`, `Record` and `TableRecord`. formats/table.md 1.8, 1.9.
+//! Decodes the AipsIO objects `RecordDesc`, `Record` and `TableRecord`. formats/table.md 1.8, 1.9.
 
 use bstr::BString;
 
@@ -8,10 +8,10 @@ use crate::limits;
 use crate::value::TABLE_CODE;
 use crate::value::{DataType, Field, Record, Value};
 
-/// Code of a nested record.
+/// Type code in a record description of a field that is itself a record.
 const RECORD_CODE: i32 = 25;
 
-/// Names and types of the fields of a record.
+/// Names and types of the fields of a record (the AipsIO object `RecordDesc`).
 ///
 /// | field   | type             | present                                  |
 /// |---------|------------------|------------------------------------------|
@@ -38,12 +38,12 @@ enum Kind {
 }
 
 impl Decoder<'_> {
-    /// A keyword set or record cell: `TableRecord`, `Record`, or one of the keyword sets used before 1995.
+    /// Decodes a keyword set or record cell: `TableRecord`, `Record`, or one of the keyword sets used before 1995.
     pub(crate) fn record(&mut self) -> Result<Record> {
         self.nested_record(0)
     }
 
-    /// A `TableRecord` at the start of a stream, after the magic.
+    /// Decodes a `TableRecord` at the start of a stream, after the magic.
     pub(crate) fn root_record(&mut self) -> Result<Record> {
         let start = self.position();
         let magic = self.u32("magic")?;

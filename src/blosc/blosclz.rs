@@ -1,14 +1,14 @@
 //! Decoder of BloscLZ, which stores literal bytes and references to earlier bytes.
 
-/// Distance of references with two more bytes.
+/// Distance in bytes from which references in BloscLZ data have two more bytes.
 const FAR: usize = 8192;
 
-/// Most literals that follow one control byte.
+/// Most literal bytes that follow one control byte of BloscLZ.
 const MOST_LITERALS: usize = 32;
-/// Bytes that are copied at a time where they do not overlap.
+/// Bytes of a reference that are copied at a time where source and target do not overlap.
 const PIECE: usize = 16;
 
-/// Decodes into `out` and returns the number of bytes; `None` if the data are damaged or longer than `out`.
+/// Decodes BloscLZ data into `out` and returns the number of bytes; `None` if the data are damaged or longer than `out`.
 pub(super) fn decode(data: &[u8], out: &mut [u8]) -> Option<usize> {
     let Some((first, mut rest)) = data.split_first() else { return Some(0) };
     let (mut control, mut end) = (usize::from(first & 31), 0);

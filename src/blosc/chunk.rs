@@ -1,4 +1,4 @@
-//! One Blosc chunk: blocks that are split, compressed, and shuffled. docs/formats/blz.md, "A Blosc chunk".
+//! Decodes one Blosc chunk: blocks that are split, compressed, and shuffled. docs/formats/blz.md, "A Blosc chunk".
 
 use std::cell::RefCell;
 
@@ -6,42 +6,42 @@ use super::blosclz;
 use crate::error::{Error, Result};
 use crate::shuffle::{unshuffle, unshuffle_bits};
 
-/// Bytes of the header.
+/// Bytes of the header of a Blosc chunk.
 pub(crate) const HEADER_BYTES: usize = 16;
 
-/// Version of the chunk format.
+/// Version of the Blosc chunk format that is read and written.
 pub(super) const VERSION: u8 = 2;
 
-/// Flag: bytes are shuffled.
+/// Flag of a Blosc chunk: bytes are shuffled.
 pub(super) const SHUFFLED: u8 = 1;
-/// The bytes follow the header as they are.
+/// Flag of a Blosc chunk: its bytes follow the header as they are, not compressed.
 pub(super) const COPIED: u8 = 2;
-/// Flag: bits are shuffled.
+/// Flag of a Blosc chunk: bits are shuffled.
 const BIT_SHUFFLED: u8 = 4;
 const RESERVED: u8 = 8;
-/// Blocks are compressed as a whole, not in parts of one byte of each element.
+/// Flag of a Blosc chunk: blocks are compressed as a whole, not in parts of one byte of each element.
 pub(super) const NOT_SPLIT: u8 = 16;
 
-/// A part of a block has at least this many elements.
+/// Blocks are split only if each part has at least this many bytes, one of each element.
 pub(super) const SPLIT_ELEMENTS: usize = 128;
-/// Elements larger than this are not split.
+/// Blocks of elements larger than this, in bytes, are not split.
 pub(super) const SPLIT_BYTES: usize = 16;
 
-/// The header of a chunk.
+/// The header of a Blosc chunk: flags, element size, decoded and stored size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ChunkHeader {
     flags: u8,
-    /// Bytes of an element.
+    /// Size of an element of the chunk in bytes, by which bytes are shuffled.
     typesize: u8,
-    /// Bytes of the decoded chunk.
+    /// Size of the decoded chunk in bytes.
     pub(crate) bytes: u32,
     block_bytes: u32,
-    /// Bytes of the chunk as it is stored, this header included.
+    /// Size of the chunk in bytes as it is stored, its header included.
     pub(crate) stored: u32,
 }
 
 impl ChunkHeader {
-    /// Decodes the header of a chunk.
+    /// Decodes the header of a Blosc chunk.
     ///
     /// # Errors
     /// `Format` if it contradicts itself or is of an unknown version.
@@ -89,7 +89,7 @@ impl ChunkHeader {
         [0, 1, 3, 4, 5].get(usize::from(self.flags >> 5)).copied()
     }
 
-    /// How bytes are shuffled, as Blosc numbers it: 0 not, 1 bytes, 2 bits.
+    /// How the bytes of the chunk are shuffled, as Blosc numbers it: 0 not at all, 1 bytes, 2 bits.
     pub(crate) fn shuffle(&self) -> u32 {
         match (self.flags & SHUFFLED, self.flags & BIT_SHUFFLED) {
             (0, 0) => 0,
@@ -98,7 +98,7 @@ impl ChunkHeader {
         }
     }
 
-    /// Name of the codec of the chunk.
+    /// Name of the codec that compressed the chunk, such as `lz4`.
     pub(crate) fn codec(&self) -> &'static str {
         ["blosclz", "lz4", "snappy", "zlib", "zstd"].get(usize::from(self.flags >> 5)).copied().unwrap_or("unknown")
     }
@@ -108,7 +108,7 @@ fn damaged(what: &str) -> Error {
     Error::format(format!("a Blosc chunk is damaged: {what}"))
 }
 
-/// The blocks of a chunk that is not a plain copy.
+/// The blocks of a Blosc chunk that is not a plain copy.
 struct Blocks<'a> {
     chunk: &'a [u8],
     header: ChunkHeader,
@@ -116,7 +116,7 @@ struct Blocks<'a> {
 }
 
 impl<'a> Blocks<'a> {
-    /// Reads the list of blocks of a chunk with this header.
+    /// Reads the list of block offsets of a chunk with this header.
     fn new(chunk: &'a [u8], header: ChunkHeader) -> Result<Self> {
         let (bytes, block_bytes) = (header.bytes as usize, header.block_bytes as usize);
         let count = if bytes == 0 { 0 } else { bytes.div_ceil(block_bytes) };
@@ -125,7 +125,7 @@ impl<'a> Blocks<'a> {
         Ok(Blocks { chunk, header, starts: starts.as_chunks().0 })
     }
 
-    /// Calls `visit` with the decoded length of each block, and its parts.
+    /// Calls `visit` for each block of a Blosc chunk with its decoded length, and its parts.
     fn visit(&self, mut visit: impl FnMut(usize, Parts<'a>) -> Result<()>) -> Result<()> {
         let (bytes, block_bytes) = (self.header.bytes as usize, self.header.block_bytes as usize);
         for (block, start) in self.starts.iter().enumerate() {
@@ -144,7 +144,7 @@ impl<'a> Blocks<'a> {
     }
 }
 
-/// The parts of a block, each compressed on its own.
+/// The parts of a Blosc block, each compressed on its own.
 struct Parts<'a> {
     stored: &'a [u8],
     count: usize,
@@ -165,7 +165,7 @@ impl<'a> Iterator for Parts<'a> {
 }
 
 impl ChunkHeader {
-    /// The number of parts of a block of `len` bytes.
+    /// Number of parts into which a block of `len` bytes is split; a shorter last block of a chunk (`is_rest`) is not split.
     fn parts(&self, len: usize, is_rest: bool) -> usize {
         let typesize = usize::from(self.typesize).max(1);
         let is_split =
@@ -174,7 +174,7 @@ impl ChunkHeader {
     }
 }
 
-/// The header of a chunk, and no more bytes than it states.
+/// Decodes the header of a chunk, and cuts the bytes off at the size that it states.
 fn whole(chunk: &[u8]) -> Result<(ChunkHeader, &[u8])> {
     let header = chunk.first_chunk().ok_or_else(|| damaged("it has no header"))?;
     let header = ChunkHeader::decode(header)?;
@@ -182,7 +182,7 @@ fn whole(chunk: &[u8]) -> Result<(ChunkHeader, &[u8])> {
     Ok((header, chunk))
 }
 
-/// Checks that all blocks of a chunk are in it, and their codec is known. Nothing is decoded.
+/// Checks that all blocks of a Blosc chunk are present and their codec is known, without decoding them.
 ///
 /// # Errors
 /// `Format` if it is damaged.
@@ -198,11 +198,11 @@ pub(crate) fn check(chunk: &[u8]) -> Result<()> {
 }
 
 thread_local! {
-    /// A decoded block that is still shuffled.
+    /// Memory of a thread for a decoded block that is still shuffled.
     static PLAIN: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Decodes a chunk, appending at most `most` bytes to `out`.
+/// Decodes a Blosc chunk and appends its bytes, at most `most`, to `out`.
 ///
 /// # Errors
 /// `Format` if it is damaged or longer than `most`.
@@ -236,7 +236,7 @@ pub(crate) fn decode(chunk: &[u8], most: u64, out: &mut Vec<u8>) -> Result<()> {
     })
 }
 
-/// Decodes a block of `len` bytes to `out` from `start` on, still shuffled.
+/// Decodes a block of `len` bytes into `out` from index `start` on; its bytes stay shuffled.
 fn decode_block(header: &ChunkHeader, parts: Parts<'_>, len: usize, start: usize, out: &mut Vec<u8>) -> Result<()> {
     let part_bytes = len / parts.count;
     for (number, part) in parts.enumerate() {
@@ -260,16 +260,16 @@ fn decode_block(header: &ChunkHeader, parts: Parts<'_>, len: usize, start: usize
     Ok(())
 }
 
-/// The largest number of bytes that one compressed byte can stand for.
+/// Most bytes that one compressed byte can decode to, in all codecs but zstd.
 const MOST_EXPANSION: usize = 1 << 11;
-/// The same for zstd, where 4 bytes may be a block of 128 KiB.
+/// Most bytes that one byte compressed by zstd can decode to: 4 bytes may be a block of 128 KiB.
 const MOST_EXPANSION_ZSTD: usize = 1 << 15;
 
 fn unknown_codec(header: &ChunkHeader) -> Error {
     Error::format(format!("a Blosc chunk with codec {}, 0 to 4 are known", header.flags >> 5))
 }
 
-/// Decodes into `out` and returns the number of bytes.
+/// Decompresses a part of a block into `out` and returns the number of bytes.
 fn expand(header: &ChunkHeader, part: &[u8], out: &mut [u8]) -> Result<usize> {
     let codec = header.codec();
     let wrong = || damaged(&format!("{codec} data cannot be decoded"));

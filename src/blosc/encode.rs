@@ -1,4 +1,4 @@
-//! Chunks that every Blosc 1 reads, as small as Blosc's own or about so.
+//! Encodes Blosc chunks that every Blosc 1 reads, about as small as Blosc's own.
 
 use std::cell::RefCell;
 use std::str::FromStr;
@@ -7,16 +7,16 @@ use super::chunk::{COPIED, HEADER_BYTES, NOT_SPLIT, SHUFFLED, SPLIT_BYTES, SPLIT
 use crate::error::{Error, Result};
 use crate::shuffle::shuffle;
 
-/// Largest size of a block in bytes.
+/// Largest block of a Blosc chunk that is written, in bytes.
 const BLOCK_BYTES: usize = 256 << 10;
 
-/// Shorter chunks are plain copies.
+/// Chunks of fewer bytes than this are stored as plain copies.
 const LEAST_BYTES: usize = 128;
 
-/// The longest chunk that Blosc 1 takes.
+/// Most bytes that a chunk of Blosc 1 can hold.
 const MOST_BYTES: usize = i32::MAX as usize - HEADER_BYTES;
 
-/// A codec that this program compresses with.
+/// A codec with which Blosc chunks can be compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BloscCodec {
     Lz4,
@@ -26,7 +26,7 @@ pub(crate) enum BloscCodec {
 }
 
 impl BloscCodec {
-    /// Name of the codec in documents.
+    /// Name of the codec in the metadata of arrays, such as `lz4`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             BloscCodec::Lz4 => "lz4",
@@ -36,7 +36,7 @@ impl BloscCodec {
         }
     }
 
-    /// Number in the flags of a chunk.
+    /// Number of the codec in the flags of a Blosc chunk.
     fn number(self) -> u8 {
         match self {
             BloscCodec::Lz4 => 1,
@@ -50,8 +50,8 @@ impl BloscCodec {
 impl FromStr for BloscCodec {
     type Err = Error;
 
-    /// Finds the codec of a name in a document; the slow LZ4 is written as the fast one, which decodes alike, and BloscLZ as
-    /// LZ4, which every Blosc 1 since 2014 has.
+    /// The codec to write for a codec name in the metadata of an array: slow LZ4 is written as fast LZ4, which decodes alike,
+    /// and BloscLZ as LZ4, which every Blosc 1 since 2014 has.
     fn from_str(name: &str) -> Result<Self> {
         match name {
             "lz4" | "lz4hc" | "blosclz" => Ok(BloscCodec::Lz4),
@@ -63,30 +63,30 @@ impl FromStr for BloscCodec {
     }
 }
 
-/// How chunks are compressed.
+/// How Blosc chunks are compressed: codec, level, shuffling, element size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ChunkSettings {
     pub(crate) codec: BloscCodec,
-    /// 0 (plain copies) to 9.
+    /// Compression level from 0 (plain copies) to 9.
     pub(crate) level: u8,
     pub(crate) shuffle: bool,
-    /// Bytes of an element; Blosc stores at most 255.
+    /// Size of an element in bytes, for shuffling; Blosc stores at most 255.
     pub(crate) typesize: usize,
 }
 
 impl ChunkSettings {
-    /// The size of an element as chunks have it.
+    /// The element size in bytes as chunk headers store it, in one byte.
     pub(crate) fn typesize(&self) -> u8 {
         u8::try_from(self.typesize).unwrap_or(1).max(1)
     }
 
-    /// The number that Blosc's HDF5 filter has for the codec.
+    /// The number of the codec in the parameters of Blosc's HDF5 filter.
     pub(crate) fn compressor(&self) -> u32 {
         [1, 3, 4, 5][usize::from(self.codec.number()) - 1]
     }
 }
 
-/// Memory that a thread reuses for the next chunk.
+/// Memory that a thread reuses for the next chunk that it compresses.
 #[derive(Default)]
 struct Scratch {
     planes: Vec<u8>,
@@ -99,7 +99,7 @@ thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
-/// Appends a chunk of these bytes to `out`.
+/// Compresses bytes to a Blosc chunk, which is appended to `out`.
 ///
 /// # Errors
 /// `Unsupported` for 2 GiB or more.
@@ -128,7 +128,7 @@ fn put_header(out: &mut Vec<u8>, settings: &ChunkSettings, flags: u8, bytes: usi
     }
 }
 
-/// Puts the length of the chunk that begins at `start` into its header.
+/// Writes the length of the chunk that begins at index `start` of `out` into its header.
 fn put_stored(out: &mut [u8], start: usize, len: usize) {
     out[start + 12..start + 16].copy_from_slice(&(len as u32).to_le_bytes());
 }
@@ -180,7 +180,7 @@ fn encode_blocks(bytes: &[u8], settings: &ChunkSettings, scratch: &mut Scratch, 
     Ok(())
 }
 
-/// Replaces `out` with the compressed bytes of a part; they may be longer.
+/// Replaces the content of `out` with the compressed bytes of a part, which may be longer than the part.
 fn compress(
     part: &[u8],
     settings: &ChunkSettings,

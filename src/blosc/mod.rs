@@ -1,4 +1,5 @@
-//! Blosc 1 chunks: blocks of bytes that are shuffled, split and compressed. docs/formats/blz.md, "A Blosc chunk".
+//! Reads and writes Blosc 1 chunks: blocks of bytes that are shuffled, split and compressed. docs/formats/blz.md, "A Blosc
+//! chunk".
 
 mod blosclz;
 mod chunk;

@@ -1,4 +1,4 @@
-//! A file that is looked at.
+//! Answers questions about an open HDF5 file or table: entities, attributes, values, statistics.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -14,10 +14,10 @@ use super::{Limits, stats};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{AnyObject, Group, Link};
 
-/// Bytes of which statistics are taken.
+/// Most bytes of a selection of which statistics are computed.
 const STATS_BYTES: u64 = 2 << 30;
 
-/// An open file, and the limits of one caller. Open one for each question: files grow.
+/// An open HDF5 file or table, and the limits on answers to one caller. Open one for each question: files grow.
 pub struct Browser<'a> {
     resolver: Resolver<'a>,
     limits: &'a Limits,
@@ -30,8 +30,8 @@ impl fmt::Debug for Browser<'_> {
 }
 
 impl<'a> Browser<'a> {
-    /// Opens a file, also one that another process appends to under SWMR. `is_served` says which other files may be opened, by
-    /// their canonical paths, because the file names them.
+    /// Opens an HDF5 file for browsing, also one that another process appends to under SWMR. `is_served` decides by their
+    /// canonical paths which other files may be opened because the file names them.
     ///
     /// # Errors
     /// `NotFound`, `Io`, `Format` if it is not HDF5, `Locked` if a writer keeps others out.
@@ -40,12 +40,13 @@ impl<'a> Browser<'a> {
         Ok(Browser { resolver: Resolver { file, is_served }, limits })
     }
 
-    /// Looks at a table. `is_served` is as in [`open`](Self::open).
+    /// Browses a table as the HDF5 file that it would become. `is_served` is as in [`open`](Self::open).
     pub fn of_table(table: &TableFile, is_served: &'a (dyn Fn(&Path) -> bool + Sync), limits: &'a Limits) -> Self {
         Browser { resolver: Resolver { file: Arc::clone(&table.0), is_served }, limits }
     }
 
-    /// The entity at `path`, as JSON: its kind, attributes without values, type and shape; of a group also its members.
+    /// Describes the object or link at `path` as JSON: its kind, attributes without values, type and shape, and the members of
+    /// a group.
     ///
     /// # Errors
     /// `NotFound`, `Limit` for a group of too many members, those of reading.
@@ -55,7 +56,7 @@ impl<'a> Browser<'a> {
         self.document(entity.to_string())
     }
 
-    /// The values of the attributes of the object at `path`, as a JSON object: of those of these names, or of all.
+    /// The values of the attributes of the object at `path`, as a JSON object; only those in `names`, or all if it is empty.
     ///
     /// # Errors
     /// `NotFound` also for an attribute that is missing.
@@ -64,7 +65,7 @@ impl<'a> Browser<'a> {
         self.document(String::from_utf8_lossy(&values).into_owned())
     }
 
-    /// The paths of everything below the group at `path` and its own, as a JSON list. Links are listed, not followed.
+    /// The paths of the group at `path` and of everything below it, as a JSON list. Links are listed, not followed.
     ///
     /// # Errors
     /// `Usage` if it is not a group, `NotFound` for a link that leads nowhere where all are to be resolved.
@@ -122,8 +123,8 @@ impl<'a> Browser<'a> {
         self.document(serde_json::Value::from(paths).to_string())
     }
 
-    /// The least, greatest and mean value, the standard deviation, and the least value that is positive, as JSON, of what is finite
-    /// in a selection of the dataset at `path`.
+    /// Statistics of the finite values in a selection of the dataset at `path`, as JSON: least, greatest, mean, standard
+    /// deviation, least positive value.
     ///
     /// # Errors
     /// `Usage` for a wrong selection, and for elements that are not real numbers.
@@ -132,7 +133,7 @@ impl<'a> Browser<'a> {
         Ok(stats::stats(&values, STATS_BYTES).with_context(|| path.to_owned())?.to_string())
     }
 
-    /// The values of the dataset at `path` that are asked for.
+    /// The selected values of the dataset at `path`, encoded in the format that `options` ask for.
     ///
     /// # Errors
     /// `Usage` for a wrong selection, and for a format that these values do not have; `Limit` for too many, with how to choose less;
@@ -154,7 +155,7 @@ impl<'a> Browser<'a> {
         }
     }
 
-    /// A document, unless it is too long.
+    /// Passes a JSON document on, or fails if it is longer than the limits allow.
     fn document(&self, text: String) -> Result<String> {
         let (bytes, most) = (text.len() as u64, self.limits.json_bytes);
         if bytes > most {
@@ -166,7 +167,7 @@ impl<'a> Browser<'a> {
     }
 }
 
-/// A group, its path, and the names of its members, the first one last.
+/// The members of a group that are still to be listed: the group, its path, and their names with the first one last.
 fn sorted_names(group: &Group, path: String) -> Result<(Group, String, Vec<String>)> {
     let mut names = group.link_names()?;
     names.sort_unstable_by(|a, b| b.cmp(a));

@@ -1,4 +1,4 @@
-//! Encodes the values of datasets in the requested format.
+//! Encodes the values of HDF5 datasets in the format of an answer: JSON, bytes, npy, CSV, TIFF.
 
 use std::fmt;
 
@@ -12,60 +12,60 @@ use super::tiff;
 use super::{Limits, PIECE_BYTES};
 use crate::error::{Error, Result};
 
-/// Bytes of a piece. The first piece is made before an answer begins, and errors in it are those of the answer.
+/// Bytes of a piece of an answer. The first piece is made before an answer begins, so that its errors become the answer.
 const PIECE: usize = PIECE_BYTES as usize;
 
-/// Bytes with which a piece is not made larger: what a source gives at a time is then passed on without being copied.
+/// A piece that has at least this many bytes is not enlarged: bytes from the source are then passed on without being copied.
 const SMALL_PIECE: usize = PIECE / 2;
 
-/// Encoding of the values in an answer.
+/// Encoding of the values of a dataset in an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
-    /// Nested lists of JSON.
+    /// Nested lists in JSON, slowest axis outermost.
     #[default]
     Json,
-    /// The bytes of the elements, last axis fastest.
+    /// The bytes of the elements without a header, last axis fastest.
     Bin,
-    /// numpy's format, of numbers.
+    /// A file in numpy's format npy, for numbers.
     Npy,
-    /// CSV: lines of numbers with commas, for one or two axes.
+    /// CSV: lines of numbers with commas, for datasets with one or two axes.
     Csv,
-    /// An image, of two axes.
+    /// A TIFF image, for selections with two axes.
     Tiff,
 }
 
-/// Which type binary values have.
+/// Element type that binary values of a dataset have in an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Dtype {
-    /// The element type of the file.
+    /// The element type that the dataset has in the file.
     #[default]
     Origin,
     /// A type for which JavaScript has arrays: little-endian, floating-point numbers of 32 or 64 bits.
     Safe,
 }
 
-/// Which values of a dataset are asked for, and how.
+/// Which values of a dataset to read, and how to encode them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DataOptions<'a> {
     /// The selection in numpy's basic syntax, `0,:,2:8:2`; `None` for the whole dataset.
     pub selection: Option<&'a str>,
-    /// Encoding of the values.
+    /// Encoding of the values in the answer.
     pub format: Format,
-    /// Element type of the values in the answer.
+    /// Element type of binary values in the answer.
     pub dtype: Dtype,
-    /// Whether JSON is one flat list instead of nested ones.
+    /// Whether JSON values are one flat list instead of nested ones.
     pub flatten: bool,
 }
 
-/// Encoded values, the body of an answer.
+/// Values of a dataset, encoded as the body of an answer.
 pub struct Data {
-    /// The media type of the values: `application/json`.
+    /// The media type of the encoded values: `application/json`.
     pub content_type: &'static str,
-    /// The name of a file to save them as, where they are one.
+    /// File name under which a browser should save the values; `None` if they are not a file.
     pub file_name: Option<&'static str>,
-    /// Bytes of all pieces, where that is known before they are made.
+    /// Length of all pieces together in bytes, if it is known before they are made.
     pub length: Option<u64>,
-    /// The encoded bytes.
+    /// The encoded bytes of the values, made piece by piece.
     pub pieces: Pieces,
 }
 
@@ -75,13 +75,13 @@ impl fmt::Debug for Data {
     }
 }
 
-/// Bytes in pieces of at most 1 MiB, read from the file when they are asked for.
+/// The bytes of an answer in pieces of at most 1 MiB, which are read from the file when they are asked for.
 pub struct Pieces {
-    /// Bytes that are encoded already.
+    /// Bytes of the answer that are encoded and wait to be given out.
     ready: Vec<u8>,
-    /// Bytes of it that were given away.
+    /// How many of the ready bytes were given out.
     given: usize,
-    /// Makes the rest; `None` at the end.
+    /// Encoder of the bytes that follow; `None` at the end.
     source: Option<Box<dyn Source>>,
 }
 
@@ -91,9 +91,9 @@ impl fmt::Debug for Pieces {
     }
 }
 
-/// Appends bytes until its end.
+/// An encoder of values that makes its output step by step.
 trait Source: Send {
-    /// Appends some bytes, about a piece; false at the end.
+    /// Appends some bytes to `out`, about a piece; returns false at the end.
     fn more(&mut self, out: &mut Vec<u8>) -> Result<bool>;
 }
 
@@ -102,12 +102,12 @@ impl Pieces {
         Pieces { ready: Vec::new(), given: 0, source: Some(Box::new(source)) }
     }
 
-    /// Bytes that are already made.
+    /// Pieces of an answer whose bytes are already encoded.
     pub(super) fn of(ready: Vec<u8>) -> Self {
         Pieces { ready, given: 0, source: None }
     }
 
-    /// Makes the first bytes; true if they are all.
+    /// Encodes the first bytes of the answer; returns true if they are all of it.
     fn begin(&mut self) -> Result<bool> {
         while self.ready.len() <= PIECE {
             let Some(source) = &mut self.source else { return Ok(true) };
@@ -150,15 +150,15 @@ impl Iterator for Pieces {
     }
 }
 
-/// Bytes of elements, block by block, in parts.
+/// The bytes of the selected elements, read block by block and given out in parts.
 struct Raw {
     values: Values,
     blocks: Blocks,
-    /// The block that is taken in parts.
+    /// The block of elements whose bytes are being given out.
     block: Vec<u8>,
-    /// Bytes of it that were taken.
+    /// How many bytes of the current block were given out.
     taken: usize,
-    /// The form of the numbers, and the one that they get.
+    /// The form of the numbers in the file, and the form that they are converted to; `None` if they are not numbers.
     forms: Option<(Form, Form)>,
 }
 
@@ -169,7 +169,7 @@ impl Raw {
         Raw { values, blocks, block: Vec::new(), taken: 0, forms }
     }
 
-    /// The next block as a whole; none at the end.
+    /// Reads the next block of elements as a whole; `None` at the end.
     fn block(&mut self) -> Result<Option<Vec<u8>>> {
         let Some(block) = self.blocks.next() else { return Ok(None) };
         let read = self.values.read(&block)?;
@@ -179,7 +179,7 @@ impl Raw {
         }))
     }
 
-    /// The next bytes, `bytes` at most; none at the end.
+    /// The next bytes of the elements, at most `bytes`; empty at the end.
     fn take(&mut self, bytes: usize) -> Result<&[u8]> {
         if self.taken == self.block.len() {
             let Some(block) = self.block()? else { return Ok(&[]) };
@@ -191,10 +191,10 @@ impl Raw {
     }
 }
 
-/// Bytes as they are.
+/// Encoder of values as their bytes, with an optional header before them.
 struct Binary {
     raw: Raw,
-    /// Bytes before the values.
+    /// Header of the file format, which precedes the values.
     header: Vec<u8>,
 }
 
@@ -211,7 +211,7 @@ impl Source for Binary {
     }
 }
 
-/// Encoder of numbers as JSON.
+/// Encoder of numbers of a dataset as JSON.
 struct JsonNumbers {
     raw: Raw,
     form: Form,
@@ -230,7 +230,7 @@ impl Source for JsonNumbers {
     }
 }
 
-/// Elements of any type as JSON.
+/// Encoder of elements of any type (strings, compounds …) as JSON.
 struct JsonAny {
     values: Values,
     blocks: Blocks,
@@ -251,7 +251,7 @@ impl Source for JsonAny {
     }
 }
 
-/// Puts the brackets of an array around the text of elements, which end at `ends`.
+/// Writes elements of an array as nested JSON lists; `ends` are the ends of the elements in `text`.
 pub(super) fn push_elements(nest: &mut Nest, text: &[u8], ends: &[usize], out: &mut Vec<u8>) {
     nest.elements(ends.len(), out, |start, run, out| {
         for number in start..start + run {
@@ -264,7 +264,7 @@ pub(super) fn push_elements(nest: &mut Nest, text: &[u8], ends: &[usize], out: &
     });
 }
 
-/// Encoder of numbers as CSV.
+/// Encoder of numbers of a dataset as CSV.
 struct Csv {
     raw: Raw,
     form: Form,
@@ -281,7 +281,7 @@ impl Source for Csv {
     }
 }
 
-/// How to choose less, for messages.
+/// Advice for error messages: a selection that takes about `share` of the values.
 fn choose_less(shape: &[u64], share: f64) -> String {
     let longest = shape.iter().enumerate().max_by_key(|(_, extent)| **extent).filter(|(_, extent)| **extent > 1);
     match longest {
@@ -305,7 +305,7 @@ fn check(size: u64, what: &str, most: u64, shape: &[u64]) -> Result<()> {
     )))
 }
 
-/// The values in the format that is asked for. `open` opens them, once more for each pass.
+/// Encodes the selected values in the format that is asked for. `open` opens them, again for each pass over them.
 pub(super) fn data(open: &dyn Fn() -> Result<Values>, options: &DataOptions<'_>, limits: &Limits) -> Result<Data> {
     let values = open()?;
     let number = values.number.clone().filter(|_| values.shape.is_some());
@@ -398,7 +398,7 @@ fn finish(
     Ok(Data { content_type, file_name, length, pieces })
 }
 
-/// A document that is already made.
+/// An answer that is one JSON document, already encoded.
 fn document(text: Vec<u8>) -> Data {
     let length = Some(text.len() as u64);
     Data { content_type: "application/json", file_name: None, length, pieces: Pieces::of(text) }
@@ -454,7 +454,7 @@ fn json_pieces(values: Values, shape: &[u64]) -> Pieces {
     }
 }
 
-/// The header of numpy's format, version 1.
+/// The header of a file in numpy's format npy, version 1.
 fn npy_header(form: Form, shape: &[u64]) -> Vec<u8> {
     let extents: Vec<String> = shape.iter().map(|extent| format!("{extent},")).collect();
     let shape = match &extents[..] {

@@ -1,4 +1,4 @@
-//! Groups, datasets, types and links as h5grove describes them.
+//! Describes groups, datasets, types and links in JSON as h5grove does.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::types::describe;
 use crate::error::{Error, ErrorKind, Result};
 use crate::h5::{AnyAttribute, AnyClass, AnyDataset, AnyNamedType, AnyObject, Group, Link};
 
-/// An object that has attributes.
+/// An HDF5 object that has attributes: group, dataset or named type.
 pub(super) enum Owner {
     Group(Arc<OpenFile>, Group),
     Dataset(Member, Box<AnyDataset>),
@@ -36,7 +36,7 @@ impl Owner {
         })
     }
 
-    /// The names of the attributes in order of creation where the file keeps it, else of names.
+    /// Names of the object's attributes, in order of creation if the file keeps that, else sorted.
     fn attribute_names(&self) -> Result<Vec<String>> {
         match self {
             Owner::Group(_, group) => group.attributes(),
@@ -53,7 +53,7 @@ impl Owner {
         }
     }
 
-    /// Names, shapes and types of the attributes, sorted by name.
+    /// Names, shapes and types of the object's attributes as JSON, sorted by name.
     fn described_attributes(&self) -> Result<Value> {
         let mut names = self.attribute_names()?;
         names.sort_unstable();
@@ -67,7 +67,7 @@ impl Owner {
         Ok(Value::Array(described))
     }
 
-    /// The values of the attributes of these names, or of all, as a JSON object.
+    /// The values of the object's attributes, of those in `keys` or of all, as a JSON object.
     pub(super) fn attribute_values(&self, keys: &[String]) -> Result<Vec<u8>> {
         let names = if keys.is_empty() { self.attribute_names()? } else { keys.to_vec() };
         let mut out = vec![b'{'];
@@ -115,7 +115,8 @@ fn push_value(attribute: &AnyAttribute, out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// Describes what a path names. Groups have their members, which do not have theirs.
+/// Describes the object at a path in JSON. A group has at most `most_children` members, which are described without their own
+/// members.
 pub(super) fn describe_found(resolver: &Resolver<'_>, found: Found, path: &str, most_children: u64) -> Result<Value> {
     let name = path.rsplit('/').next().unwrap_or_default();
     let target = match found {
@@ -137,7 +138,7 @@ pub(super) fn describe_found(resolver: &Resolver<'_>, found: Found, path: &str, 
     Ok(entity)
 }
 
-/// A member of a group, without its own members. One that cannot be opened says why.
+/// Describes a member of a group, without its own members. One that cannot be opened has the reason in its description.
 fn child_entity(resolver: &Resolver<'_>, file: &Arc<OpenFile>, group: &Group, name: &str) -> Value {
     let describe = || -> Result<Value> {
         let path = join(group.path(), name);

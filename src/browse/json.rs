@@ -1,24 +1,26 @@
-//! Elements of any type in JSON.
+//! Writes elements of any HDF5 type as JSON.
 
 use super::number::{Kind, Number};
 use super::text::{push_json, push_string};
 use crate::h5::{AnyClass, AnyType, ReferenceKind, Visitor};
 
-/// Writes elements one after the other; lists within them have commas, the elements themselves have not.
+/// Writes the elements of a dataset as JSON, one after the other: lists within an element have commas, the elements themselves
+/// have none between them.
 pub(super) struct JsonElements<'a> {
     out: &'a mut Vec<u8>,
-    /// Offsets of the ends of the elements.
+    /// Offsets in the text at which the elements end.
     ends: &'a mut Vec<usize>,
     depth: usize,
-    /// Lists around each element that are left out, and those of them that are open.
+    /// Number of outer lists of each element whose brackets are left out.
     array_axes: usize,
+    /// Number of those outer lists that are open at the moment.
     arrays: usize,
-    /// Something precedes in the same list.
+    /// Whether another value precedes in the same list, so that a comma is needed.
     follows: bool,
 }
 
 impl<'a> JsonElements<'a> {
-    /// Elements that are arrays of `array_axes` axes count as their elements.
+    /// A writer for elements of a dataset; elements that are arrays of `array_axes` axes are written as several elements.
     pub(super) fn new(out: &'a mut Vec<u8>, ends: &'a mut Vec<usize>, array_axes: usize) -> Self {
         JsonElements { out, ends, depth: 0, array_axes, arrays: 0, follows: false }
     }

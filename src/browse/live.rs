@@ -1,4 +1,4 @@
-//! How much of a dataset is committed, in tables that this program appends to.
+//! Finds how much of a dataset is committed, in tables that this program appends to.
 
 use super::resolve::OpenFile;
 use crate::error::{Error, Result};
@@ -6,11 +6,11 @@ use crate::h5::{Group, Link};
 use crate::native::{COMMITTED_ROWS, Growth, described_tables, growth, is_position, row_map};
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Rows of the map from rows to hypercubes that are read at a time.
+/// Rows of the map from rows to hypercubes (`row_cube`) that are read at a time.
 const BLOCK: u64 = 1 << 16;
 
-/// The extent of the first axis up to which the dataset `name` in the group at `path` is committed; `None` if it is not part of a
-/// table that this program appends to. The dataset has that axis without a limit.
+/// Length of the first axis of a growing dataset up to which it is committed; `None` if the dataset `name` in the group at
+/// `path` is not part of a table that this program appends to.
 pub(super) fn committed(file: &OpenFile, path: &str, name: &str) -> Result<Option<u64>> {
     let (parent, last) = path.rsplit_once('/').unwrap_or(("", path));
     let column = if last.is_empty() { None } else { Some((parent, last)) };
@@ -31,7 +31,7 @@ pub(super) fn committed(file: &OpenFile, path: &str, name: &str) -> Result<Optio
     Ok(None)
 }
 
-/// Committed rows of the table in the group at `path`; `None` if it is not the path of a growing table.
+/// Number of committed rows of the table in the group at `path`; `None` if the group is not a growing table.
 fn committed_rows(root: &Group, path: &str) -> Result<Option<u64>> {
     if path.is_empty() || !root.has(path.trim_start_matches('/')) {
         return Ok(None);
@@ -51,7 +51,7 @@ fn committed_rows(root: &Group, path: &str) -> Result<Option<u64>> {
     counter.read_counter().map(Some)
 }
 
-/// The cells in hypercube `cube` of the first `rows` rows.
+/// How many of the first `rows` rows of a column have their cells in hypercube `cube`.
 fn positions(column: &Group, rows: u64, cube: usize) -> Result<u64> {
     let (cubes, indices) = row_map();
     let (cubes, indices) = (column.dataset(cubes)?, column.dataset(indices)?);

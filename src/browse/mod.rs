@@ -1,4 +1,4 @@
-//! Any HDF5 file, looked at: entities with their types and attributes, and the values of numpy-style selections as JSON, bytes,
+//! Browses any HDF5 file: entities with their types and attributes, and the values of numpy-style selections as JSON, bytes,
 //! npy, CSV and TIFF.
 //!
 //! The documents are those of h5grove 4.0, which the explorer H5Web asks for. Files may be written to at the same time: of tables that
@@ -46,21 +46,21 @@ pub use data::{Data, DataOptions, Dtype, Format, Pieces};
 pub use resolve::LinkResolution;
 pub use table::TableFile;
 
-/// Bytes of a piece of values at most.
+/// Largest piece in which the values of an answer are made, in bytes.
 pub const PIECE_BYTES: u64 = 1 << 20;
 
-/// Limits on the size of one answer.
+/// Limits on the size of one answer about an HDF5 file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of binary values and of CSV.
+    /// Largest answer in binary or CSV form, in bytes; larger ones are refused.
     pub binary_bytes: u64,
-    /// Most bytes of JSON in an answer.
+    /// Largest JSON answer, in bytes; larger ones are refused.
     pub json_bytes: u64,
-    /// Numbers in the values that are JSON; a complex number counts as two.
+    /// Most numbers in an answer with values in JSON; a complex number counts as two.
     pub json_numbers: u64,
-    /// Most members of a group in an answer.
+    /// Most members of a group that are described in one answer.
     pub children: u64,
-    /// Most objects below a group in an answer.
+    /// Most objects below a group that are listed in one answer.
     pub paths: u64,
 }
 

@@ -1,22 +1,22 @@
-//! The brackets and commas of arrays in JSON, around elements that come in pieces.
+//! Writes the brackets and commas of nested JSON lists around elements that come in pieces.
 
-/// Position of the next element in an array, for nested lists.
+/// Position of the next element in an array that is written as nested JSON lists.
 #[derive(Debug, Clone)]
 pub(super) struct Nest {
     shape: Vec<u64>,
-    /// The position of the next element on each axis, slowest axis first.
+    /// Index of the next element on each axis, slowest axis first.
     at: Vec<u64>,
-    /// Elements that are still to come.
+    /// Number of elements of the array that are still to be written.
     left: u64,
 }
 
 impl Nest {
-    /// An array of this shape, slowest axis first.
+    /// Begins an array of this shape, slowest axis first.
     pub(super) fn new(shape: &[u64]) -> Self {
         Nest { shape: shape.to_vec(), at: vec![0; shape.len()], left: super::selection::elements(shape) }
     }
 
-    /// The lists of an array without elements, which has at least one axis: `[[],[]]`.
+    /// Writes the nested lists of an array without elements, which has at least one axis: `[[],[]]`.
     pub(super) fn empty(shape: &[u64], out: &mut Vec<u8>) {
         let Some((&extent, inner)) = shape.split_first() else { return };
         out.push(b'[');
@@ -29,7 +29,7 @@ impl Nest {
         out.push(b']');
     }
 
-    /// The number of lists in an array without elements.
+    /// Number of JSON lists that an array without elements has.
     pub(super) fn empty_lists(shape: &[u64]) -> u64 {
         let mut lists = 1u64;
         let mut outer = 1u64;
@@ -43,8 +43,8 @@ impl Nest {
         lists
     }
 
-    /// Has `write` write the next `count` elements, in runs within a list: the number of elements that came before in this call,
-    /// and the number of elements of the run, between which it puts commas.
+    /// Writes the brackets around the next `count` elements, and has `write` write the elements themselves, in runs within one
+    /// list: it gets the number of elements before the run in this call and in the run.
     pub(super) fn elements(
         &mut self,
         count: usize,

@@ -1,38 +1,38 @@
-//! Which types are numbers, and conversion of their bytes to one of numpy's types.
+//! Finds out which HDF5 types are numbers, and converts their bytes to one of numpy's types.
 
 use crate::error::{Error, Result};
 use crate::h5::{AnyClass, AnyType, FloatLayout, IntegerLayout, Order};
 
-/// Kind of a number: integer, float, complex …
+/// Kind of a numpy number: integer, float, complex …
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Bool,
     Int,
     UInt,
     Float,
-    /// Complex: two floating-point numbers.
+    /// A complex number: two floating-point numbers, real part first.
     Complex,
 }
 
-/// A form of numbers that numpy has.
+/// A number type of numpy: kind, size and byte order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Form {
     pub(super) kind: Kind,
-    /// Bytes of an element: 1, 2, 4, 8; 16 for wide floating-point and complex numbers, 32 for wide complex ones.
+    /// Size of an element in bytes: 1, 2, 4, 8; 16 for wide floating-point and complex numbers, 32 for wide complex ones.
     pub(super) size: usize,
     pub(super) big_endian: bool,
 }
 
-/// How the elements of a type become numbers.
+/// How elements of an HDF5 type become numbers of a numpy type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Number {
     pub(super) form: Form,
-    /// `None` if they are so already.
+    /// The HDF5 type to convert from; `None` if the bytes in the file are already those of the numpy type.
     convert: Option<AnyType>,
 }
 
 impl Form {
-    /// Name of the type in numpy: `<f4`.
+    /// Name of the number type in numpy, with its byte order: `<f4`.
     pub(super) fn dtype(self) -> String {
         let letter = match self.kind {
             Kind::Bool => return "|b1".to_owned(),
@@ -49,12 +49,12 @@ impl Form {
         format!("{order}{letter}{}", self.size)
     }
 
-    /// Bytes of each of its parts: of a complex number, the half.
+    /// Bytes of each real number in an element: half the size of a complex number, else the whole.
     pub(super) fn part(self) -> usize {
         if self.kind == Kind::Complex { self.size / 2 } else { self.size }
     }
 
-    /// The form for JavaScript's typed arrays: little-endian, of 32 or 64 bits where it is floating-point.
+    /// The nearest number type that JavaScript's typed arrays have: little-endian, 32 or 64 bits if it is floating-point.
     pub(super) fn safe(self) -> Self {
         let part = match self.kind {
             Kind::Float | Kind::Complex => self.part().clamp(4, 8),
@@ -65,7 +65,7 @@ impl Form {
     }
 }
 
-/// Whether the type is an enumeration of false and true.
+/// Whether the HDF5 type is an enumeration of FALSE and TRUE, as h5py writes Bools.
 pub(super) fn is_bool(element: &AnyType) -> bool {
     match &element.class {
         AnyClass::Enum { members, .. } if element.size == 1 && members.len() == 2 => {
@@ -76,7 +76,7 @@ pub(super) fn is_bool(element: &AnyType) -> bool {
     }
 }
 
-/// The form of an integer of `size` bytes.
+/// The numpy type for an HDF5 integer of `size` bytes; `None` if numpy has none.
 fn integer(layout: &IntegerLayout, size: usize) -> Option<Form> {
     let big_endian = is_big_endian(layout.order, size)?;
     let kind = if layout.signed { Kind::Int } else { Kind::UInt };
@@ -91,7 +91,7 @@ fn is_big_endian(order: Order, size: usize) -> Option<bool> {
     }
 }
 
-/// The layout of IEEE 754 in 2, 4 or 8 bytes.
+/// The bit layout of IEEE 754 numbers in 2, 4 or 8 bytes.
 fn ieee(size: usize, order: Order) -> Option<FloatLayout> {
     let (exponent_bits, mantissa_bits, bias) = match size {
         2 => (5, 10, 15),
@@ -111,7 +111,7 @@ fn ieee(size: usize, order: Order) -> Option<FloatLayout> {
     })
 }
 
-/// The layout of the extended numbers of x87 in 16 bytes: numpy's long double.
+/// The bit layout of the x87's extended numbers in 16 bytes: numpy's long double.
 fn extended(order: Order) -> FloatLayout {
     FloatLayout {
         order,
@@ -125,12 +125,12 @@ fn extended(order: Order) -> FloatLayout {
     }
 }
 
-/// The number in 16 bytes of the form of that size.
+/// Decodes 16 bytes with an extended (x87) number, numpy's long double.
 pub(super) fn decode_extended(bytes: &[u8], big_endian: bool) -> f64 {
     decode_float(&extended(if big_endian { Order::Big } else { Order::Little }), bytes)
 }
 
-/// The number in the two bytes of a half.
+/// Decodes the two bytes of a half-precision number (IEEE 754).
 pub(super) fn decode_half(bits: u16) -> f32 {
     let (sign, exponent, mantissa) = (u32::from(bits >> 15) << 31, bits >> 10 & 31, u32::from(bits & 0x3ff));
     match exponent {
@@ -141,7 +141,7 @@ pub(super) fn decode_half(bits: u16) -> f32 {
     }
 }
 
-/// The smallest form that holds numbers of this layout, and whether they have it.
+/// The smallest numpy type that holds all numbers of this HDF5 layout, and whether its bytes are the same.
 fn float(layout: &FloatLayout, size: usize) -> Option<(Form, bool)> {
     let big_endian = is_big_endian(layout.order, size)?;
     let form = |size| Form { kind: Kind::Float, size, big_endian };
@@ -159,7 +159,7 @@ fn float(layout: &FloatLayout, size: usize) -> Option<(Form, bool)> {
 }
 
 impl Number {
-    /// How elements of a type become numbers; `None` if they are none.
+    /// How elements of an HDF5 type become numpy numbers; `None` if they are not numbers.
     pub(super) fn of(element: &AnyType) -> Option<Self> {
         let size = element.size;
         let number = |form, is_stored_so: bool| Number { form, convert: (!is_stored_so).then(|| element.clone()) };
@@ -190,7 +190,7 @@ impl Number {
         }
     }
 
-    /// Puts elements as they are in the file into the form.
+    /// Converts elements from their bytes in the file to the bytes of the numpy type.
     pub(super) fn standard(&self, bytes: Vec<u8>) -> Result<Vec<u8>> {
         let Some(element) = &self.convert else { return Ok(bytes) };
         let mut out = Vec::with_capacity(bytes.len() / element.size.max(1) * self.form.size);
@@ -201,7 +201,7 @@ impl Number {
     }
 }
 
-/// A complex number whose parts are at these bytes.
+/// How an HDF5 compound becomes a complex number; `offsets` are the bytes at which its real and imaginary part begin.
 fn complex(element: &AnyType, part: &AnyType, offsets: [usize; 2]) -> Option<Number> {
     let AnyClass::Float(layout) = &part.class else { return None };
     let (form, is_stored_so) = float(layout, part.size)?;
@@ -247,7 +247,7 @@ fn push_standard(element: &AnyType, bytes: &[u8], form: Form, out: &mut Vec<u8>)
     Ok(())
 }
 
-/// The bits of at most 16 bytes as a number.
+/// Reads at most 16 bytes as one unsigned integer, in the given byte order.
 fn bits(order: Order, bytes: &[u8]) -> u128 {
     let number = |bits: u128, &byte: &u8| bits << 8 | u128::from(byte);
     match order {
@@ -256,20 +256,20 @@ fn bits(order: Order, bytes: &[u8]) -> u128 {
     }
 }
 
-/// A field of `count` bits.
+/// The `count` bits from bit `first` on (0 is the lowest) of a number.
 fn field(bits: u128, first: usize, count: usize) -> u128 {
     let shifted = bits.checked_shr(first as u32).unwrap_or(0);
     if count >= 128 { shifted } else { shifted & ((1 << count) - 1) }
 }
 
-/// An integer of at most 16 bytes.
+/// Decodes an HDF5 integer of at most 16 bytes.
 pub(super) fn decode_integer(layout: &IntegerLayout, bytes: &[u8]) -> i128 {
     let number = field(bits(layout.order, bytes), layout.shift, layout.precision);
     let unused = 128 - layout.precision.clamp(1, 128) as u32;
     if layout.signed { (number << unused) as i128 >> unused } else { number as i128 }
 }
 
-/// A floating-point number of at most 16 bytes.
+/// Decodes an HDF5 floating-point number of at most 16 bytes.
 pub(super) fn decode_float(layout: &FloatLayout, bytes: &[u8]) -> f64 {
     let bits = bits(layout.order, bytes);
     let exponent = field(bits, layout.exponent, layout.exponent_bits);
@@ -322,7 +322,7 @@ fn scale(mantissa: u128, exponent: i64) -> f64 {
     number
 }
 
-/// The half of IEEE 754 for a number that one holds.
+/// The half-precision bits (IEEE 754) of a number that such a half can hold exactly.
 fn half_of(number: f64) -> u16 {
     let bits = (number as f32).to_bits();
     let (sign, exponent, mantissa) = ((bits >> 16 & 0x8000) as u16, (bits >> 23 & 0xff) as i32 - 127, bits & 0x7f_ffff);

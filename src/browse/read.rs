@@ -1,4 +1,4 @@
-//! The selected elements of a dataset, block by block.
+//! Reads the selected elements of a dataset, block by block.
 
 use std::sync::Arc;
 
@@ -11,40 +11,40 @@ use crate::convert::Unwritten;
 use crate::error::{Error, ErrorKind, Result};
 use crate::h5::{AnyClass, AnyDataset, AnyObject, AnyType, Served, Visitor};
 
-/// Bytes that are read at a time.
+/// Bytes of a selection that are read at a time.
 const BLOCK_BYTES: u64 = 1 << 20;
 
-/// Bytes that are read at a time where libhdf5 decodes chunks again for each block.
+/// Bytes of a selection that are read at a time if libhdf5 decodes chunks again for each block.
 const LARGE_BLOCK_BYTES: u64 = 4 << 20;
 
-/// Bytes at a time of elements that are taken apart: their text is longer.
+/// Bytes that are read at a time of elements which are written as text one by one (strings, compounds).
 const VISITED_BYTES: u64 = 1 << 20;
 
-/// Elements of variable length that are read at a time.
+/// Number of elements of variable length that are read at a time.
 const VARIABLE_ELEMENTS: u64 = 1024;
 
-/// Bytes of an element.
+/// Largest element of a dataset that is read, in bytes; larger ones are refused.
 const MAX_ELEMENT_BYTES: u64 = 64 << 20;
 
-/// An open dataset, and the selected part of it.
+/// An open dataset, the selected part of it, and how its elements become numbers.
 pub(super) struct Values {
     dataset: AnyDataset,
-    /// Location of the elements, if they are in a table.
+    /// The part of a casacore table that has the elements; `None` if they are in the file.
     in_table: Option<TableElements>,
-    /// Kept open for the dataset.
+    /// The file of the dataset, which stays open with it.
     file: Arc<OpenFile>,
     selected: Selected,
-    /// Extents of the result: those of the selection, then those of elements that are arrays. `None` for a null
-    /// dataspace.
+    /// Extents of the result, slowest axis first: those of the selection, then those of elements that are arrays. `None` for a
+    /// null dataspace.
     pub(super) shape: Option<Vec<u64>>,
-    /// The element, or that of elements that are arrays.
+    /// Type of an element; for elements that are arrays, the type of theirs.
     pub(super) element: AnyType,
-    /// Axes of elements that are arrays.
+    /// Number of axes of elements that are arrays; 0 for other elements.
     pub(super) array_axes: usize,
     pub(super) number: Option<Number>,
 }
 
-/// The dataset that `found` is.
+/// The dataset that a path was found to lead to; an error if it is another kind of object.
 ///
 /// # Errors
 /// `NotFound` for a link that leads nowhere, `Unsupported` for one that may not be followed, `Usage` for what is not a dataset.
@@ -64,7 +64,7 @@ fn not_a_dataset(path: &str) -> Error {
     Error::usage(format!("{path} is not a dataset"))
 }
 
-/// The error where the object is needed to which a link leads.
+/// The error for a link that cannot be followed, where the object that it leads to is needed.
 pub(super) fn unresolved(path: &str, why: Option<Error>) -> Error {
     match why {
         Some(why) if why.kind() != ErrorKind::NotFound => why.context(path.to_owned()),
@@ -73,7 +73,7 @@ pub(super) fn unresolved(path: &str, why: Option<Error>) -> Error {
     }
 }
 
-/// The extents of a dataset as far as they are committed.
+/// The extents of a dataset, slowest axis first, as far as its rows are committed; `None` for a null dataspace.
 ///
 /// The number of committed rows is read first: a writer extends its datasets before it commits, so every extent that is
 /// refreshed after that covers them. The other way round, rows committed in between would be missing from this dataset alone.
@@ -118,22 +118,22 @@ impl Values {
         Ok(Values { dataset, in_table, file, selected, shape, element, array_axes, number })
     }
 
-    /// The number of elements; those of arrays count.
+    /// Number of elements of the selection; those of array elements are counted one by one.
     pub(super) fn count(&self) -> u64 {
         self.shape.as_deref().map_or(0, selection::elements)
     }
 
-    /// Bytes of the selected elements in the file's type.
+    /// Bytes of the selected elements in the type that they have in the file.
     pub(super) fn bytes(&self) -> u64 {
         self.selected.elements().saturating_mul(self.dataset.element().size as u64)
     }
 
-    /// Whether elements have a length of their own, or lead elsewhere.
+    /// Whether elements are stored apart from the dataset: strings or lists of variable length, references.
     pub(super) fn has_pointers(&self) -> bool {
         self.element.has_pointers()
     }
 
-    /// Fails if the bytes of a block cannot be stored in the file.
+    /// Fails if a dataset claims more bytes than the file can contain, as damaged files do.
     pub(super) fn check_backed(&self) -> Result<()> {
         if self.in_table.is_some() {
             return Ok(());
@@ -141,13 +141,13 @@ impl Values {
         self.dataset.check_backed(self.bytes().min(LARGE_BLOCK_BYTES.max(self.dataset.element().size as u64)))
     }
 
-    /// The blocks in which bytes are read.
+    /// The blocks of the selection that are read as bytes.
     pub(super) fn blocks(&self) -> Blocks {
         let bytes = if self.dataset.keeps_chunks() { BLOCK_BYTES } else { LARGE_BLOCK_BYTES };
         self.blocks_of(bytes / self.dataset.element().size.max(1) as u64)
     }
 
-    /// The blocks in which elements are taken apart.
+    /// The blocks of the selection whose elements are written as text one by one.
     pub(super) fn visited_blocks(&self) -> Blocks {
         let elements = VISITED_BYTES / self.dataset.element().size.max(1) as u64;
         self.blocks_of(if self.has_pointers() { VARIABLE_ELEMENTS } else { elements })
@@ -157,7 +157,7 @@ impl Values {
         Blocks::new(&self.selected.axes, elements)
     }
 
-    /// The bytes of a block: numbers in their form, else as they are in the file.
+    /// Reads the bytes of a block of the selection: numbers in their numpy type, other elements as they are in the file.
     pub(super) fn read(&self, block: &[crate::h5::Steps]) -> Result<Vec<u8>> {
         let bytes = match self.in_table() {
             Some((elements, table)) => elements.read_bytes(table, block)?,
@@ -181,7 +181,7 @@ impl Values {
     }
 }
 
-/// The same numbers in another form, which differs in the order of bytes and in the size of floating-point numbers.
+/// Converts numbers to another numpy type, which differs in byte order or in the size of floating-point numbers.
 pub(super) fn convert(bytes: Vec<u8>, from: Form, to: Form) -> Vec<u8> {
     if from == to {
         return bytes;
@@ -206,7 +206,7 @@ pub(super) fn convert(bytes: Vec<u8>, from: Form, to: Form) -> Vec<u8> {
     out
 }
 
-/// The member's file, for what it may name.
+/// The rule for other files that the member's file may name, for opening them.
 pub(super) fn served<'a>(member: &'a Member, is_served: &'a dyn Fn(&std::path::Path) -> bool) -> Served<'a> {
     Served::new(member.file.directory(), is_served)
 }

@@ -1,4 +1,4 @@
-//! Resolution of paths link by link, so that libhdf5 never follows a link by itself.
+//! Resolves paths link by link, so that libhdf5 never follows a link by itself.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,33 +8,34 @@ use crate::convert::Unwritten;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::h5::{AnyObject, File, Group, Link, Served};
 
-/// Soft and external links on the way to an object.
+/// Most soft and external links that are followed on the way to an object.
 const MAX_LINKS: usize = 16;
 
-/// How soft and external links are resolved.
+/// How soft and external links in an HDF5 file are resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LinkResolution {
-    /// Links are shown as links.
+    /// Soft and external links are shown as links, never followed.
     None,
     /// A link is followed if it leads to an object, otherwise shown as a link.
     #[default]
     OnlyValid,
-    /// Links are followed; one that leads nowhere is an error.
+    /// All links are followed; one that leads nowhere is an error.
     All,
 }
 
-/// An open file, with the name that messages use.
+/// An open HDF5 file, with its directory, its name in messages, and what is known of growing tables in it.
 pub(super) struct OpenFile {
     file: File,
-    /// Location of the elements of columns, if the file does not hold them.
+    /// The casacore table that has the elements of columns; `None` if the file holds them itself.
     pub(super) table: Option<Unwritten>,
-    /// Canonical path of the directory in which the file looks for other files.
+    /// Canonical path of the directory of the file, from which relative names of other files are resolved.
     directory: PathBuf,
-    /// Name of the file in messages.
+    /// Name of the file in error messages.
     pub(super) name: String,
-    /// Whether another process may be appending to the file.
+    /// Whether another process may be appending to the file (SWMR).
     pub(super) grows: bool,
-    /// The committed rows of the tables that were asked for, by the path of the group; `None` for what does not grow.
+    /// Committed rows of tables in the file that were looked up before, by the path of the group; `None` for groups that do not
+    /// grow.
     committed: Mutex<BTreeMap<String, Option<u64>>>,
 }
 
@@ -47,7 +48,7 @@ impl OpenFile {
         Ok(Arc::new(OpenFile { file, table: None, directory, name, grows, committed: Mutex::default() }))
     }
 
-    /// The file of the table at `path`.
+    /// Wraps the file in memory that describes the table at `path`.
     pub(super) fn of_table(path: &Path, table: Unwritten, file: File) -> Result<Arc<Self>> {
         let directory = path.canonicalize()?;
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -59,7 +60,7 @@ impl OpenFile {
         self.file.root()
     }
 
-    /// The committed rows of the table in the group at `path`, as `read` found them when they were asked for first.
+    /// Committed rows of the table in the group at `path`; `read` finds them the first time, later calls get the same number.
     pub(super) fn committed_rows(
         &self,
         path: &str,
@@ -79,13 +80,13 @@ impl OpenFile {
     }
 }
 
-/// The object to which a path leads.
+/// The HDF5 object to which a path leads: group, dataset or named type.
 pub(super) enum Target {
     Root(Arc<OpenFile>),
     Member(Member),
 }
 
-/// A hard link of a group.
+/// An object in a group, reached by a hard link: its file, group and name.
 pub(super) struct Member {
     pub(super) file: Arc<OpenFile>,
     pub(super) group: Group,
@@ -93,7 +94,7 @@ pub(super) struct Member {
 }
 
 impl Member {
-    /// The path in its file.
+    /// The path of the object in its own file.
     pub(super) fn path(&self) -> String {
         join(self.group.path(), &self.name)
     }
@@ -103,20 +104,20 @@ impl Member {
     }
 }
 
-/// The object or link that a path names.
+/// The object or link that a path was found to name.
 pub(super) enum Found {
     Target(Target),
-    /// A link that is not followed, and why it could not be.
+    /// A link that is not followed, and the error that prevented it, if any.
     Link(Link, Option<Error>),
 }
 
-/// Follows paths and links from group to group.
+/// Follows paths and links from group to group of HDF5 files.
 pub(super) struct Resolver<'a> {
     pub(super) file: Arc<OpenFile>,
     pub(super) is_served: &'a (dyn Fn(&Path) -> bool + Sync),
 }
 
-/// The path of the member `name` of the group at `path`.
+/// The path of the member `name` of the group at `path`, as a string with slashes.
 pub(super) fn join(path: &str, name: &str) -> String {
     format!("{}/{name}", path.trim_end_matches('/'))
 }
@@ -126,7 +127,7 @@ fn segments(path: &str) -> impl Iterator<Item = &str> {
 }
 
 impl Resolver<'_> {
-    /// What `path` names, and the last link on the way as `links` says.
+    /// Finds the object that `path` names; its last link is followed as `links` says.
     ///
     /// # Errors
     /// `NotFound`, with the words that the explorer looks for; `Unsupported` for a link to a file that is not served.
@@ -146,7 +147,7 @@ impl Resolver<'_> {
         self.member(&file, &group, last, links, path)
     }
 
-    /// What the member `name` of a group is; `path` names it in messages.
+    /// Finds the member `name` of a group, which messages call `path`.
     pub(super) fn member(
         &self,
         file: &Arc<OpenFile>,
@@ -176,7 +177,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Follows the link `name` of a group until it is a hard one.
+    /// Follows the link `name` of a group until it leads to an object.
     fn follow(&self, file: &Arc<OpenFile>, group: &Group, name: &str, followed: &mut usize) -> Result<Target> {
         let Some(link) = group.any_link(name)? else {
             return Err(Error::not_found(format!("{} does not exist", join(group.path(), name))));
@@ -242,7 +243,7 @@ impl Resolver<'_> {
         Error::not_found(format!("{path} is not a valid path in {}", self.file.name))
     }
 
-    /// The error of a path that cannot be followed to its end.
+    /// The error for a path that cannot be followed to its end.
     fn missing(&self, error: Error, path: &str) -> Error {
         match error.kind() {
             ErrorKind::NotFound => self.invalid(path).caused_by(error),

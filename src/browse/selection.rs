@@ -1,14 +1,14 @@
-//! Numpy's basic selections: integers and slices, separated by commas.
+//! Parses selections in numpy's basic syntax: integers and slices, separated by commas.
 
 use crate::error::{Error, Result};
 use crate::h5::Steps;
 
-/// The elements that a selection takes of a dataset.
+/// The elements that a selection takes of a dataset, axis by axis.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Selected {
-    /// The selected steps of each axis of the dataset, slowest first.
+    /// The selected indices on each axis of the dataset, slowest axis first.
     pub(super) axes: Vec<Steps>,
-    /// Extents of the result; axes that an integer selects are left out.
+    /// Extents of the result, slowest axis first; axes that an integer selects are left out.
     pub(super) shape: Vec<u64>,
 }
 
@@ -23,7 +23,7 @@ pub(super) fn elements(shape: &[u64]) -> u64 {
     if shape.contains(&0) { 0 } else { shape.iter().fold(1, |count, &extent| count.saturating_mul(extent)) }
 }
 
-/// Takes a selection apart. Axes that it does not name are taken whole.
+/// Parses a selection such as `0,:,2:8:2` for a dataset of these extents. Axes that it does not name are taken whole.
 ///
 /// # Errors
 /// `Usage` with what is wrong.
@@ -53,7 +53,7 @@ pub(super) fn parse(text: Option<&str>, extents: &[u64]) -> Result<Selected> {
     Ok(selected)
 }
 
-/// The elements that `member` takes of an axis, and whether it is an integer.
+/// Parses one part of a selection: the indices that it takes of an axis of `extent` elements, and whether it is an integer.
 fn member_steps(member: &str, extent: u64) -> Result<(Steps, bool)> {
     let parts: Vec<&str> = member.split(':').collect();
     let number = |text: &str| -> Result<i128> {
@@ -86,20 +86,20 @@ fn member_steps(member: &str, extent: u64) -> Result<(Steps, bool)> {
     Ok((Steps { start: start as u64, step, count: count as u64 }, false))
 }
 
-/// Parts of a selection that are read one after the other, in the order of the elements.
+/// Cuts a selection into blocks that are read one after the other, in the order of the elements.
 #[derive(Debug, Clone)]
 pub(super) struct Blocks {
     axes: Vec<Steps>,
-    /// Blocks end on this axis; those after it are whole, on those before it a block has one element.
+    /// The axis along which blocks are cut: later axes are whole in each block, on earlier ones a block has one index.
     axis: usize,
-    /// Selected elements on the axis on which blocks end.
+    /// Number of selected indices on the axis along which blocks are cut.
     extent: u64,
-    /// Where the next block starts on each axis up to that one; `None` at the end.
+    /// Start of the next block on each axis up to that along which blocks are cut; `None` at the end.
     next: Option<Vec<u64>>,
 }
 
 impl Blocks {
-    /// Blocks of at most `elements`, but of one at least.
+    /// Cuts a selection into blocks of at most `elements` elements, but at least one.
     pub(super) fn new(axes: &[Steps], elements: u64) -> Self {
         let is_empty = axes.iter().any(|axis| axis.count == 0);
         let (mut axis, mut inner) = (axes.len(), 1u64);

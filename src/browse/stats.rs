@@ -1,4 +1,4 @@
-//! Statistics of what is finite.
+//! Computes statistics of the finite values of a selection.
 
 use serde_json::{Value, json};
 
@@ -7,12 +7,12 @@ use super::read::Values;
 use super::text::{Text, each};
 use crate::error::{Error, Result};
 
-/// Statistics of the numbers seen until now.
+/// Statistics of the finite numbers of a selection seen so far.
 #[derive(Debug, Default)]
 struct Stats {
     count: u64,
     mean: f64,
-    /// The sum of the squares of the deviations from the mean.
+    /// Sum of the squared deviations of the numbers from their mean.
     deviations: f64,
     float: Extremes<f64>,
     integer: Extremes<i128>,
@@ -119,7 +119,7 @@ impl Stats {
     }
 }
 
-/// The statistics of the selected elements.
+/// Statistics of the selected elements as JSON; an error if they have more than `most_bytes` bytes.
 pub(super) fn stats(values: &Values, most_bytes: u64) -> Result<Value> {
     let real = values.number.as_ref().filter(|number| number.form.kind != Kind::Complex && values.shape.is_some());
     let Some(number) = real else {

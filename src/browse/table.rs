@@ -1,4 +1,5 @@
-//! Tables as the files that they would become: a file in memory without the elements of columns, which are read from the table.
+//! Shows casacore tables as the HDF5 files that they would become: a file in memory without the elements of columns, which are
+//! read from the table.
 
 use std::fmt;
 use std::path::Path;
@@ -12,21 +13,20 @@ use crate::h5::{Steps, Visitor};
 use crate::table::between_writes;
 use crate::value::{Region, Shape, Values};
 
-/// Bytes of decoded tiles that are kept while a dataset is read.
+/// Bytes of decoded tiles that are cached while a dataset of a table is read.
 const CACHE_BYTES: usize = 16 << 20;
 
-/// Elements that are read at a time, those between the selected ones included.
+/// Most elements that are read from a table at a time, those between the selected ones included.
 const MOST_ELEMENTS: u64 = 1 << 19;
 
-/// Elements up to which a box is read whole, however few of them are selected.
+/// A box of at most this many elements is read whole, however few of them are selected.
 const FEW_ELEMENTS: u64 = 1 << 12;
 
-/// A box is read whole if at least the `SPARSE`-th part of its elements is selected.
+/// A larger box is read whole if at least one in this many of its elements is selected.
 const SPARSE: u64 = 4;
 
-/// A table directory, or a file with a whole table in it, as the native HDF5 file that `to-hdf5 --compress none` would make of
-/// it. Nothing is written to a disk, and elements are read when they are asked for. It stays as the table was when it was
-/// opened: its rows are those of that moment.
+/// A casacore table, browsed as the native HDF5 file that `to-hdf5 --compress none` would make of it. Nothing is written to a
+/// disk, and elements are read when they are asked for. The table has the rows that it had when it was opened.
 pub struct TableFile(pub(super) Arc<OpenFile>);
 
 impl fmt::Debug for TableFile {
@@ -36,8 +36,9 @@ impl fmt::Debug for TableFile {
 }
 
 impl TableFile {
-    /// Opens a table without a lock, as it is between two changes of another process. `is_served` says which other tables may
-    /// be opened because this one names them, by the path of the file or directory that they are in, links resolved.
+    /// Opens a table for browsing without a lock, as it is between two changes of another process. `is_served` decides which
+    /// other tables may be opened because this one names them, by the path of the file or directory that they are in, links
+    /// resolved.
     ///
     /// # Errors
     /// Those of a conversion: for tables and columns that are damaged, and columns whose cells are in tables that are not
@@ -51,7 +52,7 @@ impl TableFile {
     }
 }
 
-/// The elements of a dataset that are in a table.
+/// The elements of a virtual dataset that are in a casacore table: which column, and in what form.
 pub(super) struct TableElements {
     place: Place,
     cache: ChunkCache,
@@ -62,7 +63,7 @@ impl TableElements {
         TableElements { place, cache: ChunkCache::new(CACHE_BYTES) }
     }
 
-    /// Reads the bytes of the elements of `block`, little-endian, last axis fastest.
+    /// Reads the elements of `block` from the table, as little-endian bytes, last axis fastest.
     pub(super) fn read_bytes(&self, table: &Unwritten, block: &[Steps]) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.each_box(table, block, &mut |part, values| {
@@ -78,7 +79,7 @@ impl TableElements {
         Ok(bytes)
     }
 
-    /// Shows the strings of `block`, last axis fastest, to `visitor`.
+    /// Reads the strings of `block` from the table, last axis fastest, and passes them to `visitor`.
     pub(super) fn visit(&self, table: &Unwritten, block: &[Steps], visitor: &mut dyn Visitor) -> Result<()> {
         self.each_box(table, block, &mut |part, values| {
             if let Values::String(strings) = values {
@@ -87,7 +88,8 @@ impl TableElements {
         })
     }
 
-    /// Reads `block` in boxes, in the order of the elements. `each` gets the selected steps of a box, and its elements.
+    /// Reads `block` from the table in boxes, in the order of the elements; `each` gets the selected steps of a box, and the
+    /// box's elements.
     fn each_box(&self, table: &Unwritten, block: &[Steps], each: &mut dyn FnMut(&[Steps], &Values)) -> Result<()> {
         let product = |of: fn(&Steps) -> u64| block.iter().map(of).fold(1, u64::saturating_mul);
         let (all, wanted) = (product(span), product(|axis| axis.count));
@@ -112,12 +114,12 @@ impl TableElements {
     }
 }
 
-/// The elements from the first to the last.
+/// Number of indices from the first selected one on an axis to the last, those between included.
 fn span(axis: &Steps) -> u64 {
     axis.count.saturating_sub(1) * axis.step + u64::from(axis.count > 0)
 }
 
-/// The numbers of the selected elements in the box around them.
+/// The linear positions of the selected elements in the box around them.
 fn selected(block: &[Steps]) -> Vec<usize> {
     let mut numbers = vec![0];
     for axis in block {

@@ -1,10 +1,10 @@
-//! Numbers as text: JSON and CSV.
+//! Writes numbers of datasets as text: JSON and CSV.
 
 use std::io::Write as _;
 
 use super::number::{Form, Kind};
 
-/// Calls `$with` with each number of `$bytes`, decoded from the form.
+/// Calls `$with` with each number in `$bytes`, decoded from its numpy type.
 macro_rules! each {
     ($form:expr, $bytes:expr, $number:ident => $with:expr) => {{
         let (form, bytes): (Form, &[u8]) = ($form, $bytes);
@@ -53,14 +53,14 @@ macro_rules! each {
 }
 pub(super) use each;
 
-/// A number that has a text in JSON and another one in CSV.
+/// A number that can be written as JSON and as CSV.
 pub(super) trait Text: Copy {
     fn json(self, out: &mut Vec<u8>);
-    /// Text with 18 digits after the point, as C's `%.18e`.
+    /// Appends the number with 18 digits after the point, as C's `%.18e`.
     fn csv(self, out: &mut Vec<u8>);
-    /// The number as a float, for statistics.
+    /// The number as a 64-bit float, for statistics.
     fn value(self) -> f64;
-    /// The number itself if it is an integer.
+    /// The number as an integer; called only for integer types.
     fn integer(self) -> i128;
 }
 
@@ -132,7 +132,7 @@ impl Text for bool {
     }
 }
 
-/// Most bytes of a number of this form as JSON, with its comma.
+/// Most bytes of a number of this type in JSON, with its comma.
 pub(super) fn longest(form: Form) -> u64 {
     match (form.kind, form.part()) {
         (Kind::Bool, _) => 6,
@@ -203,7 +203,7 @@ pub(super) fn push_csv(form: Form, bytes: &[u8], columns: u64, column: &mut u64,
     });
 }
 
-/// Bytes that a number of this form has as CSV at most, with its comma.
+/// Most bytes of a number of this type in CSV, with its comma.
 pub(super) fn longest_csv(form: Form) -> u64 {
     if form.kind == Kind::Complex { 2 * 27 + 4 } else { 27 }
 }
@@ -232,7 +232,7 @@ fn scientific(number: f64, out: &mut Vec<u8>) {
     }
 }
 
-/// Writes a string in JSON; what is not UTF-8 becomes U+FFFD.
+/// Writes a string in JSON, with quotes; bytes that are not UTF-8 become U+FFFD.
 pub(super) fn push_string(text: &[u8], out: &mut Vec<u8>) {
     let text = String::from_utf8_lossy(text);
     // strings can be written, and a vector takes everything

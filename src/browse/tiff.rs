@@ -1,16 +1,17 @@
-//! Header of a TIFF file with one image; the numbers follow it uncompressed.
+//! Writes the header of a TIFF file with one image; the numbers follow it uncompressed.
 
 use super::number::{Form, Kind};
 use crate::error::{Error, Result};
 
-/// Bytes before the numbers.
+/// Bytes of the TIFF header, after which the numbers begin.
 pub(super) const HEADER: usize = 144;
 
-/// Type codes of TIFF fields.
+/// Type code of a 16-bit integer in TIFF fields.
 const SHORT: u16 = 3;
+/// Type code of a 32-bit integer in TIFF fields.
 const LONG: u16 = 4;
 
-/// The header of an image of `rows` x `columns` numbers of `form`.
+/// The TIFF header of an image of `rows` x `columns` numbers of `form`.
 ///
 /// # Errors
 /// `Usage` for what TIFF has no numbers or no room for.

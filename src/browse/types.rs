@@ -1,11 +1,11 @@
-//! Types as h5grove describes them.
+//! Describes HDF5 types in JSON as h5grove does.
 
 use serde_json::{Map, Value, json};
 
 use super::number::{Number, decode_integer};
 use crate::h5::{AnyClass, AnyType};
 
-/// The description of a type.
+/// Describes an HDF5 type in JSON.
 pub(super) fn describe(element: &AnyType) -> Value {
     let mut described = Map::new();
     let mut set = |name: &str, value: Value| {
@@ -64,7 +64,7 @@ fn enum_value(base: &AnyType, value: &[u8]) -> Value {
     }
 }
 
-/// HDF5's code of the class.
+/// HDF5's code for the class of a type (`H5T_class_t`).
 fn class_code(element: &AnyType) -> i32 {
     match element.class {
         AnyClass::Integer(_) => 0,
@@ -83,7 +83,7 @@ fn class_code(element: &AnyType) -> i32 {
     }
 }
 
-/// Numpy's name of the type, or an object of the names of its members.
+/// The name that numpy has for an HDF5 type, or for a compound a JSON object with the types of its members.
 fn dtype(element: &AnyType) -> Value {
     if let Some(number) = Number::of(element) {
         return json!(number.form.dtype());

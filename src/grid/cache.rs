@@ -8,13 +8,13 @@ use crate::io::Asked;
 use crate::sync::LockUnpoisoned;
 use crate::value::Values;
 
-/// Which of several grids, and the linear number of the chunk in it.
+/// Key of a cached chunk: which of several grids, and the linear number of the chunk in it.
 pub(crate) type ChunkKey = (u64, u64);
 
-/// The chunks used last, up to a number of bytes.
+/// A cache of the decoded chunks used last, up to a number of bytes.
 #[derive(Debug)]
 pub(crate) struct ChunkCache {
-    /// Elements are counted at a byte each where their size is not fixed.
+    /// Most bytes of chunks that the cache keeps; elements without a fixed size are counted as one byte each.
     capacity_bytes: usize,
     inner: Mutex<Inner>,
 }
@@ -22,18 +22,18 @@ pub(crate) struct ChunkCache {
 #[derive(Debug, Default)]
 struct Inner {
     bytes: usize,
-    /// Chunks of which only parts were read.
+    /// Counts reads of parts of chunks that are not cached, to decide when to read one whole.
     asked: Asked<ChunkKey>,
-    /// Each chunk, and when it was used last.
+    /// The cached chunks, each with the time of its last use.
     chunks: HashMap<ChunkKey, (u64, Arc<Values>)>,
-    /// The chunks by the time of their last use.
+    /// The keys of the cached chunks by the time of their last use.
     used: BTreeMap<u64, ChunkKey>,
-    /// Counts the uses of other chunks than the last.
+    /// Time of the cache: the number of uses of a chunk other than the one used last.
     time: u64,
 }
 
 impl Inner {
-    /// The chunk `key`, if it is here; it is now the one used last.
+    /// The chunk `key` if it is cached; it becomes the one used last.
     fn find(&mut self, key: ChunkKey) -> Option<Arc<Values>> {
         let (last, values) = self.chunks.get_mut(&key)?;
         if *last != self.time {
@@ -56,7 +56,7 @@ impl Inner {
         }
     }
 
-    /// Removes the chunk that was not used for the longest time.
+    /// Removes the cached chunk that was not used for the longest time.
     fn remove_oldest(&mut self) {
         let oldest = self.used.pop_first().and_then(|(_, key)| self.chunks.remove(&key));
         self.bytes -= oldest.map_or(0, |(_, values)| bytes(&values));
@@ -64,12 +64,12 @@ impl Inner {
 }
 
 impl ChunkCache {
-    /// Keeps at most `capacity_bytes` of chunks, and always the last one.
+    /// A cache that keeps at most `capacity_bytes` of chunks, and always the one used last.
     pub(crate) fn new(capacity_bytes: usize) -> Self {
         ChunkCache { capacity_bytes, inner: Mutex::default() }
     }
 
-    /// The chunk `key`, from `read` if it is not here.
+    /// The chunk `key`; if it is not cached, `read` decodes it and it is cached.
     pub(crate) fn get(&self, key: ChunkKey, read: impl FnOnce() -> Result<Values>) -> Result<Arc<Values>> {
         if let Some(found) = self.lock().find(key) {
             return Ok(found);
@@ -84,7 +84,8 @@ impl ChunkCache {
         Ok(values)
     }
 
-    /// Whether the chunk, of `len` elements, is here or should be read now, where a part of it from element `at` on is wanted.
+    /// Whether the chunk, of `len` elements, is cached or should be read whole now, given that a part of it from element `at`
+    /// on is wanted.
     pub(crate) fn expects(&self, key: ChunkKey, at: u64, len: u64) -> bool {
         let mut inner = self.lock();
         inner.chunks.contains_key(&key) || inner.asked.is_worth_reading(key, at, len)

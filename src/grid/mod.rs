@@ -1,4 +1,4 @@
-//! Chunked N-dimensional storage, written once: a tiled hypercube and a chunked dataset are the same thing.
+//! Chunked N-dimensional storage in general: tiled hypercubes and chunked datasets are read and written by the same code.
 //!
 //! A format supplies the coding of one chunk; reading boxes across chunks and caching are here.
 
@@ -14,7 +14,7 @@ use crate::value::{DataType, Shape, Values, swap_bytes, swap_width};
 pub(crate) use cache::ChunkCache;
 pub(crate) use region::{Part, copy_box, for_each_chunk, for_each_run, read_region};
 
-/// An array of `shape` cut into equal chunks, first axis fastest in both.
+/// An array of `shape` cut into equal chunks; elements and chunks are ordered with the first axis fastest.
 ///
 /// Chunks at the far edges are stored whole; what lies outside the array is padding.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,24 +24,24 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// Chunks on each axis.
+    /// Number of chunks on each axis, first axis fastest.
     pub(crate) fn counts(&self) -> Shape {
         self.shape.iter().zip(self.chunk.iter()).map(|(&extent, &chunk)| extent.div_ceil(chunk.max(1))).collect()
     }
 
-    /// The linear number of the chunk at `index`, first axis fastest.
+    /// The linear number of the chunk at `index`, first axis fastest, from 0.
     pub(crate) fn number(&self, index: &[u64]) -> u64 {
         self.counts().iter().zip(index).rev().fold(0, |number, (&count, &i)| number * count + i)
     }
 
-    /// Whether a chunk covers all of every axis but the last, so that chunks follow each other along it.
+    /// Whether a chunk covers all of every axis but the last, so that chunks follow each other along the last axis.
     pub(crate) fn covers_cells(&self) -> bool {
         let cell_axes = self.shape.len().saturating_sub(1);
         self.shape[..cell_axes] == self.chunk[..cell_axes]
     }
 }
 
-/// The index of the `number`th of `counts` chunks, first axis fastest.
+/// The index on each axis of the chunk with linear number `number`, if the axes have `counts` chunks, first axis fastest.
 pub(crate) fn unravel(mut number: u64, counts: &Shape) -> Vec<u64> {
     counts
         .iter()
@@ -56,25 +56,25 @@ pub(crate) fn unravel(mut number: u64, counts: &Shape) -> Vec<u64> {
 /// How the chunks of an array are stored.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ChunkStorage<'a> {
-    /// Chunks of plain elements, one after the other by their linear numbers.
+    /// Chunks of plain elements, stored one after the other in the order of their linear numbers.
     Block {
-        /// The file that has them.
+        /// The file in which the chunks are.
         file: &'a dyn ReadAt,
-        /// Offset in the file of the first chunk, in bytes.
+        /// Offset of the first chunk in the file, in bytes.
         offset: u64,
-        /// The order of the bytes of each element.
+        /// The byte order of the elements in the chunks.
         order: ByteOrder,
     },
-    /// Chunks of plain elements, with other bytes between the chunks.
+    /// Chunks of plain elements, with other bytes stored between the chunks.
     Scattered,
-    /// Chunks of one bit for each element.
+    /// Chunks that store Bools as one bit for each element.
     Bits,
-    /// Chunks that have to be decoded, or are missing.
+    /// Chunks that have to be decoded, or that may be missing.
     Encoded,
 }
 
 impl ChunkStorage<'_> {
-    /// Whether the bytes of chunks are those of their elements, in either byte order.
+    /// Whether the bytes of stored chunks are those of their elements, in either byte order.
     pub(crate) fn is_plain(&self) -> bool {
         matches!(self, ChunkStorage::Block { .. } | ChunkStorage::Scattered)
     }
@@ -82,31 +82,31 @@ impl ChunkStorage<'_> {
 
 /// An array that can be read chunk by chunk, from any thread.
 pub(crate) trait ChunkRead: Send + Sync {
-    /// Shape and chunk shape in elements, first axis fastest.
+    /// Shape and chunk shape of the array in elements, first axis fastest.
     fn grid(&self) -> &Grid;
 
-    /// The type of the elements.
+    /// The type of the array's elements.
     fn data_type(&self) -> DataType;
 
-    /// Appends the elements of a whole chunk, edge padding included.
+    /// Reads the chunk at `index` (in chunks, first axis fastest) and appends its elements to `out`, edge padding included.
     fn read_chunk(&self, index: &[u64], out: &mut Values) -> Result<()>;
 
-    /// The byte order in which a chunk's bytes are its elements one after the other, unfiltered;
-    /// `None` where they are not: packed Bools.
+    /// The byte order of chunks that are stored as plain elements, one after the other; `None` for filtered chunks and packed
+    /// Bools.
     fn raw_order(&self) -> Option<ByteOrder> {
         None
     }
 
-    /// How the chunks are stored.
+    /// How the chunks of the array are stored.
     fn storage(&self) -> ChunkStorage<'_>;
 
-    /// Fills `out` with the bytes of consecutive chunks from linear number `first` on, as they are stored.
+    /// Reads the bytes of consecutive chunks, from linear number `first` on, as they are stored, until `out` is full.
     ///
     /// Only where [`raw_order`](Self::raw_order) is known; `out` holds whole chunks.
     fn read_raw(&self, first: u64, out: &mut [u8]) -> Result<()>;
 
-    /// Replaces the elements `to` of `out` by as many consecutive elements of chunk `number`, from its element `first` on,
-    /// without reading the rest of the chunk; `false` if that cannot be done.
+    /// Reads consecutive elements of chunk `number`, from its element `first` on, into the range `to` of `out`, without reading
+    /// the rest of the chunk; `false` if that cannot be done.
     fn read_elements(&self, number: u64, first: u64, out: &mut Values, to: Range<usize>) -> Result<bool>;
 }
 
@@ -140,8 +140,8 @@ impl<T: ChunkRead + ?Sized> ChunkRead for &T {
     }
 }
 
-/// Fills `out` with the elements of consecutive chunks of `from`, from linear number `first` on, in `order`; says whether the
-/// chunks are stored as plain elements. If not, nothing is read.
+/// Reads consecutive chunks of `from`, from linear number `first` on, into `out` in byte order `order`. Returns false, and
+/// reads nothing, if chunks are not stored as plain elements.
 pub(crate) fn read_chunks_in(order: ByteOrder, from: &dyn ChunkRead, first: u64, out: &mut [u8]) -> Result<bool> {
     let Some(stored) = from.raw_order() else { return Ok(false) };
     from.read_raw(first, out)?;
@@ -151,27 +151,27 @@ pub(crate) fn read_chunks_in(order: ByteOrder, from: &dyn ChunkRead, first: u64,
     Ok(true)
 }
 
-/// Appends the elements of consecutive chunks, by their linear numbers.
+/// Reads consecutive chunks, given by their linear numbers, and appends their elements to `out`.
 pub(crate) fn read_chunks(from: &dyn ChunkRead, mut chunks: Range<u64>, out: &mut Values) -> Result<()> {
     let counts = from.grid().counts();
     chunks.try_for_each(|chunk| from.read_chunk(&unravel(chunk, &counts), out))
 }
 
-/// An array that can be written chunk by chunk; distinct chunks from any thread.
+/// An array that can be written chunk by chunk; different chunks from any thread.
 pub(crate) trait ChunkWrite: Send + Sync {
-    /// Shape and chunk shape in elements, first axis fastest.
+    /// Shape and chunk shape of the array in elements, first axis fastest.
     fn grid(&self) -> &Grid;
 
-    /// The type of the elements.
+    /// The type of the array's elements.
     fn data_type(&self) -> DataType;
 
-    /// The byte order in which a chunk's bytes are its elements one after the other; `None` for packed Bools.
+    /// The byte order in which the elements of a chunk are stored one after the other; `None` for packed Bools.
     fn raw_order(&self) -> Option<ByteOrder>;
 
-    /// Writes a whole chunk, edge padding included.
+    /// Writes the whole chunk at `index` (in chunks, first axis fastest), edge padding included.
     fn write_chunk(&self, index: &[u64], values: &Values) -> Result<()>;
 
-    /// Lets `by` copy bytes of another file to the chunks as they are stored, from byte `at` on; returns how many. 0 if none, or if the
+    /// Lets `by` copy bytes of another file into the stored chunks, from byte `at` on; returns how many. 0 if none, or if the
     /// chunks are not one after the other as plain elements.
     fn copy_raw(&self, at: u64, bytes: Raw<'_>, by: &dyn RawCopy) -> u64;
 

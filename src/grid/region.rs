@@ -1,15 +1,15 @@
-//! Boxes across chunks.
+//! Reads regions (boxes of elements) that cross the chunks of an array.
 
 use super::{ChunkCache, ChunkRead, Grid};
 use crate::error::Result;
 use crate::value::{Region, Shape, Values};
 
-/// A part of a chunk that is read by itself is at least this many times smaller than the chunk.
+/// A part of a chunk is read without the rest only if it has at most one in this many of the chunk's elements.
 const SMALL_PART: u64 = 8;
-/// The most contiguous pieces of a part that is read by itself.
+/// A part of a chunk is read without the rest only if it has at most this many contiguous runs.
 const FEW_RUNS: usize = 8;
 
-/// Appends the elements of `region`, which must lie within the grid, to `out`.
+/// Reads the elements of `region`, which must lie within the grid, and appends them to `out`, first axis fastest.
 ///
 /// Chunks come through `cache`, in which `grid_number` tells this grid from others. Of a chunk that was not read lately
 /// a small part is read by itself: cells here and there do not cost a chunk each.
@@ -44,8 +44,8 @@ pub(crate) fn read_region(
     })
 }
 
-/// Reads a part of chunk `number` without the rest of it into `out`, which has the region from element `base` on; `false` if
-/// that cannot be done.
+/// Reads a part of chunk `number` without the rest of it. `out` has the region's elements from index `base` on; returns `false`
+/// if that cannot be done.
 fn read_part(
     from: &dyn ChunkRead,
     number: u64,
@@ -71,24 +71,24 @@ fn read_part(
     Ok(true)
 }
 
-/// What a chunk and a region share.
+/// The box of elements that a chunk and a region have in common.
 #[derive(Debug)]
 pub(crate) struct Part {
-    /// Where it starts in the chunk.
+    /// Index in the chunk at which the common box starts, first axis fastest.
     pub(crate) in_chunk: Shape,
-    /// Where it starts in the region.
+    /// Index in the region at which the common box starts, first axis fastest.
     pub(crate) in_region: Shape,
     pub(crate) extent: Shape,
 }
 
 impl Part {
-    /// The number of its first element in the chunk.
+    /// Linear number in the chunk of the first element of the common box.
     fn first_element(&self, chunk: &Shape) -> u64 {
         steps(chunk, &self.in_chunk).1 as u64
     }
 }
 
-/// Calls `each` with the index of every chunk that `region` touches, which lies within the grid.
+/// Calls `each` with the index of every chunk that `region` touches; the region lies within the grid.
 pub(crate) fn for_each_chunk(
     grid: &Grid,
     region: &Region,
@@ -154,7 +154,8 @@ pub(crate) fn copy_box(
     same!(Bool UChar Short UShort Int UInt Int64 Float Double Complex DComplex String Record);
 }
 
-/// Calls `run(from, to, elements)` for every stretch of the box that is contiguous in both arrays.
+/// Calls `run(from, to, elements)` for every stretch of a box that is contiguous in both arrays; `from` and `to` are linear
+/// positions.
 pub(crate) fn for_each_run(
     from_shape: &[u64],
     from_start: &[u64],
@@ -206,7 +207,7 @@ pub(crate) fn for_each_run(
     }
 }
 
-/// Elements from one position to the next along each axis of an array, and those before the element at `start`.
+/// Distances in elements between neighbours along each axis of an array, and the linear position of the element at `start`.
 fn steps(shape: &[u64], start: &[u64]) -> (Vec<usize>, usize) {
     let (mut step, mut first) = (1, 0);
     let mut steps = Vec::with_capacity(shape.len());

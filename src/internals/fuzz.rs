@@ -1,5 +1,5 @@
-//! One function for each parser of bytes that others wrote: it reads them to the end, and panics where the parser breaks a
-//! promise. `fuzz/` gives them to libFuzzer, the tests below try them with damaged files of testdata/.
+//! Fuzz targets: one function for each parser of bytes from other programs, which panics where the parser breaks a promise.
+//! `fuzz/` gives them to libFuzzer, the tests below try them with damaged files of testdata/.
 //!
 //! The promises: no panic; an error is of a kind that damage leads to, and one line; what can be read can be written, and
 //! read again to the same.
@@ -24,20 +24,20 @@ use crate::schema::{Body, Sync, TableDat, TableInfo};
 use crate::table::Table;
 use crate::value::{DataType, Values};
 
-/// Name and bytes.
+/// Name and bytes of a file.
 pub(super) type File = (String, Vec<u8>);
 
-/// A parser.
+/// A parser to be fuzzed, and how to make valid input for it.
 pub struct Target {
-    /// The name of the file in `fuzz/fuzz_targets`.
+    /// Name of the fuzz target, which is also its file in `fuzz/fuzz_targets`.
     pub name: &'static str,
-    /// Reads any bytes.
+    /// Runs the parser to be fuzzed over any bytes.
     run: fn(&[u8]) -> Result<()>,
-    /// Bytes of its format, made of the files of some tables: the start of a search.
+    /// Makes valid input of the parser's format from the files of some tables, as a start for fuzzing.
     seeds: fn(&[Vec<File>]) -> Vec<Vec<u8>>,
 }
 
-/// All of them.
+/// All fuzz targets, one for each parser.
 pub static TARGETS: &[Target] = &[
     Target { name: "table_dat", run: table_dat, seeds: |tables| of_each(tables, |files| named(files, "table.dat")) },
     Target { name: "record", run: record, seeds: |tables| of_each(tables, record_seeds) },
@@ -66,13 +66,14 @@ pub static TARGETS: &[Target] = &[
     Target { name: "document", run: native::read_any, seeds: |tables| of_each(tables, document_seeds) },
 ];
 
-/// The target with this name.
+/// The fuzz target with this name.
 pub fn target(name: &str) -> &'static Target {
     TARGETS.iter().find(|target| target.name == name).unwrap_or_else(|| panic!("no target {name}"))
 }
 
 impl Target {
-    /// Reads `bytes`; whether that is possible.
+    /// Parses `bytes` with the target's parser, and returns whether they are valid input; panics if the parser breaks a
+    /// promise.
     ///
     /// # Panics
     /// If a promise is broken.
@@ -88,7 +89,7 @@ impl Target {
         }
     }
 
-    /// What it reads without an error, made of the tables below `testdata`.
+    /// Valid inputs of the parser, made of the tables below `testdata`.
     ///
     /// # Panics
     /// If a promise is broken.
@@ -106,16 +107,16 @@ fn of_each(tables: &[Vec<File>], seeds: impl Fn(&[File]) -> Vec<Vec<u8>>) -> Vec
     tables.iter().flat_map(|files| seeds(files)).collect()
 }
 
-/// Whether the error is one that damaged bytes may lead to.
+/// Whether an error is of a kind that damaged input may lead to.
 fn is_of_damage(error: &Error) -> bool {
     use ErrorKind::{Format, Limit, NotFound, Unsupported};
     matches!(error.kind(), Format | Limit | NotFound | Unsupported)
 }
 
-/// Files larger than this make no good seed.
+/// Files larger than this, in bytes, are not used as seeds.
 const SEED_BYTES: usize = 1 << 16;
 
-/// The files of each small table below a folder.
+/// Reads the files of each small table below a folder.
 fn tables(folder: &Path) -> Vec<Vec<File>> {
     let mut found = Vec::new();
     let mut pending = vec![folder.to_owned()];
@@ -145,8 +146,8 @@ pub(super) fn named(files: &[File], name: &str) -> Vec<Vec<u8>> {
     files.iter().filter(|file| file.0 == name).map(|file| file.1.clone()).collect()
 }
 
-/// Several files as one string of bytes, which stays one whatever happens to it: for each the length of its name, its
-/// name, the length of its bytes in four bytes, its bytes.
+/// Packs several files into one string of bytes that stays valid whatever a fuzzer does to it: for each file the length of its
+/// name, its name, the length of its bytes in four bytes, its bytes.
 pub(super) fn pack(files: &[File]) -> Vec<u8> {
     let mut packed = Vec::new();
     for (name, bytes) in files {
@@ -158,7 +159,7 @@ pub(super) fn pack(files: &[File]) -> Vec<u8> {
     packed
 }
 
-/// The files of [`pack`]; what is missing at the end is left out.
+/// Unpacks the files of [`pack`]; what is missing at the end is left out.
 pub(super) fn unpack(mut packed: &[u8]) -> Vec<File> {
     let mut files = Vec::new();
     while let Some((&len, rest)) = packed.split_first() {
@@ -187,7 +188,7 @@ fn table_dat(bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// The first byte is the byte order.
+/// Fuzzes the decoder of AipsIO records; the first byte of the input selects the byte order.
 fn record(bytes: &[u8]) -> Result<()> {
     let Some((order, bytes)) = bytes.split_first() else { return Ok(()) };
     let order = if order % 2 == 0 { ByteOrder::Big } else { ByteOrder::Little };
@@ -202,7 +203,7 @@ fn record(bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// The keywords of the table.
+/// Seeds of the record decoder: the keywords of a table, encoded.
 fn record_seeds(files: &[File]) -> Vec<Vec<u8>> {
     let dats = named(files, "table.dat");
     let dats = dats.iter().filter_map(|bytes| TableDat::decode(bytes).ok());
@@ -230,12 +231,12 @@ fn lock(bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Rows beyond these are not read: a table may have 2^36 of them in a few bytes.
+/// Most rows that the fuzz targets read of a column: a table may claim 2^36 rows in a few bytes.
 const ROWS: u64 = 300;
-/// Largest cell that is read whole.
+/// Largest cell, in elements, that the fuzz targets read whole.
 const CELL_ELEMENTS: u64 = 1 << 16;
 
-/// The bytes are the files of a table, as [`pack`] makes them.
+/// Fuzzes the reader of whole tables; the input is the files of a table, as [`pack`] makes them.
 fn table(bytes: &[u8]) -> Result<()> {
     let table = Table::in_container(in_memory(&unpack(bytes)))?;
     let mut result = Ok(());
@@ -246,7 +247,7 @@ fn table(bytes: &[u8]) -> Result<()> {
     result
 }
 
-/// Reads the first and the last rows of a column.
+/// Reads the first and the last rows of a column, as the fuzz targets do.
 pub(super) fn read_column(cells: &dyn crate::stman::ColumnCells, rows: u64, data_type: DataType) -> Result<()> {
     let last = rows.saturating_sub(3).max(ROWS)..rows;
     let mut values = Values::new(data_type);
@@ -281,7 +282,7 @@ fn multifile(bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// A SION file, its streams, and those that are key-value records.
+/// Fuzzes the reader of SION files: their streams, and those that are key-value records.
 fn sion(bytes: &[u8]) -> Result<()> {
     let inside = Memory::new([("a.sion", bytes.to_vec())]);
     let container = match (SION.open)(&inside, "a.sion") {
@@ -301,7 +302,7 @@ fn sion(bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// SION files with the files of each table.
+/// Seeds of the SION reader: SION files with the files of each table.
 fn sion_seeds(tables: &[Vec<File>]) -> Vec<Vec<u8>> {
     of_each(tables, |files| {
         let folder = tempfile::tempdir().expect("a temporary folder");
@@ -333,7 +334,7 @@ fn sion_seeds(tables: &[Vec<File>]) -> Vec<Vec<u8>> {
     })
 }
 
-/// A vt archive and the data file of its store.
+/// Fuzzes the reader of vt archives; the input is an archive and the data file of its store.
 fn vt(bytes: &[u8]) -> Result<()> {
     let mut files = unpack(bytes).into_iter().map(|(_, bytes)| bytes);
     let inside = Memory::new([("a.vt", files.next().unwrap_or_default())]);
@@ -342,7 +343,7 @@ fn vt(bytes: &[u8]) -> Result<()> {
     read_tree(&*(VT.open)(&inside, "a.vt")?)
 }
 
-/// Reads the properties of all files and their bytes, or where they have very many their ends.
+/// Reads the properties of all files in a container and their bytes; of very many files only the first and the last bytes.
 fn read_tree(container: &dyn Container) -> Result<()> {
     container.properties()?;
     container.left_out()?;
@@ -357,7 +358,7 @@ fn read_tree(container: &dyn Container) -> Result<()> {
     container.nested()?.iter().try_for_each(|name| read_tree(&*container.enter(name)?))
 }
 
-/// Archives of the files of each table.
+/// Seeds of the vt reader: archives of the files of each table.
 fn vt_seeds(tables: &[Vec<File>]) -> Vec<Vec<u8>> {
     of_each(tables, |files| {
         let [archive, data] = vt_archive_of(files);
@@ -365,7 +366,7 @@ fn vt_seeds(tables: &[Vec<File>]) -> Vec<Vec<u8>> {
     })
 }
 
-/// The end of a MultiHDF5: checksums of what is before it.
+/// Fuzzes the reader of the seal at the end of a MultiHDF5 container: checksums of all bytes before it.
 fn seal(bytes: &[u8]) -> Result<()> {
     for damage in (MULTI_HDF5.damage)(&Memory::new([("a.mfh5", bytes.to_vec())]), "a.mfh5")? {
         assert!(damage.bytes.start < damage.bytes.end && damage.bytes.end <= bytes.len() as u64, "{damage:?}");
@@ -373,7 +374,7 @@ fn seal(bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Archives with one file, sealed.
+/// Seeds of the seal reader: sealed archives with one file.
 fn seal_seeds(tables: &[Vec<File>]) -> Vec<Vec<u8>> {
     let options = FormatOptions {
         block_bytes: 64,
@@ -395,7 +396,7 @@ fn seal_seeds(tables: &[Vec<File>]) -> Vec<Vec<u8>> {
     files.iter().step_by(files.len() / 5 + 1).filter_map(|bytes| make(bytes).ok()).collect()
 }
 
-/// The documents of a table and its columns.
+/// Seeds for the parser of JSON documents in native files: those of a table and its columns.
 fn document_seeds(files: &[File]) -> Vec<Vec<u8>> {
     let documents = Table::in_container(in_memory(files)).and_then(|table| native::documents_of(&table));
     documents.unwrap_or_default().into_iter().map(String::into_bytes).collect()

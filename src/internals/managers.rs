@@ -1,4 +1,5 @@
-//! Storage managers alone, without the table.dat around them: what one is told about its table is part of the input.
+//! Fuzz targets for single storage managers without the table.dat around them: the input says what the manager is told about
+//! its table.
 
 use std::sync::Arc;
 
@@ -13,25 +14,25 @@ use crate::stman::{self, ColumnCells, ColumnSpec, Columns, Manager, OpenArgs, Ot
 use crate::table::Table;
 use crate::value::{DataType, Record, Region, Shape, Values};
 
-/// The type name, one entry of a packed input.
+/// Name of the packed entry with the type name of the storage manager.
 const TYPE: &str = "type";
-/// What a manager keeps in table.dat.
+/// Name of the packed entry with the manager's own data from table.dat.
 const INFO: &str = "info";
-/// Rows, byte order, sequence number.
+/// Name of the packed entry with rows, byte order and sequence number.
 const TABLE: &str = "table";
 const KEYWORDS: &str = "private keywords";
-/// One entry for each column, and one for its keywords.
+/// Name of the packed entries with one column each, and with its keywords.
 const COLUMN: &str = "column";
 const COLUMN_KEYWORDS: &str = "keywords";
 
-/// Opens a manager of any type and reads its columns.
+/// Fuzzes storage managers: opens one of the type that the input names, and reads its columns.
 pub(super) fn any(bytes: &[u8]) -> Result<()> {
     let files = unpack(bytes);
     let type_name = files.iter().find(|file| file.0 == TYPE).map_or(&b""[..], |file| &file.1);
     read(type_name.as_bstr(), &files)
 }
 
-/// Opens a manager of one type, whatever the input says, and reads its columns.
+/// Fuzzes one type of storage manager, whatever type the input names, and reads its columns.
 pub(super) fn one(type_name: &str, bytes: &[u8]) -> Result<()> {
     read(type_name.into(), &unpack(bytes))
 }
@@ -69,7 +70,7 @@ fn read(type_name: &BStr, files: &[File]) -> Result<()> {
     result
 }
 
-/// The managers of a table: those of one type, or all.
+/// Seeds for the storage managers of a table: for those of one type, or with `None` for all.
 pub(super) fn seeds(type_name: Option<&str>, files: &[File]) -> Vec<Vec<u8>> {
     let dat = named(files, "table.dat").first().and_then(|bytes| TableDat::decode(bytes).ok());
     let (Some(dat), Ok(table)) = (dat, Table::in_container(in_memory(files))) else { return Vec::new() };
@@ -117,7 +118,8 @@ fn decode_record(bytes: &[u8]) -> Result<Record> {
     Decoder::new(&bytes, 0, ByteOrder::Big, "record")?.root_record()
 }
 
-/// Type, storage, axes, longest string in two bytes, axes of the fixed shape or 255, its extents in four bytes each, name.
+/// Encodes a column for a packed input: type, storage, axes, longest string in two bytes, axes of the fixed shape or 255, its
+/// extents in four bytes each, name.
 fn encode_spec(spec: &ColumnSpec) -> Vec<u8> {
     let storage = match spec.storage {
         Storage::Scalar => 0,
@@ -166,7 +168,7 @@ fn decode_spec(bytes: &[u8]) -> Result<ColumnSpec> {
     })
 }
 
-/// All types that cells have, but records.
+/// All data types that cells of a fuzzed column may have; records are left out.
 pub(crate) const TYPES: [DataType; 12] = [
     DataType::Bool,
     DataType::UChar,
@@ -182,7 +184,7 @@ pub(crate) const TYPES: [DataType; 12] = [
     DataType::String,
 ];
 
-/// A table whose other columns are all the same: 0, 1, 0, 1, …
+/// A table for fuzzing engines, all of whose other columns have the values 0, 1, 0, 1, …
 #[derive(Debug)]
 struct Table01 {
     rows: u64,

@@ -1,4 +1,4 @@
-//! What fuzz targets and benchmarks need of the parts that are not public. No part of the API: it changes at any time.
+//! Access to private parts of the library for fuzz targets and benchmarks. Not part of the API: it changes at any time.
 //!
 //! The feature `internals` makes it visible; the library's own tests have it always. docs/testing.md.
 #![allow(missing_docs, reason = "hidden from the documentation")]

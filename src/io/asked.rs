@@ -1,27 +1,27 @@
-//! Whether to read a block whole, or only the parts of it that are asked for.
+//! Decides whether to read a block of a file whole, or only the parts of it that are asked for.
 
 use std::collections::VecDeque;
 
-/// How many blocks are remembered.
+/// Number of blocks for which reads of parts are counted.
 const REMEMBERED: usize = 32;
-/// A block of `len` bytes or elements is worth reading once `len / FOR_EACH` parts of it were asked for, wherever they lie.
+/// A block of `len` bytes or elements is read whole once `len / FOR_EACH` parts of it were asked for, wherever they lie.
 const FOR_EACH: u64 = 1 << 10;
-/// The same for parts in a row that are [`NEAR`] each other.
+/// A block is read whole once this many parts were asked for one after the other, each near the one before.
 const MANY_NEAR: u32 = 3;
-/// Parts are near each other whose starts differ by less than the block divided by this.
+/// Two parts of a block are near each other if their starts differ by less than the block's length divided by this.
 const NEAR: u64 = 64;
 
-/// The blocks of which parts were asked for last.
+/// The blocks of which parts were asked for last, with how often and where.
 #[derive(Debug)]
 pub(crate) struct Asked<K>(VecDeque<Entry<K>>);
 
 #[derive(Debug)]
 struct Entry<K> {
     block: K,
-    /// The start of the last part.
+    /// Start of the part of the block that was asked for last.
     at: u64,
     asks: u32,
-    /// The asks since two starts were far from each other.
+    /// How many parts were asked for since one was far from the part before it.
     near: u32,
 }
 
@@ -32,8 +32,8 @@ impl<K> Default for Asked<K> {
 }
 
 impl<K: PartialEq> Asked<K> {
-    /// Whether all of `block`, which has `len` bytes or elements, is worth reading: a part of it that starts at `at` is wanted
-    /// now, and the parts before it were many, or near each other.
+    /// Counts a read of a part of `block` that starts at `at`, and returns whether the whole block (`len` bytes or elements)
+    /// should be read instead: parts of it were many, or near each other.
     pub(crate) fn is_worth_reading(&mut self, block: K, at: u64, len: u64) -> bool {
         // the block of the last call is usually the block of this one
         let Some(entry) = self.0.iter_mut().rev().find(|entry| entry.block == block) else {

@@ -1,4 +1,4 @@
-//! A file of the operating system.
+//! Reads and writes files of the operating system.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -11,20 +11,20 @@ use super::kept::Kept;
 use super::{Raw, RawCopy, ReadAt, WriteAt, past_end};
 use crate::error::{Error, Result};
 
-/// Less than this is not worth being reserved.
+/// Files of fewer bytes than this get no disk space reserved.
 const RESERVED_BYTES: u64 = 1 << 20;
-/// Written at a time. What is written at once is cached in pages as large, and free memory in pages of megabytes may first
-/// have to be had from the host of a virtual machine: up to five times as slow there, and no faster elsewhere.
+/// Bytes that are written at a time. Larger writes are cached in larger pages, for which memory may first have to be had from
+/// the host of a virtual machine: up to five times as slow there, and no faster elsewhere.
 const WRITE_BYTES: usize = 64 << 10;
 
-/// A file opened for reading.
+/// A file of the operating system, opened for reading.
 #[derive(Debug)]
 pub struct FileSource {
     file: Kept,
 }
 
 impl FileSource {
-    /// Opens the file.
+    /// Opens a file for reading.
     ///
     /// # Errors
     /// `NotFound` or `Io`; `Format` if it is a directory.
@@ -62,14 +62,14 @@ impl ReadAt for File {
     }
 }
 
-/// A file opened for reading and writing.
+/// A file of the operating system, opened for reading and writing.
 #[derive(Debug)]
 pub struct FileTarget {
     file: File,
 }
 
 impl FileTarget {
-    /// Makes the file, or empties an existing one.
+    /// Creates a file, or empties an existing one.
     ///
     /// # Errors
     /// `Io` or `NoSpace`.
@@ -78,7 +78,7 @@ impl FileTarget {
         Ok(FileTarget { file })
     }
 
-    /// Makes a file without a name, which exists until it is closed.
+    /// Creates a file without a name in `directory`, which exists until it is closed.
     ///
     /// # Errors
     /// `Io` or `NoSpace`.
@@ -86,12 +86,12 @@ impl FileTarget {
         Ok(FileTarget { file: tempfile::tempfile_in(directory)? })
     }
 
-    /// The file itself.
+    /// The open file of the operating system.
     pub(crate) fn file(&self) -> &File {
         &self.file
     }
 
-    /// Opens an existing file.
+    /// Opens an existing file for reading and writing.
     ///
     /// # Errors
     /// `NotFound` or `Io`.
@@ -137,7 +137,7 @@ impl WriteAt for FileTarget {
     }
 }
 
-/// Copies bytes to `offset` of another file by the system; returns how many, 0 if it cannot.
+/// Copies bytes of one file to `offset` of another within the operating system; returns how many, 0 if that cannot be done.
 pub(crate) fn copy_between(bytes: Raw<'_>, to: &File, offset: u64) -> u64 {
     let (mut from, mut at) = (bytes.offset as i64, offset as i64);
     // where this cannot be done the caller reads and writes, and sees why
@@ -150,13 +150,13 @@ pub(crate) fn copy_between(bytes: Raw<'_>, to: &File, offset: u64) -> u64 {
     count
 }
 
-/// Begins to write bytes of a file to the disk, so that little is left to do when it is made durable.
+/// Starts writing bytes of a file from the page cache to the disk, so that little is left to do when it is made durable.
 pub(crate) fn write_back(file: &File, offset: u64, len: u64) {
     // bytes that are not on the disk yet stay in memory as well; a failure to begin has no effect on the result
     let _ = posix_fadvise(file, offset as i64, len as i64, PosixFadviseAdvice::POSIX_FADV_DONTNEED);
 }
 
-/// Takes room on the disk for a file that is going to have `len` bytes; it does not get longer by that.
+/// Reserves disk space for a file that will have `len` bytes, without changing its length.
 ///
 /// # Errors
 /// `NoSpace`.

@@ -1,4 +1,4 @@
-//! Descriptors of `table.lock`, which are kept open where closing them would end locks of casacore.
+//! Keeps descriptors of `table.lock` open where closing them would end locks of casacore.
 //!
 //! Casacore has record locks, which belong to the process: when any descriptor of a file is closed, all record locks of the
 //! process on that file are gone. In a process that uses casacore as well, descriptors of a `table.lock` that has locks are
@@ -17,14 +17,14 @@ use nix::libc::{self, SEEK_SET, c_int, c_short};
 
 const LOCK_FILE: &str = "table.lock";
 
-/// Whether descriptors of lock files are kept.
+/// Whether descriptors of `table.lock` are kept open instead of being closed.
 static KEEPS: AtomicBool = AtomicBool::new(false);
-/// Those that nothing uses at the moment.
+/// Kept descriptors of `table.lock` that are not in use at the moment.
 static ASIDE: Mutex<Vec<Aside>> = Mutex::new(Vec::new());
 
 #[derive(Debug)]
 struct Aside {
-    /// Device and inode.
+    /// Device and inode of the lock file.
     identity: (u64, u64),
     writable: bool,
     file: File,
@@ -37,22 +37,22 @@ pub fn keep_lock_files(keep: bool) {
     KEEPS.store(keep, Ordering::Relaxed);
 }
 
-/// An open file; one of the name `table.lock` is put aside instead of being closed if [`keep_lock_files`] says so.
+/// An open file; if it is a `table.lock` it is put aside instead of being closed when [`keep_lock_files`] says so.
 #[derive(Debug)]
 pub(crate) struct Kept {
-    /// `None` only while it is dropped.
+    /// The open file of the system; `None` only while it is dropped.
     file: Option<File>,
     is_lock: bool,
     writable: bool,
 }
 
 impl Kept {
-    /// Opens a file for reading.
+    /// Opens a file for reading; see [`Kept`] for `table.lock`.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         Self::open_as(path, false)
     }
 
-    /// Opens a file for reading, and for writing if `writable`.
+    /// Opens a file for reading, and also for writing if `writable`.
     pub(crate) fn open_as(path: &Path, writable: bool) -> io::Result<Self> {
         let is_lock = path.file_name().is_some_and(|name| name == LOCK_FILE);
         let known = if is_lock { take(path, writable) } else { None };
@@ -87,18 +87,19 @@ impl Drop for Kept {
     }
 }
 
-/// Whether a process, this one perhaps, has a lock on the file. Only one is named, so that ours may be hidden by others.
+/// Whether any process, including this one, has a lock on the file. The system names only one lock, so that ours may be hidden
+/// by others.
 fn has_locks(file: &File) -> bool {
     let mut lock = whole(libc::F_WRLCK);
     fcntl(file, FcntlArg::F_OFD_GETLK(&mut lock)).is_ok() && c_int::from(lock.l_type) != libc::F_UNLCK
 }
 
-/// A lock on all of a file.
+/// A lock request of kind `kind` for all bytes of a file.
 fn whole(kind: c_int) -> libc::flock {
     libc::flock { l_type: kind as c_short, l_whence: SEEK_SET as c_short, l_start: 0, l_len: 0, l_pid: 0 }
 }
 
-/// A descriptor of the file at `path` that was put aside.
+/// Takes a kept descriptor of the file at `path` back into use; `None` if it has none.
 fn take(path: &Path, writable: bool) -> Option<File> {
     let metadata = std::fs::metadata(path).ok()?;
     let identity = (metadata.dev(), metadata.ino());

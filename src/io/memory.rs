@@ -5,7 +5,7 @@ use std::sync::{PoisonError, RwLock};
 use super::{ReadAt, WriteAt};
 use crate::error::Result;
 
-/// Bytes that can be written.
+/// A file in memory that can be read and written.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryFile(RwLock<Vec<u8>>);
 
@@ -14,7 +14,7 @@ impl MemoryFile {
         MemoryFile(RwLock::new(bytes))
     }
 
-    /// All bytes.
+    /// A copy of all bytes of the file.
     #[cfg(test)]
     pub(crate) fn bytes(&self) -> Vec<u8> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()

@@ -1,4 +1,4 @@
-//! Where bytes live: positioned reads and writes.
+//! Positioned reads and writes of bytes, in files, in memory and on servers.
 
 mod asked;
 mod file;
@@ -29,28 +29,29 @@ pub(crate) use paged::Paged;
 pub(crate) use paged_mut::PagedMut;
 pub(crate) use recent::Recent;
 
-/// Positioned reads on `&self`, from any thread.
+/// Positioned reads of a file, in memory, on disk or on a server, on `&self`, from any thread.
 ///
 /// Implemented by files, virtual files in containers, and plain memory; callers can bring their own.
 pub trait ReadAt: fmt::Debug + Send + Sync {
-    /// The length in bytes.
+    /// The length of the file in bytes.
     ///
     /// # Errors
     /// `Io` if it cannot be found out.
     fn len(&self) -> Result<u64>;
 
-    /// Fills `out` with the bytes from `offset` on.
+    /// Reads the bytes from `offset` on until `out` is full.
     ///
     /// # Errors
     /// `Format` if the file ends before that, `Io` if the system fails. `out` is then unspecified.
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()>;
 
-    /// Where the bytes from `offset` on lie just so in a file of the system, which can copy them by itself.
+    /// The place of the bytes from `offset` on in a file of the operating system that stores them unchanged, so that the system
+    /// can copy them; `None` if they are not stored so.
     fn raw(&self, _offset: u64) -> Option<Raw<'_>> {
         None
     }
 
-    /// Whether the length is 0.
+    /// Whether the length of the file is 0.
     ///
     /// # Errors
     /// As [`len`](Self::len).
@@ -59,34 +60,34 @@ pub trait ReadAt: fmt::Debug + Send + Sync {
     }
 }
 
-/// Bytes in a file of the system.
+/// Consecutive bytes in a file of the operating system, which it can copy by itself.
 #[derive(Debug, Clone, Copy)]
 pub struct Raw<'a> {
-    /// The file.
+    /// The file of the operating system that has the bytes.
     pub file: &'a File,
-    /// Offset of the first byte in the file.
+    /// Offset of the first of the bytes in the file.
     pub offset: u64,
-    /// Number of consecutive bytes; the file may end before.
+    /// Number of consecutive bytes; the file may end before them.
     pub len: u64,
 }
 
-/// A way to copy bytes between files of the system without seeing them.
+/// A way to copy bytes between files within the operating system, such as sharing blocks.
 pub trait RawCopy: Sync {
-    /// The number of bytes that it copies at a time, at most.
+    /// The most bytes that one call of `copy` copies.
     fn most_bytes(&self) -> u64 {
         4 << 20
     }
 
-    /// Copies bytes to `offset` of `to`, as many as it can; returns how many, 0 if none.
+    /// Copies bytes to `offset` of the file `to`, as many as it can; returns how many, 0 if none.
     fn copy(&self, from: Raw<'_>, to: &File, offset: u64) -> u64 {
         copy_between(from, to, offset)
     }
 }
 
-/// Copies by the system.
+/// Copies bytes within the operating system in the default way.
 impl RawCopy for () {}
 
-/// Positioned writes on `&self`, from any thread; writes that overlap are the caller's to order.
+/// Positioned writes on `&self`, from any thread; the caller orders writes that overlap.
 pub trait WriteAt: ReadAt {
     /// Writes all of `data` at `offset`; a file that ends before `offset` is filled with zeros up to there.
     ///
@@ -99,7 +100,7 @@ pub trait WriteAt: ReadAt {
         0
     }
 
-    /// Announces that the file will have `len` bytes, all of them written: disk space for them may be reserved at once.
+    /// Announces that the file will have `len` bytes, all of them written, so that disk space for them can be reserved.
     ///
     /// # Errors
     /// `NoSpace`, `Io`.
@@ -107,13 +108,13 @@ pub trait WriteAt: ReadAt {
         Ok(())
     }
 
-    /// Cuts the file off, or lengthens it with zeros.
+    /// Sets the length of the file: cuts it off, or lengthens it with zeros.
     ///
     /// # Errors
     /// As [`write_at`](Self::write_at).
     fn set_len(&self, len: u64) -> Result<()>;
 
-    /// Makes durable what was written; what is written later does not get there first.
+    /// Makes all earlier writes durable before any later ones.
     ///
     /// # Errors
     /// As [`write_at`](Self::write_at).
@@ -143,7 +144,7 @@ impl ReadAt for Vec<u8> {
     }
 }
 
-/// Pointers to a file are one, with all that it can do: a provided method that is not forwarded would be lost.
+/// Implements the traits for pointers to a file, method by method: a provided method that is not forwarded would be lost.
 macro_rules! forward_read_at {
     ($($pointer:ty),*) => {$(
         impl<T: ReadAt + ?Sized> ReadAt for $pointer {
@@ -168,12 +169,12 @@ macro_rules! forward_read_at {
 
 forward_read_at!(&T, Arc<T>, Box<T>);
 
-/// The error of a read past the end of a file.
+/// The error for a read past the end of a file of `len` bytes.
 pub(crate) fn past_end(offset: u64, wanted: u64, len: u64) -> Error {
     Error::format(format!("{wanted} bytes expected at byte {offset}, but the file has {len} bytes"))
 }
 
-/// All bytes of `source`, a file of metadata that is wanted whole.
+/// Reads all bytes of a file of metadata, which is wanted whole.
 ///
 /// # Errors
 /// `Limit` if it is longer than any such file; those of reading it.
@@ -185,7 +186,7 @@ pub(crate) fn read_all(source: &dyn ReadAt) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// `count` bytes from `offset` on, of which the file's length is asked before they are allocated.
+/// Reads `count` bytes from `offset` on; the length of the file is checked before memory is allocated.
 pub(crate) fn read_bytes(source: &dyn ReadAt, offset: u64, count: u64) -> Result<Vec<u8>> {
     let len = source.len()?;
     if offset.checked_add(count).is_none_or(|end| end > len) {
@@ -196,7 +197,7 @@ pub(crate) fn read_bytes(source: &dyn ReadAt, offset: u64, count: u64) -> Result
     Ok(bytes)
 }
 
-/// `N` bytes from `offset` on.
+/// Reads `N` bytes from `offset` on into an array.
 pub(crate) fn read_array<const N: usize>(source: &dyn ReadAt, offset: u64) -> Result<[u8; N]> {
     let mut bytes = [0; N];
     source.read_at(offset, &mut bytes)?;

@@ -1,4 +1,4 @@
-//! A file of which many small parts are read, mostly near each other.
+//! Reads a file of which many small parts are wanted, mostly near each other, through a cache of pages.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, Weak};
@@ -9,21 +9,21 @@ use crate::error::Result;
 use crate::sync::LockUnpoisoned;
 
 const PAGE_BYTES: u64 = 1 << 16;
-/// All pages kept of a file.
+/// Most bytes of pages that are cached of one file.
 const CACHE_BYTES: u64 = 1 << 22;
-/// Files of which pages are kept: a source may have thousands open.
+/// Number of files of which pages are cached: a source may have thousands open.
 const FILES: usize = 64;
 
-/// The files of which pages are kept, the one longest in the list first.
+/// The files of which pages are cached, the one that was added first in front.
 static KEPT: Mutex<VecDeque<Weak<Pages>>> = Mutex::new(VecDeque::new());
 
 type Pages = Recent<Vec<u8>>;
 
-/// Reads pages of a file and keeps those used last; larger reads pass it by, and so do the first few of a page.
+/// Reads a file through a cache of the pages used last. Large reads, and the first few small reads in a page, bypass the cache.
 #[derive(Debug)]
 pub(crate) struct Paged {
     file: Arc<dyn ReadAt>,
-    /// Length of the file when it was opened; bytes that others append later are not seen.
+    /// Length of the file in bytes when it was opened; bytes that others append later are not seen.
     len: u64,
     pages: Arc<Pages>,
 }
@@ -45,7 +45,7 @@ impl Paged {
     }
 }
 
-/// Notes that a file has pages; the file that is longest in the list loses its own if there are too many.
+/// Notes that pages of a file are cached; if there are too many such files, the one noted first loses its pages.
 fn keep(pages: &Arc<Pages>) {
     let forgotten = {
         let mut kept = KEPT.lock_unpoisoned();

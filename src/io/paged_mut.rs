@@ -1,4 +1,4 @@
-//! A file of which many small parts are written and read again, mostly near each other.
+//! Writes a file of which many small parts are written and read again, mostly near each other, through a cache of pages.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -7,10 +7,10 @@ use crate::error::Result;
 use crate::sync::LockUnpoisoned;
 
 const PAGE_BYTES: usize = 1 << 16;
-/// Most pages of a file that are kept in memory.
+/// Most pages of a file that are cached in memory.
 const CACHE_PAGES: usize = 64;
 
-/// Keeps the pages of a file used last and writes them when others take their place; whole pages pass it by.
+/// Caches the pages of a file used last, and writes them when others take their place; whole pages bypass the cache.
 ///
 /// Bytes that were never written are zeros. Until [`flush`](Self::flush) the file itself holds some of the bytes only.
 #[derive(Debug)]
@@ -22,9 +22,9 @@ pub(crate) struct PagedMut {
 #[derive(Debug)]
 struct PageCache {
     len: u64,
-    /// Length of the file itself.
+    /// Length in bytes of the file itself, without pages that were not written yet.
     stored: u64,
-    /// Least recently used first.
+    /// Cached pages, least recently used first.
     pages: Vec<Page>,
 }
 
@@ -41,13 +41,13 @@ impl PagedMut {
         Ok(PagedMut { file, state: Mutex::new(PageCache { len, stored: len, pages: Vec::new() }) })
     }
 
-    /// Lengthens the file with zeros, if it is shorter.
+    /// Lengthens the file with zeros to `len` bytes, if it is shorter.
     pub(crate) fn grow(&self, len: u64) {
         let mut state = self.lock();
         state.len = state.len.max(len);
     }
 
-    /// Writes all of `data` at `offset`.
+    /// Writes all of `data` at `offset`, through the cache.
     pub(crate) fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
         let mut state = self.lock();
         state.len = state.len.max(offset + data.len() as u64);
@@ -71,7 +71,7 @@ impl PagedMut {
         Ok(())
     }
 
-    /// Hands everything to the file.
+    /// Writes all changed pages to the file.
     pub(crate) fn flush(&self) -> Result<()> {
         let mut state = self.lock();
         let mut pages = std::mem::take(&mut state.pages);
@@ -91,7 +91,7 @@ impl PagedMut {
     }
 }
 
-/// Page and byte in it.
+/// The number of the page that has the byte at `offset`, and the position of the byte in it.
 fn locate(offset: u64) -> (u64, usize) {
     (offset / PAGE_BYTES as u64, (offset % PAGE_BYTES as u64) as usize)
 }
@@ -115,7 +115,7 @@ impl PageCache {
         Ok(&mut self.pages[last])
     }
 
-    /// Memory for another page, that of the one used longest ago if there are enough.
+    /// Memory for another page; if the cache is full, that of the page used longest ago, which is written first.
     fn evict(&mut self, file: &dyn WriteAt) -> Result<Vec<u8>> {
         if self.pages.len() < CACHE_PAGES {
             return Ok(vec![0; PAGE_BYTES]);

@@ -1,4 +1,4 @@
-//! A bounded cache of values that are costly to read again.
+//! A bounded cache of numbered values that are costly to read again.
 
 use std::sync::{Arc, Mutex};
 
@@ -6,30 +6,31 @@ use super::Asked;
 use crate::error::Result;
 use crate::sync::LockUnpoisoned;
 
-/// The items used last, up to a number of them.
+/// A cache of the items used last, up to a number of them.
 #[derive(Debug)]
 pub(crate) struct Recent<T> {
     capacity: usize,
-    /// Number and item, least recently used first.
+    /// Number and value of each cached item, least recently used first.
     items: Mutex<Vec<(u64, Arc<T>)>>,
     asked: Mutex<Asked<u64>>,
 }
 
 impl<T> Recent<T> {
-    /// Keeps about `bytes` of items of `item_bytes` each, and at least one.
+    /// A cache for about `bytes` of items of `item_bytes` each, and for at least one.
     pub(crate) fn new(bytes: u64, item_bytes: u64) -> Self {
         // the search is linear, so there are never many
         let capacity = (bytes / item_bytes.max(1)).clamp(1, 64) as usize;
         Recent { capacity, items: Mutex::default(), asked: Mutex::default() }
     }
 
-    /// Whether the item `number`, of `len` bytes, is here or should be read now, where a part of it from byte `at` on is wanted.
+    /// Whether item `number`, of `len` bytes, is cached or should be read whole now, given that a part of it from byte `at` on
+    /// is wanted.
     pub(crate) fn expects(&self, number: u64, at: u64, len: u64) -> bool {
         self.items.lock_unpoisoned().iter().any(|(known, _)| *known == number)
             || self.asked.lock_unpoisoned().is_worth_reading(number, at, len)
     }
 
-    /// The item `number`, from `read` if it is not here.
+    /// The item `number`; if it is not cached, `read` makes it and it is cached.
     pub(crate) fn get(&self, number: u64, read: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
         {
             let mut items = self.items.lock_unpoisoned();
@@ -50,14 +51,14 @@ impl<T> Recent<T> {
         Ok(item)
     }
 
-    /// Drops all items; those that are in use live on.
+    /// Removes all items from the cache; those that are in use stay valid.
     pub(crate) fn clear(&self) {
         // freed without the lock
         let items = std::mem::take(&mut *self.items.lock_unpoisoned());
         drop(items);
     }
 
-    /// How many items are here.
+    /// Number of items in the cache, for tests.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.items.lock_unpoisoned().len()

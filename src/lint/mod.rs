@@ -1,4 +1,4 @@
-//! Native files compared with docs/layout.md, and with what programs that read HDF5 are known to read.
+//! Checks native files against docs/layout.md, and against what programs that read HDF5 are known to support.
 //!
 //! ```
 //! use ctds_hdf5::convert::ToHdf5;
@@ -27,24 +27,24 @@ pub use rules::{Finding, Reader, Requirement, Rule};
 
 use crate::error::Result;
 
-/// Compares a native file with its layout and with what readers support.
+/// Checks a native file against its layout and against what other readers of HDF5 support.
 #[derive(Debug, Clone)]
 #[must_use = "`run` reads the file"]
 pub struct Lint {
     path: PathBuf,
 }
 
-/// Result of [`Lint::run`].
+/// Result of [`Lint::run`]: what was found in a file, and how much was checked.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct LintReport {
-    /// Findings in the order of the rules, and of the objects in the file.
+    /// Findings in the order of the rules, and for each rule of the objects in the file.
     pub findings: Vec<Finding>,
-    /// Number of groups that were checked.
+    /// Number of groups in the file that were checked.
     pub groups: u64,
-    /// Number of datasets that were checked.
+    /// Number of datasets in the file that were checked.
     pub datasets: u64,
-    /// Number of attributes that were checked.
+    /// Number of attributes in the file that were checked.
     pub attributes: u64,
 }
 
@@ -54,12 +54,12 @@ impl Lint {
         Lint { path: path.as_ref().to_owned() }
     }
 
-    /// The rules, those of the layout first.
+    /// All rules that files are checked against, those of the layout first.
     pub fn rules() -> &'static [Rule] {
         rules::RULES
     }
 
-    /// Reads all objects of the file, but no elements of columns.
+    /// Checks all objects of the file; elements of columns are not read.
     ///
     /// # Errors
     /// `Unsupported` if the file is HDF5 but not a native file; `Format` if it is not HDF5, or damaged so that an object cannot be
@@ -73,7 +73,7 @@ impl Lint {
 }
 
 impl LintReport {
-    /// Whether the file follows docs/layout.md. Notes about readers do not matter for this.
+    /// Whether the file follows docs/layout.md; false if a rule of the layout applies. Notes about readers do not matter.
     pub fn follows_layout(&self) -> bool {
         self.findings.iter().all(|finding| finding.rule.requirement == Requirement::Reader)
     }

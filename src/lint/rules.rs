@@ -1,4 +1,4 @@
-//! The rules, each with the readers that it is about, the reason, and what a user can do.
+//! The rules of `lint`, each with the readers that it is about, the reason, and what a user can do.
 
 use super::facts::{AttributeFacts, DatasetFacts, Facts, FileFacts, LinkFacts, Place};
 use crate::h5::{AnyClass, AnyType, IndexKind, Order, fits_header};
@@ -8,40 +8,40 @@ use crate::native::COMMITTED_ROWS;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reader {
-    /// h5py.
+    /// h5py, the HDF5 package for Python.
     H5py,
-    /// xarray with the engine h5netcdf.
+    /// xarray with the engine h5netcdf, in Python.
     XarrayH5netcdf,
-    /// xarray with the engine netcdf4.
+    /// xarray with the engine netcdf4, in Python.
     XarrayNetcdf4,
-    /// netCDF4 for Python.
+    /// The Python package netCDF4.
     Netcdf4,
-    /// HDFView.
+    /// HDFView, The HDF Group's graphical browser.
     HdfView,
-    /// MATLAB, from R2021b on: HDF5 1.10.
+    /// MATLAB from R2021b on, which reads files by HDF5 1.10.
     Matlab,
-    /// MATLAB to R2021a: HDF5 1.8.
+    /// MATLAB up to R2021a, which reads files by HDF5 1.8.
     OldMatlab,
-    /// HDF5.jl for Julia.
+    /// The package HDF5.jl for Julia.
     Julia,
-    /// The tools of HDF5 1.8: h5dump, h5ls.
+    /// The command-line tools of HDF5 1.8: h5dump, h5ls.
     H5dump18,
-    /// The tools of HDF5 1.10.
+    /// The command-line tools of HDF5 1.10: h5dump, h5ls.
     H5dump110,
-    /// VirtualiZarr's `HDFParser`.
+    /// VirtualiZarr's `HDFParser`, in Python.
     VirtualiZarr,
-    /// HSDS, The HDF Group's service.
+    /// HSDS, The HDF Group's service for HDF5 files in the cloud.
     Hsds,
-    /// pyfive.
+    /// pyfive, a reader of HDF5 files in pure Python.
     Pyfive,
-    /// jsfive.
+    /// jsfive, a reader of HDF5 files in JavaScript.
     Jsfive,
-    /// IDL.
+    /// IDL (Interactive Data Language).
     Idl,
 }
 
 impl Reader {
-    /// The name for users.
+    /// The name of the reader for users, such as `MATLAB`.
     pub fn name(self) -> &'static str {
         match self {
             Reader::H5py => "h5py",
@@ -63,61 +63,62 @@ impl Reader {
     }
 }
 
-/// What a file that a rule applies to fails to meet.
+/// The kind of requirement that a file fails to meet if a rule applies to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Requirement {
-    /// docs/layout.md.
+    /// The file does not follow docs/layout.md.
     Layout,
-    /// What some readers support. The file is as it should be.
+    /// The file is as it should be, but some readers do not support everything in it.
     Reader,
 }
 
-/// A rule: when it applies, whom it is about, and what can be done.
+/// A rule of `lint`: when it applies, which readers it is about, and what can be done.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Rule {
-    /// Name of the rule, for programs.
+    /// Name of the rule for programs, in the `--json` document.
     pub name: &'static str,
-    /// What a file that the rule applies to fails to meet.
+    /// The kind of requirement that a file to which the rule applies fails to meet.
     pub requirement: Requirement,
-    /// The readers that are concerned; empty for rules of the layout, which are about all of them.
+    /// The readers that the rule is about; empty for rules of the layout, which are about all readers.
     pub readers: &'static [Reader],
-    /// The reason.
+    /// Why it matters if the rule applies to a file.
     pub why: &'static str,
-    /// What a user can do.
+    /// What a user can do if the rule applies to a file.
     pub next: &'static str,
     check: Check,
 }
 
-/// An object to which a rule applies.
+/// An object of a file to which a rule of `lint` applies.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Finding {
-    /// The rule.
+    /// The rule that applies to the object of the file.
     pub rule: &'static Rule,
-    /// Path of the object from the root; `/` for the whole file.
+    /// Path of the object in the file; `/` for the whole file.
     pub object: String,
-    /// Name of the attribute; `None` if the finding is about the object itself.
+    /// Name of the attribute that the finding is about; `None` if it is about the object itself.
     pub attribute: Option<String>,
-    /// What the file has there.
+    /// What the file has at that object instead, in words.
     pub found: String,
 }
 
-/// Says of an object what is found there if the rule applies to it.
+/// The kind of object that a rule examines, with a function that returns what is found there, or `None` if the rule does not
+/// apply.
 #[derive(Debug)]
 enum Check {
     File(fn(&FileFacts) -> Option<String>),
     Link(fn(&LinkFacts) -> Option<String>),
     Dataset(fn(&DatasetFacts) -> Option<String>),
     Attribute(fn(&AttributeFacts) -> Option<String>),
-    /// Applies to each table and column that cannot be read.
+    /// The rule applies to each table and column that cannot be read.
     Unreadable,
-    /// Applies to each committed type.
+    /// The rule applies to each committed (named) type.
     Type,
 }
 
 impl Rule {
-    /// The objects that the rule applies to.
+    /// The objects of a file to which the rule applies.
     pub(super) fn findings(&'static self, facts: &Facts) -> Vec<Finding> {
         let of = |object: &str, attribute: Option<&str>, found: String| Finding {
             rule: self,
@@ -143,10 +144,10 @@ impl Rule {
     }
 }
 
-/// Readers that have structures of HDF5 1.8 only.
+/// Readers that know structures of HDF5 1.8 only.
 const OLD_READERS: &[Reader] = &[Reader::H5dump18, Reader::OldMatlab];
 
-/// The rules, those of the layout first.
+/// All rules of `lint`, those of the layout first.
 pub(super) static RULES: &[Rule] = &[
     Rule {
         name: "unreadable",
@@ -336,7 +337,7 @@ pub(super) static RULES: &[Rule] = &[
     },
 ];
 
-/// Whether users read the dataset as a part of a table.
+/// Whether users read the dataset as a part of a table (not as one of this program's own).
 fn in_table(dataset: &DatasetFacts) -> bool {
     dataset.place != Place::Other
 }
@@ -359,7 +360,7 @@ fn is_float(element: &AnyType) -> bool {
     matches!(&element.class, AnyClass::Float(layout) if layout.order == Order::Little) && matches!(element.size, 4 | 8)
 }
 
-/// Names the type of a dataset of a table that the layout does not have.
+/// The HDF5 type of a dataset in a table, in words, if the layout does not have it; `None` if it does.
 fn foreign_type(dataset: &DatasetFacts) -> Option<String> {
     // scales without values are of netCDF's type
     if !in_table(dataset) || dataset.is_scale || dataset.path.ends_with(&format!("/{COMMITTED_ROWS}")) {
@@ -399,7 +400,7 @@ fn foreign_type(dataset: &DatasetFacts) -> Option<String> {
     (!known).then(name)
 }
 
-/// The order of bytes, where it is notable.
+/// Name of a byte order that not all readers support; empty for the usual one.
 fn order(order: Order) -> &'static str {
     match order {
         Order::Little => "",

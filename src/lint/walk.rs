@@ -1,4 +1,4 @@
-//! Reads all objects of a native file.
+//! Reads the facts about all objects of a native file that the rules of `lint` examine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::limits;
 use crate::native::{self, DIMENSION_LIST, is_scale};
 use crate::table::OpenOptions;
 
-/// Reads everything but the elements of columns.
+/// Reads all groups, datasets, links and attributes of a file, but no elements of columns.
 pub(super) fn collect(path: &Path) -> Result<Facts> {
     let mut facts = Facts::default();
     let places = check_tables(path, &mut facts)?;
@@ -29,7 +29,8 @@ pub(super) fn collect(path: &Path) -> Result<Facts> {
     read().context(Context::path(path))
 }
 
-/// Opens every column as a conversion does; returns the groups of tables and of columns.
+/// Opens every column as a conversion does, and notes those that cannot be read; returns the groups of tables and of columns by
+/// path.
 fn check_tables(path: &Path, facts: &mut Facts) -> Result<BTreeMap<String, Place>> {
     let mut places = BTreeMap::new();
     for entry in native::open(path, OpenOptions::default())? {
@@ -62,12 +63,12 @@ fn check_tables(path: &Path, facts: &mut Facts) -> Result<BTreeMap<String, Place
     Ok(places)
 }
 
-/// A file that is being read.
+/// A native file whose objects are being read one after the other.
 struct Walk {
     facts: Facts,
-    /// The groups of tables and columns.
+    /// Paths of the groups of tables and columns.
     places: BTreeMap<String, Place>,
-    /// The groups that were read: links may lead round in circles.
+    /// Identities of groups that were read already, as links may lead in circles.
     seen: BTreeSet<String>,
 }
 
@@ -146,7 +147,7 @@ impl Walk {
     }
 }
 
-/// What a link leads to, if that is not in the file.
+/// Kind and target of a link that leads out of the file, in words; `None` for other links.
 fn elsewhere(link: &Link) -> Option<String> {
     match link {
         Link::Hard | Link::Soft(_) => None,
@@ -155,7 +156,7 @@ fn elsewhere(link: &Link) -> Option<String> {
     }
 }
 
-/// Counts the references in each element of `DIMENSION_LIST`.
+/// Counts the references to dimension scales in each element of `DIMENSION_LIST`.
 #[derive(Default)]
 struct ScaleCount(Vec<usize>);
 

@@ -1,30 +1,31 @@
-//! Rows on their way into a table: one block of cells for each column, then all at once.
+//! Appends rows to a table of a live file: first one block of cells for each column, then all at once.
 
 use super::block::Block;
 use super::table::{Checked, Table};
 use super::writer::Writer;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 
-/// A table of a live file, from [`Writer::table`].
+/// Access to one table of a live file for appending rows, from [`Writer::table`].
 #[derive(Debug)]
 pub struct TableAppender<'w> {
     writer: &'w mut Writer,
-    /// Its position among the tables of the writer.
+    /// Index of the table among the tables of the writer.
     number: usize,
 }
 
-/// New rows of a table, from [`TableAppender::batch`]. Dropped without [`append`](Self::append), they are forgotten.
+/// New rows of a table that get their cells column by column, from [`TableAppender::batch`]. If dropped without
+/// [`append`](Self::append), they are forgotten.
 #[derive(Debug)]
 #[must_use = "rows are appended by `append`"]
 pub struct Batch<'w, 'b> {
     table: TableAppender<'w>,
     rows: u64,
-    /// One for each column of the table.
+    /// The cells given so far, one block for each column of the table.
     cells: Vec<Option<Checked<'b>>>,
 }
 
 impl Writer {
-    /// Gives access to a table (`MAIN`, `ANTENNA`, `A/B`), to append rows or to overwrite cells.
+    /// Gives access to a table of the live file (`MAIN`, `ANTENNA`, `A/B`), to append rows or to overwrite cells.
     ///
     /// # Errors
     /// `Usage` if the file does not have the table.
@@ -43,12 +44,12 @@ impl<'w> TableAppender<'w> {
         Context::table(&self.table().name)
     }
 
-    /// The number of rows, with those that are not yet committed.
+    /// Number of rows of the table, including those that are not yet committed.
     pub fn rows(&self) -> u64 {
         self.table().rows
     }
 
-    /// The number of rows that readers see.
+    /// Number of committed rows of the table, which readers see.
     pub fn committed_rows(&self) -> u64 {
         self.table().committed
     }
@@ -59,8 +60,8 @@ impl<'w> TableAppender<'w> {
         Batch { table: self, rows, cells }
     }
 
-    /// Overwrites the cells of `rows` rows from `first_row` on that were appended before. A concurrent reader may see a
-    /// mix of old and new values; the next commit makes them as durable as new rows.
+    /// Overwrites the cells of `rows` earlier rows from `first_row` (counted from 0) on. A concurrent reader may see a mix of
+    /// old and new values; the next commit makes them as durable as new rows.
     ///
     /// # Errors
     /// `Usage` if the block does not fit or there are fewer rows, and `Unsupported` if a cell would get another shape:
@@ -88,7 +89,7 @@ impl<'w> TableAppender<'w> {
 }
 
 impl<'b> Batch<'_, 'b> {
-    /// Gives a column its cells: see [`Block`] for what can be given and in which order.
+    /// Sets the cells of the new rows in one column: see [`Block`] for what can be given and in which order.
     ///
     /// # Errors
     /// `Usage` if the column does not exist, if it has its cells already, or if the type, the number or the shape of the
@@ -110,7 +111,7 @@ impl<'b> Batch<'_, 'b> {
         Ok(self)
     }
 
-    /// Appends the rows. Commits if the [`CommitPolicy`](super::CommitPolicy) says so.
+    /// Appends the new rows to the table. Commits if the [`CommitPolicy`](super::CommitPolicy) says so.
     ///
     /// # Errors
     /// `Usage` if a column has no cells, and nothing is written; `NoSpace` or `Io`, after which the writer can only be

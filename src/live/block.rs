@@ -1,4 +1,4 @@
-//! Cells of some rows, on their way into a live file.
+//! Cells of consecutive rows, to be written to a live file.
 
 use std::borrow::Cow;
 
@@ -25,22 +25,23 @@ use crate::value::{Complex32, Complex64, DataType, Element, Values, swap_width};
 #[derive(Debug, Clone)]
 pub struct Block<'a> {
     pub(super) elements: Elements<'a>,
-    /// The shape of each cell, by its number; without, all cells have the first.
+    /// Index of each cell's shape among the declared ones, `None` for an undefined cell; without this list, all cells have the
+    /// first shape.
     pub(super) shapes: Option<&'a [Option<usize>]>,
-    /// The extents that a view has.
+    /// Extents of the array that the cells came from, rows first; `None` if they came from a slice.
     pub(super) extents: Option<Vec<u64>>,
 }
 
 #[derive(Debug, Clone)]
 pub(super) enum Elements<'a> {
-    /// Little-endian.
+    /// Cells of this numeric type as little-endian bytes.
     Numbers(DataType, Cow<'a, [u8]>),
     Strings(&'a [BString]),
 }
 
 impl<'a> Block<'a> {
-    /// Cells of a column of several shapes: the number of the shape of each, `None` where the cell is undefined; the
-    /// elements are those of the cells that are defined, one after the other.
+    /// Cells of a column with several declared shapes: `shapes` has the index of each cell's shape, `None` for an undefined
+    /// cell. The elements are those of the defined cells, one after the other.
     #[must_use]
     pub fn with_shapes(mut self, shapes: &'a [Option<usize>]) -> Self {
         self.shapes = Some(shapes);
@@ -113,7 +114,7 @@ macro_rules! numbers {
         }
 
         impl<'a, D: Dimension> From<ArrayView<'a, $rust, D>> for Block<'a> {
-            /// Borrows the elements of an array that is in standard order.
+            /// Cells from an array of ndarray, whose elements are borrowed if they are in standard order.
             fn from(view: ArrayView<'a, $rust, D>) -> Self {
                 let extents = view.shape().iter().map(|&extent| extent as u64).collect();
                 let elements = match view.to_slice() {
@@ -153,7 +154,7 @@ impl<'a> TryFrom<&'a Values> for Block<'a> {
 }
 
 impl<'a> Elements<'a> {
-    /// The elements as they are stored; a string occupies `string_bytes`.
+    /// The elements in the bytes that the file stores; each string has `string_bytes` bytes.
     pub(super) fn stored(self, string_bytes: usize) -> Result<Cow<'a, [u8]>> {
         let strings = match self {
             Elements::Numbers(_, bytes) => return Ok(bytes),

@@ -1,18 +1,18 @@
-//! When the rows of a live file become visible.
+//! Rules for when appended rows of a live file become visible.
 
 use std::time::Duration;
 
-/// When appended rows become visible to readers, and whether they survive a power failure.
+/// When rows appended to a live file become visible to readers, and whether they survive a power failure.
 ///
 /// By default [`Batch::append`](super::Batch::append) commits once a second, without waiting for the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CommitPolicy {
-    /// An append commits if the last commit is at least this long ago.
+    /// Time after the last commit from which an append commits; `None`: time does not matter.
     pub every: Option<Duration>,
-    /// An append commits if at least this many rows, of all tables together, are not yet committed.
+    /// Number of uncommitted rows, of all tables together, from which an append commits; `None`: the number does not matter.
     pub rows: Option<u64>,
-    /// Whether a commit waits for the disk.
+    /// Whether a commit waits until the data are on the disk.
     pub durability: Durability,
 }
 
@@ -23,26 +23,26 @@ impl Default for CommitPolicy {
 }
 
 impl CommitPolicy {
-    /// Only [`Writer::commit`](super::Writer::commit) and [`Writer::close`](super::Writer::close) commit.
+    /// A policy under which only [`Writer::commit`](super::Writer::commit) and [`Writer::close`](super::Writer::close) commit.
     pub fn manual() -> Self {
         CommitPolicy { every: None, rows: None, durability: Durability::PageCache }
     }
 
-    /// An append commits if the last commit is at least this long ago.
+    /// Sets that an append commits if the last commit is at least `time` ago.
     #[must_use]
     pub fn every(mut self, time: Duration) -> Self {
         self.every = Some(time);
         self
     }
 
-    /// An append commits if at least this many rows, of all tables together, are not yet committed.
+    /// Sets that an append commits if at least `rows` rows, of all tables together, are not yet committed.
     #[must_use]
     pub fn every_rows(mut self, rows: u64) -> Self {
         self.rows = Some(rows);
         self
     }
 
-    /// Sets whether a commit waits for the disk.
+    /// Sets whether a commit waits until the data are on the disk.
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
@@ -50,13 +50,13 @@ impl CommitPolicy {
     }
 }
 
-/// Whether a commit waits for the disk.
+/// Whether a commit waits until the data are on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
     /// A commit hands the data to the page cache: other processes see it, and it survives a crash of this process but not
     /// a power failure.
     #[default]
     PageCache,
-    /// A commit waits until the rows, and then the number that counts them, are on the disk (`fdatasync`).
+    /// A commit waits until first the rows, and then the number of committed rows, are on the disk (`fdatasync`).
     Disk,
 }

@@ -1,4 +1,5 @@
-//! The structure of a live file: everything that there will ever be, before the first row. docs/layout.md, docs/live.md.
+//! Creates the structure of a live file: all groups, datasets and attributes, before the first row. docs/layout.md,
+//! docs/live.md.
 
 use std::path::Path;
 
@@ -14,10 +15,10 @@ use crate::native::{
 };
 use crate::value::{DataType, Record, Shape, Value};
 
-/// Rows of a chunk of what a row has one number of.
+/// Rows of a chunk in datasets with one number for each row, such as the row map.
 const NUMBERS: u64 = 4096;
 
-/// Creates all groups, datasets, attributes and scales of `tables`.
+/// Creates a live file with all groups, datasets, attributes and scales of `tables`, but without rows.
 pub(super) fn create(path: &Path, name: &str, tables: &[TableSpec]) -> Result<File> {
     let file = File::create_for_live(path)?;
     let root = file.root()?;
@@ -100,12 +101,12 @@ fn last(stored: &BStr) -> String {
     last_part(&stored.to_str_lossy()).to_owned()
 }
 
-/// The table whose keyword leads to a subtable: by its name in a source.
+/// The name of the table whose keyword names a subtable: `A` for `A/B`, `MAIN` for `ANTENNA`.
 fn parent_of(name: &str) -> &str {
     name.rsplit_once('/').map_or(MAIN_TABLE, |(parent, _)| source_name(parent))
 }
 
-/// Names become paths as they are, so that a reader finds the table under its name.
+/// Checks the name of a table: it becomes a path as it is, so that a reader finds the table under its name.
 fn check_name(table: &TableSpec, all: &[TableSpec]) -> Result<()> {
     let parent = parent_of(&table.name);
     let has_parent = is_main(&table.name) || all.iter().any(|other| source_name(&other.name) == parent);
@@ -122,7 +123,7 @@ fn check_name(table: &TableSpec, all: &[TableSpec]) -> Result<()> {
     }
 }
 
-/// The keywords with one for each subtable.
+/// The keywords of a table, with one added for each of its subtables.
 fn with_subtables(table: &TableSpec, all: &[TableSpec]) -> Record {
     let mut keywords = table.keywords.clone();
     for other in all.iter().filter(|other| !is_main(&other.name)) {
@@ -135,7 +136,7 @@ fn with_subtables(table: &TableSpec, all: &[TableSpec]) -> Record {
 }
 
 impl ColumnSpec {
-    /// The form of the column in the file.
+    /// The form in which the live file stores the column.
     fn stored_form(&self, link: &str) -> StoredForm {
         let kind = match &self.cells {
             CellShapes::One(_) => FormKind::Dense,
@@ -144,7 +145,7 @@ impl ColumnSpec {
         StoredForm::new(kind, link)
     }
 
-    /// Meanings of the axes of a cell with `axes` axes.
+    /// Meanings of the axes of a cell with `axes` axes, such as `corr` and `chan`, first axis fastest.
     fn roles(&self, is_ms: bool, axes: usize) -> Vec<&str> {
         if self.axes.len() == axes {
             self.axes.iter().map(String::as_str).collect()
@@ -154,7 +155,7 @@ impl ColumnSpec {
     }
 }
 
-/// Makes the datasets of a column that will grow.
+/// Creates the datasets of a column of a live file.
 struct ColumnMaker<'a> {
     spec: &'a ColumnSpec,
     row: &'a Dataset,

@@ -1,11 +1,11 @@
-//! Declaration of the tables and columns of a live file, before it can be read.
+//! Declarations of the tables and columns of a live file, before it is created.
 
 use crate::error::{Error, Result};
 use crate::schema::{ColumnDesc, ColumnKind, TableInfo};
 use crate::table::ColumnInfo;
 use crate::value::{BString, DataType, Record, Shape, Values};
 
-/// A table to which rows will be appended.
+/// Declaration of a table of a live file, to which rows will be appended.
 ///
 /// ```
 /// use ctds_hdf5::live::{ColumnSpec, TableSpec};
@@ -18,34 +18,34 @@ use crate::value::{BString, DataType, Record, Shape, Values};
 /// ```
 #[derive(Debug, Clone)]
 pub struct TableSpec {
-    /// `MAIN`, or the keywords that lead to a subtable: `ANTENNA`, `A/B`. The parent gets the keyword.
+    /// Name of the table: `MAIN`, or the keywords that lead to a subtable: `ANTENNA`, `A/B`. The parent table gets the keyword.
     pub name: String,
-    /// Type, subtype and readme; a MeasurementSet's main table has the type `Measurement Set`.
+    /// Type, subtype and readme of the table; a MeasurementSet's main table has the type `Measurement Set`.
     pub info: TableInfo,
-    /// The table keywords, which become attributes of the group.
+    /// Keywords of the table, which become attributes of its group.
     pub keywords: Record,
-    /// The columns of the table, in their order.
+    /// Declarations of the columns of the table, in their order.
     pub columns: Vec<ColumnSpec>,
-    /// Coordinate values of axes: role and values. Every axis of this role and length shows them.
+    /// Coordinate values of axes, as role (`chan`) and values. Every axis of this role and length gets them as its scale.
     pub coordinates: Vec<(String, Values)>,
 }
 
 impl TableSpec {
-    /// Declares a table without columns.
+    /// Declares a table without columns; `name` is `MAIN` or leads to a subtable, as in `A/B`.
     pub fn new(name: impl Into<String>) -> Self {
         let name = name.into();
         let (info, keywords) = (TableInfo::default(), Record::default());
         TableSpec { name, info, keywords, columns: Vec::new(), coordinates: Vec::new() }
     }
 
-    /// Adds a column to the table.
+    /// Adds the declaration of a column to the table.
     #[must_use]
     pub fn column(mut self, column: ColumnSpec) -> Self {
         self.columns.push(column);
         self
     }
 
-    /// Sets the values of the axes with this role: `chan`, `corr`, or one that a column names.
+    /// Sets the coordinate values of the axes with this role: `chan`, `corr`, or one that a column names.
     #[must_use]
     pub fn coordinate(mut self, role: impl Into<String>, values: Values) -> Self {
         self.coordinates.push((role.into(), values));
@@ -53,34 +53,37 @@ impl TableSpec {
     }
 }
 
-/// A column of a table that will grow.
+/// Declaration of a column of a live table.
 #[derive(Debug, Clone)]
 pub struct ColumnSpec {
-    /// Name, type, comment, keywords, maximum length of strings, and what else casacore says of a column.
+    /// Name, type, comment, keywords and maximum length of strings of the column, and its other casacore properties.
     pub info: ColumnInfo,
-    /// Shapes that the cells may have.
+    /// Shapes that the cells of the column may have.
     pub cells: CellShapes,
-    /// What the axes of a cell mean, first axis fastest: `corr`, `chan` … Without, the names of a MeasurementSet's columns.
+    /// Meanings of the axes of a cell, first axis fastest: `corr`, `chan` … If empty, those of the MeasurementSet's column of
+    /// this name.
     pub axes: Vec<String>,
-    /// Rows of a chunk; without, as many as make about 1 MiB, at most 4096.
+    /// Rows in a chunk of the column; `None`: as many as make about 1 MiB, at most 4096.
     pub chunk_rows: Option<u64>,
 }
 
-/// The shapes that the cells of a column have, first axis fastest.
+/// The shapes that the cells of a live column may have, first axis fastest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CellShapes {
-    /// All cells have this one; that of a scalar has no axes. The column is one dataset.
+    /// All cells have this shape; that of a scalar has no axes. The column is one dataset.
     One(Shape),
-    /// A cell has one of these, or is undefined. The column is a group with a dataset for each, and the row map.
+    /// Each cell has one of these shapes, or is undefined. The column is a group with a dataset for each shape, and the row
+    /// map.
     Several(Vec<Shape>),
 }
 
-/// Target size of a chunk in bytes. Chunks have at most [`CHUNK_ROWS`] rows, so that a short table stays small.
+/// Target size of a chunk of a live column in bytes. Chunks have at most [`CHUNK_ROWS`] rows, so that a short table stays
+/// small.
 const CHUNK_BYTES: u64 = 1 << 20;
 const CHUNK_ROWS: u64 = 4096;
 
 impl ColumnSpec {
-    /// Declares a column of scalars.
+    /// Declares a column of scalars with this name and element type.
     pub fn new(name: impl Into<BString>, data_type: DataType) -> Self {
         let desc = ColumnDesc::new(name.into(), data_type, ColumnKind::Scalar);
         let info = ColumnInfo {
@@ -93,12 +96,12 @@ impl ColumnSpec {
         ColumnSpec { info, cells: CellShapes::One(Shape::scalar()), axes: Vec::new(), chunk_rows: None }
     }
 
-    /// A column as a table has it, whose cells will have these shapes.
+    /// Declares a column with the properties of an existing one, whose cells may have these shapes.
     pub fn like(info: &ColumnInfo, cells: CellShapes) -> Self {
         ColumnSpec { info: info.clone(), cells, axes: Vec::new(), chunk_rows: None }
     }
 
-    /// Declares that all cells are arrays of this shape, first axis fastest.
+    /// Declares that all cells of the column are arrays of this shape, first axis fastest.
     #[must_use]
     pub fn cell(mut self, shape: impl Into<Shape>) -> Self {
         let shape = shape.into();
@@ -110,7 +113,7 @@ impl ColumnSpec {
         self
     }
 
-    /// A cell has one of these shapes, or is undefined.
+    /// Declares that each cell of the column has one of these shapes (first axis fastest), or is undefined.
     #[must_use]
     pub fn shapes(mut self, shapes: impl IntoIterator<Item = Shape>) -> Self {
         let shapes: Vec<Shape> = shapes.into_iter().collect();
@@ -125,14 +128,14 @@ impl ColumnSpec {
         self
     }
 
-    /// Limits strings to `bytes` bytes of UTF-8.
+    /// Limits strings of the column to `bytes` bytes of UTF-8.
     #[must_use]
     pub fn string_length(mut self, bytes: u32) -> Self {
         self.info.desc.max_length = bytes;
         self
     }
 
-    /// Sets the comment of the column.
+    /// Sets the comment of the column (casacore's column description).
     #[must_use]
     pub fn comment(mut self, text: impl Into<BString>) -> Self {
         self.info.desc.comment = text.into();
@@ -146,28 +149,28 @@ impl ColumnSpec {
         self.keyword("QuantumUnits", crate::value::Value::Array(Shape::from([1]), units))
     }
 
-    /// Sets a keyword of the column.
+    /// Sets a keyword of the column, which becomes an attribute in the live file.
     #[must_use]
     pub fn keyword(mut self, name: impl Into<BString>, value: crate::value::Value) -> Self {
         self.info.desc.keywords.set(name, value);
         self
     }
 
-    /// Sets the meanings of the axes of a cell, first axis fastest: `corr`, `chan`.
+    /// Sets the meanings of the axes of the column's cells, first axis fastest: `corr`, `chan`.
     #[must_use]
     pub fn axes<S: Into<String>>(mut self, roles: impl IntoIterator<Item = S>) -> Self {
         self.axes = roles.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Rows of a chunk, instead of about 1 MiB.
+    /// Sets the number of rows in a chunk of the column, instead of as many as make about 1 MiB.
     #[must_use]
     pub fn with_chunk_rows(mut self, rows: u64) -> Self {
         self.chunk_rows = Some(rows);
         self
     }
 
-    /// Number of rows in a chunk, for cells of the first shape.
+    /// Number of rows in a chunk of the column, for cells of the first shape.
     pub fn chunk_rows(&self) -> u64 {
         let shape = match &self.cells {
             CellShapes::One(shape) => Some(shape),

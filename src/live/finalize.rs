@@ -1,4 +1,4 @@
-//! Conversion of a live file to one for the archive.
+//! Converts a live file to an archive file.
 
 use std::path::{Path, PathBuf};
 
@@ -12,19 +12,19 @@ use crate::publishing::IfExists;
 use crate::source::{Comparison, Source, compare};
 use crate::table::{ColumnInfo, OpenOptions};
 
-/// Summary of [`Finalize::write`].
+/// Summary of [`Finalize::write`]: of the conversion of a live file, and of the comparison after it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct FinalizeSummary {
-    /// Summary of the conversion.
+    /// Summary of the conversion to the archive file.
     pub summary: ToHdf5Summary,
-    /// The comparison of the source with the new file, which found no differences.
+    /// Result of comparing the archive file with its source, value by value; it has no differences.
     pub comparison: Comparison,
 }
 
-/// Writes the content of a live file again, as [`ToHdf5`](crate::convert::ToHdf5) does: large chunks, filters, fixed extents,
-/// digests. Then compares the two value by value, and only then gives the new file its name, which may be that of the live
-/// file itself.
+/// Converts a live file to an archive file, as [`ToHdf5`](crate::convert::ToHdf5) does: large chunks, filters, fixed extents,
+/// digests. Then compares the two value by value, and only then gives the new file its name, which may be that of the live file
+/// itself.
 ///
 /// ```
 /// use ctds_hdf5::live::{ColumnSpec, Finalize, Schema, TableSpec};
@@ -50,40 +50,40 @@ pub struct Finalize<'a> {
 }
 
 impl<'a> Finalize<'a> {
-    /// The live file at `live`, which has no writer any more.
+    /// Prepares the conversion of the live file at `live`, which no longer has a writer.
     pub fn new(live: impl AsRef<Path>) -> Self {
         let options = ToHdf5Options { digest: true, ..ToHdf5Options::default() };
         let (live, open) = (live.as_ref().to_owned(), OpenOptions::default());
         Finalize { live, source: None, open, options, call: Call::default() }
     }
 
-    /// Takes the content of the table that was followed instead: with columns, keywords and cells that the live file has no
-    /// space for.
+    /// Copies the content from the table at `source`, which was followed, instead of the live file: with columns, keywords and
+    /// cells that the live file could not store.
     pub fn source(mut self, source: impl AsRef<Path>) -> Self {
         self.source = Some(source.as_ref().to_owned());
         self
     }
 
-    /// Sets how that table is opened and locked.
+    /// Sets how the table given by [`source`](Self::source) is opened and locked.
     pub fn open_options(mut self, options: OpenOptions) -> Self {
         self.open = options;
         self
     }
 
-    /// Sets how datasets are compressed; by default with gzip where it saves space.
+    /// Sets how datasets of the archive file are compressed; by default with gzip where it saves space.
     pub fn compression(mut self, compression: impl Into<Compress>) -> Self {
         self.options.compress = compression.into();
         self
     }
 
-    /// Writes small versions of the visibilities, as [`ToHdf5::quicklook`](crate::convert::ToHdf5::quicklook) does.
+    /// Also writes small versions of the visibilities, as [`ToHdf5::quicklook`](crate::convert::ToHdf5::quicklook) does.
     pub fn quicklook(mut self, quicklook: bool) -> Self {
         self.options.quicklook = quicklook;
         self
     }
 
-    /// Keeps the original files of that table in the new file, as [`ToHdf5::restorable`](crate::convert::ToHdf5::restorable)
-    /// does.
+    /// Also stores the original files of the table given by [`source`](Self::source), as
+    /// [`ToHdf5::restorable`](crate::convert::ToHdf5::restorable) does.
     pub fn restorable(mut self, restorable: bool) -> Self {
         self.options.restorable = restorable;
         self
@@ -95,7 +95,7 @@ impl<'a> Finalize<'a> {
         self
     }
 
-    /// Sets the limit of the memory for data in bytes; 256 MiB by default.
+    /// Sets how much memory the conversion may use for data, in bytes; 256 MiB by default.
     pub fn max_memory(mut self, bytes: u64) -> Self {
         self.options.max_memory = bytes;
         self
@@ -103,8 +103,8 @@ impl<'a> Finalize<'a> {
 
     call_setters!(target);
 
-    /// Writes the file `target`, which appears under its name when it is whole and was compared. The live file itself is
-    /// always replaced.
+    /// Writes the archive file `target`, which appears under its name after it was compared with its source. If `target` is the
+    /// live file, that is replaced.
     ///
     /// # Errors
     /// `Locked` while a writer has the live file; `Usage` if the [source](Self::source) does not have all its tables, rows and
@@ -141,7 +141,7 @@ impl<'a> Finalize<'a> {
     }
 }
 
-/// Whether the source has all that the live file has, as far as numbers and names tell.
+/// Checks that the table has all rows and columns of the live file, by their numbers and names.
 fn check_source(live: &Source, source: &Source) -> Result<()> {
     for table in live.tables() {
         let wrong = |what: String| Err(Error::usage(format!("the source {what}: it was not followed")));

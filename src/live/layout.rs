@@ -1,4 +1,4 @@
-//! Where the tables of a live file are, as its own documents say.
+//! Finds the tables and columns of a live file by the documents that it contains.
 
 use std::collections::HashMap;
 
@@ -12,43 +12,43 @@ use crate::native::{
 };
 use crate::table::ColumnInfo;
 
-/// A live table.
+/// Place of a live table in its HDF5 file.
 #[derive(Debug)]
 pub(super) struct TableLayout {
-    /// `MAIN`, `ANTENNA`, `A/B`.
+    /// Name of the live table: `MAIN`, `ANTENNA`, `A/B`.
     pub(super) name: String,
-    /// Path of the group of the table.
+    /// HDF5 path of the group of the live table.
     pub(super) path: String,
-    /// The scale of the rows.
+    /// HDF5 path of the dimension scale of the table's rows.
     pub(super) row: String,
     pub(super) columns: Vec<ColumnLayout>,
 }
 
-/// A column of a live table.
+/// Place of a column of a live table in its HDF5 file.
 #[derive(Debug)]
 pub(super) struct ColumnLayout {
     pub(super) info: ColumnInfo,
     form: StoredForm,
-    /// The path of the group of the table.
+    /// HDF5 path of the group of the table that has the column.
     table: String,
-    /// Names of the scales of the positions in the hypercubes of the column.
+    /// Names of the dimension scales of the row positions in the column's hypercubes, one for each cube.
     positions: Vec<String>,
 }
 
 impl ColumnLayout {
-    /// Opens the datasets of the column: `open` gets the path of each, from the root.
+    /// Opens the datasets of the column; `open` is called with the path of each, from the root of the file.
     pub(super) fn open<T>(&self, mut open: impl FnMut(&str) -> Result<T>) -> Result<Members<T>> {
         self.form.open(self.positions.len(), None, |path| open(&format!("{}/{path}", self.table)))
     }
 
-    /// Opens the scales of the positions in the hypercubes of the column.
+    /// Opens the dimension scales of the row positions in the column's hypercubes.
     pub(super) fn open_positions<T>(&self, mut open: impl FnMut(&str) -> Result<T>) -> Result<Vec<T>> {
         let path = |name: &String| format!("{}/{}/{name}", self.table, self.form.link);
         self.positions.iter().map(|name| open(&path(name))).collect()
     }
 }
 
-/// The live tables in a file, parents first.
+/// Finds the live tables in a file, parents before their subtables.
 ///
 /// # Errors
 /// `Unsupported` if it has none.

@@ -1,4 +1,4 @@
-//! One writer at a time: a lock file beside the live file. HDF5 itself holds no lock once a file is live.
+//! Ensures that a live file has one writer at a time, by a lock file beside it. HDF5 itself holds no lock once a file is live.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -8,14 +8,14 @@ use nix::sys::statfs::{FsType, statfs};
 
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 
-/// The lock of the writer of a live file: `NAME.writer`, locked (`flock`), with the process and the host in it.
+/// The lock of the writer of a live file: the file `NAME.writer`, locked by `flock`, which contains process and host.
 #[derive(Debug)]
 pub(super) struct WriterLock {
     path: PathBuf,
     _file: File,
 }
 
-/// Where the lock of `path` is.
+/// Path of the lock file for the live file at `path`.
 fn lock_path(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".writer");
@@ -23,7 +23,7 @@ fn lock_path(path: &Path) -> PathBuf {
 }
 
 impl WriterLock {
-    /// Takes the lock of the live file at `path`.
+    /// Acquires the writer's lock of the live file at `path`.
     ///
     /// # Errors
     /// `Locked` with the process that has it.
@@ -71,7 +71,7 @@ fn locked(owner: &str) -> Error {
     Error::new(ErrorKind::Locked, format!("a writer has the file: {owner}"))
 }
 
-/// Process and host of a lock file.
+/// Parses the content of a lock file: number of the process, and its host.
 fn parse(owner: &str) -> Option<(u32, &str)> {
     let (process, host) = owner.strip_prefix("process ")?.split_once(" on ")?;
     Some((process.parse().ok()?, host))
@@ -95,7 +95,7 @@ fn same_file(file: &File, path: &Path) -> Result<bool> {
     Ok(fs::metadata(path).is_ok_and(|found| (found.dev(), found.ino()) == (opened.dev(), opened.ino())))
 }
 
-/// File systems on which readers of other hosts may see pages in any order. statfs(2).
+/// Types and names of file systems on which readers on other hosts may see pages in any order. statfs(2).
 const NETWORK: [(FsType, &str); 8] = [
     (FsType(0x6969), "NFS"),
     (FsType(0x517b), "SMB"),
@@ -107,7 +107,7 @@ const NETWORK: [(FsType, &str); 8] = [
     (FsType(0x00c3_6400), "Ceph"),
 ];
 
-/// A warning if `path` is on a file system that does not keep the order of writes.
+/// A warning if `path` is on a network file system that does not keep the order of writes; `None` if not.
 pub(super) fn network_file_system(path: &Path) -> Option<String> {
     let kind = statfs(path).ok()?.filesystem_type();
     let (_, name) = NETWORK.iter().find(|(number, _)| *number == kind)?;
@@ -118,7 +118,7 @@ pub(super) fn network_file_system(path: &Path) -> Option<String> {
     ))
 }
 
-/// A process that has the file open for writing, as far as this one may know.
+/// The number of a process that has the file open for writing; `None` if this process can see none.
 pub(super) fn process_that_writes(path: &Path) -> Option<u32> {
     use std::os::unix::fs::MetadataExt;
     let wanted = fs::metadata(path).map(|found| (found.dev(), found.ino())).ok()?;
@@ -133,7 +133,8 @@ pub(super) fn process_that_writes(path: &Path) -> Option<u32> {
     })
 }
 
-/// proc(5): `flags` of `fdinfo` is octal, its last two bits 0 for reading only.
+/// Whether a file descriptor of a process is open for writing, by proc(5): `flags` of `fdinfo` is octal, with its last two bits
+/// 0 for reading only.
 fn is_open_for_writing(process: u32, descriptor: &str) -> bool {
     let info = fs::read_to_string(format!("/proc/{process}/fdinfo/{descriptor}")).unwrap_or_default();
     let flags = info.lines().find_map(|line| line.strip_prefix("flags:")?.trim().chars().next_back()?.to_digit(8));

@@ -1,4 +1,4 @@
-//! Reading what is committed, while it grows.
+//! Reads the committed rows of a live file while it grows.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,8 @@ pub struct Reader {
     tables: Vec<TableReader>,
 }
 
-/// Takes a run of cells: their places in a list of rows, their shape, and the function that appends their elements.
+/// Function that is called for each run of cells: with their positions in the list of requested rows, their shape, and a
+/// function that appends their elements.
 pub(crate) type EachRun<'a> = dyn FnMut(Range<usize>, &Shape, &dyn Fn(&mut Values) -> Result<()>) -> Result<()> + 'a;
 
 /// A table of a live file, as it stood at the last [`refresh`](Self::refresh).
@@ -46,7 +47,7 @@ pub struct TableReader {
     name: String,
     committed_rows: Dataset,
     committed: AtomicU64,
-    /// Counts refreshes.
+    /// How many times the table was refreshed so far.
     age: AtomicU64,
     columns: Vec<Column>,
 }
@@ -63,7 +64,7 @@ enum Parts {
     Cubes { cubes: Vec<Part>, row_cube: Part, row_index: Part },
 }
 
-/// A dataset, and how old what is known of it is.
+/// A dataset of the live file, and the refresh at which its extents were last read.
 #[derive(Debug)]
 struct Part {
     dataset: Dataset,
@@ -78,7 +79,7 @@ impl Part {
         Ok(Part { dataset, cell, age: AtomicU64::new(0) })
     }
 
-    /// Appends rows to `out`, as they are at `age` or later.
+    /// Appends the rows `rows` of the dataset to `out`, as they were at the refresh `age` or later.
     fn read(&self, rows: Range<u64>, age: u64, out: &mut Values) -> Result<()> {
         if self.age.load(Ordering::Acquire) != age {
             self.dataset.refresh()?;
@@ -89,7 +90,7 @@ impl Part {
 }
 
 impl Reader {
-    /// Opens a live file for reading.
+    /// Opens a live file for reading, whether or not a writer has it open.
     ///
     /// # Errors
     /// `Unsupported` if it is none of this program's.
@@ -105,7 +106,7 @@ impl Reader {
         open().with_context(|| Context::path(path))
     }
 
-    /// Whether the file is marked as being written: its writer has it open, or ended without closing it.
+    /// Whether the live file is marked as being written: its writer has it open, or ended without closing it.
     ///
     /// # Errors
     /// `Io`, `NotFound`, `Format`.
@@ -114,12 +115,12 @@ impl Reader {
         read().with_context(|| Context::path(&self.path))
     }
 
-    /// The tables, the main one first.
+    /// The tables of the live file, the main one first.
     pub fn tables(&self) -> &[TableReader] {
         &self.tables
     }
 
-    /// A table by its name: `MAIN`, `ANTENNA`, `A/B`.
+    /// Finds a table of the live file by its name, such as `MAIN`, `ANTENNA` or `A/B`.
     ///
     /// # Errors
     /// `NotFound`.
@@ -154,17 +155,17 @@ impl TableReader {
         Ok(table)
     }
 
-    /// Name of the table: `MAIN`, `ANTENNA`, `A/B`.
+    /// Name of the table in the live file: `MAIN`, `ANTENNA`, `A/B`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Name, type, shape and keywords of each column.
+    /// Name, type, shape and keywords of each column of the table.
     pub fn columns(&self) -> impl Iterator<Item = &ColumnInfo> {
         self.columns.iter().map(|column| &column.info)
     }
 
-    /// The shapes that the cells of a column can have.
+    /// The shapes that the cells of a column may have, first axis fastest.
     ///
     /// # Errors
     /// `NotFound`.
@@ -175,7 +176,7 @@ impl TableReader {
         })
     }
 
-    /// Looks how many rows are committed now; all of them can be read from here on.
+    /// Reads from the file how many rows of the table are committed now; all of them can be read from here on.
     ///
     /// # Errors
     /// `Io`, `Format`.
@@ -187,7 +188,7 @@ impl TableReader {
         Ok(rows)
     }
 
-    /// Rows that were committed at the last [`refresh`](Self::refresh).
+    /// Number of rows of the table that were committed at the last [`refresh`](Self::refresh).
     pub fn committed_rows(&self) -> u64 {
         self.committed.load(Ordering::Acquire)
     }
@@ -209,7 +210,8 @@ impl TableReader {
         })
     }
 
-    /// Appends the cells of `rows`, first axis fastest, to `out`, which has the column's type.
+    /// Reads the cells of `rows` (half-open, from 0) of a column, and appends them to `out`, which has the column's type; first
+    /// axis fastest.
     ///
     /// # Errors
     /// `Usage` if the rows are not committed, `Unsupported` if the cells have several shapes.
@@ -221,7 +223,7 @@ impl TableReader {
         .with_context(|| Context::column(column))
     }
 
-    /// The cells of `rows`, first axis fastest.
+    /// Reads the cells of `rows` (half-open, from 0) of a column, with the first axis fastest.
     ///
     /// # Errors
     /// As [`read`](Self::read), and `Usage` if `T` is not the column's type.
@@ -231,8 +233,8 @@ impl TableReader {
         T::of(values).ok_or_else(|| Error::usage("the requested element type is not that of the column"))
     }
 
-    /// Calls `each` for the runs of cells of ascending `rows` that lie one after the other: with their places in `rows`, their
-    /// shape, and a function that appends their elements. Undefined cells are left out.
+    /// Calls `each` for the runs of cells of ascending `rows` that are stored one after the other. Undefined cells are left
+    /// out.
     ///
     /// # Errors
     /// `Usage` if a row is not committed; `Format` if the row map is damaged; those of `each`.
@@ -289,7 +291,7 @@ impl TableReader {
         run().with_context(|| Context::column(column))
     }
 
-    /// The shape and the elements of a cell; `None` if it is undefined.
+    /// Reads the shape (first axis fastest) and the elements of one cell; `None` if it is undefined.
     ///
     /// # Errors
     /// `Usage` if the row is not committed; `Format` if the row map is damaged.

@@ -1,4 +1,4 @@
-//! Recovery of a live file whose writer exited without closing it.
+//! Recovers a live file whose writer exited without closing it.
 
 use std::path::Path;
 
@@ -12,31 +12,31 @@ use crate::native::{COMMITTED_ROWS, Members, open_dataset};
 use crate::progress::Progress;
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Summary of a call of [`repair`].
+/// Summary of the repair of a live file, from [`repair`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Repaired {
-    /// The writer did not close the file.
+    /// Whether the file had not been closed by its writer.
     pub was_open: bool,
-    /// Where the file ended as far as HDF5 knew, and where it ends.
+    /// End of the file in bytes, as HDF5 had recorded it before, and as it is now.
     pub end: (u64, u64),
-    /// Datasets whose extents and chunks were checked.
+    /// Number of datasets whose extents and chunks were checked.
     pub datasets: usize,
-    /// Chunks, none of a committed row, that lie past the end of the file: what is missing of them reads as zeros.
+    /// Number of chunks that lie past the end of the file, none of a committed row: their missing bytes read as zeros.
     pub incomplete_chunks: usize,
-    /// The tables of a file of this program; none in that of another one, which is not trimmed.
+    /// The tables of a live file of this program; empty for files of other programs, which are not truncated.
     pub tables: Vec<RepairedTable>,
 }
 
-/// A table of a repaired file.
+/// What was kept and lost of one table of a repaired file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RepairedTable {
-    /// Name of the table: `MAIN`, `ANTENNA`, `A/B`.
+    /// Name of the repaired table: `MAIN`, `ANTENNA`, `A/B`.
     pub name: String,
-    /// Number of committed rows: all of them are kept.
+    /// Number of committed rows of the table, all of which are kept.
     pub committed: u64,
-    /// Rows after them that had arrived in some column, and are gone.
+    /// Number of rows after the committed ones that had been written in some column, and were removed.
     pub lost: u64,
 }
 
@@ -51,7 +51,7 @@ pub fn repair(path: impl AsRef<Path>) -> Result<Repaired> {
     repair_with(path, &())
 }
 
-/// Does what [`repair`] does, and can be interrupted by `progress` until the first change.
+/// Repairs a live file as [`repair`] does, and can be interrupted by `progress` until the first change.
 ///
 /// # Errors
 /// `Interrupted`, and those of [`repair`]; then the file stays as it is.
@@ -90,18 +90,19 @@ pub fn repair_with(path: impl AsRef<Path>, progress: &dyn Progress) -> Result<Re
     Ok(Repaired { was_open, end: ends, datasets: found.datasets, incomplete_chunks, tables })
 }
 
-/// The tables and datasets of the file.
+/// The tables and datasets of a live file, as a repair finds them.
 #[derive(Debug, Default)]
 struct Survey {
     datasets: usize,
-    /// The length of the file, and where the last chunk ends.
+    /// Length of the file in bytes.
     len: u64,
+    /// End of the last chunk of the file, in bytes from its start.
     end: u64,
     incomplete_chunks: usize,
     tables: Vec<(RepairedTable, Vec<Trim>)>,
 }
 
-/// A dataset that is truncated: its number of rows, and the number to keep.
+/// A dataset that is to be truncated: its path, its number of rows, and the number to keep.
 #[derive(Debug)]
 struct Trim {
     path: String,
@@ -109,7 +110,7 @@ struct Trim {
     rows: u64,
 }
 
-/// Reads all metadata, so that damage is found before anything is changed.
+/// Reads all metadata of a live file, so that damage is found before anything is changed.
 fn survey(path: &Path, len: u64, was_open: bool, progress: &dyn Progress) -> Result<Survey> {
     let file = if was_open { File::open_live(path)? } else { File::open(path)? };
     let root = file.root()?;
@@ -150,7 +151,7 @@ fn check_group(group: &Group, found: &mut Survey, depth: usize, progress: &dyn P
     Ok(())
 }
 
-/// The first byte after a chunk.
+/// Offset in the file of the first byte after a chunk.
 fn chunk_end(chunk: &ChunkInfo) -> Result<u64> {
     let end = chunk.address.checked_add(chunk.stored_bytes);
     end.ok_or_else(|| Error::format(format!("chunk {} ends past 2^64", chunk.index)))
@@ -180,7 +181,7 @@ fn check_table(root: &Group, table: &TableLayout, len: u64) -> Result<(RepairedT
     Ok((RepairedTable { name: table.name.clone(), committed, lost }, trims))
 }
 
-/// Checks that the rows which stay have all their chunks, in a file of `len` bytes.
+/// Checks that all chunks of the rows to keep exist, in a file of `len` bytes, and returns how the dataset is to be truncated.
 fn to_trim(root: &Group, len: u64, path: String, rows: u64) -> Result<Trim> {
     let check = || -> Result<u64> {
         let dataset = open_dataset(root, &path)?;
@@ -206,10 +207,10 @@ fn to_trim(root: &Group, len: u64, path: String, rows: u64) -> Result<Trim> {
     Ok(Trim { path, extent, rows })
 }
 
-/// Numbers of a row map read at a time.
+/// Elements of a row map that are read at a time.
 const BLOCK: u64 = 1 << 20;
 
-/// How many of the first `rows` cells are in each cube.
+/// Counts how many of the first `rows` rows have their cells in each of `cubes` hypercubes.
 fn cells_of_cubes(row_cube: &Dataset, rows: u64, cubes: usize) -> Result<Vec<u64>> {
     let mut counts = vec![0; cubes];
     let mut first = 0;

@@ -1,4 +1,4 @@
-//! The tables and columns of a live file, declared before it is created.
+//! The tables and columns of a live file that is about to be created.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::error::{Context, Result, ResultExt};
 use crate::output::Output;
 use crate::publishing::IfExists;
 
-/// The tables of a live file that does not exist yet.
+/// Declarations of the tables of a live file that does not exist yet.
 ///
 /// [`create`](Self::create) makes a [`Writer`] of it, which appends rows but never creates, attaches or deletes a dataset:
 /// HDF5 readers that have the file open do not support that, and libhdf5 does not refuse it.
@@ -24,33 +24,33 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// Makes a schema without tables.
+    /// Makes a schema without tables, for a live file.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a table; parents come before their children.
+    /// Adds the declaration of a table; parents come before their subtables.
     #[must_use]
     pub fn table(mut self, table: TableSpec) -> Self {
         self.tables.push(table);
         self
     }
 
-    /// Sets what happens if there is a file already; without, [`create`](Self::create) fails.
+    /// Sets what happens if the file exists already; without it, [`create`](Self::create) fails.
     #[must_use]
     pub fn if_exists(mut self, if_exists: IfExists) -> Self {
         self.if_exists = if_exists;
         self
     }
 
-    /// Sets when rows become visible; without, once a second.
+    /// Sets when appended rows become visible; without it, once a second.
     #[must_use]
     pub fn commit(mut self, policy: CommitPolicy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// Creates the file at `path`, where it appears once it has everything but rows.
+    /// Creates the live file at `path`, where it appears when it is complete but for the rows.
     ///
     /// # Errors
     /// `Exists` if there is a file, unless [`if_exists`](Self::if_exists) says otherwise; `Locked` if another writer has the

@@ -1,4 +1,4 @@
-//! The datasets of a table, and how blocks of rows become bytes in them.
+//! The datasets of a live table, and how blocks of cells become bytes in them.
 
 use std::borrow::Cow;
 
@@ -16,15 +16,16 @@ pub(super) struct Table {
     row: Stream,
     pub(super) columns: Vec<Column>,
     pub(super) committed_rows: LiveDataset,
-    /// Rows that were appended, and of those the committed.
+    /// Number of rows that were appended to the table, committed or not.
     pub(super) rows: u64,
+    /// Number of committed rows of the table, which readers see.
     pub(super) committed: u64,
 }
 
 #[derive(Debug)]
 pub(super) struct Column {
     pub(super) name: String,
-    /// Bytes of a string.
+    /// Capacity of a string of the column in bytes.
     string_bytes: usize,
     parts: Parts,
 }
@@ -33,14 +34,14 @@ pub(super) struct Column {
 enum Parts {
     Dense(Stream),
     Cubes {
-        /// The cells and their positions.
+        /// The datasets of each hypercube of the column: its cells, and the numbers of their rows.
         cubes: Vec<(Stream, Stream)>,
-        /// The datasets `row_cube` and `row_index`.
+        /// The row map of the column: the datasets `row_cube` and `row_index`.
         map: Box<(Stream, Stream)>,
     },
 }
 
-/// A dataset and the rows that are to be appended to it.
+/// A dataset of a live file, and bytes of rows that wait to be appended to it.
 #[derive(Debug)]
 pub(super) struct Stream {
     dataset: LiveDataset,
@@ -52,7 +53,7 @@ impl Stream {
         Ok(Stream { dataset: file.dataset(path)?, waiting: Vec::new() })
     }
 
-    /// Rows, with those that wait.
+    /// Number of rows of the dataset, including those that wait.
     fn rows(&self) -> u64 {
         self.dataset.rows() + (self.waiting.len() / self.dataset.row_bytes()) as u64
     }
@@ -78,7 +79,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Overwrites rows unless they are equal; returns whether they differed.
+    /// Overwrites rows of the dataset unless the bytes are equal; returns whether they differed.
     fn update(&mut self, first: u64, rows: u64, bytes: &[u8]) -> Result<bool> {
         let mut found = Vec::with_capacity(bytes.len());
         self.dataset.read(first, rows, &mut found)?;
@@ -90,16 +91,16 @@ impl Stream {
     }
 }
 
-/// The outcome of overwriting cells.
+/// Result of overwriting cells of earlier rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Updated {
-    /// Whether any of them differed.
+    /// Whether any of the new cells differed, and was written.
     pub(super) written: bool,
-    /// Cells that have another shape now, or are undefined now, or were.
+    /// Number of cells that were not written, because their shape changed or they became defined or undefined.
     pub(super) refused: u64,
 }
 
-/// A block that was checked against its column: its stored bytes, and the number of each cell's shape.
+/// A block of cells that was checked against its column: its stored bytes, and the index of each cell's shape.
 pub(super) type Checked<'a> = (Cow<'a, [u8]>, Option<&'a [Option<usize>]>);
 
 impl Column {
@@ -128,7 +129,7 @@ impl Column {
         }
     }
 
-    /// The cells of `rows` rows as they are stored.
+    /// Checks a block of cells for `rows` rows against the column, and converts it to the bytes that are stored.
     pub(super) fn check<'a>(&self, block: Block<'a>, rows: u64) -> Result<Checked<'a>> {
         let (data, expected) = match (&self.parts, block.shapes) {
             (Parts::Dense(stream), None) => (Some(stream), rows as usize * stream.dataset.row_bytes()),
@@ -193,7 +194,7 @@ impl Column {
         }
     }
 
-    /// Overwrites the cells of `rows` rows that differ, as far as they have the shape of the existing ones.
+    /// Overwrites those cells of `rows` earlier rows that differ, if they have the shape of the existing ones.
     pub(super) fn update(&mut self, first: u64, rows: u64, cells: &Checked<'_>) -> Result<Updated> {
         self.streams().into_iter().try_for_each(Stream::drain)?;
         let (bytes, shapes) = cells;
@@ -224,7 +225,7 @@ impl Column {
         Ok(updated)
     }
 
-    /// Overwrites existing cells.
+    /// Overwrites cells of earlier rows from row `first` on.
     pub(super) fn rewrite(&mut self, first: u64, (bytes, shapes): &Checked<'_>) -> Result<()> {
         self.streams().into_iter().try_for_each(Stream::drain)?;
         match (&mut self.parts, shapes) {
@@ -268,7 +269,7 @@ impl Table {
         Ok(Table { name: layout.name.clone(), row, columns, committed_rows, rows: committed, committed })
     }
 
-    /// Datasets that grow, about.
+    /// Approximate number of growing datasets of the table.
     pub(super) fn datasets(&self) -> usize {
         self.columns.len() + 1
     }
@@ -292,7 +293,7 @@ impl Table {
         Ok(())
     }
 
-    /// Rows after the committed ones are what a writer left that was dropped.
+    /// Checks that no dataset has more rows than are committed: further rows were left by a writer that was dropped.
     pub(super) fn check_extents(&self) -> Result<()> {
         let expect = |stream: &Stream, rows: u64| match stream.rows() {
             found if found == rows => Ok(()),

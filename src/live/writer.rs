@@ -1,4 +1,4 @@
-//! Appending rows. The order in which they become visible is written here, once: [`Writer::commit`].
+//! Appends rows to live files. The order in which rows become visible is defined by [`Writer::commit`].
 
 use std::fs::File;
 use std::path::Path;
@@ -13,11 +13,12 @@ use super::table::{Checked, Stream, Table, Updated};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::h5::{self, LiveFile};
 
-/// Bytes of rows that wait to be written, in all columns together, and in one at most.
+/// Most bytes of appended rows that wait in memory to be written, in all columns together.
 const WAITING_BYTES: usize = 64 << 20;
+/// Most bytes of appended rows of one dataset that wait in memory to be written.
 const WAITING_BYTES_OF_COLUMN: usize = 1 << 20;
 
-/// Appends rows to tables that others read at the same time.
+/// Appends rows to the tables of a live file, which others read at the same time.
 ///
 /// ```
 /// # let directory = tempfile::tempdir()?;
@@ -40,17 +41,17 @@ const WAITING_BYTES_OF_COLUMN: usize = 1 << 20;
 /// ```
 #[derive(Debug)]
 pub struct Writer {
-    /// `None` after a failure: what is in the file is no longer known, but for what is committed.
+    /// The open live file; `None` after a failed write, when only its committed rows are known to be right.
     file: Option<LiveFile>,
     tables: Vec<Table>,
     policy: CommitPolicy,
     last_commit: Instant,
-    /// Whether cells were overwritten since the last commit.
+    /// Whether cells of earlier rows were overwritten since the last commit.
     rewritten: bool,
-    /// A second descriptor of the file, on which `fsync` is called.
+    /// A second descriptor of the live file, on which `fsync` is called.
     descriptor: File,
     warnings: Vec<String>,
-    /// Last, so that it is given back when the file is closed.
+    /// The writer's lock; the last field, so that it is released after the file is closed.
     lock: Option<WriterLock>,
 }
 
@@ -96,17 +97,17 @@ impl Writer {
         })
     }
 
-    /// Warnings for the user: the file is on a network file system.
+    /// Warnings for the user, such as that the file is on a network file system.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// Names of the tables: `MAIN`, `ANTENNA`, `A/B`.
+    /// Names of the tables in the live file: `MAIN`, `ANTENNA`, `A/B`.
     pub fn tables(&self) -> impl Iterator<Item = &str> {
         self.tables.iter().map(|table| table.name.as_str())
     }
 
-    /// The position of a table among [`tables`](Self::tables).
+    /// The index of a table among [`tables`](Self::tables).
     pub(super) fn number_of(&self, name: &str) -> Result<usize> {
         let found = self.tables.iter().position(|table| table.name == name);
         found.ok_or_else(|| Error::usage(format!("table {name} does not exist")))
@@ -120,12 +121,12 @@ impl Writer {
         &mut self.tables[number]
     }
 
-    /// Rows of a table, with those that are not yet committed.
+    /// Number of rows of a table, including those that are not yet committed.
     pub(super) fn rows(&mut self, table: &str) -> Result<u64> {
         Ok(self.table_mut(table)?.rows)
     }
 
-    /// Rows of a table that readers see; 0 of a table that does not exist.
+    /// Number of committed rows of a table, which readers see; 0 for a table that does not exist.
     pub(super) fn committed_rows(&self, table: &str) -> u64 {
         self.tables.iter().find(|known| known.name == table).map_or(0, |table| table.committed)
     }
@@ -135,7 +136,7 @@ impl Writer {
         Ok(&mut self.tables[number])
     }
 
-    /// Makes a file that was just created complete: no rows are committed.
+    /// Makes a file that was just created a valid live file, with no rows committed.
     pub(super) fn begin(&mut self) -> Result<()> {
         for table in &mut self.tables {
             table.committed_rows.append(&0u64.to_le_bytes())?;
@@ -143,7 +144,7 @@ impl Writer {
         self.file()?.flush()
     }
 
-    /// Records that the file was renamed to `path`.
+    /// Records that the live file was renamed to `path`.
     pub(super) fn renamed(&mut self, path: &Path) {
         if let Some(file) = &mut self.file {
             file.renamed(path);
@@ -154,7 +155,7 @@ impl Writer {
         self.file.as_ref().ok_or_else(|| Error::new(ErrorKind::Io, "the file cannot be written since an earlier error"))
     }
 
-    /// Closes the file after a failed write: nothing more is written, so that the committed rows stay unchanged.
+    /// Passes a result on; after a failed write it closes the file, so that the committed rows stay unchanged.
     fn guard<T>(&mut self, result: Result<T>) -> Result<T> {
         if result.is_err()
             && let Some(file) = self.file.take()
@@ -166,7 +167,7 @@ impl Writer {
         result
     }
 
-    /// Appends rows to a table: for each of its columns the cells, which were checked.
+    /// Appends rows to table number `table`; `cells` has one checked block for each of its columns.
     pub(super) fn append(&mut self, table: usize, rows: u64, cells: &[Checked<'_>]) -> Result<()> {
         self.file()?;
         let streams: usize = self.tables.iter().map(Table::datasets).sum();
@@ -177,13 +178,13 @@ impl Writer {
         self.commit_if_due()
     }
 
-    /// Cells were overwritten, or it failed.
+    /// Records that cells of earlier rows were overwritten, or that this failed.
     pub(super) fn rewritten(&mut self, written: Result<()>) -> Result<()> {
         self.rewritten = true;
         self.guard(written)
     }
 
-    /// Overwrites cells of existing rows where they differ. Cells that now have another shape stay unchanged.
+    /// Overwrites cells of earlier rows where they differ. Cells that now have another shape stay unchanged.
     pub(super) fn update(
         &mut self,
         table: &str,
@@ -202,7 +203,8 @@ impl Writer {
         Ok(updated)
     }
 
-    /// Commits if the [`CommitPolicy`] says that it is time; for those who have nothing to append at the moment.
+    /// Commits if the [`CommitPolicy`](super::CommitPolicy) says that it is time; for writers that have nothing to append at
+    /// the moment.
     ///
     /// # Errors
     /// As [`commit`](Self::commit).
@@ -213,8 +215,8 @@ impl Writer {
         if waiting > 0 && (late || many) || self.rewritten && late { self.commit() } else { Ok(()) }
     }
 
-    /// Lets readers see all rows that were appended: when it returns, a reader that takes `committed_rows` first and reads no
-    /// more rows than that reads whole rows.
+    /// Commits all appended rows: when it returns, a reader that first reads `committed_rows`, and no more rows than that,
+    /// reads complete rows.
     ///
     /// # Errors
     /// `NoSpace` or `Io`, after which the writer can only be closed.
@@ -252,8 +254,8 @@ impl Writer {
         }
     }
 
-    /// Commits, closes the file and gives back the lock. A file that is dropped instead is closed as well, but what is not
-    /// committed is lost.
+    /// Commits, closes the live file and releases its lock. If a writer is dropped instead, rows that are not committed are
+    /// lost.
     ///
     /// # Errors
     /// As [`commit`](Self::commit).

@@ -1,25 +1,27 @@
-//! Sums of cells, of fixed size however many rows there are.
+//! Accumulates the cells of a plot into sums, whose memory is fixed however many rows there are.
 
 use super::bins::{MAP, Map, Merge, Times};
 use super::selection::{Measure, RowKey, Selection, Sums};
 use crate::value::Complex32;
 
-/// Most lines, and most channels, of a raster.
+/// Most lines of a raster, each of one or more times.
 const RASTER_TIMES: usize = 1024;
+/// Most columns of a raster, each of one or more channels.
 const RASTER_CHANNELS: usize = 512;
-/// Times of a series at most.
+/// Most different times in a plot against time; neighbouring ones are merged beyond that.
 const SERIES_TIMES: usize = 4096;
-/// Channels of a spectrum at most.
+/// Most places of the frequency axis in a plot against frequency.
 const SPECTRUM_CHANNELS: usize = 1 << 14;
-/// Antennas beyond this number are in no plot by antenna.
+/// Antennas with this number or a higher one are left out of plots by antenna.
 const MAX_ANTENNAS: usize = 1024;
-/// Lines of an octave of amplitude, and the one of amplitude 1.
+/// Lines of the amplitude axis for each factor of two.
 pub(super) const OCTAVE: f64 = 8.;
+/// Number of the line of the amplitude axis that stands for amplitude 1.
 pub(super) const UNITY: usize = MAP / 2;
 /// Speed of light in metres per second.
 pub(super) const LIGHT: f64 = 299_792_458.;
 
-/// Sum of amplitudes and their number.
+/// Sum, largest value and number of amplitudes in one place of a plot.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Amplitude {
     pub(super) sum: f64,
@@ -27,7 +29,7 @@ pub(super) struct Amplitude {
     pub(super) count: u32,
 }
 
-/// Sum of complex numbers.
+/// Sum and number of complex visibilities in one place of a plot.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Vector {
     pub(super) re: f64,
@@ -35,22 +37,23 @@ pub(super) struct Vector {
     pub(super) count: u32,
 }
 
-/// Number of flagged cells and of all cells.
+/// Number of flagged cells and of all cells in one place of a plot.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Flags {
     pub(super) flagged: u64,
     pub(super) all: u64,
 }
 
-/// Both sums, and the extreme values of real parts, imaginary parts and amplitudes.
+/// Sums of amplitudes and of complex visibilities, with the extreme values, in one place of a plot.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sum {
     pub(super) amplitude: f64,
     pub(super) re: f64,
     pub(super) im: f64,
     pub(super) count: u64,
-    /// Smallest and largest amplitude, real part and imaginary part.
+    /// Smallest amplitude, real part and imaginary part.
     pub(super) low: [f32; 3],
+    /// Largest amplitude, real part and imaginary part.
     pub(super) high: [f32; 3],
 }
 
@@ -118,48 +121,49 @@ fn amplitude(value: Complex32) -> f32 {
     (re * re + im * im).sqrt() as f32
 }
 
-/// A row, and its cells: correlations fastest.
+/// One row of a MeasurementSet with its cells, in which the correlation varies fastest, then the channel.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row<'a> {
     pub(super) key: RowKey,
     pub(super) flag_row: bool,
-    /// Metres; zeros where they are not needed.
+    /// UVW of the row in metres; zeros if the plot does not need it.
     pub(super) uvw: [f64; 3],
-    /// Empty where visibilities are not needed.
+    /// Visibilities of the row; empty if the plot does not need them.
     pub(super) data: &'a [Complex32],
-    /// Flags of the cells; empty without FLAG.
+    /// Flags of the row's visibilities; empty if the table has no FLAG.
     pub(super) flags: &'a [bool],
     pub(super) correlations: usize,
     pub(super) channels: usize,
 }
 
-/// The part of each cell that is folded.
+/// The selected correlations and channels of each cell, and how channels are combined.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Part {
-    /// Correlations and channels of a cell.
+    /// Number of correlations and of channels in a cell.
     cell: (usize, usize),
-    /// Numbers of the selected correlations.
+    /// Indices of the selected correlations in a cell.
     pub(super) correlations: Vec<usize>,
-    /// Numbers of the selected channels.
+    /// Selected channels of a cell, half-open, from 0.
     pub(super) channels: std::ops::Range<usize>,
-    /// Channels that share a place.
+    /// Number of neighbouring channels that are combined in one place of the plot.
     pub(super) each: usize,
 }
 
 impl Default for Part {
-    /// The part of cells that nothing is known of.
+    /// The selection before any cell is known: no channels.
     fn default() -> Self {
         Part { cell: (0, 0), correlations: Vec::new(), channels: 0..0, each: 1 }
     }
 }
 
 impl Part {
-    /// Places that the channels are in.
+    /// Number of places of the plot that the selected channels are in.
     pub(super) fn places(&self) -> usize {
         self.channels.len().div_ceil(self.each)
     }
 
-    /// Calls `each` with place, number of the correlation in the selection, and value of all good cells.
+    /// Calls `each` for all values of a row that are finite and not flagged: with the place of the channel, the index of the
+    /// correlation in the selection, and the value.
     #[inline]
     fn good(&self, row: &Row<'_>, include_flagged: bool, mut each: impl FnMut(usize, usize, Complex32)) {
         if row.flag_row && !include_flagged {
@@ -180,7 +184,7 @@ impl Part {
         }
     }
 
-    /// Calls `each` with the place of every cell and whether it is flagged.
+    /// Calls `each` for every selected cell of a row: with the place of its channel, and whether it is flagged.
     fn flags(&self, row: &Row<'_>, mut each: impl FnMut(usize, bool)) {
         for (place, channels) in self.chunks() {
             for channel in channels {
@@ -192,14 +196,14 @@ impl Part {
         }
     }
 
-    /// Flags of all cells together.
+    /// Numbers of flagged and of all selected cells of a row.
     fn all_flags(&self, row: &Row<'_>) -> Flags {
         let mut flagged = 0;
         self.flags(row, |_, is_flagged| flagged += u64::from(is_flagged));
         Flags { flagged, all: (self.channels.len() * self.correlations.len()) as u64 }
     }
 
-    /// The channels of each place.
+    /// The channels of each place of the plot, as a number of the place and a range.
     fn chunks(&self) -> impl Iterator<Item = (usize, std::ops::Range<usize>)> {
         let range = |place: usize| {
             let start = self.channels.start + place * self.each;
@@ -209,48 +213,49 @@ impl Part {
     }
 }
 
-/// The sums of a plot.
+/// The sums of a plot, in the form that its kind needs.
 #[derive(Debug)]
 pub(super) enum State {
     Amplitudes(Times<Amplitude>),
     Vectors(Times<Vector>),
     Flagged(Times<Flags>),
-    /// A line has a sum for each correlation.
+    /// Sums by time and correlation, for plots against time.
     Series(Times<Sum>),
-    /// Sums by place, then correlation; only of the newest time, unless that is `None`.
+    /// Sums by place of the channel, then correlation; only of the time `newest`, or of all times if that is `None`.
     Spectrum {
         sums: Vec<Sum>,
         newest: Option<f64>,
     },
-    /// Lines are amplitudes, or phases from -180 to 180 degrees; columns reach from 0 to `reach`.
+    /// Number of points by uv distance (columns, from 0 to `reach`) and amplitude or phase in degrees (lines).
     UvDistance {
         map: Map,
         reach: f64,
     },
-    /// A plane of uv; both axes reach from -`reach` to `reach`, in metres.
+    /// Number of points by u and v, whose axes reach from -`reach` to `reach`, in metres.
     Uv {
         map: Map,
         reach: f64,
     },
-    /// Flags by antenna, or by channel.
+    /// Numbers of flagged cells by antenna, or by channel.
     List(Vec<Flags>),
-    /// By the two antennas: those of the pair (a, b), a not above b, are at b (b + 1) / 2 + a.
+    /// Sums by pair of antennas: the pair (a, b), a not above b, is at index b (b + 1) / 2 + a.
     Pairs(Vec<Sum>),
     PairFlags(Vec<Flags>),
 }
 
-/// Sums in the making.
+/// Accumulates the rows of a source into the sums of one plot.
 #[derive(Debug)]
 pub(super) struct Accumulator {
     pub(super) sums: Sums,
-    /// Known from the first row.
+    /// The selected part of each cell; `None` before the first row.
     pub(super) part: Option<Part>,
     pub(super) state: Option<State>,
-    /// Frequencies in kHz over the speed of light; empty if unknown.
+    /// Wavelengths per metre of each channel, divided by 1000: frequency over the speed of light, for uv distances in
+    /// kilowavelengths; empty if unknown.
     inverse_wavelengths: Vec<f64>,
-    /// Rows whose cells have another shape than the first.
+    /// Number of rows that were left out because their cells have another shape than those of the first row.
     pub(super) misfits: u64,
-    /// Rows of antennas that are not shown.
+    /// Number of rows that were left out because their antennas have too high numbers.
     pub(super) unshown: u64,
 }
 
@@ -264,7 +269,7 @@ impl Accumulator {
         Accumulator { sums, part: None, state: None, inverse_wavelengths, misfits: 0, unshown: 0 }
     }
 
-    /// Whether rows of this time are needed.
+    /// Whether rows of this TIME (seconds of MJD) are needed for the plot.
     pub(super) fn wants(&self, time: f64) -> bool {
         match &self.state {
             Some(State::Spectrum { newest: Some(newest), .. }) => time >= *newest,
@@ -307,7 +312,7 @@ impl Accumulator {
         self.part = Some(part);
     }
 
-    /// Adds a row that is selected.
+    /// Adds a selected row to the sums; `names` are those of its correlations.
     pub(super) fn add(&mut self, row: &Row<'_>, selection: &Selection, names: &[String]) {
         if self.part.is_none() {
             self.begin(row, selection, names);
@@ -433,7 +438,7 @@ impl Accumulator {
         }
     }
 
-    /// Bytes of the sums.
+    /// Bytes of memory that the sums of the plot occupy.
     pub(super) fn bytes(&self) -> usize {
         match &self.state {
             None => 0,
@@ -448,7 +453,7 @@ impl Accumulator {
     }
 }
 
-/// Element `number` of a list, which grows to have it.
+/// Element `number` of a list, which is lengthened if needed.
 fn slot<T: Default + Clone>(list: &mut Vec<T>, number: usize) -> &mut T {
     if list.len() <= number {
         list.resize(number + 1, T::default());
@@ -456,7 +461,7 @@ fn slot<T: Default + Clone>(list: &mut Vec<T>, number: usize) -> &mut T {
     &mut list[number]
 }
 
-/// Number of a pair of antennas.
+/// Index of the pair of a row's antennas in [`State::Pairs`]; `None` if a number is too high.
 fn pair(key: &RowKey) -> Option<usize> {
     let antenna = |number: i64| usize::try_from(number).ok().filter(|&number| number < MAX_ANTENNAS);
     let (first, second) = (antenna(key.antenna1)?, antenna(key.antenna2)?);

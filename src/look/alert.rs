@@ -1,4 +1,4 @@
-//! Alerts: rules, evaluated on one look after the other.
+//! Alerts about a live file: rules that are evaluated at each look.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -12,32 +12,32 @@ use super::rates::Rates;
 use super::rule::{Quantity, Rule};
 use super::sample::Look;
 
-/// Integrations of the running mean of an amplitude step.
+/// Number of earlier integrations whose mean the newest amplitude is compared with.
 const STEP_INTEGRATIONS: usize = 10;
 
-/// Antennas that a text names at most.
+/// Most antennas that the text of an alert names.
 const NAMED: usize = 8;
 
-/// The beginning or the end of a state that a rule warns of. Serialized, it is a line of `watch --json`, and the event `alert` of
-/// `serve`.
+/// The beginning or end of a state that a rule warns of, such as too many flags. Serialized, it is a line of `watch --json`,
+/// and the event `alert` of `serve`.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Alert {
-    /// Counts the alerts of an [`Alerts`], from one.
+    /// Number of the alert among those of an [`Alerts`], counted from 1.
     pub number: u64,
     /// Time of the look at which the alert began or ended.
     pub taken: SystemTime,
-    /// Path of the source, as it was given.
+    /// Path of the source that the alert is about, as it was given.
     pub file: PathBuf,
-    /// The rule, as [`Rule`] writes it.
+    /// The rule that the alert is about, as [`Rule`] writes it.
     pub rule: String,
     /// Whether the alert begins (`true`) or ends (`false`).
     pub active: bool,
-    /// The state that the rule is about, in words.
+    /// The state that the rule warns of, in words, such as `flagged 52.3 % > 40 %`.
     pub text: String,
-    /// Moment of the look at which it began.
+    /// Time of the look at which the state that the rule warns of began.
     pub since: SystemTime,
-    /// Revision of the look at which the alert began or ended.
+    /// Revision of the source at the look at which the alert began or ended.
     pub revision: u64,
 }
 
@@ -51,7 +51,7 @@ impl serde::Serialize for Alert {
     }
 }
 
-/// Rules, and what they have found so far.
+/// Evaluates alert rules at each look, and remembers which alerts are active.
 ///
 /// ```no_run
 /// use ctds_hdf5::look::{Alerts, Session};
@@ -70,53 +70,54 @@ impl serde::Serialize for Alert {
 #[derive(Debug, Clone, Default)]
 pub struct Alerts {
     rules: Vec<Watched>,
-    /// Number of alerts so far.
+    /// Number of alerts that began or ended so far.
     count: u64,
     history: History,
 }
 
-/// A rule and its newest alert.
+/// An alert rule and its newest alert.
 #[derive(Debug, Clone)]
 struct Watched {
     rule: Rule,
     alert: Option<Alert>,
-    /// Antennas that the alert names.
+    /// Names of the antennas that the newest alert is about.
     antennas: Vec<String>,
 }
 
-/// Values of earlier looks that rules need.
+/// Values of earlier looks that alert rules need.
 #[derive(Debug, Clone, Default)]
 struct History {
     rates: Rates,
-    /// Rows per second over the last looks.
+    /// Rows per second over the last looks, of all tables; `None` if not known yet.
     rate: Option<f64>,
-    /// Rows of the main table, and when they became as many.
+    /// Number of rows of the main table, and the time since which it has that number.
     rows: Option<(u64, SystemTime)>,
-    /// TIME and amplitude of the newest integration, and amplitudes of those before.
+    /// TIME and mean amplitude of the newest integration.
     newest: Option<(f64, f64)>,
+    /// Mean amplitudes of the integrations before the newest one.
     before: VecDeque<f64>,
 }
 
-/// A state that a rule judges.
+/// The value that an alert rule compares with its limit.
 enum Finding {
-    /// The value is unknown at this look: the alert stays as it is.
+    /// The value of the rule is unknown at this look: the alert stays as it is.
     Unknown,
-    /// The source does not grow any more: the alert ends.
+    /// The source no longer grows: the alert ends.
     Ended,
     Value(f64),
-    /// Names and values of antennas.
+    /// Names of antennas, each with its percentage of flagged cells.
     Antennas(Vec<(String, f64)>),
 }
 
 impl Alerts {
-    /// Alerts by `rules`; of equal rules there is one.
+    /// Makes the evaluator of these alert rules; equal rules count once.
     pub fn new(rules: impl IntoIterator<Item = Rule>) -> Self {
         let mut alerts = Alerts::default();
         alerts.set_rules(rules);
         alerts
     }
 
-    /// Replaces the rules. Rules that stay keep their state; those that go end without an alert.
+    /// Replaces the rules. Rules that stay keep their state; those that are removed end without an alert.
     pub fn set_rules(&mut self, rules: impl IntoIterator<Item = Rule>) {
         let mut before = std::mem::take(&mut self.rules);
         for rule in rules {
@@ -128,7 +129,7 @@ impl Alerts {
         }
     }
 
-    /// Whether a rule needs [`Session::set_integration`](super::Session::set_integration).
+    /// Whether one of the rules needs [`Session::set_integration`](super::Session::set_integration).
     pub fn needs_integration(&self) -> bool {
         self.rules.iter().any(|watched| watched.rule.needs_integration())
     }
@@ -138,7 +139,8 @@ impl Alerts {
         self.rules.iter().filter_map(|watched| watched.alert.as_ref())
     }
 
-    /// Takes a look; returns the alerts that begin or end with it. One that names antennas comes again when it is about others.
+    /// Evaluates the rules at a look; returns the alerts that begin or end with it. An alert that names antennas is returned
+    /// again when it is about others.
     pub fn update(&mut self, look: &Look) -> Vec<Alert> {
         self.history.add(look);
         let mut found = Vec::new();
@@ -155,7 +157,7 @@ impl Alerts {
 }
 
 impl Watched {
-    /// The alert that a look gives rise to.
+    /// Evaluates one rule at a look; returns the alert that begins or ends, if any.
     fn judge(&mut self, look: &Look, history: &History) -> Option<Alert> {
         let finding = self.find(look, history);
         let antennas = match &finding {
@@ -202,7 +204,7 @@ impl Watched {
         }
     }
 
-    /// The state in words: `flagged 52.3 % > 40 %`.
+    /// The state that the rule warns of in words: `flagged 52.3 % > 40 %`.
     fn text(&self, finding: &Finding) -> String {
         let (name, condition, unit) = (self.rule.name(), self.rule.condition(), self.rule.unit());
         match finding {
@@ -224,8 +226,8 @@ impl Watched {
     }
 }
 
-/// Whether rows can be missed: a file that its writer has closed does not grow. Of a table it does not show whether its writer
-/// has ended or has crashed.
+/// Whether a lack of new rows means anything: a file that its writer has closed does not grow. For a table it does not show
+/// whether its writer has ended or has crashed.
 fn grows(look: &Look) -> bool {
     match look.kind {
         "live" => look.is_open,
@@ -233,7 +235,7 @@ fn grows(look: &Look) -> bool {
     }
 }
 
-/// Flags of the antennas that a rule is about.
+/// Percentage of flagged cells of each antenna that a rule is about: the one named `wanted`, or all.
 fn antennas(integration: Option<&Integration>, wanted: Option<&str>) -> Finding {
     let Some(integration) = integration else { return Finding::Unknown };
     let is_wanted =
@@ -286,13 +288,13 @@ impl History {
         self.newest = Some((time, amplitude));
     }
 
-    /// Seconds since the main table grew.
+    /// Time in seconds since the main table grew; `None` if not known.
     fn silence(&self, look: &Look) -> Option<f64> {
         let (_, since) = self.rows?;
         Some(look.taken.duration_since(since).unwrap_or_default().as_secs_f64())
     }
 
-    /// Ratio of the newest amplitude to the mean of those before.
+    /// Ratio of the amplitude of the newest integration to the mean of those before; `None` if not known.
     fn step(&self) -> Option<f64> {
         let (_, newest) = self.newest?;
         let mean = self.before.iter().sum::<f64>() / self.before.len() as f64;

@@ -1,21 +1,21 @@
-//! The plot of where the antennas are.
+//! Makes the plot of the positions of antennas.
 
 use serde_json::json;
 
 use super::describe::Description;
 use super::frame::{Array, Axis, Frame, Numbers, Plot};
 
-/// Square of the first eccentricity of the ellipsoid of WGS84.
+/// Square of the first eccentricity of the Earth's ellipsoid (WGS84).
 const ECCENTRICITY: f64 = 6.694_379_990_14e-3;
 
-/// Metres from the centre of the Earth beyond which positions are taken for those of ITRF.
+/// Positions at one to two times this distance from the centre, in metres, are taken for positions on the Earth (ITRF).
 const ON_EARTH: f64 = 6e6;
 
-/// Antennas that are shown at most.
+/// Most antennas that the plot of positions shows.
 const MAX_ANTENNAS: usize = 1024;
 
-/// A frame with a line for each antenna, which has a value at its own place only: metres east and north of the middle of all.
-/// Positions that are not on the Earth are shown by their own x and y.
+/// Makes the plot of antenna positions, with a line for each antenna, which has one value: metres east and north of the middle
+/// of all. Positions that are not on the Earth are shown by their own x and y.
 pub(super) fn frame(known: &Description, (session, revision, rows): (u64, u64, u64)) -> Frame {
     let finite = |position: &[f64; 3]| position.iter().all(|metres| metres.is_finite());
     let found: Vec<(&str, [f64; 3])> = known
@@ -66,7 +66,7 @@ pub(super) fn frame(known: &Description, (session, revision, rows): (u64, u64, u
     Frame { plot, arrays, session }
 }
 
-/// Components of a vector of ITRF to the east and north at a place near the surface.
+/// Components to the east and to the north, in metres, of an ITRF vector at the place `at` near the surface.
 fn east_and_north(at: [f64; 3], [dx, dy, dz]: [f64; 3]) -> (f64, f64) {
     let (sin_longitude, cos_longitude) = at[1].atan2(at[0]).sin_cos();
     let latitude = (at[2] / (1. - ECCENTRICITY)).atan2(at[0].hypot(at[1]));

@@ -1,35 +1,35 @@
-//! Places of fixed number into which values are sorted: times that are merged when there are too many, and maps of points whose
+//! Bins of fixed number into which values are sorted: times that are merged when they are too many, and maps of points whose
 //! extents double.
 
-/// Sums that can be added to each other.
+/// Sums of a plot that can be added to each other, so that their bins can be merged.
 pub(super) trait Merge: Default + Clone {
-    /// Adds the sums of `other`.
+    /// Adds the sums of `other` to these, so that both share one bin.
     fn merge(&mut self, other: &Self);
 }
 
-/// Sums for each time, of a limited number of times: when a new one has no place, neighbours are merged in pairs.
+/// Sums for each time of a plot, for a limited number of times: when they are too many, neighbouring times are merged in pairs.
 #[derive(Debug)]
 pub(super) struct Times<T> {
-    /// Lines at most; even.
+    /// Most lines (times or ranges of times); an even number.
     capacity: usize,
-    /// Sums of a line.
+    /// Number of sums in a line, such as one for each channel.
     width: usize,
-    /// Lines in ascending order, without overlap.
+    /// Lines in ascending order of time, without overlap.
     lines: Vec<Line>,
     sums: Vec<T>,
     free: Vec<usize>,
-    /// The line that was used last.
+    /// Index of the line that was used last.
     recent: usize,
-    /// Smallest difference between two neighbouring times that were seen.
+    /// Smallest difference between two neighbouring times seen so far, in seconds.
     step: f64,
 }
 
-/// Times that share sums.
+/// A range of times that share their sums, with its first and last TIME.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Line {
     first: f64,
     last: f64,
-    /// Number of the line in `sums`.
+    /// Where the sums of the line are: from index `slot` * `width` of `sums` on.
     slot: usize,
 }
 
@@ -39,7 +39,7 @@ impl<T: Merge> Times<T> {
         Times { capacity, width, lines: Vec::new(), sums: Vec::new(), free: Vec::new(), recent: 0, step: f64::INFINITY }
     }
 
-    /// The sums of a time, which is finite.
+    /// The sums of a TIME, which is finite; makes a line for it if needed.
     pub(super) fn at(&mut self, time: f64) -> &mut [T] {
         let holds = |line: &Line| line.first <= time && time <= line.last;
         if !self.lines.get(self.recent).is_some_and(holds) {
@@ -73,7 +73,7 @@ impl<T: Merge> Times<T> {
         next
     }
 
-    /// Merges neighbours in pairs.
+    /// Halves the number of lines by merging neighbours in pairs.
     fn halve(&mut self) {
         for pair in 0..self.lines.len() / 2 {
             let (line, other) = (self.lines[2 * pair], self.lines[2 * pair + 1]);
@@ -87,7 +87,7 @@ impl<T: Merge> Times<T> {
         self.lines.truncate(self.lines.len() / 2);
     }
 
-    /// The sums of each line, in order of time.
+    /// The sums of each line, in ascending order of time.
     pub(super) fn iter(&self) -> impl Iterator<Item = &[T]> {
         self.lines.iter().map(|line| &self.sums[line.slot * self.width..][..self.width])
     }
@@ -96,12 +96,13 @@ impl<T: Merge> Times<T> {
         self.lines.len()
     }
 
-    /// First time of each line.
+    /// First TIME of each line, in seconds of MJD.
     pub(super) fn starts(&self) -> Vec<f64> {
         self.lines.iter().map(|line| line.first).collect()
     }
 
-    /// First time of each line, and the end of the newest: its last time and the smallest difference of two times.
+    /// Edges of the lines on the time axis: first TIME of each, and the end of the newest, which is its last TIME plus the
+    /// smallest difference of two times.
     pub(super) fn edges(&self) -> Vec<f64> {
         let mut edges = self.starts();
         edges.extend(self.lines.last().map(|line| line.last + if self.step.is_finite() { self.step } else { 1. }));
@@ -113,10 +114,10 @@ impl<T: Merge> Times<T> {
     }
 }
 
-/// Columns and lines of a map of points.
+/// Number of columns, and of lines, of a map of points.
 pub(super) const MAP: usize = 512;
 
-/// Numbers of points on a map.
+/// A map of points: the number of points in each of its cells.
 #[derive(Debug, Clone)]
 pub(super) struct Map {
     counts: Vec<u32>,
@@ -136,7 +137,7 @@ impl Map {
         &self.counts[line * MAP..][..MAP]
     }
 
-    /// Merges columns in pairs, to the left.
+    /// Merges the map's columns in pairs, to the left, so that its horizontal extent doubles.
     pub(super) fn halve_columns(&mut self) {
         for line in self.counts.chunks_exact_mut(MAP) {
             for column in 0..MAP / 2 {
@@ -146,7 +147,7 @@ impl Map {
         }
     }
 
-    /// Merges columns and lines in pairs, towards the centre.
+    /// Merges the map's columns and lines in pairs, towards the centre, so that its extent doubles.
     pub(super) fn halve_to_centre(&mut self) {
         let old = std::mem::replace(&mut self.counts, vec![0; MAP * MAP]);
         for (number, count) in old.into_iter().enumerate() {
@@ -157,7 +158,7 @@ impl Map {
     }
 }
 
-/// The numbers from 0 to `count` in an order in which any beginning is spread evenly: their bits are reversed.
+/// The numbers from 0 up to but without `count`, in an order of which any beginning is spread evenly: their bits are reversed.
 pub(super) fn spread(count: u64) -> impl Iterator<Item = u64> {
     let bits = count.next_power_of_two().trailing_zeros();
     let reversed = move |number: u64| if bits == 0 { 0 } else { number.reverse_bits() >> (64 - bits) };

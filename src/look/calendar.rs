@@ -1,26 +1,27 @@
-//! Times of casacore as dates, and dates as times.
+//! Converts casacore's times (seconds of MJD) to dates in UTC, and dates to times.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::error::{Error, Result};
 
-/// Days from the zero of MJD to that of Unix.
+/// Days from the zero of MJD to the zero of Unix time, 1970-01-01.
 const UNIX_MJD: f64 = 40587.;
 
-/// Seconds of MJD at the zero of Unix time.
+/// Seconds of MJD at the zero of Unix time, 1970-01-01.
 pub(super) const UNIX_ZERO: f64 = UNIX_MJD * 86400.;
 
-/// Date of a time of casacore, in seconds of MJD: `2026-11-20T17:30:00.0Z`.
+/// Formats a casacore time, in seconds of MJD, as a date in UTC: `2026-11-20T17:30:00.0Z`.
 pub fn utc_of_mjd(seconds: f64) -> String {
     calendar(seconds - UNIX_ZERO)
 }
 
-/// Date of a moment: `2026-11-20T17:30:00.0Z`.
+/// Formats a time of the system as a date in UTC: `2026-11-20T17:30:00.0Z`.
 pub fn utc(time: SystemTime) -> String {
     calendar(time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64())
 }
 
-/// Date in the Gregorian calendar, to the tenth of a second; a time outside of the nearest millennia is given in seconds.
+/// Formats Unix time in seconds as a Gregorian date, to the tenth of a second; a time outside of the nearest millennia is given
+/// in seconds.
 fn calendar(unix: f64) -> String {
     if !(-1e11..1e12).contains(&unix) {
         return format!("{unix} s");
@@ -32,7 +33,7 @@ fn calendar(unix: f64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{}Z", tenths % 10)
 }
 
-/// Year, month and day of the month of a day, counted from 1970-01-01.
+/// Year, month and day of the month of the day that is `days` days after 1970-01-01.
 fn date(days: i64) -> (i64, i64, i64) {
     // years that begin in March end with the leap day; 719468 days are from 0000-03-01 to 1970-01-01
     let days = days + 719_468;
@@ -51,7 +52,8 @@ fn days(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + (153 * month + 2) / 5 + day - 1 - 719_468
 }
 
-/// Seconds of MJD of a time that a user gives: a number of seconds, or a date in UTC, `2026-11-20` or `2026-11-20T17:30:00.5Z`.
+/// Parses a time that a user gives, as seconds of MJD: a number of seconds, or a date in UTC, `2026-11-20` or
+/// `2026-11-20T17:30:00.5Z`.
 ///
 /// # Errors
 /// `Usage` if it is neither.

@@ -1,4 +1,4 @@
-//! Names, frequencies and correlations from the subtables of a MeasurementSet.
+//! Describes a MeasurementSet for plots: names, frequencies and correlations from its subtables.
 
 use bstr::ByteSlice;
 
@@ -9,7 +9,7 @@ use crate::source::Source;
 use crate::table::ColumnInfo;
 use crate::value::{DataType, Values};
 
-/// Columns with visibilities, in the order in which one is chosen.
+/// Names of columns with visibilities, in the order in which one is chosen.
 const VISIBILITIES: [&str; 10] = [
     "DATA",
     "FLOAT_DATA",
@@ -23,57 +23,58 @@ const VISIBILITIES: [&str; 10] = [
     "FPARAM",
 ];
 
-/// The parts of a source that plots can select. Serialized, it is the document of `/live/describe`.
+/// Description of a source for plots: what can be selected, and which plots it has. Serialized, it is the document of
+/// `/live/describe`.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Description {
     /// Kind of source: `live`, `hdf5` or `table`.
     pub kind: &'static str,
-    /// Reason why nothing can be plotted, in words; `None`: plots can be made.
+    /// Why nothing can be plotted, in words; `None`: plots can be made.
     pub missing: Option<String>,
-    /// Name of the telescope in OBSERVATION; empty if it has none.
+    /// Name of the telescope, from the subtable OBSERVATION; empty if it has none.
     pub telescope: String,
-    /// The antennas in the order of their numbers.
+    /// The antennas in the order of their numbers, from 0.
     pub antennas: Vec<Antenna>,
-    /// The fields in the order of their numbers.
+    /// The fields in the order of their numbers, from 0.
     pub fields: Vec<Field>,
-    /// The spectral windows with their correlations, by DATA_DESC_ID.
+    /// The spectral windows with their correlations, in the order of DATA_DESC_ID.
     pub spectral_windows: Vec<SpectralWindow>,
-    /// Columns with visibilities; the first is shown if nothing else is asked for.
+    /// Names of the columns with visibilities; the first is plotted by default.
     pub columns: Vec<String>,
-    /// Unit of each of the columns; empty where none is known.
+    /// Unit of each of the visibility columns; empty where it is not known.
     pub units: Vec<String>,
     /// Whether the main table is a calibration table of CASA: each row has the solutions of one antenna.
     pub is_calibration: bool,
-    /// Whether the main table has FLAG or FLAG_ROW.
+    /// Whether the main table has the column FLAG or FLAG_ROW.
     pub has_flags: bool,
-    /// Number of rows of the main table.
+    /// Number of rows of the main table of the source.
     pub rows: u64,
-    /// First and last TIME of the rows folded for any plot, else of the first and the newest row; seconds of MJD.
+    /// First and last TIME of the rows that were read for any plot, else of the first and the newest row; seconds of MJD.
     pub time_range: Option<[f64; 2]>,
-    /// DATA_DESC_ID of the newest row, which is shown if nothing else is asked for.
+    /// DATA_DESC_ID of the newest row, which is plotted by default.
     pub newest_spw: Option<i64>,
-    /// Kinds of plots that the source has.
+    /// Names of the kinds of plots that the source has.
     pub plots: Vec<&'static str>,
 }
 
-/// An antenna of the array.
+/// An antenna of the array, as the subtable ANTENNA describes it.
 #[derive(Debug, Clone, PartialEq, Default, serde::Serialize)]
 #[non_exhaustive]
 pub struct Antenna {
-    /// NAME; its number if that is empty.
+    /// Name of the antenna, from the column NAME; its number if that is empty.
     pub name: String,
-    /// Name of the station, from the column STATION.
+    /// Name of the antenna's station (pad), from the column STATION.
     pub station: String,
-    /// POSITION: x, y, z in metres.
+    /// Position of the antenna, from the column POSITION: x, y, z in metres (ITRF for telescopes on the Earth).
     pub position: Option<[f64; 3]>,
 }
 
-/// A field of the sky that was observed.
+/// A field (pointing or phase centre) that was observed.
 #[derive(Debug, Clone, PartialEq, Default, serde::Serialize)]
 #[non_exhaustive]
 pub struct Field {
-    /// NAME; its number if that is empty.
+    /// Name of the field, from the column NAME; its number if that is empty.
     pub name: String,
 }
 
@@ -81,24 +82,24 @@ pub struct Field {
 #[derive(Debug, Clone, PartialEq, Default, serde::Serialize)]
 #[non_exhaustive]
 pub struct SpectralWindow {
-    /// Number of the spectral window with its polarization: DATA_DESC_ID.
+    /// Number of the spectral window with its polarization setup: DATA_DESC_ID.
     pub id: i64,
-    /// Row of the spectral window in the table SPECTRAL_WINDOW.
+    /// Row of the spectral window in the subtable SPECTRAL_WINDOW, from 0.
     pub window: i64,
     /// Name of the spectral window, from the column NAME.
     pub name: String,
-    /// CHAN_FREQ in Hz; empty if unknown.
+    /// Centre frequencies of the channels, CHAN_FREQ in Hz; empty if unknown.
     pub frequencies: Vec<f64>,
-    /// CHAN_WIDTH in Hz, as many as frequencies; empty if unknown.
+    /// Widths of the channels, CHAN_WIDTH in Hz, as many as frequencies; empty if unknown.
     pub widths: Vec<f64>,
-    /// Names of the correlations: XX, RL, I; empty if unknown.
+    /// Names of the correlations: XX, RL, I …; empty if unknown.
     pub correlations: Vec<String>,
 }
 
-/// Correlations of two receptors of one kind; Stokes I counts as one.
+/// Correlations of two receptors of one kind (parallel hands). Stokes I also counts as one.
 const PARALLEL: [&str; 6] = ["XX", "YY", "RR", "LL", "PP", "QQ"];
 
-/// Numbers of the parallel hands among correlations, or of all if none is known to be one.
+/// Indices of the parallel hands among the correlations, or of all `count` if none is known to be one.
 pub(super) fn parallel_hands(names: &[String], count: usize) -> Vec<usize> {
     let found: Vec<usize> = names
         .iter()
@@ -120,7 +121,7 @@ fn type_of(columns: &[&ColumnInfo], name: &str) -> Option<DataType> {
     columns.iter().find(|info| info.desc.name == name).map(|info| info.data_type())
 }
 
-/// The columns with visibilities: those with known names, then others of complex arrays.
+/// Names of the columns with visibilities: those with known names, then others of complex arrays.
 fn visibilities(columns: &[&ColumnInfo]) -> Vec<String> {
     let is_complex = |data_type| matches!(data_type, DataType::Complex | DataType::DComplex);
     let is_number = |data_type| is_complex(data_type) || matches!(data_type, DataType::Float | DataType::Double);
@@ -136,7 +137,7 @@ fn visibilities(columns: &[&ColumnInfo]) -> Vec<String> {
     found
 }
 
-/// The columns without which a main table has no plots, and that it lacks.
+/// Names of columns that the main table lacks and without which it has no plots.
 fn lacking(columns: &[&ColumnInfo]) -> Vec<String> {
     let is_integer = |data_type| {
         matches!(
@@ -156,7 +157,7 @@ fn lacking(columns: &[&ColumnInfo]) -> Vec<String> {
     lacking
 }
 
-/// Whether a main table with these columns has plots: TIME, ANTENNA1, ANTENNA2 and visibilities.
+/// Whether a main table with these columns has plots: it needs TIME, ANTENNA1, ANTENNA2 and visibilities.
 pub fn has_plots<'a>(columns: impl IntoIterator<Item = &'a ColumnInfo>) -> bool {
     lacking(&columns.into_iter().collect::<Vec<_>>()).is_empty()
 }
@@ -169,7 +170,7 @@ impl Description {
         Ok(description)
     }
 
-    /// Adds what the main table has, and what it lacks.
+    /// Adds to the description what the main table has, and what it lacks for plots.
     fn describe_main(&mut self, rows: &Rows) {
         let columns = rows.columns();
         self.columns = visibilities(&columns);
@@ -200,7 +201,7 @@ impl Description {
         self.update(rows);
     }
 
-    /// Takes what changes with new rows.
+    /// Updates what changes with new rows: number of rows, times, newest spectral window.
     pub(super) fn update(&mut self, rows: &Rows) {
         self.rows = rows.rows();
         let Some(newest) = self.rows.checked_sub(1) else { return };
@@ -212,29 +213,28 @@ impl Description {
         self.newest_spw = rows.integers(self.spw_column(), newest..self.rows).ok().and_then(|ids| ids.first().copied());
     }
 
-    /// The column with the numbers of the spectral windows.
+    /// Name of the column with the numbers of the spectral windows: DATA_DESC_ID, or that of calibration tables.
     pub(super) fn spw_column(&self) -> &'static str {
         if self.is_calibration { "SPECTRAL_WINDOW_ID" } else { "DATA_DESC_ID" }
     }
 
-    /// # Errors
-    /// `Unsupported` if the source has no plots, which it says why.
+    /// Fails with `Unsupported` and the reason if the source has no plots.
     pub(super) fn check(&self) -> Result<()> {
         self.missing.as_ref().map_or(Ok(()), |missing| Err(Error::unsupported(missing.clone())))
     }
 
-    /// The spectral window of a DATA_DESC_ID.
+    /// The spectral window with this DATA_DESC_ID; `None` if it is not known.
     pub(super) fn window(&self, id: i64) -> Option<&SpectralWindow> {
         self.spectral_windows.iter().find(|window| window.id == id)
     }
 
-    /// Name of an antenna; its number if the subtable does not have it.
+    /// Name of the antenna with this number; the number itself if the subtable does not have it.
     pub(super) fn antenna(&self, number: usize) -> String {
         self.antennas.get(number).map_or_else(|| number.to_string(), |antenna| antenna.name.clone())
     }
 }
 
-/// `A, B and C`.
+/// Joins words to a list: `A, B and C`.
 fn list(words: &[String]) -> String {
     match words.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
@@ -242,7 +242,7 @@ fn list(words: &[String]) -> String {
     }
 }
 
-/// The antennas in the order of their numbers.
+/// Reads the antennas from the subtable ANTENNA, in the order of their numbers.
 pub(super) fn antennas(source: &Source) -> Vec<Antenna> {
     let names = strings(source, "ANTENNA", "NAME");
     let stations = strings(source, "ANTENNA", "STATION");

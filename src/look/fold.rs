@@ -1,4 +1,4 @@
-//! Blocks of rows, read once for all sums that wait for them.
+//! Reads blocks of rows once for all plots that wait for them, and adds them to their sums ("folds" them).
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
@@ -12,57 +12,57 @@ use super::selection::{RowKey, Selection, Sums, unknown};
 use crate::error::{Error, Result};
 use crate::value::{Complex32, DataType, Values};
 
-/// Bytes of the cells of a block, about.
+/// Approximate bytes of the cells in a block that is read at a time.
 const BLOCK_BYTES: u64 = 4 << 20;
-/// Rows of a block at most: their scalars are read as well.
+/// Most rows of a block: their scalars are read as well.
 const BLOCK_ROWS: u64 = 1 << 16;
-/// Blocks of a source at most.
+/// Most blocks into which a source is cut.
 const MAX_BLOCKS: u64 = 1 << 17;
-/// Rows among which the end of an integration is looked for.
+/// Number of rows among which the end of an integration is searched for.
 const SEARCHED_ROWS: u64 = 1 << 14;
-/// Bytes of the scalars of a row, about.
+/// Approximate bytes of the scalar columns of a row.
 const SCALAR_BYTES: u64 = 64;
 
-/// Rows to be read.
+/// A range of rows that is read at a time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Block {
     rows: Range<u64>,
-    /// Inner ends are moved to the end of an integration that begins before this row; 0: none is.
+    /// The ends of the block are moved to where an integration ends if that begins before this row; 0: they stay.
     align: u64,
 }
 
-/// The sums of one plot, and the rows that they do not have yet.
+/// The sums of one plot, and the blocks of rows that are still to be added to them.
 #[derive(Debug)]
 pub(super) struct Fold {
     pub(super) selection: Selection,
     pub(super) sums: Accumulator,
-    /// Names of the correlations of the spectral window.
+    /// Names of the correlations of the plot's spectral window.
     names: Vec<String>,
-    /// The column with the numbers of the spectral windows.
+    /// Name of the column with the numbers of the spectral windows.
     spw_column: &'static str,
     pending: VecDeque<Block>,
-    /// Rows that were folded or are pending.
+    /// Number of rows that were added to the sums or are pending.
     given: u64,
-    /// Rows that were folded, whether or not they are selected.
+    /// Number of rows that were read for the sums, whether or not they are selected.
     pub(super) rows_used: u64,
-    /// Bytes that were read for these sums, alone or together with others.
+    /// Bytes that were read for the sums of the plot, alone or together with others.
     bytes: u64,
-    /// Number of the request that used the sums last.
+    /// Number of the request that last used the sums.
     pub(super) used: u64,
     scans: Scans,
 }
 
-/// The scans of rows that were read for a selection of scans.
+/// The scan numbers seen while rows were read, to find out whether selected scans exist.
 #[derive(Debug)]
 struct Scans {
-    /// Selected numbers that no row has had.
+    /// Selected scan numbers that no row has had so far.
     missing: Vec<i64>,
-    /// Some of the numbers that rows have had, for messages.
+    /// Some of the scan numbers that rows have had, for error messages.
     seen: BTreeSet<i64>,
 }
 
 impl Scans {
-    /// Scans that an error can name.
+    /// Most scan numbers that an error message can name.
     const SEEN: usize = 64;
 
     fn add(&mut self, scan: i64) {
@@ -98,12 +98,12 @@ impl Fold {
         }
     }
 
-    /// Whether these are the sums of a request.
+    /// Whether these are the sums that a request with this selection needs.
     pub(super) fn is_for(&self, selection: &Selection, sums: Sums) -> bool {
         self.selection == *selection && self.sums.sums == sums
     }
 
-    /// Takes the rows that are new.
+    /// Adds the blocks of new rows to those that are pending.
     pub(super) fn extend(&mut self, layout: &BlockLayout) {
         let rows = self.given..layout.rows;
         if rows.is_empty() {
@@ -120,12 +120,12 @@ impl Fold {
         }
     }
 
-    /// Whether all rows are folded.
+    /// Whether all rows of the source have been read for the sums.
     pub(super) fn is_complete(&self) -> bool {
         self.pending.is_empty()
     }
 
-    /// Scans are known when all rows have been read.
+    /// Checks that the selected scans exist, once all rows have been read.
     ///
     /// # Errors
     /// `Usage` if no row is of a scan that is selected.
@@ -139,7 +139,7 @@ impl Fold {
         }
     }
 
-    /// Whether as much was read as the request allows.
+    /// Whether as many bytes were read as the request allows (`limit`, times its `more`).
     pub(super) fn is_at_limit(&self, request: &Request, limit: u64) -> bool {
         !self.is_complete() && self.bytes >= limit.saturating_mul(u64::from(request.more) + 1)
     }
@@ -149,17 +149,17 @@ impl Fold {
     }
 }
 
-/// How a source is cut into blocks.
+/// How the rows of a source are cut into blocks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct BlockLayout {
-    /// Rows of the source.
+    /// Number of rows of the source when it was cut.
     pub(super) rows: u64,
-    /// Rows of a block.
+    /// Number of rows in each block but the last.
     pub(super) block_rows: u64,
 }
 
 impl BlockLayout {
-    /// Blocks of about 4 MiB of the visibilities and flags of the newest row.
+    /// Blocks of about `target` bytes, by default 4 MiB, judged by the visibilities and flags of the newest row.
     pub(super) fn of(rows: &Rows, known: &Description, target: Option<u64>) -> Self {
         let count = rows.rows();
         let newest = count.saturating_sub(1);
@@ -179,16 +179,16 @@ impl BlockLayout {
     }
 }
 
-/// Cells of some rows of a block.
+/// Cells of a column for some rows of a block, grouped by shape.
 struct Cells<T> {
-    /// Correlations, channels and elements of groups of cells.
+    /// Number of correlations, number of channels and elements of each group of cells.
     groups: Vec<(usize, usize, Vec<T>)>,
-    /// The group, and the number of the cell in it, for each row of the block.
+    /// Place of the cell of each row of the block: the index of its group, and its index there; `None` if it was not read.
     at: Vec<Option<(u32, u32)>>,
 }
 
 impl<T> Cells<T> {
-    /// Correlations, channels and elements of the cell of a row.
+    /// Number of correlations, number of channels and elements of a row's cell; `row` counts from the start of the block.
     fn get(&self, row: usize) -> Option<(usize, usize, &[T])> {
         let (group, number) = (*self.at.get(row)?)?;
         let (correlations, channels, elements) = self.groups.get(group as usize)?;
@@ -217,14 +217,14 @@ impl<T> Cells<T> {
     }
 }
 
-/// Rows of a block and those of their cells that are needed.
+/// The rows of a block that were read, with the cells that plots need.
 pub(super) struct Read {
     keys: Vec<RowKey>,
     flag_rows: Vec<bool>,
     uvw: Vec<f64>,
     flags: Option<Cells<bool>>,
     data: Vec<(String, Cells<Complex32>)>,
-    /// Rows of the block that each of the folds has selected.
+    /// The rows of the block that each plot has selected, in the order of the plots that it was read for.
     selected: Vec<Vec<usize>>,
     rows: u64,
     bytes: u64,
@@ -253,7 +253,7 @@ fn complex_of(values: Values) -> Result<Vec<Complex32>> {
 }
 
 impl Read {
-    /// Reads what `folds` need of a block.
+    /// Reads the columns and rows of a block that the plots `folds` need.
     pub(super) fn new(rows: &Rows, block: &Block, folds: &[&Fold]) -> Result<Self> {
         let range = actual(rows, block)?;
         let count = (range.end - range.start) as usize;
@@ -335,7 +335,7 @@ impl Read {
         Ok(Read { keys, flag_rows, uvw, flags, data, selected, rows: range.end - range.start, bytes })
     }
 
-    /// Adds the rows to the sums of a fold: that with this number among those which they were read for.
+    /// Adds the rows of the block to the sums of a plot, which was number `number` among those that it was read for.
     pub(super) fn fold(&self, number: usize, fold: &mut Fold) {
         let data = self.data.iter().find(|(name, _)| *name == fold.selection.column).map(|(_, cells)| cells);
         let needs_data = fold.sums.sums.needs_data() || self.flags.is_none();
@@ -374,7 +374,7 @@ impl Read {
     }
 }
 
-/// The rows of a block, whose inner ends are moved to where an integration ends.
+/// The rows of a block, with its ends moved to where an integration ends.
 fn actual(rows: &Rows, block: &Block) -> Result<Range<u64>> {
     let moved = |row: u64| -> Result<u64> {
         if row == 0 || row >= block.align {

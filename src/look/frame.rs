@@ -1,4 +1,4 @@
-//! A plot as numbers: what is drawn, and the words beside it.
+//! Frames: plots as numbers, with the words beside them.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::error::{Context, Result, ResultExt};
 use crate::output::Output;
 use crate::publishing::IfExists;
 
-/// The elements of an array of a frame.
+/// The elements of an array of a plot's frame.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(missing_docs, reason = "each variant is named for the type of its elements in safetensors")]
 pub enum Numbers {
@@ -27,7 +27,7 @@ impl Numbers {
         }
     }
 
-    /// An element as a double.
+    /// Element `index`, from 0, as a double; `None` beyond the end.
     pub fn get(&self, index: usize) -> Option<f64> {
         match self {
             Numbers::F32(numbers) => numbers.get(index).map(|&number| number.into()),
@@ -36,7 +36,7 @@ impl Numbers {
         }
     }
 
-    /// Names of the type in safetensors and in numpy.
+    /// Names of the element type in safetensors and in numpy.
     fn names(&self) -> (&'static str, &'static str) {
         match self {
             Numbers::F32(_) => ("F32", "<f4"),
@@ -53,7 +53,7 @@ impl Numbers {
         }
     }
 
-    /// An element as a JSON number; `null` for what is not finite.
+    /// Element `index` as a JSON number; `null` if it is not finite.
     fn json(&self, index: usize) -> Json {
         match self {
             Numbers::F32(numbers) => numbers.get(index).map(|&number| Json::from(number)),
@@ -63,7 +63,7 @@ impl Numbers {
         .unwrap_or(Json::Null)
     }
 
-    /// An element as text, as short as it can be without losing anything; NaN is empty.
+    /// Element `index` as text, as short as possible without losing precision; NaN is empty.
     fn text(&self, index: usize) -> String {
         match self {
             Numbers::F32(numbers) => numbers.get(index).filter(|number| !number.is_nan()).map(f32::to_string),
@@ -74,15 +74,15 @@ impl Numbers {
     }
 }
 
-/// A named array of a frame.
+/// A named array of numbers in a plot's frame.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Array {
-    /// `raster`, `x`, `y`, `low`, `high`, `phase`.
+    /// Name of the array: `raster`, `x`, `y`, `low`, `high` or `phase`.
     pub name: &'static str,
-    /// Extents of the array, slowest axis first.
+    /// Extents of the array of the plot, slowest axis first.
     pub shape: Vec<usize>,
-    /// Elements of the array, last axis fastest.
+    /// Elements of the array of the plot, last axis fastest.
     pub numbers: Numbers,
 }
 
@@ -94,29 +94,29 @@ impl Array {
     }
 }
 
-/// An axis, or the scale of colours.
+/// An axis of a plot, or its scale of colours.
 #[derive(Debug, Clone, PartialEq, Default, serde::Serialize)]
 #[non_exhaustive]
 pub struct Axis {
-    /// Quantity along the axis, for example `frequency`.
+    /// Quantity along the axis of the plot, for example `frequency`.
     pub label: String,
     /// Unit of the axis, for example `MHz`; empty if it has none.
     pub unit: String,
-    /// `linear`, `log`, `time` (seconds of MJD) or `category` (numbers that `names` gives names to).
+    /// Kind of the axis: `linear`, `log`, `time` (seconds of MJD) or `category` (numbers that `names` gives names to).
     pub scale: &'static str,
-    /// Names of the categories; `None` for an axis of numbers.
+    /// Names of the categories along the axis; `None` for an axis of numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub names: Option<Vec<String>>,
-    /// Of colours: the value below which 0.5 % of all are; `None` without values.
+    /// The value below which 0.5 % of all values are, for a scale of colours; the inner `None` without values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub low: Option<Option<f64>>,
-    /// Of colours: the value below which 99.5 % of all are; `None` without values.
+    /// The value below which 99.5 % of all values are, for a scale of colours; the inner `None` without values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub high: Option<Option<f64>>,
 }
 
 impl Axis {
-    /// Makes an axis of numbers.
+    /// Makes an axis of numbers; `scale` is `linear`, `log` or `time`.
     pub fn new(label: &str, unit: &str, scale: &'static str) -> Self {
         Axis { label: label.to_owned(), unit: unit.to_owned(), scale, ..Axis::default() }
     }
@@ -126,29 +126,29 @@ impl Axis {
     }
 }
 
-/// The words of a plot: the metadata of its frame, under the key `plot`.
+/// The words of a plot: titles, axes and what was selected. They are the metadata of its frame, under the key `plot`.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Plot {
-    /// Name of the kind: `waterfall`.
+    /// Name of the kind of plot, as in requests: `waterfall`.
     pub kind: &'static str,
     /// Title of the plot, for example `Amplitude`.
     pub title: String,
-    /// Note on the averages and on the cells that are left out.
+    /// Note below the title, on averages and on cells that are left out.
     pub note: String,
-    /// Counts changes of the source since it was opened.
+    /// Number of changes of the source since it was opened.
     pub revision: u64,
-    /// Number of rows of the source.
+    /// Number of rows of the source at the time of the plot.
     pub rows: u64,
-    /// Rows that the plot has seen, whether or not they are selected.
+    /// Number of rows that were read for the plot, whether or not they are selected.
     pub rows_used: u64,
-    /// Whether all rows are used.
+    /// Whether all rows of the source were read for the plot.
     pub complete: bool,
-    /// Reading has stopped, until a request with a larger `more`.
+    /// Whether reading has stopped at its limit of bytes, until a request with a larger `more`.
     pub stopped: bool,
     /// Whether cells that the plot has used may have been overwritten since.
     pub stale: bool,
-    /// The parameters, with their defaults.
+    /// Values of all parameters of the plot, with defaults where they were not given.
     pub selection: Json,
     /// The horizontal axis of the plot.
     pub x: Axis,
@@ -156,50 +156,50 @@ pub struct Plot {
     pub y: Axis,
     /// Scale of the colours of a raster; `None` for lines.
     pub z: Option<Axis>,
-    /// Names of the lines; `None` for a raster.
+    /// Names of the lines of the plot; `None` for a raster.
     pub series: Option<Vec<String>>,
 }
 
-/// A plot as numbers. docs/plots.md has the arrays of each kind.
+/// A plot as numbers: its words and its arrays. docs/plots.md has the arrays of each kind.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Frame {
-    /// Title, axes and labels of the plot.
+    /// Title, axes and selection of the plot.
     pub plot: Plot,
-    /// Numbers of the plot.
+    /// The arrays of numbers of the plot.
     pub arrays: Vec<Array>,
-    /// When the session began, to tell its revisions from those of another.
+    /// Time at which the session began, to tell its revisions from those of another.
     pub(super) session: u64,
 }
 
 impl Frame {
-    /// Text that changes whenever the frame does, and differs from that of other sessions: an ETag.
+    /// A text that changes whenever the frame does, and differs from that of other sessions: an ETag.
     pub fn revision(&self) -> String {
         let Plot { revision, rows_used, stale, stopped, .. } = &self.plot;
         format!("{:x}-{revision}-{rows_used}-{}{}", self.session, u8::from(*stale), u8::from(*stopped))
     }
 
-    /// Whether all rows of the source are used.
+    /// Whether all rows of the source were read for the plot.
     pub fn is_complete(&self) -> bool {
         self.plot.complete
     }
 
-    /// Whether reading has stopped at its limit.
+    /// Whether reading for the plot has stopped at its limit of bytes.
     pub fn is_stopped(&self) -> bool {
         self.plot.stopped
     }
 
-    /// An array by its name.
+    /// The array of the frame with this name; `None` if it has none.
     pub fn array(&self, name: &str) -> Option<&Array> {
         self.arrays.iter().find(|array| array.name == name)
     }
 
-    /// The array with the values: the raster, or the lines.
+    /// The array with the values of the plot: the raster, or the lines.
     pub fn values(&self) -> Option<&Array> {
         self.array("raster").or_else(|| self.array("y"))
     }
 
-    /// The frame as a safetensors document: a length of 8 bytes, a header in JSON, the bytes of all arrays.
+    /// Encodes the frame as a safetensors document: a length of 8 bytes, a header in JSON, the bytes of all arrays.
     pub fn to_safetensors(&self) -> Vec<u8> {
         let mut header = Map::new();
         let plot = serde_json::to_string(&self.plot).unwrap_or_default();
@@ -224,7 +224,7 @@ impl Frame {
         document
     }
 
-    /// The values alone, as a file of numpy.
+    /// Encodes the values of the plot, without axes, as a file in numpy's format npy.
     pub fn to_npy(&self) -> Vec<u8> {
         let mut data = Vec::new();
         let (shape, dtype) = match self.values() {
@@ -250,7 +250,7 @@ impl Frame {
         document
     }
 
-    /// The numbers as text. Lines: a column for x, and one for each line, with its lowest and highest values. A raster: the
+    /// Encodes the plot as CSV. Lines: a column for x, and one for each line, with its lowest and highest values. A raster: the
     /// first line has the edges of x, the first column those of y; the last edge of y stands alone. Times are in UTC.
     pub fn to_csv(&self) -> String {
         let mut out = String::new();
@@ -310,9 +310,8 @@ impl Frame {
 }
 
 impl Frame {
-    /// Puts lines of several frames into one: the lines of each frame get the name of its group before their own. The places of
-    /// all frames are joined; a line has no value where its frame has no place. The title and the selection name `by`, what the
-    /// groups are. `None` without frames, or if they have rasters.
+    /// Joins plots of lines to one frame: the name of its group is put before the names of each frame's lines. A line has no
+    /// value where only other frames have a point. `None` without frames, or if they have rasters.
     pub fn joined(frames: Vec<(String, Frame)>, by: &str) -> Option<Frame> {
         let mut places: Vec<f64> = Vec::new();
         for (_, frame) in &frames {
@@ -349,7 +348,7 @@ impl Frame {
         Some(first)
     }
 
-    /// The arrays as lists of JSON, nested as their axes are; `null` for NaN.
+    /// The arrays of the frame as JSON lists, nested as their axes are; `null` for NaN.
     pub fn arrays_json(&self) -> Json {
         let array = |array: &Array| {
             let mut list: Vec<Json> = (0..array.numbers.len()).map(|at| array.numbers.json(at)).collect();
@@ -365,7 +364,7 @@ impl Frame {
     }
 }
 
-/// Writes a whole file, which gets its name in one step.
+/// Writes a whole file, which appears under its name when it is complete.
 ///
 /// # Errors
 /// `Exists`; those of writing.

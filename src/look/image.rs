@@ -1,4 +1,4 @@
-//! A plane of an image of casacore as a plot.
+//! Makes a plot of a plane of a casacore image.
 
 use std::path::Path;
 
@@ -11,16 +11,16 @@ use crate::error::{Context, Error, Result, ResultExt};
 use crate::source::Source;
 use crate::value::{Complex32, Complex64, DataType, Record, Region, Shape, Value, Values};
 
-/// Columns and lines at most: larger planes are shown as means of squares of pixels.
+/// Most columns, and most lines, of an image plot: larger planes are shown as means of squares of pixels.
 const MAX_PIXELS: u64 = 1024;
 
-/// Pixels that are read at a time, about.
+/// Approximate number of pixels that are read at a time.
 const STRIP: u64 = 1 << 20;
 
-/// Keywords that name the coordinates of an image.
+/// Names of keywords that hold the coordinates of an image, such as `direction`.
 const KINDS: [&str; 6] = ["direction", "spectral", "stokes", "linear", "tabular", "quality"];
 
-/// An image of casacore (a table with the column `map`), or the native file of one.
+/// A casacore image (a table with the column `map`), or the native file of one, to be plotted.
 pub struct Image {
     source: Source,
     shape: Shape,
@@ -32,22 +32,23 @@ impl std::fmt::Debug for Image {
     }
 }
 
-/// The numbers of a plane along the axes of an image after the first two, from 0 on; the first plane of axes without one.
+/// Selects a plane of an image: its number, from 0, on each axis after the first two; 0 on axes without a number.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Plane(pub Vec<u64>);
 
-/// How pixels of an axis become world coordinates.
+/// Conversion of pixel numbers along an image axis to world coordinates.
 struct World {
     label: String,
     unit: String,
-    /// Number of the reference pixel, and its value: 0 for offsets on the sky.
+    /// Number of the reference pixel along the axis, from 0.
     pixel: f64,
+    /// World coordinate of the reference pixel; 0 for offsets on the sky.
     value: f64,
     increment: f64,
 }
 
 impl Image {
-    /// Opens an image; `None` if the source has a main table of another kind.
+    /// Opens an image for plotting; `None` if the source's main table is not an image.
     ///
     /// # Errors
     /// Those of opening the source.
@@ -64,7 +65,7 @@ impl Image {
         Ok(shape.filter(|shape| shape.len() >= 2).map(|shape| Image { source, shape }))
     }
 
-    /// A plane of the first two axes: means of the finite pixels in each place.
+    /// Makes the plot of a plane over the first two axes; each place has the mean of its finite pixels.
     ///
     /// # Errors
     /// `Usage` if the image has no such plane; those of reading.
@@ -173,7 +174,7 @@ fn numbers<T: Copy>(array: ndarray::ArrayD<T>, number: impl Fn(T) -> f64) -> Vec
     array.iter().map(|&value| number(value)).collect()
 }
 
-/// The numbers of a field, a scalar or an array.
+/// The numbers in a field of a record, a scalar or an array; empty if it is missing.
 fn doubles(record: &Record, name: &str) -> Vec<f64> {
     match record.get(name) {
         Some(Value::Scalar(Values::Double(values)) | Value::Array(_, Values::Double(values))) => values.clone(),
@@ -188,7 +189,7 @@ fn strings(record: &Record, name: &str) -> Vec<String> {
     record.strings(name).unwrap_or_default().iter().map(|string| string.to_str_lossy().into_owned()).collect()
 }
 
-/// The coordinate that has a pixel axis, its name, and the number of the axis in it.
+/// The coordinate of the image that a pixel axis belongs to: its name, its record, and the number of the axis in it.
 fn coordinate(coordinates: Option<&Record>, axis: usize) -> Option<(&str, &Record, usize)> {
     let coordinates = coordinates?;
     for field in &coordinates.fields {
@@ -203,7 +204,7 @@ fn coordinate(coordinates: Option<&Record>, axis: usize) -> Option<(&str, &Recor
     None
 }
 
-/// World coordinates of a pixel axis: offsets on the sky, or values. Axes that are rotated or not linear count pixels.
+/// World coordinates along a pixel axis: offsets on the sky, or values. Axes that are rotated or not linear count pixels.
 fn world(coordinates: Option<&Record>, axis: usize) -> World {
     let pixels = |label: String| World { label, unit: String::new(), pixel: 0., value: 0., increment: 1. };
     let Some((kind, record, at)) = coordinate(coordinates, axis) else {
@@ -250,7 +251,7 @@ fn world(coordinates: Option<&Record>, axis: usize) -> World {
     World { label, unit: unit.to_owned(), pixel, value: 0., increment: increment * degrees * factor }
 }
 
-/// The direction that offsets are from.
+/// The direction on the sky that offsets are counted from, in words; `None` without a direction coordinate.
 fn centre(coordinates: Option<&Record>) -> Option<String> {
     let (_, record, _) = coordinate(coordinates, 0).filter(|(kind, ..)| *kind == "direction")?;
     let (values, units) = (doubles(record, "crval"), strings(record, "units"));
@@ -269,7 +270,7 @@ fn centre(coordinates: Option<&Record>) -> Option<String> {
     Some(format!("centre {} {}{system}{projection}", sexagesimal(longitude / 15., 1), sexagesimal(latitude, 0)))
 }
 
-/// Hours or degrees as `12:30:49.4`.
+/// Formats hours or degrees as `12:30:49.4`, with `digits` digits after the point.
 fn sexagesimal(value: f64, digits: usize) -> String {
     let sign = if value < 0. { "-" } else { "" };
     let scale = 10f64.powi(digits as i32);

@@ -1,49 +1,49 @@
-//! The newest integration of a source: flags by antenna, and the mean amplitude.
+//! Summarizes the newest integration of a source: flags by antenna, and the mean amplitude.
 
 use super::describe::Description;
 use super::rows::Rows;
 use crate::error::Result;
 use crate::value::{DataType, Values};
 
-/// Rows among which the beginning of the newest integration is looked for: a little first, then more.
+/// Numbers of newest rows among which the beginning of the newest integration is searched for: a few first, then more.
 const SEARCHED_ROWS: [u64; 3] = [64, 1024, 1 << 14];
 
-/// Antennas with this number or a higher one are left out.
+/// Antennas with this number or a higher one are left out of the summary of an integration.
 const MAX_ANTENNAS: usize = 1024;
 
-/// The rows of the newest TIME, or as many of them as the bytes for a look allow. These are chosen so that every antenna has
-/// rows among them.
+/// The newest integration: the rows of the newest TIME, or as many of them as the bytes for a look allow, chosen so that every
+/// antenna has rows among them.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Integration {
-    /// TIME in seconds of MJD.
+    /// TIME of the integration in seconds of MJD.
     pub time: f64,
-    /// The fraction of flagged cells by antenna, of those with rows.
+    /// Fraction of flagged cells by antenna, for antennas with rows.
     pub flagged: Vec<AntennaFlags>,
-    /// Mean amplitude of cells that are neither flagged nor infinite, of pairs of different antennas.
+    /// Mean amplitude of cells that are finite and not flagged, of cross-correlations only; `None` without such cells.
     pub amplitude: Option<f64>,
 }
 
-/// Flags of the cells of all baselines with an antenna.
+/// Fraction of flagged cells of one antenna, over all its baselines.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct AntennaFlags {
-    /// Number of the antenna, from 0.
+    /// Number of the antenna whose flags these are, from 0.
     pub number: usize,
-    /// Name of the antenna; the number in digits if it has none.
+    /// Name of the antenna; its number in digits if it has none.
     pub name: String,
-    /// The fraction that is flagged.
+    /// Fraction of the antenna's cells that are flagged, from 0 to 1.
     pub fraction: f64,
 }
 
-/// Rows of an integration, and their antennas.
+/// The rows of an integration, and the antennas of each.
 struct Baselines {
     first_row: u64,
     pairs: Vec<(usize, usize)>,
 }
 
 impl Integration {
-    /// Reads the newest integration, `bytes` of a column at most; `None` without rows, TIME or antennas.
+    /// Reads the newest integration, at most `bytes` of each column; `None` without rows, TIME or antennas.
     pub(super) fn take(main: &Rows, known: &Description, bytes: u64) -> Result<Option<Self>> {
         let is = |name: &str, data_type: DataType| main.column(name).is_some_and(|info| info.data_type() == data_type);
         let has_antennas = ["ANTENNA1", "ANTENNA2"].iter().all(|name| main.column(name).is_some());
@@ -129,7 +129,8 @@ impl Baselines {
         Ok((count > 0).then(|| sum / count as f64))
     }
 
-    /// FLAG of rows, 1 for flagged. A row that FLAG_ROW flags, and one without FLAG, has the same flag for all cells.
+    /// Reads FLAG of the chosen rows as numbers, 1 for flagged. A row that FLAG_ROW flags, or without FLAG, has one number for
+    /// all cells.
     fn read_flags(&self, main: &Rows, chosen: &[usize]) -> Result<Vec<Vec<f64>>> {
         let is_bool = |name: &str| main.column(name).is_some_and(|info| info.data_type() == DataType::Bool);
         let mut flags = vec![vec![0.]; chosen.len()];
@@ -157,12 +158,13 @@ impl Baselines {
     }
 }
 
-/// One flag may stand for all cells.
+/// Whether the cell `index` is flagged; if `flags` has one element, that stands for all cells.
 fn is_flagged(flags: &[f64], index: usize) -> bool {
     flags.get(index).or(flags.first().filter(|_| flags.len() == 1)).is_some_and(|&flag| flag != 0.)
 }
 
-/// Numbers of `count` of the pairs, or of all if they are fewer, ascending, in which every antenna occurs about equally often.
+/// Chooses `count` of the pairs of antennas, or all if they are fewer, so that every antenna occurs about equally often;
+/// returns their indices, ascending.
 fn cover(pairs: &[(usize, usize)], count: usize) -> Vec<usize> {
     let mut left = count;
     if left >= pairs.len() {

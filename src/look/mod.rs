@@ -1,4 +1,4 @@
-//! Plots of a MeasurementSet while it is written: rows are folded into accumulators of fixed size, from which frames are made.
+//! Plots of a MeasurementSet while it is written: rows are added to sums of fixed size, from which frames are made.
 //!
 //! ```no_run
 //! use ctds_hdf5::look::{Request, Session};

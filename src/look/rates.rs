@@ -1,4 +1,4 @@
-//! Rates in rows and bytes per second, averaged over seconds: a single look may fall between two commits.
+//! Computes rates in rows and bytes per second, averaged over seconds: a single look may fall between two commits.
 
 use std::collections::VecDeque;
 use std::time::{Duration, SystemTime};
@@ -8,18 +8,18 @@ use super::sample::Look;
 /// Time over which rates are averaged; the time between two looks if that is longer.
 const RATE_TIME: Duration = Duration::from_secs(5);
 
-/// Shorter times give no rate.
+/// Looks that are less than this apart give no rate.
 const SHORTEST: Duration = Duration::from_secs(1);
 
-/// Rows and bytes per second, summed over all tables, as means over five seconds.
+/// Rows and bytes per second, summed over all tables of a live file, as means over five seconds.
 #[derive(Debug, Clone, Default)]
 pub struct Rates {
-    /// Moments of looks with the numbers of rows and bytes, the newest last.
+    /// Time, number of rows and number of bytes of recent looks, the newest last.
     looks: VecDeque<(SystemTime, u64, f64)>,
 }
 
 impl Rates {
-    /// Adds a look; returns rows and bytes per second, if looks of more than a second are known.
+    /// Adds a look; returns rows and bytes per second, or `None` until looks more than a second apart are known.
     pub fn add(&mut self, look: &Look) -> Option<(f64, f64)> {
         let rows = look.all_rows();
         // another file, or a clock that was set

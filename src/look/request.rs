@@ -1,10 +1,11 @@
-//! What is asked for: the kind of a plot and its parameters, as words. Only a [`Selection`](super::selection) knows the source.
+//! Requests for plots: the kind of a plot and its parameters, as words. Only a [`Selection`](super::selection) knows the
+//! source.
 
 use super::calendar::mjd_of;
 use crate::error::{Error, Result};
 use crate::suggest::similar;
 
-/// Names of all parameters of a plot.
+/// Names of all parameters that a request for a plot may have.
 pub const PARAMETERS: [&str; 15] = [
     "column",
     "spw",
@@ -23,10 +24,10 @@ pub const PARAMETERS: [&str; 15] = [
     "more",
 ];
 
-/// Words in a list at most.
+/// Most words in a list that is the value of a parameter.
 const MAX_WORDS: usize = 4096;
 
-/// Kind of a plot.
+/// The kinds of plots of a MeasurementSet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
@@ -36,28 +37,28 @@ pub enum Kind {
     AmpTime,
     /// Plot of phase against time.
     PhaseTime,
-    /// Amplitude and phase against frequency.
+    /// Plot of amplitude and phase against frequency.
     Spectrum,
-    /// Number of points by uv distance and amplitude.
+    /// Map of the number of points by uv distance and amplitude.
     AmpUvdist,
-    /// Number of points by uv distance and phase.
+    /// Map of the number of points by uv distance and phase.
     PhaseUvdist,
-    /// Number of points by u and v.
+    /// Map of the number of points by u and v (uv coverage).
     Uv,
-    /// Percentage of flagged cells, by antenna.
+    /// Plot of the percentage of flagged cells by antenna.
     FlagAntenna,
-    /// Percentage of flagged cells, by channel.
+    /// Plot of the percentage of flagged cells by channel.
     FlagChannel,
-    /// Percentage of flagged cells, by time.
+    /// Plot of the percentage of flagged cells by time.
     FlagTime,
-    /// Amplitude by the two antennas.
+    /// Map of amplitude by the two antennas of a baseline.
     Baselines,
-    /// Positions of the antennas, east and north of their middle.
+    /// Plot of the positions of the antennas, east and north of their middle.
     Antennas,
 }
 
 impl Kind {
-    /// Every kind, in the order of a page.
+    /// Every kind of plot, in the order of the web page.
     pub const ALL: [Kind; 12] = [
         Kind::Waterfall,
         Kind::AmpTime,
@@ -73,7 +74,7 @@ impl Kind {
         Kind::Antennas,
     ];
 
-    /// Name of the kind: `amp_time`.
+    /// Name of the kind of plot in requests: `amp_time`.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Waterfall => "waterfall",
@@ -91,7 +92,7 @@ impl Kind {
         }
     }
 
-    /// The quantities that the kind shows, its default first.
+    /// The quantities that this kind of plot can show, its default first.
     fn quantities(self) -> &'static [Quantity] {
         use Quantity::{Amp, Flagged, Imag, Phase, Real};
         match self {
@@ -105,14 +106,14 @@ impl Kind {
     }
 }
 
-/// Quantity of visibilities that is shown.
+/// Quantity of visibilities that a plot shows: amplitude, phase …
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quantity {
     Amp,
     Phase,
     Real,
     Imag,
-    /// Percentage of flagged cells.
+    /// Percentage of cells that are flagged.
     Flagged,
 }
 
@@ -128,33 +129,33 @@ impl Quantity {
     }
 }
 
-/// How several values in one place are combined.
+/// How several values in one place of a plot are combined: mean or maximum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Statistic {
     Mean,
     Max,
 }
 
-/// How means are made.
+/// How means of visibilities are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Average {
-    /// Mean of the amplitudes.
+    /// Mean of the amplitudes of the visibilities.
     Scalar,
-    /// Mean of complex numbers.
+    /// Amplitude of the mean of the complex visibilities.
     Vector,
 }
 
-/// The baselines that a request selects.
+/// The baselines that a request for a plot selects, in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum BaselineWords {
     Cross,
     Auto,
     All,
-    /// Pairs of names or numbers of antennas.
+    /// Pairs of antennas, by name or number.
     Pairs(Vec<(String, String)>),
 }
 
-/// A plot that is asked for, and its parameters.
+/// A request for a plot: its kind and its parameters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     pub(super) kind: Kind,
@@ -165,23 +166,23 @@ pub struct Request {
     pub(super) corr: Vec<String>,
     pub(super) baseline: BaselineWords,
     pub(super) antenna: Vec<String>,
-    /// First time, and the one after the last.
+    /// Times to plot, in seconds of MJD: from the first up to but without the second; `None`: no limit.
     pub(super) time: (Option<f64>, Option<f64>),
-    /// First channel, and the one after the last.
+    /// Channels to plot, from 0: from the first up to but without the second; `None`: no limit.
     pub(super) chan: (Option<u64>, Option<u64>),
     pub(super) quantity: Quantity,
     pub(super) statistic: Statistic,
     pub(super) average: Average,
-    /// Flagged cells count as others.
+    /// Whether flagged cells are plotted like others.
     pub(super) include_flagged: bool,
-    /// Whether uv is in kilowavelengths.
+    /// Whether u and v are in kilowavelengths instead of metres.
     pub(super) kilowavelengths: bool,
-    /// How often reading goes on after it has stopped at the limit.
+    /// How many times reading has been allowed to continue after it has stopped at the limit of bytes.
     pub(super) more: u32,
 }
 
 impl Request {
-    /// A request for the plot `kind`, with the parameters of `query`. A parameter without a value has its default.
+    /// Parses a request for the plot `kind`, with the parameters in `query`. A parameter with an empty value has its default.
     ///
     /// # Errors
     /// `Usage` if the kind, a parameter or a value is unknown, or a parameter is given twice.
@@ -287,7 +288,7 @@ fn choice<T: Copy>(name: &str, value: &str, choices: &[(&str, T)]) -> Result<T> 
     found.map(|(_, choice)| *choice).ok_or_else(wrong)
 }
 
-/// Splits a list of words: `A,B,C`
+/// Splits a list of words at commas: `A,B,C`.
 fn words(value: &str) -> Result<Vec<String>> {
     let words: Vec<String> = value.split(',').map(|word| word.trim().to_owned()).collect();
     if words.len() > MAX_WORDS {
@@ -299,7 +300,7 @@ fn words(value: &str) -> Result<Vec<String>> {
     Ok(words)
 }
 
-/// `A..B`, where either may be missing.
+/// Splits a range `A..B` into its ends, either of which may be missing.
 fn range<'a>(name: &str, value: &'a str) -> Result<(Option<&'a str>, Option<&'a str>)> {
     let wrong = || Error::usage(format!("{name}: {value:?} is not a range, expected A..B: from A up to but without B"));
     let (start, end) = value.split_once("..").ok_or_else(wrong)?;
@@ -307,7 +308,7 @@ fn range<'a>(name: &str, value: &'a str) -> Result<(Option<&'a str>, Option<&'a 
     Ok((part(start), part(end)))
 }
 
-/// `cross`, `auto`, `all`, or pairs: `m000-m001`, `0&1`.
+/// Parses a selection of baselines: `cross`, `auto`, `all`, or pairs such as `m000-m001`, `0&1`.
 fn baselines(value: &str) -> Result<BaselineWords> {
     match value {
         "cross" => return Ok(BaselineWords::Cross),

@@ -1,4 +1,4 @@
-//! The rows of a main table, wherever they are and grow: in a live file, a closed native file, a table directory.
+//! Reads rows of a main table for plots, from a live file, a closed native file or a table directory.
 
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
@@ -13,56 +13,56 @@ use crate::source::Source;
 use crate::table::{ColumnInfo, Snapshot, Watch, between_writes};
 use crate::value::{Complex32, Complex64, DataType, Element, Shape, Values};
 
-/// Bytes of a cell beyond which it is not read.
+/// Cells with more bytes than this are not read for plots.
 const MAX_CELL_BYTES: u64 = 256 << 20;
 
-/// Rows that are read for a look at most, and of columns whose cells have several shapes.
+/// Most rows that are read for a look, and of columns whose cells have several shapes.
 pub(super) const SAMPLE_ROWS: u64 = 4096;
 const SAMPLE_CELLS: u64 = 256;
 
-/// Says whether a table may be opened because the source names it, by its path.
+/// Function that decides by its path whether another table may be opened because the source names it.
 pub type Served = Arc<dyn Fn(&Path) -> bool + Send + std::marker::Sync>;
 
-/// The main table of a source.
+/// The main table of a source that is plotted.
 pub(super) struct Rows {
     path: PathBuf,
     served: Served,
     place: Place,
-    /// Number of rows at the last look.
+    /// Number of rows of the main table at the last look.
     rows: u64,
 }
 
 enum Place {
-    /// A file of the live layout, which may grow.
+    /// A live file, which may grow.
     Live(Reader),
-    /// A native file that does not grow.
+    /// A native HDF5 file that does not grow.
     File(Source),
-    /// A table directory; `None`: without a lock file nothing shows its writers.
+    /// A table directory. `watch` is `None` without a lock file, as nothing then shows which programs write to the table.
     Table { source: Source, watch: Option<Watch>, seen: Option<Sync> },
 }
 
-/// Changes of a source since the last look.
+/// What has changed in a source since the last look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Change {
-    /// Whether rows were added.
+    /// Whether rows were added to the main table.
     pub(super) grew: bool,
-    /// Whether cells of a table were overwritten without new rows.
+    /// Whether cells of the table were overwritten without new rows.
     pub(super) rewritten: bool,
 }
 
-/// Cells of one shape.
+/// Cells of one shape, from a list of rows.
 #[derive(Debug)]
 pub(super) struct Group {
-    /// Places of the cells in the list of rows that was asked for, ascending.
+    /// Indices of the cells in the list of rows that was asked for, ascending.
     pub(super) places: Vec<usize>,
     /// Shape of each cell, first axis fastest.
     pub(super) shape: Shape,
-    /// Elements of the cells, one cell after the other.
+    /// Elements of the cells, one cell after the other, first axis fastest.
     pub(super) values: Values,
 }
 
 impl Group {
-    /// The elements as numbers: amplitudes of complex ones, 1 for true; none of strings and records.
+    /// The elements as numbers: amplitudes for complex ones, 1 for true; empty for strings and records.
     pub(super) fn numbers(&self) -> Vec<f64> {
         match &self.values {
             Values::Bool(v) => v.iter().map(|&v| f64::from(u8::from(v))).collect(),
@@ -105,7 +105,7 @@ impl Rows {
         Ok(rows)
     }
 
-    /// Opens a live file, and nothing else.
+    /// Opens a live file for plots; an error for any other file.
     pub(super) fn open_live(path: &Path) -> Result<Self> {
         let place = Place::Live(Reader::open(path)?);
         let mut rows = Rows { path: path.to_owned(), served: Arc::new(|_| true), place, rows: 0 };
@@ -113,12 +113,12 @@ impl Rows {
         Ok(rows)
     }
 
-    /// Which tables may be opened because the source names them.
+    /// The function that decides which tables may be opened because the source names them.
     pub(super) fn served(&self) -> Served {
         Arc::clone(&self.served)
     }
 
-    /// `live`, `hdf5` or `table`.
+    /// Kind of the source: `live`, `hdf5` or `table`.
     pub(super) fn kind(&self) -> &'static str {
         match self.place {
             Place::Live(_) => "live",
@@ -127,13 +127,13 @@ impl Rows {
         }
     }
 
-    /// Device and number of the file or directory, by which another one in its place is noticed.
+    /// Device and inode of the file or directory, by which another one at the same path is noticed.
     pub(super) fn identity(path: &Path) -> Result<(u64, u64)> {
         let found = path.metadata().with_context(|| Context::path(path))?;
         Ok((found.dev(), found.ino()))
     }
 
-    /// Number of rows at the last look.
+    /// Number of rows of the main table at the last look.
     pub(super) fn rows(&self) -> u64 {
         self.rows
     }
@@ -149,7 +149,7 @@ impl Rows {
         }
     }
 
-    /// Rows of each table, the main one first; live files call it `MAIN`, as this does everywhere.
+    /// Name and number of rows of each table, the main one first, which is called `MAIN`.
     pub(super) fn tables(&self) -> Result<Vec<(String, u64)>> {
         let of_source = |source: &Source| {
             let rows = |(number, table): (usize, &crate::source::SourceTable)| {
@@ -167,7 +167,7 @@ impl Rows {
         })
     }
 
-    /// Whether a writer has the source open, as far as it shows.
+    /// Whether a writer has the source open, as far as that can be seen.
     pub(super) fn is_open(&self) -> Result<bool> {
         match &self.place {
             Place::Live(reader) => reader.is_being_written(),
@@ -176,7 +176,7 @@ impl Rows {
         }
     }
 
-    /// When the source was last written to.
+    /// Time at which the source was last written to.
     pub(super) fn written(&self) -> Result<SystemTime> {
         let path = match &self.place {
             Place::Table { watch: Some(_), .. } => &self.path.join("table.lock"),
@@ -185,7 +185,7 @@ impl Rows {
         Ok(path.metadata().and_then(|metadata| metadata.modified())?)
     }
 
-    /// Looks how many rows there are now.
+    /// Reads how many rows the source has now; returns what has changed since the last look.
     pub(super) fn refresh(&mut self) -> Result<Change> {
         let before = self.rows;
         let mut rewritten = false;
@@ -217,7 +217,8 @@ impl Rows {
         Ok(Change { grew: self.rows > before, rewritten })
     }
 
-    /// Runs `read`, and says whether what it returns is of one moment. A table that is written to at the same moment is not.
+    /// Runs `read`, and returns with its result whether that is of one moment: false if a table was written to while it was
+    /// read.
     pub(super) fn at_one_moment<T>(&mut self, read: impl FnOnce(&Self) -> Result<T>) -> Result<Option<T>> {
         let Place::Table { watch: watch @ Some(_), .. } = &mut self.place else { return read(self).map(Some) };
         let Some(mut taken) = watch.take() else { return read(self).map(Some) };
@@ -236,7 +237,7 @@ impl Rows {
         result
     }
 
-    /// Description of a column.
+    /// Description of the column `name` of the main table; `None` if it is missing.
     pub(super) fn column(&self, name: &str) -> Option<&ColumnInfo> {
         self.columns().into_iter().find(|info| info.desc.name == name)
     }
@@ -250,7 +251,7 @@ impl Rows {
         }
     }
 
-    /// A source with all tables, from which subtables are read.
+    /// Calls `read` with a source of all tables, from which subtables can be read.
     pub(super) fn with_tables<T>(&self, read: impl FnOnce(&Source) -> T) -> Result<T> {
         match &self.place {
             Place::Live(_) => Ok(read(&open_source(&self.path, &self.served)?)),
@@ -258,7 +259,7 @@ impl Rows {
         }
     }
 
-    /// The cells of a column of scalars, or of arrays of one shape: all elements.
+    /// Reads all elements of a column of scalars, or of arrays of one shape, for the rows `rows` (half-open).
     ///
     /// # Errors
     /// `NotFound` if a cell is undefined.
@@ -274,13 +275,13 @@ impl Rows {
         }
     }
 
-    /// The elements of a column of integers, of whatever type.
+    /// Reads a column of integers of any width, for the rows `rows` (half-open).
     pub(super) fn integers(&self, name: &str, rows: Range<u64>) -> Result<Vec<i64>> {
         let values = self.all(name, rows)?.integers();
         values.ok_or_else(|| Error::format("the elements are not integers").context(Context::column(name)))
     }
 
-    /// The elements of a column of doubles.
+    /// Reads a column of doubles, for the rows `rows` (half-open).
     pub(super) fn doubles(&self, name: &str, rows: Range<u64>) -> Result<Vec<f64>> {
         match self.all(name, rows)? {
             Values::Double(values) => Ok(values),
@@ -296,7 +297,7 @@ impl Rows {
         info.ok_or_else(|| Error::not_found(format!("the main table lacks the column {name}")))
     }
 
-    /// The cells of a list of ascending rows, grouped by their shape; undefined cells are in no group.
+    /// Reads the cells of a list of ascending rows, grouped by their shape; undefined cells are in no group.
     pub(super) fn cells(&self, name: &str, rows: &[u64]) -> Result<Vec<Group>> {
         if rows.is_empty() {
             return Ok(Vec::new());
@@ -342,7 +343,7 @@ impl Rows {
         }
     }
 
-    /// Bytes of the cell of a row; 0 if it is undefined or of no fixed size.
+    /// Bytes of the cell of a column in a row; 0 if it is undefined or its elements have no fixed size.
     pub(super) fn cell_bytes(&self, name: &str, row: u64) -> Result<u64> {
         let element = self.data_type(name)?.size() as u64;
         let shape = match &self.place {
@@ -352,7 +353,7 @@ impl Rows {
         Ok(shape.map_or(Ok(0), |shape| shape.elements())?.saturating_mul(element))
     }
 
-    /// Bytes of the largest cell that a live file can have in a column, elsewhere of that of the newest row.
+    /// Bytes of the largest cell that the column can have, in a live file; for other sources those of the newest row's cell.
     pub(super) fn largest_cell(&self, name: &str) -> Result<u64> {
         let Place::Live(reader) = &self.place else {
             return self.rows.checked_sub(1).map_or(Ok(0), |newest| self.cell_bytes(name, newest));
@@ -367,7 +368,7 @@ impl Rows {
         })
     }
 
-    /// Number of rows of a column that a look reads within a limit of `bytes`.
+    /// Number of newest rows of a column that a look reads within a limit of `bytes`.
     pub(super) fn sample_rows(&self, column: &str, bytes: u64) -> Result<u64> {
         let limit = if self.has_one_shape(column) { SAMPLE_ROWS } else { SAMPLE_CELLS };
         Ok((bytes / self.largest_cell(column)?.max(1)).clamp(1, limit))
@@ -381,7 +382,7 @@ impl Rows {
         }
     }
 
-    /// Bytes of the cells of all rows of all tables, about.
+    /// Approximate bytes of the cells of all rows of all tables.
     pub(super) fn bytes(&self) -> Result<f64> {
         match &self.place {
             Place::Live(reader) => {
@@ -400,7 +401,7 @@ impl Rows {
     }
 }
 
-/// Opens a source without a lock: a writer never waits.
+/// Opens a source without a lock, so that a writer never waits.
 fn open_source(path: &Path, served: &Served) -> Result<Source> {
     Source::open_served(path, &|path| served(path))
 }
@@ -409,7 +410,7 @@ fn main(reader: &Reader) -> Result<&TableReader> {
     reader.tables().first().ok_or_else(|| Error::format("the file has no tables"))
 }
 
-/// Bytes that the cells of a row take: those of the newest row where they have several shapes.
+/// Bytes of the cells of a row of a live table; for columns with several shapes those of the newest row.
 fn row_bytes(table: &TableReader) -> Result<f64> {
     let mut bytes = 0;
     for info in table.columns() {
@@ -441,7 +442,7 @@ fn check_cell(data_type: DataType, shape: &Shape) -> Result<()> {
     Ok(())
 }
 
-/// Groups in the making.
+/// Cells grouped by their shape, while they are being read.
 struct Groups {
     data_type: DataType,
     groups: Vec<Group>,
@@ -460,7 +461,7 @@ impl Groups {
     }
 }
 
-/// Rows of a column.
+/// Which rows of a column to read: a range or a list.
 enum Wanted<'a> {
     Range(Range<u64>),
     List(&'a [u64]),

@@ -1,4 +1,4 @@
-//! Rules that warn of a state: `flagged > 40 %`, `no rows for 30 s`.
+//! Alert rules that warn of a state of a live file: `flagged > 40 %`, `no rows for 30 s`.
 
 use std::fmt;
 use std::path::Path;
@@ -8,18 +8,19 @@ use super::describe::Description;
 use super::selection::number;
 use crate::error::{Context, Error, Result, ResultExt};
 
-/// Characters of a rule at most.
+/// Most characters of an alert rule.
 const MAX_LENGTH: usize = 200;
 
-/// Bytes of a file with rules, and rules in it, at most.
+/// Largest file with alert rules, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
+/// Most rules in a file with alert rules.
 const MAX_FILE_RULES: usize = 1000;
 
-/// Rules as an error shows them.
+/// Examples of alert rules, for error messages.
 const EXAMPLES: &str = "flagged > 40 %, flagged > 40 % for antenna m003, lag > 20 s, commit age > 1 min, rows/s < 100, \
                         no rows for 30 s, amplitude step > 3";
 
-/// A rule that warns of a state of a source: a quantity and its limit.
+/// An alert rule that warns of a state of a source: a quantity and its limit.
 ///
 /// | rule | holds |
 /// |---|---|
@@ -46,15 +47,15 @@ const EXAMPLES: &str = "flagged > 40 %, flagged > 40 % for antenna m003, lag > 2
 pub struct Rule {
     pub(super) quantity: Quantity,
     pub(super) is_above: bool,
-    /// Percent, seconds, rows per second, or a ratio.
+    /// Limit of the rule's quantity: percent, seconds, rows per second, or a ratio.
     pub(super) limit: f64,
 }
 
-/// Quantity that a rule compares with its limit.
+/// Quantity that an alert rule compares with its limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Quantity {
     Flagged,
-    /// Flags of one antenna, or of any.
+    /// Percentage of flagged cells of one antenna, by name, or with `None` of any antenna.
     AntennaFlagged(Option<String>),
     Lag,
     CommitAge,
@@ -63,7 +64,7 @@ pub(super) enum Quantity {
     AmplitudeStep,
 }
 
-/// Quantities by their names in rules.
+/// The quantities that rules can compare with a limit, by their names in rules.
 const QUANTITIES: [(&str, Quantity); 5] = [
     ("flagged", Quantity::Flagged),
     ("lag", Quantity::Lag),
@@ -72,14 +73,14 @@ const QUANTITIES: [(&str, Quantity); 5] = [
     ("amplitude step", Quantity::AmplitudeStep),
 ];
 
-/// Words before the limit in a rule about silence.
+/// Words before the limit in an alert rule about a lack of rows.
 const SILENCE: &str = "no rows for";
 
-/// Words before the name of an antenna in a rule.
+/// Words before the name of an antenna in an alert rule.
 const ANTENNA: &str = "for antenna";
 
 impl Quantity {
-    /// Units by their names and in units of the limit; the first is that of the limit.
+    /// Units in which the quantity's limit can be given: name and factor to the unit of the limit, which comes first.
     fn units(&self) -> &'static [(&'static str, f64)] {
         match self {
             Quantity::Flagged | Quantity::AntennaFlagged(_) => &[("%", 1.)],
@@ -90,7 +91,7 @@ impl Quantity {
 }
 
 impl Rule {
-    /// The rules of a file: one a line; `#` begins a comment.
+    /// Reads alert rules from a file, one on each line; `#` begins a comment.
     ///
     /// # Errors
     /// `Usage` with the file, the number of the line and the rules that can be; those of reading the file.
@@ -116,7 +117,7 @@ impl Rule {
         }
     }
 
-    /// Checks that the source has the antenna that the rule names.
+    /// Checks that the source has the antenna that the rule names, if it names one.
     ///
     /// # Errors
     /// `Usage` with the antennas that it has.
@@ -128,7 +129,7 @@ impl Rule {
         Ok(())
     }
 
-    /// Name of the quantity.
+    /// Name of the rule's quantity, as in the words of the rule.
     pub(super) fn name(&self) -> &'static str {
         let quantity = match &self.quantity {
             Quantity::AntennaFlagged(_) => &Quantity::Flagged,
@@ -137,17 +138,17 @@ impl Rule {
         QUANTITIES.iter().find(|(_, known)| known == quantity).map_or("no rows", |(name, _)| name)
     }
 
-    /// Sign, limit and unit: `> 40 %`.
+    /// The rule's comparison in words, with its limit and unit: `> 40 %`.
     pub(super) fn condition(&self) -> String {
         format!("{} {}{}", if self.is_above { '>' } else { '<' }, self.limit, self.unit())
     }
 
-    /// The unit of the limit after a blank, or nothing.
+    /// The unit of the rule's limit with a blank before it, or nothing.
     pub(super) fn unit(&self) -> String {
         self.quantity.units().first().map_or(String::new(), |(unit, _)| format!(" {unit}"))
     }
 
-    /// Whether looks have to describe the newest integration for this rule.
+    /// Whether looks must describe the newest integration for this rule.
     pub fn needs_integration(&self) -> bool {
         matches!(self.quantity, Quantity::AntennaFlagged(_) | Quantity::AmplitudeStep)
     }
@@ -180,13 +181,13 @@ impl fmt::Display for Rule {
     }
 }
 
-/// The rest of a text that begins with `words`, in whatever case.
+/// The rest of a text after `words`, in upper or lower case; `None` if it does not begin with them.
 fn strip<'a>(text: &'a str, words: &str) -> Option<&'a str> {
     let begin = text.get(..words.len()).filter(|begin| begin.eq_ignore_ascii_case(words))?;
     Some(text[begin.len()..].trim_start())
 }
 
-/// Parses the words of a rule, which single spaces separate. The error says which words are expected.
+/// Parses an alert rule, whose words single spaces separate. The error says which words are expected.
 fn parse(text: &str) -> std::result::Result<Rule, String> {
     if let Some(rest) = strip(text, SILENCE) {
         let (limit, rest) = limit(rest, &Quantity::Silence)?;
@@ -215,7 +216,7 @@ fn parse(text: &str) -> std::result::Result<Rule, String> {
     Ok(Rule { quantity, is_above, limit })
 }
 
-/// A number with or without its unit, in the unit of limits, and the rest of the text.
+/// Parses a limit, a number with or without a unit, into the unit of limits; also returns the rest of the text.
 fn limit<'a>(text: &'a str, quantity: &Quantity) -> std::result::Result<(f64, &'a str), String> {
     let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
     let number: f64 = text[..end].parse().map_err(|_| format!("a number instead of {text:?}"))?;

@@ -1,4 +1,4 @@
-//! The state of a source at a moment, as `watch` shows it: the number of rows, and the newest of them.
+//! Looks: the state of a live file at a moment, as `watch` shows it, from the number of rows and the newest of them.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -12,95 +12,97 @@ use super::rows::{Rows, SAMPLE_ROWS};
 use crate::error::Result;
 use crate::value::{DataType, Shape};
 
-/// Most bytes of the newest cells that are read of a column for a look, by default.
+/// Most bytes of the newest cells of each column that are read for a look, by default.
 const SAMPLE_BYTES: u64 = 4 << 20;
 
 /// Names of visibility columns; the amplitudes of the first existing one are shown.
 const VISIBILITIES: [&str; 4] = ["DATA", "CORRECTED_DATA", "FLOAT_DATA", "MODEL_DATA"];
 
-/// The lines of a waterfall, each of consecutive rows.
+/// Number of lines of a look's waterfall, each the mean of consecutive rows.
 const WATERFALL: usize = 6;
 
-/// A newest TIME that is further from now than this is not a lag.
+/// If the newest TIME differs from now by more than this, in seconds, no lag is reported.
 const LONGEST_LAG: f64 = 86400.;
 
-/// The state of a source at a moment. Serialized, it is a line of `watch --json`.
+/// The state of a source at a moment: rows, rates, flags and amplitudes of the newest rows. Serialized, it is a line of `watch
+/// --json`.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Look {
-    /// Time at which the look was taken.
+    /// Time at which the look at the source was taken.
     pub taken: SystemTime,
-    /// Path of the source, as it was given.
+    /// Path of the source that was looked at, as it was given.
     pub file: PathBuf,
-    /// Kind of source: `live`, `hdf5` or `table`.
+    /// Kind of the source: `live`, `hdf5` or `table`.
     pub kind: &'static str,
-    /// Counts changes since the session began.
+    /// Number of changes of the source since the session began.
     pub revision: u64,
-    /// Whether the file is marked as open for writing: its writer has not closed it.
+    /// Whether the source is marked as open for writing: its writer has not closed it.
     pub is_open: bool,
-    /// Committed rows of each table, the main one first.
+    /// Name and number of committed rows of each table, the main one first.
     pub rows: Vec<(String, u64)>,
-    /// Bytes of the cells of all rows, about.
+    /// Approximate bytes of the cells of all rows.
     pub bytes: f64,
-    /// The newest TIME of the main table.
+    /// The newest TIME of the main table; `None` if it has none.
     pub newest: Option<NewestTime>,
     /// Fraction of the newest cells that are flagged, from 0 to 1.
     pub flagged: Option<f64>,
-    /// Mean amplitudes of the newest rows.
+    /// Mean amplitudes of the newest rows; `None` without visibilities.
     pub amplitudes: Option<Amplitudes>,
-    /// The newest integration, if [`Session::set_integration`](super::Session::set_integration) asks for it.
+    /// Summary of the newest integration, if [`Session::set_integration`](super::Session::set_integration) asks for it.
     pub integration: Option<Integration>,
-    /// SCAN_NUMBER of the newest row.
+    /// SCAN_NUMBER of the newest row; `None` if the table does not have it.
     pub scan: Option<i64>,
-    /// Name of the field of the newest row.
+    /// Name of the field of the newest row; `None` if it is not known.
     pub field: Option<String>,
-    /// Rows of all tables per second since the look before; `None` for the first.
+    /// Rows of all tables per second since the last look; `None` for the first.
     pub rows_per_second: Option<f64>,
     /// Bytes of new cells per second since the last look; `None` for the first.
     pub bytes_per_second: Option<f64>,
-    /// Time since rows were committed last.
+    /// Time since rows were last committed.
     pub age: Duration,
-    /// Cells may have been written again; plots are made again when nothing is written for ten seconds.
+    /// Whether cells may have been overwritten; plots are made again when nothing is written for ten seconds.
     pub stale: bool,
 }
 
-/// A time in the two forms that users want.
+/// A time in both forms that users want: seconds of MJD, and a date.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 #[non_exhaustive]
 pub struct NewestTime {
-    /// Time in seconds of MJD.
+    /// The time in seconds of MJD, as casacore stores it.
     pub mjd_seconds: f64,
-    /// Date and time in UTC.
+    /// Date and time in UTC: `2026-11-20T17:30:00.0Z`.
     pub utc: String,
 }
 
-/// Mean amplitudes of the newest rows.
+/// Mean amplitudes of the newest rows of a source, by antenna or by time and channel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Amplitudes {
-    /// The column with the visibilities.
+    /// Name of the column with the visibilities that were averaged.
     pub column: &'static str,
-    /// Quantity by which the means are grouped.
+    /// Quantity by which the mean amplitudes are grouped.
     pub by: AmplitudesBy,
-    /// Means: one line by antenna, or several with the newest last; `None` where no value is usable.
+    /// The means: one list by antenna, or a list by channel for each group of rows, the newest last; `None` where no value is
+    /// usable.
     pub means: Vec<Vec<Option<f64>>>,
 }
 
-/// Quantity by which amplitudes are grouped.
+/// Quantity by which the mean amplitudes of a look are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AmplitudesBy {
-    /// The number of the antenna in ANTENNA1.
+    /// Grouped by antenna: the number in ANTENNA1.
     Antenna,
-    /// Cells by time and channel.
+    /// Grouped by time and channel, as a small waterfall.
     Waterfall,
 }
 
 impl Look {
-    /// Sum of the rows of all tables.
+    /// Sum of the rows of all tables at the look.
     pub fn all_rows(&self) -> u64 {
         self.rows.iter().map(|(_, rows)| rows).sum()
     }
 
-    /// Now minus the newest TIME, in seconds; `None` if that is beyond a day.
+    /// Time of the look minus the newest TIME, in seconds; `None` if that is more than a day.
     pub fn lag(&self) -> Option<f64> {
         let now = self.taken.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs_f64() + UNIX_ZERO;
         let lag = now - self.newest.as_ref()?.mjd_seconds;
@@ -133,12 +135,12 @@ impl serde::Serialize for Look {
     }
 }
 
-/// Limits on the data that a look reads.
+/// Limits on the data that is read for a look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SampleOptions {
-    /// Bytes of the newest cells of a column.
+    /// Most bytes of the newest cells of each column.
     pub(super) bytes: u64,
-    /// Reads the newest integration as well.
+    /// Whether the newest integration is read as well.
     pub(super) integration: bool,
 }
 
@@ -148,7 +150,7 @@ impl Default for SampleOptions {
     }
 }
 
-/// The newest rows of a main table.
+/// The newest rows of a main table, read for a look.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sample {
     pub(super) newest: Option<NewestTime>,
@@ -156,7 +158,7 @@ pub(super) struct Sample {
     pub(super) amplitudes: Option<Amplitudes>,
     pub(super) integration: Option<Integration>,
     pub(super) scan: Option<i64>,
-    /// Number of the field, from FIELD_ID.
+    /// Number of the newest row's field, from FIELD_ID.
     pub(super) field: Option<i64>,
 }
 
@@ -215,7 +217,7 @@ impl Sample {
         Ok(sample)
     }
 
-    /// Makes the look of the file from this sample.
+    /// Makes the look of the source at `file` from this sample.
     pub(super) fn look(self, file: &Path, kind: &'static str) -> Look {
         Look {
             taken: SystemTime::now(),
@@ -239,8 +241,8 @@ impl Sample {
     }
 }
 
-/// The newest cells of a column, each with its shape; an undefined one has no elements. Amplitudes of complex numbers, 1 for
-/// true.
+/// Reads the newest `count` cells of a column with their shapes: amplitudes of complex numbers, 1 for true. An undefined cell
+/// is empty.
 fn newest(main: &Rows, column: &str, count: u64) -> Result<Vec<(Shape, Vec<f64>)>> {
     let end = main.rows();
     let rows: Vec<u64> = (end - count.min(end)..end).collect();
@@ -256,7 +258,7 @@ fn newest(main: &Rows, column: &str, count: u64) -> Result<Vec<(Shape, Vec<f64>)
     Ok(cells)
 }
 
-/// The numbers that are finite and not flagged.
+/// Replaces numbers that are flagged or not finite by `None`.
 fn good(cells: Vec<Vec<f64>>, flags: Option<Vec<Vec<f64>>>) -> Vec<Vec<Option<f64>>> {
     let of_cell = |(row, cell): (usize, Vec<f64>)| {
         let flags = flags.as_ref().map(|flags| &flags[row]);
@@ -269,7 +271,7 @@ fn good(cells: Vec<Vec<f64>>, flags: Option<Vec<Vec<f64>>>) -> Vec<Vec<Option<f6
     cells.into_iter().enumerate().map(of_cell).collect()
 }
 
-/// A mean in the making.
+/// Sum and number of the values of a mean that is being computed.
 #[derive(Debug, Clone, Copy, Default)]
 struct Mean {
     sum: f64,
@@ -287,7 +289,7 @@ impl Mean {
     }
 }
 
-/// Antennas beyond are not shown.
+/// Antennas with this number or a higher one are left out of a look's amplitudes.
 const MAX_ANTENNAS: usize = 1024;
 
 fn by_antenna(antennas: &[i64], cells: &[Vec<Option<f64>>]) -> Vec<Option<f64>> {
@@ -302,7 +304,7 @@ fn by_antenna(antennas: &[i64], cells: &[Vec<Option<f64>>]) -> Vec<Option<f64>> 
     means.into_iter().map(Mean::get).collect()
 }
 
-/// Means of a waterfall: consecutive rows are a line, and the channels (the last axis of a cell) are its columns.
+/// Makes a waterfall: each line is the mean of consecutive rows, its columns are the channels (the last axis of a cell).
 fn waterfall(shapes: &[Shape], cells: &[Vec<Option<f64>>]) -> Vec<Vec<Option<f64>>> {
     let per_line = cells.len().div_ceil(WATERFALL).max(1);
     let line = |(shapes, cells): (&[Shape], &[Vec<Option<f64>>])| {

@@ -1,4 +1,4 @@
-//! A request in the numbers of its source: which rows, correlations and channels are folded, and into what.
+//! Translates a request for a plot into numbers of its source: which rows, correlations and channels are added up, and how.
 
 use serde_json::{Value as Json, json};
 
@@ -8,61 +8,61 @@ use super::request::{Average, BaselineWords, Kind, Quantity, Request, Statistic}
 use crate::error::{Error, Result};
 use crate::suggest::similar;
 
-/// The baselines of a selection.
+/// The baselines that a plot selects, by numbers of antennas.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Baselines {
     Cross,
     Auto,
     All,
-    /// Pairs of numbers of antennas, the smaller first.
+    /// Pairs of numbers of antennas, the smaller number first.
     Pairs(Vec<(i64, i64)>),
 }
 
-/// The rows, correlations and channels of a plot.
+/// The rows, correlations and channels that a plot selects, as numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Selection {
     pub(super) column: String,
-    /// DATA_DESC_ID; `None`: the table has no such column.
+    /// The selected DATA_DESC_ID; `None` if the table has no such column.
     pub(super) spw: Option<i64>,
-    /// Selected values of FIELD_ID; empty for all.
+    /// Numbers of the selected fields (FIELD_ID); empty for all.
     pub(super) fields: Vec<i64>,
-    /// Selected values of SCAN_NUMBER; empty for all.
+    /// Numbers of the selected scans (SCAN_NUMBER); empty for all.
     pub(super) scans: Vec<i64>,
-    /// Numbers of the selected correlations in a cell; `None` for the defaults of the kind of plot.
+    /// Indices of the selected correlations in a cell; `None` for the defaults of the kind of plot.
     pub(super) corr: Option<Vec<usize>>,
     pub(super) baselines: Baselines,
-    /// Antennas of which a baseline must have one; empty for any.
+    /// Numbers of antennas, one of which a selected baseline must have; empty: any antenna.
     pub(super) antennas: Vec<i64>,
-    /// First TIME and the one after the last, as bits of doubles are compared.
+    /// First selected TIME and the one after the last, as bits of doubles, which can be compared.
     pub(super) time: (Option<f64>, Option<f64>),
     pub(super) chan: (Option<u64>, Option<u64>),
     pub(super) include_flagged: bool,
 }
 
-/// The sums to which rows are added.
+/// What rows of a plot are added up by, such as time and channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sums {
-    /// Sums by time and channel.
+    /// Sums by time and channel, for a raster.
     Raster(Measure),
-    /// Sums by time and correlation.
+    /// Sums by time and correlation, for lines against time.
     Series,
-    /// Sums by channel and correlation: of the newest integration, or of all.
+    /// Sums by channel and correlation: of the newest integration, or of all rows.
     Spectrum {
         newest: bool,
     },
-    /// Points by uv distance and amplitude.
+    /// Number of points by uv distance and amplitude.
     UvDistance,
-    /// Points by uv distance and phase.
+    /// Number of points by uv distance and phase.
     UvPhase,
     Uv,
     FlagAntenna,
     FlagChannel,
     FlagTime,
-    /// Sums by antenna and antenna.
+    /// Sums by the two antennas of a baseline.
     Pairs(Measure),
 }
 
-/// Quantity of the cells in one place that is added up.
+/// Quantity of the cells that is added up: amplitudes, complex numbers or flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Measure {
     Amplitude,
@@ -70,7 +70,7 @@ pub(super) enum Measure {
     Flags,
 }
 
-/// Scalars of a row that decide whether it is selected.
+/// The scalar cells of a row that decide whether a plot selects it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RowKey {
     pub(super) time: f64,
@@ -82,7 +82,7 @@ pub(super) struct RowKey {
 }
 
 impl Selection {
-    /// The numbers that the words of a request stand for.
+    /// Translates the words of a request into numbers of the source that `known` describes.
     ///
     /// # Errors
     /// `Usage` if the source has no column, antenna, field, spectral window or correlation of a name.
@@ -142,7 +142,7 @@ impl Selection {
         })
     }
 
-    /// Whether a row is selected.
+    /// Whether the selection includes a row.
     pub(super) fn has(&self, row: &RowKey) -> bool {
         let pair = (row.antenna1.min(row.antenna2), row.antenna1.max(row.antenna2));
         let on_baseline = match &self.baselines {
@@ -162,7 +162,7 @@ impl Selection {
             && row.time.is_finite()
     }
 
-    /// Numbers of the correlations that a plot shows of cells of `count`.
+    /// Indices of the correlations that a plot shows of cells with `count` correlations.
     pub(super) fn correlations(&self, sums: Sums, names: &[String], count: usize) -> Vec<usize> {
         match (&self.corr, sums) {
             (Some(wanted), _) => wanted.iter().copied().filter(|&corr| corr < count).collect(),
@@ -173,14 +173,14 @@ impl Selection {
         }
     }
 
-    /// The channels of cells of `count`.
+    /// The selected channels, half-open, of cells with `count` channels.
     pub(super) fn channels(&self, count: usize) -> std::ops::Range<usize> {
         let end = self.chan.1.map_or(count, |end| usize::try_from(end).map_or(count, |end| end.min(count)));
         let start = self.chan.0.map_or(0, |start| usize::try_from(start).map_or(end, |start| start.min(end)));
         start..end
     }
 
-    /// The selection in words and numbers, as a frame has it.
+    /// The selection in words and numbers, as JSON for the frame of the plot.
     pub(super) fn to_json(&self, request: &Request, known: &Description, correlations: &[String]) -> Json {
         let name = |number: &i64| usize::try_from(*number).map_or_else(|_| number.to_string(), |at| known.antenna(at));
         let baseline: Json = match &self.baselines {
@@ -225,7 +225,7 @@ impl Selection {
 }
 
 impl Sums {
-    /// The sums that a plot is made of.
+    /// The sums that a request's kind of plot needs.
     pub(super) fn of(request: &Request) -> Self {
         let measure = match (request.quantity, request.average, request.statistic) {
             (Quantity::Flagged, ..) => Measure::Flags,
@@ -246,7 +246,7 @@ impl Sums {
         }
     }
 
-    /// Whether visibilities are read.
+    /// Whether visibilities are read for these sums.
     pub(super) fn needs_data(self) -> bool {
         !matches!(
             self,
@@ -259,7 +259,7 @@ impl Sums {
         )
     }
 
-    /// Whether UVW is read.
+    /// Whether UVW is read for these sums.
     pub(super) fn needs_uvw(self) -> bool {
         matches!(self, Sums::Uv | Sums::UvDistance | Sums::UvPhase)
     }
@@ -271,8 +271,8 @@ fn sorted<T: Ord>(mut list: Vec<T>) -> Vec<T> {
     list
 }
 
-/// The number that a word stands for: a name, or else a number. Without names (the subtable is missing, or not written yet)
-/// any number is taken.
+/// The number that a word stands for: the index of the name in `names`, or else a number. Without names (the subtable is
+/// missing, or not written yet) any number is accepted.
 pub(super) fn number(what: &str, word: &str, names: &[String]) -> Result<i64> {
     if let Some(at) = names.iter().position(|name| name == word) {
         return Ok(at as i64);
@@ -291,7 +291,7 @@ fn spectral_window(word: &str, known_windows: &[SpectralWindow]) -> Result<i64> 
     word.parse().ok().filter(exists).ok_or_else(|| unknown("spectral window", word, known()))
 }
 
-/// A number with its name: `1 (target)`.
+/// Formats a number with the name that belongs to it: `1 (target)`.
 fn numbered(number: i64, name: &str) -> String {
     match name.is_empty() || name == number.to_string() {
         true => number.to_string(),
@@ -299,7 +299,7 @@ fn numbered(number: i64, name: &str) -> String {
     }
 }
 
-/// The error that the source lacks what `word` names, and what it has instead.
+/// The error for a `word` that names nothing in the source; it lists what exists instead.
 pub(super) fn unknown(what: &str, word: &str, mut known: Vec<String>) -> Error {
     const SHOWN: usize = 12;
     // a number is not misspelt; names follow their numbers: `0 (m000)`

@@ -1,4 +1,4 @@
-//! A source that is looked at: its state, and the sums of the plots that are asked for.
+//! Sessions: a source that is polled, its state, and the sums of the plots that are asked for.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -18,36 +18,36 @@ use super::selection::{Selection, Sums};
 use crate::clock::Clock;
 use crate::error::Result;
 
-/// Selections whose sums are kept; those that were used last stay.
+/// Most selections of plots whose sums are kept; those that were used last stay.
 const SELECTIONS: usize = 8;
-/// Bytes of the sums of a selection, on average.
+/// Most bytes of the sums of a selection, on average over all that are kept.
 const SUMS_BYTES: usize = 12 << 20;
-/// Requests during which sums are kept up to date although others are asked for.
+/// Number of requests for other plots during which unused sums are still kept up to date.
 const RECENT: u64 = 32;
-/// Bytes after which reading stops until a request says `more`.
+/// Bytes after which reading for a plot stops until a request says `more`.
 const READ_LIMIT: u64 = 8 << 30;
-/// Rows whose scans are read at a time.
+/// Number of rows whose scan numbers are read at a time.
 const SCAN_ROWS: u64 = 1 << 20;
 /// Time for reading rows in one call of [`Session::frame`].
 const BUDGET: Duration = Duration::from_millis(250);
-/// Time within which rows that are being appended are committed: after a write that no new row has followed for longer,
-/// cells were overwritten.
+/// Time within which rows that are being appended are committed: if no new row follows a write for longer, cells were
+/// overwritten.
 const COMMITTED_BY: Duration = Duration::from_secs(2);
-/// Time without a write after which stale sums are made again.
+/// Time without a write after which sums of overwritten cells are made again.
 const QUIET: Duration = Duration::from_secs(10);
 
-/// Why a source is not followed any longer.
+/// Why a source is no longer polled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ended {
-    /// Nothing is at its path.
+    /// Nothing exists any more at the path of the source.
     Gone,
-    /// Something else is at its path.
+    /// A source of another kind is now at the path.
     Replaced,
 }
 
 impl Ended {
-    /// The name of the reason: `gone` or `replaced`.
+    /// The name of the reason why polling has ended: `gone` or `replaced`.
     pub fn name(self) -> &'static str {
         match self {
             Ended::Gone => "gone",
@@ -56,35 +56,36 @@ impl Ended {
     }
 }
 
-/// A source that is looked at: a live file, a native file or a table directory. It takes no lock that a writer would wait for.
+/// A source that is polled for its state and for plots: a live file, a native file or a table directory. It takes no lock that
+/// a writer would wait for.
 pub struct Session {
     path: PathBuf,
     identity: (u64, u64),
     rows: Rows,
     known: Description,
     folds: Vec<Fold>,
-    /// Rows of a block, from the first rows.
+    /// How the rows are cut into blocks; `None` before the first rows.
     layout: Option<BlockLayout>,
-    /// Number of requests so far.
+    /// Number of requests for plots so far.
     requests: u64,
-    /// When it was opened, in milliseconds.
+    /// Time at which the session began, in milliseconds.
     session: u64,
     revision: u64,
     state: WrittenState,
     before: Option<Before>,
-    /// When the newest commit was.
+    /// Time of the newest commit that was seen.
     committed: Option<SystemTime>,
     ended: Option<Ended>,
     budget: Duration,
     limit: u64,
     block_bytes: Option<u64>,
-    /// Selections whose sums are kept at most.
+    /// Most selections of plots whose sums are kept.
     selections: usize,
     sample: SampleOptions,
     clock: Clock,
 }
 
-/// The look before, and the rows that it has sampled.
+/// The previous look, and the rows that were read for it.
 struct Before {
     taken: SystemTime,
     rows: u64,
@@ -95,12 +96,12 @@ struct Before {
     options: SampleOptions,
 }
 
-/// State that shows writes which add no rows.
+/// State by which writes that add no rows are noticed.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct WrittenState {
-    /// A write since the newest rows, and when it was seen.
+    /// Time at which a write was seen that no new row has followed so far; `None` without such a write.
     suspect: Option<Instant>,
-    /// Cells were written again; when the newest of these writes was seen.
+    /// Time at which the newest write was seen that has overwritten cells; `None` if the sums are up to date.
     stale: Option<Instant>,
 }
 
@@ -111,7 +112,7 @@ impl fmt::Debug for Session {
 }
 
 impl Session {
-    /// Opens whatever is at `path`: a live file, a native HDF5 file, a table directory, a file with a whole table.
+    /// Opens a source for looks and plots: a live file, a native HDF5 file, a table directory, a file with a whole table.
     ///
     /// # Errors
     /// Those of opening it; a source without plots is opened, and [`describe`](Self::describe) says what it lacks.
@@ -119,7 +120,8 @@ impl Session {
         Self::open_served(path, Arc::new(|_| true))
     }
 
-    /// As [`open`](Self::open), for a server: tables that the source names are opened only if `served` allows it.
+    /// Opens a source like [`open`](Self::open), for a server: tables that the source names are opened only if `served` allows
+    /// it.
     ///
     /// # Errors
     /// As [`open`](Self::open); `Unsupported` if the cells of a column are in a table that is not served.
@@ -127,7 +129,7 @@ impl Session {
         Self::new(path, Rows::open(path, served)?)
     }
 
-    /// Opens a live file for polling.
+    /// Opens a live file for looks and plots; an error for any other source.
     ///
     /// # Errors
     /// `Unsupported` and `Format` if it is another file.
@@ -161,42 +163,41 @@ impl Session {
         })
     }
 
-    /// Sets the time for reading rows in one call of [`frame`](Self::frame); 250 ms if nothing else is said. One block is
-    /// read in any case.
+    /// Sets the time for reading rows in one call of [`frame`](Self::frame), by default 250 ms. At least one block is read.
     pub fn set_budget(&mut self, budget: Duration) {
         self.budget = budget;
     }
 
-    /// Sets the number of bytes after which reading stops until a request says `more`; 8 GiB if nothing else is said.
+    /// Sets the number of bytes after which reading for a plot stops until a request says `more`, by default 8 GiB.
     pub fn set_read_limit(&mut self, bytes: u64) {
         self.limit = bytes.max(1);
     }
 
-    /// Sets for how many selections sums are kept at a time; 8 if nothing else is said. Rows are read once for all of them if
-    /// their frames are asked for in turn.
+    /// Sets for how many selections of plots sums are kept, by default 8. Rows are read once for all of them if their frames
+    /// are asked for in turn.
     pub fn set_selections(&mut self, count: usize) {
         self.selections = count.max(SELECTIONS);
     }
 
-    /// Sets the number of bytes that are read at a time; 4 MiB by default.
+    /// Sets the number of bytes of rows that are read at a time, by default 4 MiB.
     pub fn set_block_bytes(&mut self, bytes: u64) {
         self.block_bytes = Some(bytes);
         self.layout = None;
         self.folds.clear();
     }
 
-    /// Sets the bytes of the newest cells of a column that are read for a look; 4 MiB if nothing else is said.
+    /// Sets the most bytes of the newest cells of a column that are read for a look, by default 4 MiB.
     pub fn set_sample_bytes(&mut self, bytes: u64) {
         self.sample.bytes = bytes.max(1);
     }
 
-    /// Looks describe the newest integration from now on, or no longer: flags by antenna and the mean amplitude. Rules for
+    /// Sets whether looks describe the newest integration: flags by antenna and the mean amplitude. Rules for
     /// [alerts](super::Alerts) can need it.
     pub fn set_integration(&mut self, wanted: bool) {
         self.sample.integration = wanted;
     }
 
-    /// Describes the source as of the last [`refresh`](Self::refresh).
+    /// Describes the source for plots, as of the last [`refresh`](Self::refresh).
     ///
     /// # Errors
     /// None today; a source that cannot be described has failed to open.
@@ -204,7 +205,7 @@ impl Session {
         Ok(self.known.clone())
     }
 
-    /// The numbers of the scans in ascending order: the first `most` of them.
+    /// The first `most` scan numbers of the source, in ascending order.
     ///
     /// # Errors
     /// Those of reading SCAN_NUMBER.
@@ -220,18 +221,18 @@ impl Session {
         Ok(found.into_iter().collect())
     }
 
-    /// Why [`refresh`](Self::refresh) has returned `None`.
+    /// Why [`refresh`](Self::refresh) has returned `None`; `None` if it has not.
     pub fn ended(&self) -> Option<Ended> {
         self.ended
     }
 
-    /// Counts changes of the source since it was opened.
+    /// Number of changes of the source since it was opened.
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// Looks at the newest committed state. `None` if the source is gone, or something of another kind is in its place;
-    /// [`ended`](Self::ended) says which. Cheap if nothing has changed since the look before.
+    /// Polls the source for its newest committed state. `None` if the source is gone, or one of another kind is in its place;
+    /// [`ended`](Self::ended) says which. Cheap if nothing has changed since the last look.
     ///
     /// # Errors
     /// Those of reading.
@@ -318,7 +319,7 @@ impl Session {
         Ok(look)
     }
 
-    /// Notices cells that were written again, and drops sums of them when the writing has ended.
+    /// Notices cells that were overwritten, and drops sums of them when the writing has ended.
     fn watch_writes(&mut self, grew: bool, written: bool, rewritten: bool) -> Result<()> {
         let now = self.clock.now();
         let is_file = self.rows.kind() == "hdf5";
@@ -344,7 +345,7 @@ impl Session {
         Ok(())
     }
 
-    /// Opens what is at the path now.
+    /// Opens the source again, after another file was put at its path.
     ///
     /// # Errors
     /// Those of opening it; `Unsupported` if it is of another kind.
@@ -367,8 +368,8 @@ impl Session {
         Ok(())
     }
 
-    /// The plot that is asked for, of the rows of the last [`refresh`](Self::refresh). Rows that its sums do not have yet are
-    /// read first, for as long as the budget allows; the frame says how many are used, and the next call goes on.
+    /// Makes a plot of the rows of the last [`refresh`](Self::refresh). Rows that are not in its sums yet are read first, for
+    /// as long as the budget allows; the frame says how many are used, and the next call continues.
     ///
     /// # Errors
     /// `Usage` if the source lacks what the request names (of scans this is known when all rows are read); `Unsupported` if it has
@@ -430,7 +431,8 @@ impl Session {
         Ok(plots::frame(request, &self.folds[index], &self.known, &progress))
     }
 
-    /// Drops the sums that were used least recently, while there are too many; `kept` stays, and its new number is returned.
+    /// Drops the sums that were used least recently while they are too many. The sums at index `kept` stay; their new index is
+    /// returned.
     fn evict(&mut self, kept: usize) -> usize {
         let used = self.folds[kept].used;
         loop {

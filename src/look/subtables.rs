@@ -1,17 +1,17 @@
-//! Cells of subtables, read as far as they can be: a MeasurementSet is described by what it has.
+//! Reads cells of subtables as far as possible: a MeasurementSet is described by what it has.
 
 use bstr::ByteSlice;
 
 use crate::source::Source;
 use crate::value::Values;
 
-/// Rows of a subtable that are read at most.
+/// Most rows of a subtable that are read.
 pub(super) const MAX_ROWS: u64 = 10_000;
 
-/// Channels of all spectral windows together that are read at most.
+/// Most channels that are read, of all spectral windows together.
 pub(super) const MAX_CHANNELS: usize = 1 << 22;
 
-/// Names of correlations by casacore's number, from 1 on.
+/// Names of correlations by casacore's Stokes number, from 1 on.
 const STOKES: [&str; 32] = [
     "I",
     "Q",
@@ -47,7 +47,7 @@ const STOKES: [&str; 32] = [
     "Pangle",
 ];
 
-/// Name of a correlation; its code if casacore has no name for it.
+/// Name of the correlation with casacore's Stokes number `code`; the number itself if casacore has no name for it.
 pub(super) fn correlation(code: i64) -> String {
     let name = usize::try_from(code - 1).ok().and_then(|code| STOKES.get(code));
     name.map_or_else(|| code.to_string(), ToString::to_string)
@@ -61,13 +61,13 @@ pub(super) fn named(name: Option<&String>, number: usize) -> String {
     }
 }
 
-/// Number of rows of a subtable; at most `MAX_ROWS`.
+/// Number of rows of a subtable, at most `MAX_ROWS`; 0 if it is missing.
 pub(super) fn rows(source: &Source, table: &str) -> usize {
     let table = source.tables().iter().find(|other| other.name == table);
     table.and_then(|table| table.rows().ok()).unwrap_or(0).min(MAX_ROWS) as usize
 }
 
-/// The cells of a column of a subtable, each reduced to what is needed of it; those that are undefined or cannot be read
+/// Reads the cells of a column of a subtable, each reduced to what is needed of it; those that are undefined or cannot be read
 /// are `None`. Empty if the subtable lacks the column.
 pub(super) fn each<T>(source: &Source, table: &str, column: &str, reduce: impl Fn(Option<Values>) -> T) -> Vec<T> {
     let Some(number) = source.tables().iter().position(|other| other.name == table) else { return Vec::new() };
@@ -86,12 +86,12 @@ pub(super) fn each<T>(source: &Source, table: &str, column: &str, reduce: impl F
     (0..content.rows().min(MAX_ROWS)).map(|row| reduce(read(row))).collect()
 }
 
-/// The cells of a column of a subtable; those that are undefined or cannot be read are `None`.
+/// Reads the cells of a column of a subtable; those that are undefined or cannot be read are `None`.
 pub(super) fn cells(source: &Source, table: &str, column: &str) -> Vec<Option<Values>> {
     each(source, table, column, |values| values)
 }
 
-/// The strings of a column of a subtable; those that cannot be read are empty.
+/// Reads the strings of a column of a subtable; those that cannot be read are empty.
 pub(super) fn strings(source: &Source, table: &str, column: &str) -> Vec<String> {
     let text = |values: Option<Values>| match values {
         Some(Values::String(strings)) => strings.first().map(|string| string.to_str_lossy().into_owned()),
@@ -100,7 +100,7 @@ pub(super) fn strings(source: &Source, table: &str, column: &str) -> Vec<String>
     each(source, table, column, |values| text(values).unwrap_or_default())
 }
 
-/// The elements of a cell of doubles.
+/// The elements of a cell of doubles; `None` if it is of another type or could not be read.
 pub(super) fn doubles(values: &Option<Values>) -> Option<Vec<f64>> {
     match values.as_ref()? {
         Values::Double(values) => Some(values.clone()),
@@ -108,7 +108,7 @@ pub(super) fn doubles(values: &Option<Values>) -> Option<Vec<f64>> {
     }
 }
 
-/// The integers of a column of a subtable; -1 for those that cannot be read.
+/// Reads the integers of a column of a subtable; -1 for those that cannot be read.
 pub(super) fn integers(source: &Source, table: &str, column: &str) -> Vec<i64> {
     let first = |values: Option<Values>| values?.integers()?.first().copied();
     each(source, table, column, |values| first(values).unwrap_or(-1))

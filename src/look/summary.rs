@@ -1,4 +1,4 @@
-//! A MeasurementSet or calibration table in a few facts: observation, fields, spectral windows, antennas, scans, flags.
+//! Summarizes a MeasurementSet or calibration table: observation, fields, spectral windows, antennas, scans, flags.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -13,147 +13,146 @@ use crate::source::Source;
 use crate::source::blocks::RowBlocks;
 use crate::value::Values;
 
-/// Rows of the main table from which scans are taken; of longer tables as many are read, in blocks at equal distances.
+/// Most rows of the main table that are read for its scans; of longer tables as many are read, in blocks at equal distances.
 const MAX_ROWS: u64 = 1 << 20;
 
-/// Number of these blocks.
+/// Number of blocks of rows that are read of a long main table.
 const SAMPLES: u64 = 256;
 
-/// Rows that are read together.
+/// Rows of the main table that are read at a time.
 const BLOCK_ROWS: u64 = 1 << 16;
 
-/// Elements of FLAG that are read; of larger columns FLAG_ROW is read instead.
+/// Most elements of FLAG that are read; for larger columns FLAG_ROW is read instead.
 const MAX_FLAGS: u64 = 4 << 20;
 
-/// Bytes of flags that are read together.
+/// Bytes of flags that are read at a time.
 const FLAG_BYTES: u64 = 1 << 20;
 
-/// Scans that are told apart; rows of further ones are not listed.
+/// Most scans that are listed; rows of further ones are not.
 const MAX_SCANS: usize = 100_000;
 
-/// Columns of the main table that are read, all at the same time.
+/// Columns of the main table that are read together.
 const COLUMNS: [&str; 7] =
     ["TIME", "SCAN_NUMBER", "FIELD_ID", "STATE_ID", "DATA_DESC_ID", "SPECTRAL_WINDOW_ID", "FLAG_ROW"];
 
-/// Names of casacore's frequency frames by their codes.
+/// Names of casacore's frequency reference frames by their codes, from 0.
 const FREQUENCY_FRAMES: [&str; 9] = ["REST", "LSRK", "LSRD", "BARY", "GEO", "TOPO", "GALACTO", "LGROUP", "CMB"];
 
-/// Facts about a MeasurementSet or calibration table. Times are seconds of MJD.
+/// Summary of a MeasurementSet or calibration table. Times are seconds of MJD.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Summary {
-    /// The observations in the order of their numbers.
+    /// The observations in the order of their numbers (rows of OBSERVATION).
     pub observations: Vec<ObservationSummary>,
-    /// Number of rows of the main table.
+    /// Number of rows of the main table of the MeasurementSet.
     pub rows: u64,
-    /// Number of rows from which times, scans and the rows of fields and windows are taken; all of them in all but very
-    /// long tables.
+    /// Number of rows from which times, scans and the counts of fields and windows are taken; all rows but in very long tables.
     pub rows_read: u64,
-    /// Smallest and largest TIME of the rows read.
+    /// Smallest and largest TIME of the rows that were read, in seconds of MJD.
     pub time_range: Option<[f64; 2]>,
-    /// INTERVAL of the first row in seconds.
+    /// Integration time in seconds: INTERVAL of the first row.
     pub interval: Option<f64>,
-    /// Fraction of flagged data, as far as it can be read quickly.
+    /// Fraction of flagged data; `None` if it cannot be read quickly.
     pub flagged: Option<Flagged>,
-    /// The antennas in the order of their numbers.
+    /// The antennas in the order of their numbers, from 0.
     pub antennas: Vec<Antenna>,
-    /// The fields in the order of their numbers.
+    /// The fields in the order of their numbers, from 0, with their counts of rows.
     pub fields: Vec<FieldSummary>,
-    /// The spectral windows in the order of their numbers.
+    /// The spectral windows in the order of their numbers, from 0, with their counts of rows.
     pub spectral_windows: Vec<WindowSummary>,
-    /// The scans in the order of their numbers.
+    /// The scans in ascending order of their numbers.
     pub scans: Vec<ScanSummary>,
     /// Errors of columns of the main table that could not be read.
     pub problems: Vec<String>,
 }
 
-/// A row of OBSERVATION. Strings are empty where the table has none.
+/// Summary of one row of OBSERVATION. Strings are empty where the table has none.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
 #[non_exhaustive]
 pub struct ObservationSummary {
-    /// TELESCOPE_NAME.
+    /// Name of the telescope, from TELESCOPE_NAME.
     pub telescope: String,
-    /// OBSERVER.
+    /// Name of the observer, from OBSERVER.
     pub observer: String,
-    /// PROJECT.
+    /// Name of the project, from PROJECT.
     pub project: String,
 }
 
-/// A row of FIELD.
+/// Summary of one row of FIELD, with its number of rows in the main table.
 #[derive(Debug, Clone, PartialEq, Default, serde::Serialize)]
 #[non_exhaustive]
 pub struct FieldSummary {
-    /// Number of the field: FIELD_ID.
+    /// Number of the field, from 0: FIELD_ID.
     pub id: usize,
-    /// NAME; its number if that is empty.
+    /// Name of the field, from the column NAME; its number if that is empty.
     pub name: String,
-    /// CODE of the source, often empty.
+    /// CODE of the field, which names its purpose; often empty.
     pub code: String,
     /// Longitude and latitude of the phase centre in radians: the constant term of PHASE_DIR, else of REFERENCE_DIR.
     pub direction: Option<[f64; 2]>,
-    /// Reference frame of the direction: `J2000`; empty if none is recorded.
+    /// Reference frame of the field's direction: `J2000`; empty if none is recorded.
     pub frame: String,
-    /// Number of rows with this field, of the rows read.
+    /// Number of rows of the main table with this field, among the rows that were read.
     pub rows: u64,
 }
 
-/// A row of SPECTRAL_WINDOW. Frequencies are in Hz.
+/// Summary of one row of SPECTRAL_WINDOW. Frequencies are in Hz.
 #[derive(Debug, Clone, PartialEq, Default, serde::Serialize)]
 #[non_exhaustive]
 pub struct WindowSummary {
-    /// Number of the spectral window.
+    /// Number of the spectral window (its row in SPECTRAL_WINDOW), from 0.
     pub id: usize,
-    /// NAME, often empty.
+    /// Name of the spectral window, from the column NAME; often empty.
     pub name: String,
-    /// Number of channels.
+    /// Number of channels of the spectral window.
     pub channels: u64,
-    /// Centre of the first channel.
+    /// Centre frequency of the first channel in Hz; `None` if unknown.
     pub first: Option<f64>,
-    /// Centre of the last channel.
+    /// Centre frequency of the last channel in Hz; `None` if unknown.
     pub last: Option<f64>,
-    /// Width of the first channel; negative if frequencies descend.
+    /// Width of the first channel in Hz; negative if frequencies descend; `None` if unknown.
     pub width: Option<f64>,
-    /// TOTAL_BANDWIDTH.
+    /// Total bandwidth of the spectral window in Hz, from TOTAL_BANDWIDTH; `None` if unknown.
     pub bandwidth: Option<f64>,
-    /// Reference frame of the frequencies: `TOPO`; empty if none is recorded.
+    /// Reference frame of the window's frequencies: `TOPO`; empty if none is recorded.
     pub frame: String,
-    /// Names of the correlations of all polarization setups with this window.
+    /// Names of the correlations of all polarization setups that are used with this window.
     pub correlations: Vec<String>,
-    /// Number of rows with this window, of the rows read.
+    /// Number of rows of the main table with this window, among the rows that were read.
     pub rows: u64,
 }
 
-/// The rows with one SCAN_NUMBER.
+/// Summary of the rows with one SCAN_NUMBER.
 #[derive(Debug, Clone, PartialEq, Default, serde::Serialize)]
 #[non_exhaustive]
 pub struct ScanSummary {
-    /// SCAN_NUMBER.
+    /// Number of the scan: SCAN_NUMBER.
     pub number: i64,
-    /// Smallest and largest TIME.
+    /// Smallest and largest TIME of the scan in seconds of MJD, among the rows that were read.
     pub time_range: Option<[f64; 2]>,
-    /// Number of rows, of the rows read.
+    /// Number of rows of the scan, among the rows that were read.
     pub rows: u64,
-    /// Numbers of the fields, ascending.
+    /// Numbers of the fields in the scan (FIELD_ID), ascending.
     pub fields: BTreeSet<i64>,
-    /// Numbers of the spectral windows, ascending.
+    /// Numbers of the spectral windows in the scan, ascending.
     pub spectral_windows: BTreeSet<i64>,
-    /// Intents, from OBS_MODE of STATE.
+    /// Intents of the scan, from OBS_MODE of STATE.
     pub intents: BTreeSet<String>,
 }
 
-/// Fraction of flagged data.
+/// Fraction of flagged data in a MeasurementSet, and what was counted for it.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Flagged {
-    /// Fraction from 0 to 1.
+    /// Fraction of the data that is flagged, from 0 to 1.
     pub fraction: f64,
-    /// Unit that is counted: `elements` of FLAG, where those of rows with FLAG_ROW are flagged; or `rows`, by FLAG_ROW alone.
+    /// What was counted: `elements` of FLAG, including those of rows that FLAG_ROW flags; or `rows`, by FLAG_ROW alone.
     pub of: &'static str,
 }
 
 impl Summary {
-    /// Summarizes a source whose main table has TIME and ANTENNA1, and that has a subtable ANTENNA, FIELD or SPECTRAL_WINDOW;
-    /// `None` for any other table. Parts that cannot be read are absent.
+    /// Summarizes a source whose main table has TIME and ANTENNA1, and a subtable ANTENNA, FIELD or SPECTRAL_WINDOW; `None` for
+    /// any other source. Parts that cannot be read are left out.
     pub fn of(source: &Source) -> Option<Self> {
         let main = Main { source };
         let is_subtable = |name: &str| source.tables().iter().any(|table| table.name == name);
@@ -187,7 +186,7 @@ impl Summary {
         Some(summary)
     }
 
-    /// Adds the times, scans, counts of rows and flags of the main table.
+    /// Adds the times, scans, row counts and flags of the main table to the summary.
     fn read_main(&mut self, main: &Main<'_>) {
         let blocks = row_blocks(self.rows);
         self.rows_read = blocks.iter().map(|block| block.end - block.start).sum();
@@ -243,18 +242,18 @@ impl Summary {
     }
 }
 
-/// The main table of a source.
+/// The main table of the source that is summarized.
 struct Main<'a> {
     source: &'a Source,
 }
 
 impl Main<'_> {
-    /// The number of a column.
+    /// The index of the main table's column `name`; `None` if it is missing.
     fn column(&self, name: &str) -> Option<usize> {
         self.source.tables().first()?.columns().ok()?.iter().position(|info| info.desc.name == name)
     }
 
-    /// The elements of a column of scalars; `None` if the table lacks it.
+    /// The elements of a column of scalars in some blocks of rows; `None` if the table lacks the column.
     fn values(&self, name: &str, blocks: &[Range<u64>]) -> Option<Result<Values>> {
         let index = self.column(name)?;
         let read = || {
@@ -305,7 +304,7 @@ impl Main<'_> {
     }
 }
 
-/// The rows that are read of a table with `rows` rows.
+/// The blocks of rows that are read of a main table with `rows` rows.
 fn row_blocks(rows: u64) -> Vec<Range<u64>> {
     if rows <= MAX_ROWS {
         return (0..rows.div_ceil(BLOCK_ROWS))
@@ -322,7 +321,7 @@ struct ScanColumns {
     scans: Vec<i64>,
     times: Vec<f64>,
     fields: Vec<i64>,
-    /// Numbers of spectral windows.
+    /// Number of the spectral window of each row that was read.
     windows: Vec<i64>,
     states: Vec<i64>,
 }
@@ -363,12 +362,12 @@ impl ScanColumns {
     }
 }
 
-/// The values of some rows; none if the column is missing.
+/// The values of the rows `rows`; empty if the column is missing.
 fn part<T>(values: &[T], rows: Range<usize>) -> &[T] {
     values.get(rows).unwrap_or_default()
 }
 
-/// Adds the numbers to a set; equal neighbours are added once, negative ones, which name nothing, not at all.
+/// Adds numbers to a set; negative ones, which name nothing, are left out.
 fn collect(set: &mut BTreeSet<i64>, numbers: &[i64]) {
     let mut before = None;
     for &number in numbers {
@@ -379,7 +378,7 @@ fn collect(set: &mut BTreeSet<i64>, numbers: &[i64]) {
     }
 }
 
-/// The smallest and the largest of the finite numbers.
+/// The smallest and the largest finite number of a list; `None` without finite numbers.
 fn range(numbers: &[f64]) -> Option<[f64; 2]> {
     let finite = numbers.iter().copied().filter(|number| number.is_finite());
     finite.fold(None, |range, number| match range {
@@ -411,12 +410,12 @@ fn fields(source: &Source) -> Vec<FieldSummary> {
     (0..rows(source, "FIELD")).map(field).collect()
 }
 
-/// Reference frames of a column of directions in FIELD.
+/// Reference frames of the directions in a column of FIELD.
 #[derive(Default)]
 struct Frames {
-    /// Frame of all rows.
+    /// Frame of all rows of the column, if it has one frame.
     all: String,
-    /// Frame of each row, if they may differ.
+    /// Frame of each row of the column, if they may differ.
     each: Vec<String>,
 }
 
@@ -481,7 +480,7 @@ fn windows(source: &Source) -> Vec<WindowSummary> {
     (0..rows(source, TABLE)).map(window).collect()
 }
 
-/// Names of the correlations of each spectral window, by its number.
+/// Names of the correlations of each spectral window, by the number of the window.
 fn correlations(source: &Source) -> BTreeMap<i64, Vec<String>> {
     let windows = integers(source, "DATA_DESCRIPTION", "SPECTRAL_WINDOW_ID");
     let polarizations = integers(source, "DATA_DESCRIPTION", "POLARIZATION_ID");

@@ -1,4 +1,4 @@
-//! The verbs as builders: what to pack, how, and where to.
+//! Builders of the calls that pack and unpack tables: what to pack, how, and where to.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::h5::Compression;
 use crate::progress::{Phase, Progress};
 use crate::table::OpenOptions;
 
-/// Packs the files of a table, and of the tables below it, into containers.
+/// Packs the files of a table, and of its subtables, into containers.
 ///
 /// See [the module](super) for an example.
 #[derive(Clone)]
@@ -27,7 +27,7 @@ pub struct Pack<'a> {
 }
 
 impl<'a> Pack<'a> {
-    /// The table at `source`: a directory, or a file that holds a whole table.
+    /// Prepares packing of the table at `source`: a directory, or a file that holds a whole table.
     pub fn new(source: impl AsRef<Path>) -> Self {
         let options = PackOptions {
             format: PackFormat::MULTI_FILE,
@@ -43,46 +43,47 @@ impl<'a> Pack<'a> {
 
     open_setters!();
 
-    /// Sets the kind of container; without, MultiFile, which every casacore reads, but MultiHDF5 for a single file or with
+    /// Sets the kind of container; by default MultiFile, which every casacore reads, but MultiHDF5 for a single file or with
     /// compression.
     pub fn format(mut self, format: PackFormat) -> Self {
         self.format = Some(format);
         self
     }
 
-    /// Sets the size of a block in bytes; by default 1 MiB, less for small tables.
+    /// Sets the size of a block of the container in bytes; by default 1 MiB, less for small tables.
     pub fn block_bytes(mut self, bytes: u64) -> Self {
         self.options.block_bytes = Some(bytes);
         self
     }
 
-    /// Sets whether each block has a checksum.
+    /// Sets whether each block of the container has a checksum.
     pub fn checksums(mut self, checksums: bool) -> Self {
         self.options.checksums = checksums;
         self
     }
 
-    /// Sets how each block is compressed; without, not at all. MultiHDF5 only.
+    /// Sets how each block is compressed; by default it is not. MultiHDF5 only.
     pub fn compression(mut self, compression: Compression) -> Self {
         self.options.compression = compression;
         self
     }
 
-    /// Makes one file with everything, subtables included, which casacore cannot open; without, a table directory for it.
+    /// Sets whether one file with everything is written, subtables included, which casacore cannot open; by default a table
+    /// directory is written.
     pub fn single_file(mut self, single_file: bool) -> Self {
         self.options.single_file = single_file;
         self
     }
 
-    /// Sets the type of the elements that the bytes of every file are, little-endian, by numpy's name: `f4`, `int32`; without, they
-    /// are bytes. HDF5 only.
+    /// Sets the element type of the datasets that hold the files, by numpy's name: `f4`, `int32`; the bytes of the files are
+    /// its little-endian elements. By default they are bytes. HDF5 only.
     pub fn dtype(mut self, name: &str) -> Self {
         self.options.dtype = Some(name.to_owned());
         self
     }
 
-    /// Leaves out files that cannot be read, and containers and directories that cannot be opened; without, damage ends the
-    /// call. [`PackSummary::damage`] lists what was left out. Every file is read once before.
+    /// Sets whether files that cannot be read, and containers and directories that cannot be opened, are left out; by default
+    /// damage ends the call. [`PackSummary::damage`] lists what was left out. Every file is read once before.
     pub fn salvage(mut self, salvage: bool) -> Self {
         self.salvage = salvage;
         self
@@ -90,14 +91,14 @@ impl<'a> Pack<'a> {
 
     call_setters!(target);
 
-    /// The options, with the format that they lead to.
+    /// The options of packing, with the format that they lead to.
     fn options(&self) -> PackOptions {
         let is_multi_file = !self.options.single_file && self.options.compression.is_none();
         let default = if is_multi_file { PackFormat::MULTI_FILE } else { PackFormat::MULTI_HDF5 };
         PackOptions { format: self.format.unwrap_or(default), ..self.options.clone() }
     }
 
-    /// Packs into `target`, a table directory or a single file, which appears under its name when it is whole.
+    /// Packs the table into `target`, a table directory or a single file, which appears under its name when it is complete.
     ///
     /// # Errors
     /// `Usage` if `target` is in the source or the options do not fit the format; `Exists` if there is something at
@@ -119,7 +120,7 @@ fn open(path: &Path, wanted: Wanted, options: OpenOptions, salvage: bool, progre
     if salvage { FileSet::salvage(path, wanted, options, progress) } else { FileSet::open(path, wanted, options) }
 }
 
-/// Writes the files of a packed table, and of the tables below it, each on its own.
+/// Unpacks a table: writes its files, and those of its subtables, each on its own.
 ///
 /// See [the module](super) for an example.
 #[derive(Clone)]
@@ -132,7 +133,7 @@ pub struct Unpack<'a> {
 }
 
 impl<'a> Unpack<'a> {
-    /// The table at `source`, as for [`Pack::new`].
+    /// Prepares unpacking of the table at `source`, which may be anything that [`Pack::new`] accepts.
     pub fn new(source: impl AsRef<Path>) -> Self {
         let (source, open) = (source.as_ref().to_owned(), OpenOptions::default());
         Unpack { source, open, salvage: false, call: Call::default() }
@@ -140,8 +141,8 @@ impl<'a> Unpack<'a> {
 
     open_setters!();
 
-    /// Leaves out files that cannot be read, and containers and directories that cannot be opened; without, damage ends the
-    /// call. [`PackSummary::damage`] lists what was left out. Every file is read once before.
+    /// Sets whether files that cannot be read, and containers and directories that cannot be opened, are left out; by default
+    /// damage ends the call. [`PackSummary::damage`] lists what was left out. Every file is read once before.
     pub fn salvage(mut self, salvage: bool) -> Self {
         self.salvage = salvage;
         self
@@ -149,7 +150,7 @@ impl<'a> Unpack<'a> {
 
     call_setters!(target);
 
-    /// Writes the table directory `target`, which appears under its name when it is whole.
+    /// Writes the unpacked table to the directory `target`, which appears under its name when it is complete.
     ///
     /// # Errors
     /// As [`Pack::write`].
@@ -176,7 +177,7 @@ pub struct CompareBytes<'a> {
 }
 
 impl<'a> CompareBytes<'a> {
-    /// Two tables, each as for [`Pack::new`].
+    /// Prepares the comparison of two tables, each of which may be anything that [`Pack::new`] accepts.
     pub fn new(left: impl AsRef<Path>, right: impl AsRef<Path>) -> Self {
         let (left, right) = (left.as_ref().to_owned(), right.as_ref().to_owned());
         CompareBytes { left, right, open: OpenOptions::default(), call: Call::default() }
@@ -186,7 +187,7 @@ impl<'a> CompareBytes<'a> {
 
     call_setters!();
 
-    /// Compares; differences are a result, not an error.
+    /// Compares the files of both tables; differences are a result, not an error.
     ///
     /// # Errors
     /// Those of reading either table; `Interrupted`.

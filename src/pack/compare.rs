@@ -1,4 +1,4 @@
-//! Compares two tables byte by byte, whatever their containers.
+//! Compares the files of two tables byte by byte, whatever their containers.
 
 use std::collections::BTreeMap;
 
@@ -7,31 +7,31 @@ use super::file_set::{FileSet, SetFile};
 use crate::error::{Context, Result, ResultExt};
 use crate::progress::Progress;
 
-/// Result of a comparison byte by byte.
+/// Result of comparing the files of two tables byte by byte.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ByteComparison {
-    /// Number of files that both sides have.
+    /// Number of files that both tables have.
     pub files: u64,
-    /// Number of bytes compared.
+    /// Number of bytes that were compared, in files of both tables.
     pub bytes: u64,
-    /// The first difference of each file.
+    /// The first difference of each file that differs.
     pub differences: Vec<ByteDifference>,
-    /// Warnings for the user about the two tables.
+    /// Warnings for the user about either of the two tables, in sentences.
     pub warnings: Vec<String>,
 }
 
-/// A place where two tables differ.
+/// A file that differs between two tables, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ByteDifference {
     /// Path of the file below the table: `ANTENNA/table.f0`.
     pub file: String,
-    /// Of the byte; `None`: the file itself.
+    /// Offset of the first byte that differs; `None` if the file itself is missing on one side or has another length.
     pub offset: Option<u64>,
-    /// Description of the left side at the difference.
+    /// What the left table has at the first difference, in words.
     pub left: String,
-    /// Description of the right side at the difference.
+    /// What the right table has at the first difference, in words.
     pub right: String,
 }
 
@@ -79,7 +79,7 @@ fn describe(file: &SetFile) -> String {
     format!("a file of {} bytes", file.len)
 }
 
-/// Offset, and both sides.
+/// The first difference of two files: its offset, and a description of either side.
 type Found = (Option<u64>, String, String);
 
 trait InFile {
@@ -93,8 +93,8 @@ impl InFile for Found {
     }
 }
 
-/// How many bytes were compared, and where the first is that differs. `path` is that of both files in their sets, and
-/// `places` are those of the sets.
+/// Compares two files; returns how many bytes were compared, and the first difference. `path` names both in their sets, and
+/// `places` are the sources for errors.
 fn compare_files(
     left: &SetFile,
     right: &SetFile,

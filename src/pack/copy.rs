@@ -1,4 +1,4 @@
-//! Copies the virtual files of a set into a container.
+//! Copies the files of a table into a container.
 
 use std::path::Path;
 
@@ -9,22 +9,22 @@ use crate::error::{Context, Result, ResultExt};
 use crate::io::{Raw, RawCopy, ReadAt, WriteAt};
 use crate::progress::Progress;
 
-/// Bytes that are read and written at a time; few enough to stay in the processor's cache.
+/// Bytes of a file that are read and written at a time; few enough to stay in the processor's cache.
 pub(super) const PIECE_BYTES: usize = 1 << 18;
 
-/// Files of fewer bytes take their space as it comes.
+/// Files of fewer bytes than this get no space reserved in the container.
 const LARGE_BYTES: u64 = 1 << 20;
 
-/// Most bytes of a block that is copied as a whole.
+/// Largest block of a container, in bytes, that is copied as a whole.
 const MOST_BLOCK_BYTES: u64 = 4 << 20;
 
-/// Copies files one after the other.
+/// Copies the files of a table into a container, one after the other.
 pub(super) struct Copier<'a> {
     progress: &'a dyn Progress,
     sharer: Sharer<'a>,
-    /// The directory in which the target is written.
+    /// The directory in which the container is written.
     directory: &'a Path,
-    /// Two buffers of up to [`PIECE_BYTES`].
+    /// Two buffers of up to [`PIECE_BYTES`], one of which is written while the other is read.
     buffers: [Vec<u8>; 2],
 }
 
@@ -34,12 +34,12 @@ impl<'a> Copier<'a> {
         Copier { progress, sharer, directory, buffers: Default::default() }
     }
 
-    /// The number of bytes that were shared with the source.
+    /// Number of bytes so far that the target shares with the source, copied by reference.
     pub(super) fn shared(&self) -> u64 {
         self.sharer.shared()
     }
 
-    /// Copies a file to one of the same name.
+    /// Copies a file into the container, where it has the same name.
     pub(super) fn copy(&mut self, folder: &Folder, file: &SetFile, target: &dyn ContainerMut) -> Result<()> {
         self.progress.go_on()?;
         if target.is_complete(&file.name)? {
@@ -64,7 +64,7 @@ impl<'a> Copier<'a> {
         Ok(())
     }
 
-    /// Copies the bytes from `at` on: a piece is read while the one before is written.
+    /// Copies the bytes of a file from offset `at` on: a piece is read while the one before is written.
     fn copy_rest(
         &mut self,
         folder: &Folder,
@@ -92,7 +92,7 @@ impl<'a> Copier<'a> {
         Ok(())
     }
 
-    /// Reports that `bytes` of a file were written.
+    /// Reports to the user that `bytes` bytes of a file were written.
     ///
     /// # Errors
     /// `Interrupted` if no more are to be written.
@@ -102,12 +102,12 @@ impl<'a> Copier<'a> {
     }
 }
 
-/// How many of `count` bytes the system copied by itself, which may be none.
+/// Lets the system copy `count` bytes from offset `at` on; returns how many it did, which may be none.
 fn copy_raw(from: &dyn ReadAt, to: &dyn WriteAt, at: u64, count: u64, by: &dyn RawCopy) -> u64 {
     from.raw(at).map_or(0, |raw| to.copy_raw(at, Raw { len: raw.len.min(count).min(by.most_bytes()), ..raw }, by))
 }
 
-/// The number of bytes of files that a file in `directory` can share with them.
+/// Number of bytes of the source's files that a file in `directory` can share with them.
 pub(super) fn shareable(source: &FileSet, directory: &Path) -> u64 {
     let sharer = Sharer::new(Reflink::Auto, &());
     let is_shared =
@@ -115,7 +115,7 @@ pub(super) fn shareable(source: &FileSet, directory: &Path) -> u64 {
     source.root.all().into_iter().flat_map(|folder| &folder.files).filter(is_shared).map(|file| file.len).sum()
 }
 
-/// Bytes that are read and written at a time: whole blocks, so that none has to be put together.
+/// Bytes that are read and written at a time: whole blocks of the container, so that none has to be put together.
 fn piece_bytes(target: &dyn ContainerMut) -> u64 {
     let block = target.describe().block_bytes.filter(|&bytes| bytes <= MOST_BLOCK_BYTES);
     (PIECE_BYTES as u64).next_multiple_of(block.unwrap_or(1))

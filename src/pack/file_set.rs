@@ -1,4 +1,4 @@
-//! A table as it would lie in directories, without containers.
+//! The files of a table as they would lie in directories, without containers.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,13 +18,13 @@ use crate::thin;
 
 pub(super) const TABLE_DAT: &str = "table.dat";
 
-/// Bytes of a file that are read at a time where it is only checked.
+/// Bytes that are read at a time of a file that is only checked.
 const READ_BYTES: u64 = 1 << 18;
 
-/// Name of the file with the original table.dat of a packed table, where that cannot be derived from the packed one.
+/// Name of the file that keeps the original table.dat of a packed table, if that cannot be derived from the packed one.
 pub(super) const ORIGINAL_DAT: &str = "table.dat_plain";
 
-/// The files of a table and of the tables below it, unpacked: as they are when each lies on its own.
+/// The files of a table and of its subtables in plain form: as they are when each lies on its own.
 ///
 /// | stored as                | taken as                                                                         |
 /// |--------------------------|----------------------------------------------------------------------------------|
@@ -42,7 +42,7 @@ pub(super) struct FileSet {
     damage: Vec<Damage>,
 }
 
-/// The kind of source that is accepted.
+/// The kind of source that is accepted as a set of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
     /// A table, or a container of a format that is not for tables only.
@@ -51,7 +51,7 @@ pub(super) enum Wanted {
     Files,
 }
 
-/// How files are found.
+/// Options of the search for the files of a source.
 #[derive(Clone, Copy)]
 struct Search {
     options: OpenOptions,
@@ -60,26 +60,26 @@ struct Search {
     salvage: bool,
 }
 
-/// The files of one table or directory.
+/// The files of one table, or of one directory, in the set.
 #[derive(Debug)]
 pub(super) struct Folder {
     /// Path of the folder in the source: `ANTENNA/`; empty for the source itself.
     pub(super) prefix: String,
-    /// The directory that it is; `None` in a container.
+    /// The directory on the disk; `None` if the folder is in a container.
     path: Option<PathBuf>,
     pub(super) files: Vec<SetFile>,
     pub(super) nested: Vec<(String, Folder)>,
-    /// The container in which the files were found; those of a table may be in a container inside it.
+    /// The container in which the files were found; files of a table may be in another container inside it.
     container: Arc<dyn Container>,
-    /// The sequence numbers of the managers whose files can be in a container; `None` if it has no managers at all.
+    /// Sequence numbers of the data managers whose files can be in a container; `None` if the folder has no managers at all.
     packable: Option<Vec<u32>>,
     warnings: Vec<String>,
-    /// The files and containers of this folder, and the folders directly in it, that are left out.
+    /// The files and containers of this folder, and the folders directly in it, that are left out because they are damaged.
     damage: Vec<Damage>,
     _lock: Option<ReadLock>,
 }
 
-/// One file of the plain form.
+/// One file of a table in plain form.
 #[derive(Debug)]
 pub(super) struct SetFile {
     pub(super) name: String,
@@ -103,7 +103,7 @@ impl SetFile {
         self.stored.open(&self.name)
     }
 
-    /// Properties that the format of the container records for the file.
+    /// Properties of the file that the format of its container records.
     fn properties(&self) -> Result<Properties> {
         match &self.stored {
             Stored::In(container) => container.file_properties(&self.name),
@@ -111,7 +111,7 @@ impl SetFile {
         }
     }
 
-    /// Reads all bytes, to find out whether the file can be read.
+    /// Reads all bytes of the file, to find out whether they can be read.
     fn read_through(&self, progress: &dyn Progress) -> Result<()> {
         let (file, mut at) = (self.open()?, 0);
         let mut piece = vec![0; self.len.min(READ_BYTES) as usize];
@@ -134,10 +134,10 @@ impl Stored {
     }
 }
 
-/// The files of a [`FileSet`] as a container, for formats that are written as a whole.
+/// The files of a `FileSet` as a container, for formats that are written as a whole.
 #[derive(Debug)]
 struct Plain {
-    /// The directory in which the files lie, if they lie in one.
+    /// The directory in which the files lie; `None` if they are in containers.
     path: Option<PathBuf>,
     properties: Properties,
     files: BTreeMap<String, Stored>,
@@ -206,7 +206,7 @@ impl Container for Plain {
     }
 }
 
-/// Opens the files at `path` as a container; a file inside a container becomes its only member.
+/// Opens the source at `path` as a container; a file inside a container becomes its only member.
 fn locate_files(path: &Path) -> Result<Arc<dyn Container>> {
     let Some(outermost) = container::outermost(path)? else { return container::locate(path) };
     Ok(match outermost.find()? {
@@ -220,8 +220,8 @@ fn locate_files(path: &Path) -> Result<Arc<dyn Container>> {
 }
 
 impl FileSet {
-    /// Finds all files of what is at `path`: a table directory, a file that holds a whole table, a table in one, or a container
-    /// of other files.
+    /// Finds all files of the source at `path`: a table directory, a file that holds a whole table, a table in one, or a
+    /// container of other files.
     ///
     /// # Errors
     /// `Locked` if a program writes to one of the tables for too long, `Format` if `path` is not a table, if a container
@@ -230,8 +230,8 @@ impl FileSet {
         Self::find(path, Search { options, wanted, salvage: false })
     }
 
-    /// As [`open`](Self::open), but files that cannot be read as a whole, and containers and directories that cannot be
-    /// opened, are left out; [`damage`](Self::damage) lists them. Every file is read once for that.
+    /// Finds files like [`open`](Self::open), but leaves out files that cannot be read as a whole, and containers and
+    /// directories that cannot be opened; [`damage`](Self::damage) lists them. Every file is read once for that.
     ///
     /// # Errors
     /// As [`open`](Self::open) where the main table's `table.dat` or the file that holds everything is damaged;
@@ -267,7 +267,7 @@ impl FileSet {
         open().with_context(|| Context::path(path))
     }
 
-    /// The files as a container.
+    /// The files of the set as a container.
     pub(super) fn as_container(&self) -> Result<Arc<dyn Container>> {
         Ok(Arc::new(Plain::new(&self.root)?))
     }
@@ -277,17 +277,17 @@ impl FileSet {
         &self.damage
     }
 
-    /// An error of copying the files, with the path of the source if that is damaged.
+    /// Adds the path of the source to an error of copying the files, if the source is damaged.
     pub(super) fn blame(&self, error: Error) -> Error {
         if error.is_damage() { error.context(Context::path(&self.path)) } else { error }
     }
 
-    /// Path of the source, as it was given.
+    /// Path of the source of the files, as it was given.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Refuses a target that is the source, in it or around it.
+    /// Refuses a target that is the source itself, in it or around it.
     pub(super) fn check_apart(&self, target: &Path) -> Result<()> {
         let real = |path: &Path| path.ancestors().find_map(|path| path.canonicalize().ok()).unwrap_or_default();
         let source = real(&self.path);
@@ -300,22 +300,22 @@ impl FileSet {
         Ok(())
     }
 
-    /// All files, for a container that has to know them before the first is written.
+    /// Names and lengths of all files, for a container that must know them before the first is written.
     pub(super) fn announce(&self) -> Result<Announced> {
         self.root.announce()
     }
 
-    /// The number of files.
+    /// Number of files in the set, those of subtables included.
     pub(super) fn files(&self) -> usize {
         self.root.all().iter().map(|folder| folder.files.len()).sum()
     }
 
-    /// Sum of the lengths of all files.
+    /// Sum of the lengths of all files of the set, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.root.all().iter().flat_map(|folder| &folder.files).map(|file| file.len).sum()
     }
 
-    /// Sentences about files that are left out or replaced.
+    /// Warnings about files that are left out or replaced, in sentences.
     pub(super) fn warnings(&self) -> Vec<String> {
         self.root.all().iter().flat_map(|folder| folder.warnings.clone()).collect()
     }
@@ -388,7 +388,7 @@ impl Folder {
         }
     }
 
-    /// Whether it is a table.
+    /// Whether the folder is a casacore table.
     fn is_table(&self) -> bool {
         self.files.iter().any(|file| file.name == TABLE_DAT)
     }
@@ -407,13 +407,13 @@ impl Folder {
         })
     }
 
-    /// Notes a file that cannot be read.
+    /// Notes that a file of the folder cannot be read, and is left out.
     fn leave_out(&mut self, name: &str, error: &Error) {
         let damage = Damage::of_file(self.name(), name, error);
         self.damage.push(damage);
     }
 
-    /// Leaves out the files that cannot be read as a whole, here and in all folders below.
+    /// Leaves out the files that cannot be read as a whole, in this folder and in all below.
     fn leave_out_damaged(&mut self, progress: &dyn Progress) -> Result<()> {
         for file in std::mem::take(&mut self.files) {
             match file.read_through(progress) {
@@ -429,7 +429,7 @@ impl Folder {
         self.warnings.push(format!("{}{name}: {what}", self.prefix));
     }
 
-    /// Sentences about the files of a directory that are left out.
+    /// Finds entries of the folder's directory that cannot be packed; returns warnings about them.
     fn look_around(&mut self, path: Option<PathBuf>) -> Result<Vec<String>> {
         let Some(path) = path else { return Ok(Vec::new()) };
         let mut left_out = Vec::new();
@@ -442,7 +442,7 @@ impl Folder {
         Ok(left_out)
     }
 
-    /// Takes the table's files out of their container, which is returned if there is one.
+    /// Opens the container of a table, if it has one, and replaces it by its files; the container is returned.
     fn open_table(&mut self, container: &Arc<dyn Container>, salvage: bool) -> Result<Option<Arc<dyn Container>>> {
         let Some(dat) = self.files.iter().position(|file| file.name == TABLE_DAT) else { return Ok(None) };
         let file = self.files[dat].open()?;
@@ -488,7 +488,7 @@ impl Folder {
         Ok(packed)
     }
 
-    /// Replaces a table's container, whose files lie in `directory`, by the files in it.
+    /// Replaces a table's container, a file in `directory`, by the files in it.
     fn take_from(
         &mut self,
         packed: &Arc<dyn Container>,
@@ -520,25 +520,25 @@ impl Folder {
         Ok(())
     }
 
-    /// Notes a container that cannot be opened.
+    /// Notes that a container of the folder cannot be opened, and is left out.
     fn leave_out_container(&mut self, format: &Format, error: &Error) {
         let Some(casacore) = format.casacore else { return };
         self.files.retain(|file| file.name != casacore.file_name);
         self.leave_out(casacore.file_name, error);
     }
 
-    /// Whether casacore would put this file into a container.
+    /// Whether casacore would put a file of this name into the container of the table.
     pub(super) fn belongs_into_container(&self, name: &str) -> bool {
         let packable = |sequence| self.packable.as_ref().is_some_and(|list| list.contains(&sequence));
         stman::sequence_of(name).is_some_and(packable)
     }
 
-    /// Whether the table has managers, and one of them can have its files in a container.
+    /// Whether a data manager of the table can have its files in a container; `None` if the folder has no managers.
     pub(super) fn is_packable(&self) -> Option<bool> {
         self.packable.as_ref().map(|list| !list.is_empty())
     }
 
-    /// Path of the folder in the source; `.` for the source itself.
+    /// Path of the folder in the source of the set; `.` for the source itself.
     pub(super) fn name(&self) -> &str {
         self.prefix.strip_suffix('/').unwrap_or(".")
     }
@@ -556,7 +556,7 @@ fn packable(set: &ColumnSet) -> Vec<u32> {
     packable.map(|manager| manager.sequence).collect()
 }
 
-/// The table.dat that was kept when a table was packed, unless the packed one was changed since.
+/// The original table.dat that was kept when the table was packed; `None` if the packed one was changed since.
 fn original_dat(packed: &dyn Container, bytes: &[u8], set: &ColumnSet) -> Result<Option<Vec<u8>>> {
     if !packed.names()?.iter().any(|name| name == ORIGINAL_DAT) {
         return Ok(None);

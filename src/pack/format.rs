@@ -1,4 +1,4 @@
-//! The kinds of containers that tables are packed into.
+//! The kinds of containers into which tables can be packed.
 
 use std::fmt;
 use std::path::Path;
@@ -23,26 +23,26 @@ use crate::schema::StorageOption;
 pub struct PackFormat(&'static Format);
 
 impl PackFormat {
-    /// MultiFile, `table.mf` in a table directory; every casacore reads it.
+    /// MultiFile, the file `table.mf` in a table directory; every casacore reads it.
     pub const MULTI_FILE: Self = PackFormat(&container::MULTI_FILE);
 
-    /// MultiHDF5, `table.mfh5` in a table directory; casacore reads it if it was built with HDF5.
+    /// MultiHDF5, the file `table.mfh5` in a table directory; casacore reads it if it was built with HDF5.
     pub const MULTI_HDF5: Self = PackFormat(&container::MULTI_HDF5);
 
-    /// A dataset of bytes for each file, in an HDF5 file that every HDF5 reader opens.
+    /// An HDF5 file with a dataset of bytes for each file, which every HDF5 reader opens.
     pub const HDF5: Self = PackFormat(&container::HDF5_FILES);
 
-    /// All formats of containers that can be written.
+    /// All container formats that can be written.
     pub fn all() -> impl Iterator<Item = Self> {
         container::FORMATS.iter().filter(|format| format.is_written()).map(|format| PackFormat(format))
     }
 
-    /// Name on the command line and in listings: `multifile`, `multihdf5`, `vt`.
+    /// Name of the format on the command line and in listings: `multifile`, `multihdf5`, `vt`.
     pub fn name(self) -> &'static str {
         self.0.name
     }
 
-    /// Whether casacore opens tables with such containers. Others are single files, and hold any files.
+    /// Whether casacore opens tables that are in such containers. Others are single files, and hold any files.
     pub fn is_for_tables(self) -> bool {
         self.0.is_for_tables()
     }
@@ -60,12 +60,12 @@ impl PackFormat {
         self.0.create(path, options)
     }
 
-    /// The function that writes such a container at once; `None`: its files are made one by one.
+    /// The function that writes a whole container of this format; `None` if its files are written one by one.
     pub(super) fn write_tree(self) -> Option<WriteTree> {
         self.0.write_tree
     }
 
-    /// How casacore records such a container in a table directory.
+    /// How casacore's table.dat records such a container; an error if casacore does not know the format.
     pub(super) fn in_table_directory(self) -> Result<(CasacoreStorage, StorageOption)> {
         let storage = self.0.casacore.and_then(|casacore| Some((casacore, StorageOption::of_code(casacore.option)?)));
         storage.ok_or_else(|| {
@@ -79,7 +79,7 @@ impl PackFormat {
 impl FromStr for PackFormat {
     type Err = Error;
 
-    /// Finds a format by its name.
+    /// Finds a container format by its name.
     ///
     /// # Errors
     /// `Usage` if no format that can be written has this name.

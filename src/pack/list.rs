@@ -15,102 +15,103 @@ use crate::limits;
 use crate::progress::Progress;
 use crate::sha::Sha256;
 
-/// A directory or container, and what is in it.
+/// A directory or container, and the files and containers in it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Listing {
-    /// Name in the directory or container around it; the path of the outermost.
+    /// Name in the directory or container around this one; for the outermost its path.
     pub name: String,
-    /// Format and properties of the container.
+    /// Format, block size and other properties of the container.
     pub info: ContainerInfo,
-    /// Properties that only its format knows.
+    /// Properties that only the format of the container knows, as names and values.
     pub properties: Properties,
-    /// Files of the container, sorted by name.
+    /// Files of the directory or container, sorted by name.
     pub files: Vec<ListedFile>,
-    /// Directories, containers, and files of directories that are containers; sorted by name.
+    /// Directories and containers in this one, sorted by name; files that are containers are among them.
     pub nested: Vec<Listing>,
-    /// The names of earlier states, oldest first; a path can lead into one of them.
+    /// Names of earlier states of the container, oldest first; a path can lead into one of them.
     pub history: Vec<String>,
-    /// Entries that are neither files nor containers, with a description of each.
+    /// Entries that are neither files nor containers: the name of each, and what it is.
     pub left_out: Vec<(String, String)>,
     container: Arc<dyn Container>,
 }
 
-/// A file, and how it is stored.
+/// A file in a directory or container, and how it is stored.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ListedFile {
-    /// Name as stored: it need not be one that a file in a directory can have.
+    /// Name of the file as stored; it need not be one that a file in a directory can have.
     pub name: String,
-    /// Length of the file in bytes.
+    /// Length of the listed file in bytes.
     pub len: u64,
-    /// How the container stores the file.
+    /// How the container stores the file, such as in blocks.
     pub layout: FileLayout,
-    /// Properties that only the format of the container knows.
+    /// Properties of the file that only the format of the container knows, as names and values.
     pub properties: Properties,
 }
 
-/// The object to which a path leads.
+/// What a path leads to: a table, a container of other files, or one file.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Contents {
-    /// A table, wherever it lies; also whatever is neither of the others, which opening it as a table tells.
+    /// A table, wherever it lies; also anything that is neither of the others, about which opening it as a table gives the
+    /// error.
     Table,
     /// A container of files that are not those of a table.
     Container(StoredFiles),
-    /// A file in a container.
+    /// One file inside a container.
     File(Box<StoredFile>),
 }
 
-/// A container of files that are not those of a table. Nothing is listed until that is asked for.
+/// A container of files that are not those of a table. Its files are listed only when that is asked for.
 #[derive(Debug)]
 pub struct StoredFiles {
     name: String,
     container: Arc<dyn Container>,
 }
 
-/// A part of a listing, in the order in which [`Listing::visit`] finds them: a container, its files, its other entries, its history, then
-/// the containers in it.
+/// One part of a listing, in the order in which [`Listing::visit`] finds them: a container, its files, its other entries, its
+/// history, then the containers in it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Listed<'a> {
-    /// A directory or container.
+    /// A directory or container, whose files and entries are reported after it.
     Container {
-        /// Number of containers around it.
+        /// Number of containers around this one; 0 for the outermost.
         depth: usize,
-        /// Name in the one around it; the path of the outermost.
+        /// Name in the container around this one; for the outermost its path.
         name: &'a str,
-        /// Format, block size and other properties.
+        /// Format, block size and other properties of the container.
         info: &'a ContainerInfo,
     },
-    /// A file of the last container.
+    /// A file of the last container that was reported.
     File {
-        /// Name of the entry as stored: it need not be one that a file in a directory can have.
+        /// Name of the file as stored; it need not be one that a file in a directory can have.
         name: &'a str,
-        /// Length of the file in bytes.
+        /// Length of the reported file in bytes.
         len: u64,
-        /// How the container stores the file.
+        /// How the container stores the reported file, such as in blocks.
         layout: &'a FileLayout,
     },
     /// An entry of the last container that is neither a file nor a container.
     LeftOut {
         /// Name of the entry as stored.
         name: &'a str,
-        /// Description of the entry.
+        /// What the entry is, in words, such as a broken link.
         what: &'a str,
     },
-    /// An earlier state of the last container.
+    /// An earlier state of the last container, which a path can lead into.
     History {
-        /// The name by which a path leads into it.
+        /// Name of the earlier state, by which a path leads into it.
         name: &'a str,
     },
 }
 
-/// A file in a container, to be read.
+/// A file in a container, opened for reading.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct StoredFile {
-    /// Name, length, and how it is stored.
+    /// Name and length of the file, and how it is stored.
     pub listed: ListedFile,
     container: Arc<dyn Container>,
 }
@@ -121,7 +122,7 @@ impl Contents {
         container::locate_damaged(path.as_ref()).is_ok_and(|(_, damage)| damage.is_some())
     }
 
-    /// Finds out what is at `path`.
+    /// Finds out what the path leads to: a table, a container of other files, or a file in one.
     ///
     /// # Errors
     /// Those of opening a container that is not for tables.
@@ -156,7 +157,7 @@ impl Contents {
 }
 
 impl StoredFiles {
-    /// The path that leads to it.
+    /// The path that leads to the container.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -166,7 +167,7 @@ impl StoredFiles {
         self.container.describe()
     }
 
-    /// Properties that only its format knows.
+    /// Properties of the container that only its format knows, as names and values.
     ///
     /// # Errors
     /// Those of reading the container.
@@ -174,7 +175,7 @@ impl StoredFiles {
         self.container.properties()
     }
 
-    /// The number of files in it and below, and their bytes.
+    /// Number of files in the container and in all containers inside it, and the sum of their bytes.
     ///
     /// # Errors
     /// Those of opening the files and the containers in it.
@@ -182,7 +183,7 @@ impl StoredFiles {
         totals(&*self.container, 0)
     }
 
-    /// All files of the object and below it.
+    /// Lists all files of the container, and of the containers inside it.
     ///
     /// # Errors
     /// Those of opening the files and the containers in it.
@@ -207,7 +208,7 @@ fn totals(container: &dyn Container, depth: usize) -> Result<(u64, u64)> {
 }
 
 impl StoredFile {
-    /// The SHA-256 of its bytes.
+    /// Computes the SHA-256 of the file's bytes.
     ///
     /// # Errors
     /// Those of reading it; `Interrupted` if `progress` says so.
@@ -227,11 +228,12 @@ impl ListedFile {
     }
 }
 
-/// Whether a container is opened, by its path below the outermost, its format, and its file: the name in a directory.
+/// Function that decides whether a container is opened, by its path below the outermost, its format, the container or directory
+/// that has its file, and the name of that.
 type Wanted<'a> = dyn FnMut(&str, &Format, &dyn Container, &str) -> Result<bool> + 'a;
 
 impl Listing {
-    /// Lists what is at `path`, whether it is a table or not: a directory, a container, a container in one.
+    /// Lists the files at `path`, whether it is a table or not: a directory, a container, a container in one.
     ///
     /// # Errors
     /// `NotFound` if `path` does not exist, `Format` if it is not a container or a damaged one.
@@ -240,7 +242,8 @@ impl Listing {
         Ok(listing.expect("it was wanted"))
     }
 
-    /// As [`open`](Self::open), but calls `each` with one part after the other; nothing is kept of those before.
+    /// Lists the files at `path` like [`open`](Self::open), but calls `each` with one part after the other, and keeps nothing
+    /// in memory.
     ///
     /// # Errors
     /// As [`open`](Self::open); that of `each`, after which it is not called again.
@@ -251,7 +254,7 @@ impl Listing {
         visit(&name, container, 0, each).with_context(|| Context::member(&name))
     }
 
-    /// As [`open`](Self::open), but for containers that are not wanted: they are left out.
+    /// Lists the files at `path` like [`open`](Self::open), without the containers that `wanted` refuses.
     fn open_if(path: &Path, wanted: &mut Wanted<'_>) -> Result<Option<Self>> {
         let (name, path) = (path.display().to_string(), std::path::absolute(path)?);
         let mut open = || {
@@ -265,7 +268,7 @@ impl Listing {
         open().context(Context::member(&name))
     }
 
-    /// `prefix` is what comes before the names of its files in their paths.
+    /// Lists a container; `prefix` comes before the names of its files in their paths.
     fn of(
         prefix: &str,
         name: String,
@@ -289,7 +292,8 @@ impl Listing {
         Ok(Listing { name, info, properties, files, nested, history, left_out, container })
     }
 
-    /// What is to be checked in it and below; `is_covered` if a container around it has checksums of all its bytes.
+    /// Collects everything in this listing that is to be checked; `is_covered` if a container around it has checksums of all
+    /// its bytes.
     fn all<'a>(&'a self, prefix: &str, is_covered: bool, found: &mut Vec<Checked<'a>>) {
         let path = if prefix.is_empty() { "." } else { prefix.trim_end_matches('/') };
         found.push(Checked { path: path.to_owned(), container: &*self.container, file: None, is_covered });
@@ -303,7 +307,8 @@ impl Listing {
         self.nested.iter().for_each(|inner| inner.all(&format!("{prefix}{}/", inner.name), is_covered, found));
     }
 
-    /// The SHA-256 of each file in it and below, by its path, in the order of the listing. `each` is called with one at a time.
+    /// Computes the SHA-256 of each file in the listing, in its order; `each` is called with the path and SHA-256 of one at a
+    /// time.
     ///
     /// # Errors
     /// Those of reading the files; `Interrupted` if `progress` says so; that of `each`.
@@ -329,14 +334,14 @@ impl Listing {
         self.nested.iter().try_for_each(|inner| inner.digest_below(&format!("{prefix}{}/", inner.name), progress, each))
     }
 
-    /// Bytes of all files in it and below.
+    /// Sum of the lengths of all files in this container and in those inside it, in bytes.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.len).sum::<u64>() + self.nested.iter().map(Listing::bytes).sum::<u64>()
     }
 }
 
-/// Calls `file` with each file of a container, and returns the containers in it: nested ones, and files of directories that are
-/// containers. `prefix` is what comes before the names of its files in their paths.
+/// Calls `file` with each file of a container, and returns the containers in it. `prefix` comes before the names of its files
+/// in their paths.
 fn entries(
     prefix: &str,
     container: &dyn Container,
@@ -388,7 +393,7 @@ fn entries(
     Ok(inner)
 }
 
-/// A part of [`Listing::visit`].
+/// Visits one container and all inside it, as a part of [`Listing::visit`].
 fn visit(
     name: &str,
     container: Arc<dyn Container>,
@@ -414,8 +419,8 @@ fn visit(
         .try_for_each(|(name, inner)| visit(&name, inner, depth + 1, each).with_context(|| Context::member(&name)))
 }
 
-/// The format of a file of a directory that is a container: by its name if casacore gives that to containers of tables,
-/// otherwise by its bytes.
+/// The format of a file in a directory that is a container, `None` if it is not: by its name if casacore gives that to
+/// containers of tables, otherwise by its bytes.
 fn format_in_directory(directory: &dyn Container, name: &str) -> Result<Option<&'static Format>> {
     if directory.path(name).is_none() {
         return Ok(None);
@@ -424,25 +429,25 @@ fn format_in_directory(directory: &dyn Container, name: &str) -> Result<Option<&
     named.map_or_else(|| container::recognise(directory, name), |format| Ok(Some(format)))
 }
 
-/// Result of a check against checksums.
+/// Result of checking the files at a path against the checksums that their containers have.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Check {
-    /// The files found; `None` if the source is one damaged container.
+    /// The files that were found; `None` if the source is one damaged container.
     pub listing: Option<Listing>,
-    /// Number of files with checksums.
+    /// Number of files that have checksums and were checked.
     pub files: u64,
-    /// Sum of their lengths in bytes.
+    /// Sum of the lengths of the files with checksums, in bytes.
     pub bytes: u64,
-    /// Number of files and containers without checksums.
+    /// Number of files and containers that have no checksums.
     pub unchecked: u64,
-    /// Paths of damaged files and containers, with the errors.
+    /// Paths of damaged files and containers, each with the error.
     pub damaged: Vec<(String, Error)>,
 }
 
 impl Check {
-    /// Lists what is at `path` and compares containers with the checksums that they have as a whole. Damaged ones are
-    /// not listed, so that nothing but their bytes is believed.
+    /// Lists the files at `path`, and compares containers with the checksums that they have as a whole. Damaged containers are
+    /// not listed, as nothing in them can be believed.
     ///
     /// # Errors
     /// As [`Listing::open`].
@@ -465,8 +470,8 @@ impl Check {
         Ok(check)
     }
 
-    /// Reads all files and compares them with their checksums: those of their blocks, and the SHA-256 of the file,
-    /// where the container has them.
+    /// Reads all files and compares them with the checksums that their containers have: those of blocks, and the SHA-256 of
+    /// files.
     ///
     /// # Errors
     /// `Interrupted` if `progress` says so; damage is in [`damaged`](Self::damaged).
@@ -494,17 +499,17 @@ impl Check {
     }
 }
 
-/// A file or container that is checked.
+/// A file or container that is checked against its checksums.
 struct Checked<'a> {
     path: String,
-    /// The container itself, or the one that holds the file.
+    /// The container that is checked, or that holds the file which is checked.
     container: &'a dyn Container,
     file: Option<&'a ListedFile>,
     is_covered: bool,
 }
 
 impl Checked<'_> {
-    /// Whether it has checksums, or something around it.
+    /// Checks the file or container; returns whether it has checksums, or one around it.
     fn check(&self, progress: &dyn Progress) -> Result<bool> {
         let own = match self.file {
             Some(file) => {
@@ -517,14 +522,14 @@ impl Checked<'_> {
     }
 }
 
-/// The SHA-256 of a file.
+/// Computes the SHA-256 of a file in a container.
 fn hash(container: &dyn Container, file: &ListedFile, progress: &dyn Progress) -> Result<Sha256> {
     let mut sha = Hasher::new();
     read_pieces(container, file, progress, &mut |piece| sha.update(piece))?;
     Ok(Sha256::from(sha.finalize()))
 }
 
-/// Reads a file and compares it with its checksums.
+/// Reads a file in a container and compares it with its checksums; fails if they differ.
 fn read(container: &dyn Container, file: &ListedFile, progress: &dyn Progress) -> Result<()> {
     match &file.layout.sha256 {
         Some(expected) if hash(container, file, progress)?.to_string() != *expected => {

@@ -1,4 +1,4 @@
-//! Tables into containers and out of them, byte for byte. docs/packing.md.
+//! Packs the files of tables into containers and unpacks them, byte for byte. docs/packing.md.
 //!
 //! | type             | does                                                                                       |
 //! |------------------|--------------------------------------------------------------------------------------------|

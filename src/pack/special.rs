@@ -1,4 +1,4 @@
-//! Entries of a directory that are neither files nor directories.
+//! Finds entries of a directory that are neither files nor directories.
 
 use std::ffi::OsString;
 use std::fs;
@@ -6,14 +6,14 @@ use std::path::Path;
 
 use crate::error::Result;
 
-/// A thing that a container cannot hold.
+/// A kind of directory entry that a container cannot hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Special {
-    /// Leads to a file or a table, which is taken instead.
+    /// A symbolic link to a file or a table, which is packed in its place.
     FollowedLink,
-    /// Leads to nothing, or to a directory that is not a table.
+    /// A symbolic link to nothing, or to a directory that is not a table.
     OtherLink,
-    /// A socket, a pipe or a device.
+    /// A socket, a pipe or a device in the directory.
     NoFile,
     /// An entry whose name cannot be the name of a virtual file.
     OddName,
@@ -30,7 +30,7 @@ impl Special {
     }
 }
 
-/// All special entries of a directory, sorted by name.
+/// Finds the special entries of a directory (links, sockets, odd names), sorted by name.
 pub(super) fn find(directory: &Path) -> Result<Vec<(OsString, Special)>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory)? {

@@ -1,4 +1,4 @@
-//! Packs and unpacks the files of a table.
+//! Writes packed and unpacked tables, with all their files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,48 +18,48 @@ use crate::progress::{Phase, Progress};
 use crate::publishing::{IfExists, Publishing};
 use crate::schema::{StorageOption, with_storage};
 
-/// How a table is packed.
+/// Options of packing a table into containers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PackOptions {
     pub(super) format: PackFormat,
-    /// Size of a block in bytes; `None`: 1 MiB, less for small tables.
+    /// Size of a block of the container in bytes; `None`: 1 MiB, less for small tables.
     pub(super) block_bytes: Option<u64>,
     pub(super) checksums: bool,
-    /// Compression of each block.
+    /// Compression of each block of the container.
     pub(super) compression: Compression,
-    /// Whether one file holds everything, subtables included.
+    /// Whether everything, subtables included, is packed into one file.
     pub(super) single_file: bool,
-    /// Type of the elements of all files, by numpy's name; HDF5 only.
+    /// Element type of the datasets that hold the files, by numpy's name; `None`: bytes. HDF5 only.
     pub(super) dtype: Option<String>,
 }
 
-/// Summary of packing or unpacking.
+/// Summary of packing or unpacking: number and bytes of files, and what was left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PackSummary {
-    /// Number of files in the plain form.
+    /// Number of files of the table in plain form.
     pub files: usize,
-    /// Sum of their lengths in bytes.
+    /// Sum of the lengths of the files in plain form, in bytes.
     pub bytes: u64,
-    /// Bytes of what was made.
+    /// Bytes of the files that packing has written.
     pub stored_bytes: u64,
-    /// The number of these bytes that are shared with the source: they take no space of their own.
+    /// Bytes of the written files that are shared with the source by reference, and take no space of their own.
     pub shared_bytes: u64,
-    /// Warnings for the user, in sentences.
+    /// Warnings for the user about the packing, in sentences.
     pub warnings: Vec<String>,
-    /// The damaged files, containers and directories that are left out; none but with [`Pack::salvage`](super::Pack::salvage)
-    /// and [`Unpack::salvage`](super::Unpack::salvage).
+    /// The damaged files, containers and directories that were left out; empty without [`Pack::salvage`](super::Pack::salvage)
+    /// or [`Unpack::salvage`](super::Unpack::salvage).
     pub damage: Vec<Damage>,
 }
 
-/// Largest block that is chosen without being asked for: larger ones do not fit in a processor's cache, and HDF5 takes a
+/// Largest block size, in bytes, that is chosen by default: larger blocks do not fit in a processor's cache, and HDF5 reads a
 /// block as a whole.
 pub(super) const LARGEST_BLOCK: u64 = 1 << 20;
 
 /// Smallest block size that is chosen for small tables, in bytes.
 pub(super) const SMALLEST_BLOCK: u64 = 4 << 10;
 
-/// Packs the table `source` into `target`, which appears when it is whole.
+/// Packs the table `source` into `target`, which appears when it is complete.
 pub(super) fn pack(
     source: &FileSet,
     target: &Path,
@@ -93,7 +93,7 @@ pub(super) fn pack(
     finish(source, output, progress, |copier| pack_table(&source.root, &directory, options, copier))
 }
 
-/// Gives all files to a format that writes them at once.
+/// Packs all files with the function of a format that writes its containers as a whole.
 fn pack_at_once(
     source: &FileSet,
     target: &Path,
@@ -122,7 +122,7 @@ fn pack_at_once(
     })
 }
 
-/// Writes the table `source` to the directory `target`, each file on its own.
+/// Unpacks the table `source` to the directory `target`, with each file on its own.
 pub(super) fn unpack(
     source: &FileSet,
     target: &Path,
@@ -136,7 +136,7 @@ pub(super) fn unpack(
     finish(source, output, progress, |copier| copy_tree(&source.root, &directory, copier))
 }
 
-/// Makes what `write` writes durable and visible.
+/// Gives the directory or file that `write` makes its final name, after it is durable.
 fn finish(
     source: &FileSet,
     output: Output,
@@ -173,7 +173,7 @@ fn copy_tree(folder: &Folder, target: &dyn ContainerMut, copier: &mut Copier<'_>
     target.commit()
 }
 
-/// Packs the table into `target`, with a container for itself and one for each table below it.
+/// Packs a table into the directory `target`, with a container for itself and one for each table below it.
 fn pack_table(folder: &Folder, target: &Directory, options: &PackOptions, copier: &mut Copier<'_>) -> Result<()> {
     let (casacore, storage) = options.format.in_table_directory()?;
     let inside = |name: &str| folder.belongs_into_container(name);
@@ -233,14 +233,15 @@ fn format_options(options: &PackOptions, block_bytes: u64) -> FormatOptions {
     FormatOptions { block_bytes, checksums, compression, archive, appendable: false }
 }
 
-/// The size of a block for files of these sizes: so that a sixteenth of a container is waste, if they are not small.
+/// The block size for files of these sizes, in bytes: chosen so that about a sixteenth of a container is unused, unless it is
+/// small.
 pub(super) fn block_bytes(options: &PackOptions, sizes: impl Iterator<Item = u64>) -> u64 {
     let (count, bytes) = sizes.fold((0, 0), |(count, bytes): (u64, u64), size| (count + 1, bytes.saturating_add(size)));
     let fitting = (bytes / (8 * count.max(1))).clamp(SMALLEST_BLOCK, LARGEST_BLOCK);
     options.block_bytes.unwrap_or(1 << fitting.ilog2())
 }
 
-/// About how many bytes a packed table takes.
+/// Approximate number of bytes that a packed table needs on the disk.
 fn needed(source: &FileSet, target: &Path, options: &PackOptions) -> u64 {
     if !options.compression.is_none() {
         return 0;

@@ -7,19 +7,19 @@ use tempfile::TempDir;
 
 use crate::testdata;
 
-/// A copy of a table, free to be damaged.
+/// A copy of a table in a temporary directory, free to be damaged.
 pub struct Copy {
     folder: TempDir,
     name: String,
 }
 
 impl Copy {
-    /// A copy of the table `name` of testdata, and of whatever lies in its directory.
+    /// Copies the table `name` of testdata/, with everything in its directory.
     pub fn of(name: &str) -> Self {
         Self::of_path(&testdata().join(name))
     }
 
-    /// A copy of the table at `path`.
+    /// Copies the table at `path`.
     pub fn of_path(path: &Path) -> Self {
         let copy = Copy {
             folder: tempfile::tempdir().unwrap(),
@@ -29,17 +29,17 @@ impl Copy {
         copy
     }
 
-    /// Where the copy is.
+    /// Path of the copied table.
     pub fn path(&self) -> PathBuf {
         self.folder.path().join(&self.name)
     }
 
-    /// A path beside the copy.
+    /// A path for another file or directory beside the copied table.
     pub fn beside(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// Its regular files, sorted.
+    /// Names of the regular files of the copied table, sorted.
     pub fn files(&self) -> Vec<String> {
         let entries = fs::read_dir(self.path()).unwrap().map(|entry| entry.unwrap());
         let files = entries.filter(|entry| entry.file_type().unwrap().is_file());
@@ -48,17 +48,17 @@ impl Copy {
         names
     }
 
-    /// The bytes of a file.
+    /// Reads all bytes of a file of the copied table.
     pub fn read(&self, file: &str) -> Vec<u8> {
         fs::read(self.path().join(file)).unwrap()
     }
 
-    /// Replaces a file, or makes one.
+    /// Writes a file of the copied table, which may be a new one.
     pub fn write(&self, file: &str, bytes: &[u8]) {
         fs::write(self.path().join(file), bytes).unwrap();
     }
 
-    /// Changes the bytes of a file.
+    /// Changes the bytes of a file of the copied table with a function.
     pub fn edit(&self, file: &str, change: impl FnOnce(&mut Vec<u8>)) -> &Self {
         let mut bytes = self.read(file);
         change(&mut bytes);
@@ -66,12 +66,12 @@ impl Copy {
         self
     }
 
-    /// Puts `bytes` at `offset`.
+    /// Overwrites bytes of a file of the copied table from `offset` on.
     pub fn put(&self, file: &str, offset: usize, bytes: &[u8]) -> &Self {
         self.edit(file, |content| content[offset..offset + bytes.len()].copy_from_slice(bytes))
     }
 
-    /// Removes a file.
+    /// Removes a file of the copied table.
     pub fn remove(&self, file: &str) -> &Self {
         fs::remove_file(self.path().join(file)).unwrap();
         self

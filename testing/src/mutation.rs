@@ -1,10 +1,10 @@
-//! Damage to the bytes of a file, as a value that proptest can make smaller.
+//! Random damage to the bytes of a file, as a value that proptest can make smaller.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
-/// Numbers at which counts, offsets and extents go wrong.
+/// Numbers that often reveal wrong handling of counts, offsets and extents.
 const SUSPECTS: [u64; 16] = [
     0,
     1,
@@ -24,19 +24,19 @@ const SUSPECTS: [u64; 16] = [
     u64::MAX,
 ];
 
-/// One way to damage the bytes of any file.
+/// One way to damage the bytes of any file, for tests.
 #[derive(Debug, Clone)]
 pub struct Mutation {
     place: Place,
     change: Change,
 }
 
-/// Headers are at the start of files, indices often at the end.
+/// Where damage is put: headers are at the start of files, indices often at the end.
 #[derive(Debug, Clone)]
 enum Place {
-    /// In the first so many bytes.
+    /// A random place in this many bytes at the start of the file.
     First(usize, Index),
-    /// In the last so many bytes.
+    /// A random place in this many bytes at the end of the file.
     Last(usize, Index),
     Anywhere(Index),
 }
@@ -51,10 +51,10 @@ enum Change {
     Double(Index),
 }
 
-/// Most bytes that are removed or doubled.
+/// Most bytes that one mutation removes or doubles.
 const PIECE_BYTES: usize = 64;
 
-/// One mutation.
+/// A proptest strategy for one random mutation.
 pub fn mutation() -> impl Strategy<Value = Mutation> {
     let place = prop_oneof![
         any::<Index>().prop_map(|index| Place::First(64, index)),
@@ -74,13 +74,13 @@ pub fn mutation() -> impl Strategy<Value = Mutation> {
     (place, change).prop_map(|(place, change)| Mutation { place, change })
 }
 
-/// One to `most` mutations, rather few.
+/// A proptest strategy for one to `most` random mutations, more often few.
 pub fn mutations(most: usize) -> impl Strategy<Value = Vec<Mutation>> {
     prop_oneof![3 => vec(mutation(), 1), 1 => vec(mutation(), 1..=most)]
 }
 
 impl Mutation {
-    /// Damages `bytes`, and says how.
+    /// Damages `bytes`, and returns a description of the damage.
     pub fn apply(&self, bytes: &mut Vec<u8>) -> String {
         if bytes.is_empty() {
             bytes.push(1);

@@ -1,24 +1,25 @@
-//! Properties: what holds for every value of a strategy.
+//! Tests of properties: statements that hold for every value of a proptest strategy.
 
 use std::fmt::Debug;
 
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};
 
-/// How many times more values a long run tries.
+/// How many times more values a long test run tries.
 const LONG: u32 = 50;
 
-/// Whether the tests may take hours: `H5BRIDGE_LONG=1`.
+/// Whether the tests may take hours: the environment variable `H5BRIDGE_LONG` is 1.
 pub fn is_long() -> bool {
     std::env::var_os("H5BRIDGE_LONG").is_some_and(|value| !value.is_empty() && value != "0")
 }
 
-/// The number of values to try where a normal run tries `normal`.
+/// Number of random values to try, if a normal run tries `normal`.
 pub fn cases(normal: u32) -> u32 {
     if is_long() { normal.saturating_mul(LONG) } else { normal }
 }
 
-/// Calls `test` with as many values of `strategy` as [`cases`] says; it panics where the property does not hold.
+/// Tests a property: calls `test` with as many random values of `strategy` as [`cases`] says; it panics where the property does
+/// not hold.
 ///
 /// A value for which it panics is made as small as possible and reported. A normal run tries the same values each time.
 /// A long run tries others; `PROPTEST_RNG_SEED` makes them those of an earlier one, whose seed its report has.

@@ -1,14 +1,14 @@
-//! A limit of time for each piece of work.
+//! A time limit for each piece of work in a test.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Ends the process when one piece of work takes too long: a hang cannot be caught otherwise.
+/// Ends the test process when one piece of work takes too long, since a hang cannot be caught otherwise.
 pub struct Watch(Arc<Mutex<Option<(String, Instant)>>>);
 
 impl Watch {
-    /// Each piece of work may take `limit`.
+    /// Starts the watch; each piece of work may take `limit`.
     pub fn new(limit: Duration) -> Self {
         let work = Arc::new(Mutex::new(None::<(String, Instant)>));
         let seen = Arc::downgrade(&work);
@@ -28,7 +28,7 @@ impl Watch {
         Watch(work)
     }
 
-    /// Does `work`, which is called `what` if it hangs.
+    /// Runs `work`; if it hangs, the message names it `what`.
     pub fn over<T>(&self, what: impl Into<String>, work: impl FnOnce() -> T) -> T {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((what.into(), Instant::now()));
         let result = work();

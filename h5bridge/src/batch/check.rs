@@ -1,33 +1,34 @@
-//! Whether an item is done already.
+//! Finds out whether an item of `h5bridge batch` is done already, from its target and receipt.
 
 use std::path::Path;
 
 use super::item::{Item, Verb};
 use super::receipt::{self, Receipt};
 
-/// Evidence that an item is done.
+/// Evidence by which `h5bridge batch` accepts that an item is done (`--trust`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Trust {
-    /// The ledger says so
+    /// The ledger records that the item is done
     Ledger,
-    /// The target has its size and a receipt, and the source is as it was
+    /// The target has its recorded size and a receipt, and the source is as it was
     Receipt,
-    /// The same as receipt, and the target agrees with its own digests or checksums
+    /// Receipt, and the target agrees with its own digests or checksums
     Digest,
 }
 
-/// What a target and its receipt tell.
+/// The state of an item of a batch according to its target and the receipt beside that.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// Nothing of this item: it is to be done.
+    /// The target or receipt is missing or of another item: the item is to be done.
     Nothing,
-    /// The item is done.
+    /// The item is done: receipt, target and source agree.
     Done,
-    /// The item was done, with another version of the source.
+    /// The item was done, but its source has changed since.
     Outdated,
 }
 
-/// Compares a target with its receipt, and the receipt with the source. A source that was removed since does not count.
+/// Compares the target of an item with its receipt, and the receipt with the source. A source that was removed since does not
+/// count.
 pub(super) fn look(item: &Item, target: &Path) -> Found {
     let Some(receipt) = Receipt::of(target).filter(|receipt| receipt.id == item.id) else { return Found::Nothing };
     if receipt::size_of(target).ok() != Some(receipt.file_bytes) {
@@ -39,7 +40,7 @@ pub(super) fn look(item: &Item, target: &Path) -> Found {
     }
 }
 
-/// The words of the command that checks a target against digests in it, if its verb stores them.
+/// The command line that checks a target against the digests stored in it; `None` if the verb that wrote it stores none.
 pub(super) fn check_words(verb: Verb, target: &Path) -> Option<[std::ffi::OsString; 2]> {
     verb.stores_digests.then(|| ["verify".into(), target.into()])
 }

@@ -1,4 +1,4 @@
-//! Checksums that archives and movers ask for.
+//! Checksums of targets that archives and data movers ask for, kept in the receipts of `h5bridge batch`.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -11,10 +11,10 @@ use md5::Md5;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// Bytes read at a time.
+/// Bytes of a file that are read at a time for its checksums.
 const BLOCK: usize = 1 << 20;
 
-/// A checksum of a file. All are printed as hexadecimal digits, highest first.
+/// A kind of checksum of a file. All are printed as hexadecimal digits, highest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Checksum {
@@ -24,14 +24,14 @@ pub(crate) enum Checksum {
     Md5,
     /// CRC-32C, for NGAS and object stores
     Crc32c,
-    /// SHA-256
+    /// SHA-256, as sha256sum prints it
     Sha256,
 }
 
-/// The value of each checksum.
+/// Checksums of one file by kind, each in hexadecimal digits.
 pub(crate) type Checksums = BTreeMap<Checksum, String>;
 
-/// One checksum while a file is read.
+/// One checksum of a file, updated while the file is read.
 enum Running {
     Adler32(Adler32),
     Md5(Md5),
@@ -68,12 +68,12 @@ impl Running {
     }
 }
 
-/// Hexadecimal digits of bytes.
+/// Writes bytes as hexadecimal digits, two for each byte.
 pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The size and the checksums of a file, which is read once.
+/// Reads a file once for its size in bytes and all the checksums `kinds`.
 ///
 /// # Errors
 /// `NotFound`, `Io`.

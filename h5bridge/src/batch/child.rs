@@ -1,4 +1,4 @@
-//! Child processes: each does the work of one item, and ends when this process ends.
+//! Child processes of `h5bridge batch`: each does the work of one item, and ends when this process ends.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
@@ -12,23 +12,23 @@ use nix::unistd::{Pid, getppid};
 
 use crate::exit::Status;
 
-/// The global option with which a child is told whose child it is.
+/// The hidden global option that tells a child the number of its parent process, with which it has to end.
 const END_WITH: &str = "--end-with";
 
-/// Time that a child has to end after SIGTERM.
+/// Time that a child process has to end after SIGTERM before it is killed.
 const GRACE: Duration = Duration::from_secs(30);
 
-/// Longest pause between two looks at a child.
+/// Longest pause between two checks whether a child process has ended.
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 
-/// Most bytes kept of what a child prints.
+/// Most bytes that are kept of the stdout or stderr of a child process.
 const MOST_PRINTED: u64 = 1 << 20;
 
 /// The words that start this program again, in a process of its own.
 #[derive(Debug, Clone)]
 pub(crate) struct Program(Vec<OsString>);
 
-/// How a child ended.
+/// Exit status, stdout and stderr of a child process that has ended.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) status: ExitStatus,
@@ -37,19 +37,19 @@ pub(super) struct Ended {
 }
 
 impl Ended {
-    /// The exit code; as in shells 128 and the number of the signal that ended the process.
+    /// Exit code of the child process; as in shells, 128 plus the number of the signal that ended it.
     pub(super) fn code(&self) -> i32 {
         self.status.code().or_else(|| self.status.signal().map(|signal| 128 + signal)).unwrap_or(1)
     }
 
-    /// The signal that ended the process.
+    /// Number of the signal that ended the child process; `None` if it exited by itself.
     pub(super) fn signal(&self) -> Option<i32> {
         self.status.signal()
     }
 }
 
 impl Program {
-    /// A program that is started by these words; without words the one that runs now.
+    /// A program that is started by these words; without words the running program.
     ///
     /// # Errors
     /// `Io` if the path of the running program is unknown.
@@ -57,7 +57,7 @@ impl Program {
         if words.is_empty() { Ok(Program(vec![std::env::current_exe()?.into()])) } else { Ok(Program(words.to_vec())) }
     }
 
-    /// Runs the program until it ends; `stop` ends it by SIGTERM.
+    /// Runs the program as a child process until it ends; SIGTERM is sent to it when `stop` becomes true.
     ///
     /// # Errors
     /// `Io` if it cannot be started.
@@ -79,7 +79,7 @@ impl Program {
     }
 }
 
-/// Waits for the end of a child.
+/// Waits for the end of a child process, which gets SIGTERM when `stop` becomes true and SIGKILL after `GRACE`.
 fn wait(child: &mut Child, stop: &dyn Fn() -> bool) -> Result<ExitStatus> {
     let (mut pause, mut told) = (Duration::from_millis(1), None::<Instant>);
     loop {
@@ -100,7 +100,7 @@ fn wait(child: &mut Child, stop: &dyn Fn() -> bool) -> Result<ExitStatus> {
     }
 }
 
-/// Reads to the end, and keeps the beginning.
+/// Reads the output of a child to its end, and keeps the first `MOST_PRINTED` bytes.
 fn read_all(from: Option<impl Read>) -> String {
     let Some(mut from) = from else { return String::new() };
     let mut kept = Vec::new();
@@ -123,7 +123,7 @@ pub(crate) fn end_with(parent: i32) -> Result<()> {
     Ok(())
 }
 
-/// The first line of what a child said, without the name of the program.
+/// The first line of the error message of a child process, without the name of the program.
 pub(super) fn message(ended: &Ended) -> String {
     if let Some(signal) = ended.signal() {
         let name = Signal::try_from(signal).map_or("a signal", Signal::as_str);
@@ -135,7 +135,7 @@ pub(super) fn message(ended: &Ended) -> String {
     line.unwrap_or_else(|| format!("the process ended with status {}", ended.code()))
 }
 
-/// Whether an attempt with this exit code may succeed when it is repeated.
+/// Whether an attempt that ended with this exit code may succeed when it is repeated.
 pub(super) fn is_transient(code: i32) -> bool {
     let is = |status: Status| code == i32::from(status.code());
     !(is(Status::Done)
@@ -146,7 +146,7 @@ pub(super) fn is_transient(code: i32) -> bool {
         || is(Status::Warnings))
 }
 
-/// The words of options that children have from this process.
+/// Turns options that a child process inherits into words of its command line.
 pub(super) fn words<'a>(texts: impl IntoIterator<Item = &'a str>) -> Vec<OsString> {
     texts.into_iter().map(|text| OsStr::new(text).to_owned()).collect()
 }

@@ -1,4 +1,4 @@
-//! Items: one source, what is done with it, and where the result goes.
+//! Items of `h5bridge batch`: one source, what is done with it, and where the result goes.
 
 use std::fmt;
 use std::path::Path;
@@ -8,7 +8,7 @@ use ctds_hdf5::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// Identity of an item: the first 8 bytes of a SHA-256, printed as 16 hexadecimal digits.
+/// Identity of an item of a batch: the first 8 bytes of a SHA-256, printed as 16 hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub(crate) struct Id(pub(crate) u64);
@@ -43,29 +43,29 @@ impl TryFrom<String> for Id {
     }
 }
 
-/// What a verb does with the path that follows its source.
+/// What a verb of a batch does with the second path of its command line, which follows the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// Writes it: the target.
+    /// The verb writes the second path, which is its target.
     Writes,
-    /// Reads it, if it is given.
+    /// The verb reads the second path, if it is given, as `verify` does.
     Reads,
-    /// Nothing is done at all: this measures the batch itself.
+    /// The verb does nothing at all, which measures the costs of the batch itself.
     Nothing,
 }
 
-/// A verb that can be the work of a batch.
+/// A verb that a batch can run for its items, such as `to-hdf5`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Verb {
     pub(crate) name: &'static str,
     pub(crate) effect: Effect,
-    /// Whether the verb has the option `--threads`.
+    /// Whether the verb accepts the option `--threads`.
     pub(crate) has_threads: bool,
-    /// Whether `verify TARGET` checks the target against digests in it.
+    /// Whether `verify TARGET` can check a target of the verb against digests stored in it.
     pub(crate) stores_digests: bool,
 }
 
-/// All verbs that can be the work.
+/// All verbs that a batch can run for its items.
 const VERBS: [Verb; 9] = [
     Verb { name: "to-hdf5", effect: Effect::Writes, has_threads: true, stores_digests: true },
     Verb { name: "to-ms", effect: Effect::Writes, has_threads: true, stores_digests: false },
@@ -78,14 +78,14 @@ const VERBS: [Verb; 9] = [
     Verb { name: "none", effect: Effect::Nothing, has_threads: false, stores_digests: false },
 ];
 
-/// Options that belong to `batch run`, or that would make an item change its source or write nothing.
+/// Options that items of a batch may not have: they belong to `batch run`, or make an item change its source or write nothing.
 const REFUSED: [&str; 3] = ["--dry-run", "--replace", "--json"];
 
-/// Longest name of a target: that of its receipt is longer, and has at most 255 bytes.
+/// Longest file name of a target in bytes; that of its receipt is longer, and has at most 255 bytes.
 const LONGEST_NAME: usize = 240;
 
 impl Verb {
-    /// The verb of a name.
+    /// Finds the verb of a batch by its name.
     ///
     /// # Errors
     /// `Usage` for a verb that cannot be the work.
@@ -98,32 +98,33 @@ impl Verb {
     }
 }
 
-/// One line of a manifest.
+/// One line of the manifest of `h5bridge batch`: a job to do, with its verb, source, target and options.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Item {
     pub(crate) id: Id,
     pub(crate) verb: String,
     pub(crate) source: String,
-    /// The path that follows the source on the command line: the file or directory to write, or what `verify` compares with.
+    /// The second path on the command line, after the source: the file or directory to write, or what `verify` compares with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) target: Option<String>,
-    /// Words of the command line.
+    /// Options of the verb for this item, as words of the command line.
     #[serde(default)]
     pub(crate) options: Vec<String>,
-    /// Size of the source; 0 if it is not known.
+    /// Size of the source of the item in bytes; 0 if it is not known.
     #[serde(default)]
     pub(crate) bytes: u64,
 }
 
 impl Item {
-    /// An item with the id that belongs to it.
+    /// An item of a batch, whose id is computed from these parts.
     pub(crate) fn new(verb: String, source: String, target: Option<String>, options: Vec<String>, bytes: u64) -> Self {
         let mut item = Item { id: Id(0), verb, source, target, options, bytes };
         item.id = item.computed_id();
         item
     }
 
-    /// The id by content: the SHA-256 of the JSON array of verb, source, target and options, without spaces.
+    /// The id of the item by its content: the first 8 bytes of the SHA-256 of the JSON array of verb, source, target and
+    /// options.
     pub(crate) fn computed_id(&self) -> Id {
         let content = (&self.verb, &self.source, &self.target, &self.options);
         let text = serde_json::to_string(&content).expect("strings are valid JSON");
@@ -131,7 +132,7 @@ impl Item {
         Id(u64::from_be_bytes(digest[..8].try_into().expect("a SHA-256 has 32 bytes")))
     }
 
-    /// Checks that the item can be worked on.
+    /// Checks that the item can be done: its verb, target and options are allowed in a batch.
     ///
     /// # Errors
     /// `Usage`.
@@ -152,12 +153,12 @@ impl Item {
         Ok(verb)
     }
 
-    /// The target of a verb that writes.
+    /// The path that the item writes; `None` if its verb does not write.
     pub(crate) fn output(&self) -> Option<&Path> {
         self.target.as_deref().map(Path::new)
     }
 
-    /// Whether an existing target is replaced.
+    /// Whether the item replaces an existing target (its options have `--overwrite`).
     pub(crate) fn overwrites(&self) -> bool {
         self.options.iter().any(|option| option == "--overwrite")
     }

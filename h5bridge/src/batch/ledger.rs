@@ -1,4 +1,4 @@
-//! Ledgers: directories in which each process appends to a file of its own.
+//! Ledgers of `h5bridge batch`: directories in which each process appends the results of its items to a file of its own.
 
 use std::fs::{self, File};
 use std::io::{BufReader, Read, Seek, SeekFrom, Write};
@@ -13,32 +13,32 @@ use super::item::Id;
 use super::manifest::{LONGEST_LINE, Manifest, each_line};
 use crate::sync::locked;
 
-/// State of an item after an attempt.
+/// State of an item of a batch after its last attempt, as the ledger records it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum State {
-    /// No process has recorded anything.
+    /// The item waits: no process has recorded an attempt.
     Waiting,
-    /// The attempt failed for a reason that may pass: another one follows.
+    /// The attempt failed for a reason that may pass, and another attempt follows.
     Retry,
-    /// The attempt failed, and every other one would.
+    /// The attempt failed, and every other one would: the item is not tried again.
     Failed,
-    /// The process was killed in every attempt.
+    /// The process of the item was killed in every attempt.
     Killed,
     /// The target is another file, or was made from a source that has changed since.
     Conflict,
-    /// The target existed already, made by this item.
+    /// The target of the item existed already, made by this item in an earlier run.
     Skipped,
-    /// The work is done.
+    /// The item is done: its verb has succeeded.
     Done,
 }
 
 impl State {
-    /// All states.
+    /// All states of an item, in the order of reports.
     pub(crate) const ALL: [State; 7] =
         [State::Done, State::Skipped, State::Waiting, State::Retry, State::Failed, State::Killed, State::Conflict];
 
-    /// The word in ledgers.
+    /// The word for the state in ledgers, such as `done`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             State::Waiting => "waiting",
@@ -51,58 +51,58 @@ impl State {
         }
     }
 
-    /// Whether nothing is left to do.
+    /// Whether the item is done, now or in an earlier run.
     pub(crate) fn is_finished(self) -> bool {
         matches!(self, State::Done | State::Skipped)
     }
 
-    /// Whether the next run leaves the item alone unless it is told to try again.
+    /// Whether the item has failed for good: the next run does not try it again unless it is told to (`--again`).
     pub(crate) fn is_final_failure(self) -> bool {
         matches!(self, State::Failed | State::Killed | State::Conflict)
     }
 }
 
-/// One line of a ledger.
+/// One line of a ledger: the result of one attempt at an item.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) id: Id,
     pub(crate) state: State,
     /// Number of the attempt in its run, counted from 1.
     pub(crate) attempt: u32,
-    /// Exit code of the process; 128 and the number of the signal if one ended it.
+    /// Exit code of the process that did the item; 128 plus the number of the signal if one ended it.
     #[serde(default)]
     pub(crate) code: i32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<String>,
     pub(crate) seconds: f64,
-    /// Size of the source.
+    /// Size of the source of the item in bytes.
     pub(crate) bytes: u64,
-    /// Size of the target.
+    /// Size of the target in bytes; `None` if nothing was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) file_bytes: Option<u64>,
-    /// CTFP-1 digest of the main table; SHA-256 of the bytes of an item of `shard`.
+    /// Digest of the result: CTFP-1 of the main table, or for an item of `shard` the SHA-256 of its bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) digest: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) warnings: Vec<String>,
     pub(crate) host: String,
-    /// End of the attempt in seconds since 1970.
+    /// Time at which the attempt ended, in seconds since 1970.
     pub(crate) time: f64,
-    /// Version of the program.
+    /// Version of the program that did the item.
     pub(crate) version: String,
 }
 
-/// Seconds since 1970.
+/// The current time in seconds since 1970, UTC.
 pub(crate) fn now() -> f64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs_f64()
 }
 
-/// Name of this host.
+/// Name of this host, for records of the ledger.
 pub(crate) fn host() -> String {
     nix::unistd::gethostname().map_or_else(|_| "localhost".into(), |name| name.to_string_lossy().into_owned())
 }
 
-/// The ledger file of this process.
+/// The file in the ledger directory to which this process appends its records.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     path: PathBuf,
@@ -110,7 +110,7 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Makes the directory, if needed, and a file in it that no other process has.
+    /// Creates the ledger directory, if needed, and a file in it that no other process has.
     ///
     /// # Errors
     /// `Io`, `NoSpace`.
@@ -124,7 +124,7 @@ impl Ledger {
         Ok(Ledger { path, file: Mutex::new(file) })
     }
 
-    /// Appends a record, with one call of the operating system.
+    /// Appends a record to the ledger file, with one call of the operating system.
     ///
     /// # Errors
     /// `Io`, `NoSpace`: nothing may be written after that.
@@ -144,7 +144,7 @@ impl Drop for Ledger {
     }
 }
 
-/// The fields of a record that folding needs.
+/// The fields of a ledger line that decide which record of an item is the last one.
 #[derive(Deserialize)]
 struct Line {
     id: Id,
@@ -158,7 +158,7 @@ struct Line {
     file_bytes: Option<u64>,
 }
 
-/// The last record of an item.
+/// The last record of an item in short, and where its whole line is in the ledger files.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Last {
     pub(crate) state: State,
@@ -171,19 +171,19 @@ pub(crate) struct Last {
     offset: u64,
 }
 
-/// The last record of every item of a manifest.
+/// The last record of every item of a manifest, collected from all files of a ledger.
 #[derive(Debug)]
 pub(crate) struct Folded {
     files: Vec<PathBuf>,
     items: Vec<Last>,
-    /// Lines that are not records, other than an incomplete last one.
+    /// Lines of the ledger that are not records, other than an incomplete last line of a file.
     pub(crate) unreadable: u64,
-    /// First and last time of all records.
+    /// Times of the first and the last record of the ledger, in seconds since 1970; `None` without records.
     pub(crate) span: Option<(f64, f64)>,
 }
 
 impl Folded {
-    /// A ledger without records.
+    /// The ledger of a batch that has not been started: no item has a record.
     pub(crate) fn empty(manifest: &Manifest) -> Self {
         let none = Last {
             state: State::Waiting,
@@ -235,17 +235,17 @@ impl Folded {
         })
     }
 
-    /// The last record of an item, in short.
+    /// The last record of an item, in short; `item` is its number in the manifest, from 0.
     pub(crate) fn last(&self, item: usize) -> Last {
         self.items[item]
     }
 
-    /// The state of an item.
+    /// The state of an item by its last record; `item` is its number in the manifest, from 0.
     pub(crate) fn state(&self, item: usize) -> State {
         self.items[item].state
     }
 
-    /// The last records of many items, with the numbers of these; `None` for items without one.
+    /// Reads the last records of many items, given by their numbers in the manifest; `None` for items without one.
     ///
     /// # Errors
     /// `Io`; `Format` if a file has changed other than by appending.

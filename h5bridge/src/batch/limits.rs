@@ -1,34 +1,34 @@
-//! Limits of a run: when it starts no more items, how fast it reads, and how much space it leaves free.
+//! Limits of a run of `h5bridge batch`: when it starts no more items, how fast it reads, how much space it leaves free.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use nix::sys::statvfs::statvfs;
 
-/// Limits of a run.
+/// Limits of a run of `h5bridge batch`: parallel items, repetitions, time, read rate, free space.
 #[derive(Debug, Clone)]
 pub(crate) struct Limits {
-    /// Items that are done at the same time.
+    /// Number of items that are done at the same time.
     pub(crate) jobs: usize,
-    /// Repetitions of an item that fails.
+    /// How many times an item that fails for a passing reason is repeated.
     pub(crate) retries: u32,
-    /// Pause before the first repetition; later ones are six times as long.
+    /// Pause before an item is repeated for the first time; later pauses are six times as long as the one before.
     pub(crate) retry_wait: Duration,
-    /// Time after which no more items are started.
+    /// Time from the start of the run after which no more items are started; `None`: no limit.
     pub(crate) stop_after: Option<Duration>,
-    /// Bytes per second of the sources of items that are started.
+    /// Average bytes per second of sources whose items are started; `None`: no limit.
     pub(crate) read_rate: Option<u64>,
-    /// Bytes that must be free where a target is written.
+    /// Bytes that must be free on the file system of a target before its item is started.
     pub(crate) min_free: u64,
 }
 
 impl Limits {
-    /// Pause before repetition number `repetition`, counted from 1.
+    /// Pause before repetition number `repetition` of an item, counted from 1.
     pub(super) fn pause(&self, repetition: u32) -> Duration {
         if repetition <= 1 { self.retry_wait } else { self.retry_wait.saturating_mul(6) }
     }
 
-    /// Whether the file system of a directory has enough free space. One that cannot be asked has.
+    /// Whether the file system of a directory has `min_free` free bytes; true if that cannot be found out.
     pub(super) fn has_space(&self, directory: &Path) -> bool {
         let existing = directory.ancestors().find(|path| path.is_dir());
         let Some(Ok(system)) = existing.map(statvfs) else { return true };
@@ -36,7 +36,7 @@ impl Limits {
     }
 }
 
-/// Starts items so that the bytes of their sources do not exceed a rate, on average.
+/// Delays the start of items so that the bytes of their sources do not exceed a rate, on average.
 #[derive(Debug)]
 pub(super) struct Pace {
     rate: Option<u64>,
@@ -48,12 +48,12 @@ impl Pace {
         Pace { rate, next: Instant::now() }
     }
 
-    /// The time at which the next item may start.
+    /// The earliest time at which the next item may start.
     pub(super) fn next(&self) -> Instant {
         self.next
     }
 
-    /// Counts an item that starts now.
+    /// Counts an item that starts now and reads `bytes`, which delays the one after it.
     pub(super) fn start(&mut self, bytes: u64) {
         let Some(rate) = self.rate.filter(|&rate| rate > 0) else { return };
         let time = Duration::try_from_secs_f64(bytes as f64 / rate as f64).unwrap_or(Duration::MAX);

@@ -1,4 +1,4 @@
-//! Manifests: files with an item on each line, never changed once they are made.
+//! Manifests of `h5bridge batch`: files with one item on each line, never changed once they are made.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -13,7 +13,7 @@ use super::item::{Id, Item};
 /// Longest line of a manifest or ledger in bytes.
 pub(super) const LONGEST_LINE: usize = 1 << 20;
 
-/// An item in the file.
+/// Identity of an item of the manifest, and where its line is in the file (offset and length in bytes).
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     id: Id,
@@ -22,7 +22,7 @@ struct Entry {
     bytes: u64,
 }
 
-/// A manifest that is open. Only identity, size and place of each item are in memory.
+/// An open manifest of `h5bridge batch`. Only identity, size and place of each item are in memory.
 #[derive(Debug)]
 pub(crate) struct Manifest {
     path: PathBuf,
@@ -43,7 +43,7 @@ impl Manifest {
         Self::from_file(path, file)
     }
 
-    /// Reads a manifest from the start of a file, which messages call `path`.
+    /// Reads a manifest from the start of an open file, which error messages call `path`.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -96,37 +96,37 @@ impl Manifest {
         Ok(())
     }
 
-    /// Number of different items.
+    /// Number of different items in the manifest.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Lines that repeat an item.
+    /// Number of lines of the manifest that repeat an earlier item.
     pub(crate) fn repeated(&self) -> usize {
         self.repeated
     }
 
-    /// The path it was opened with.
+    /// The path with which the manifest was opened.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Size of the source of an item.
+    /// Size of the source of item `number` (from 0) in bytes; 0 if it is not known.
     pub(crate) fn bytes(&self, number: usize) -> u64 {
         self.entries[number].bytes
     }
 
-    /// Identity of an item.
+    /// Identity of the item with this number, counted from 0.
     pub(crate) fn id(&self, number: usize) -> Id {
         self.entries[number].id
     }
 
-    /// The number of the item with this identity.
+    /// The number of the item with this identity, from 0; `None` if the manifest does not have it.
     pub(crate) fn find(&self, id: Id) -> Option<usize> {
         self.by_id.get(&id).map(|&number| number as usize)
     }
 
-    /// Reads an item.
+    /// Reads item `number` (from 0) from the manifest.
     ///
     /// # Errors
     /// `Format` if the file has changed since it was opened.
@@ -148,7 +148,7 @@ fn parse(line: &[u8]) -> Result<Item> {
         .map_err(|error| Error::new(ErrorKind::Format, format!("the line is not an item of a manifest: {error}")))
 }
 
-/// Calls `visit` with number and bytes of each line, its end included.
+/// Calls `visit` for each line of a file with its number and its bytes, line end included.
 ///
 /// # Errors
 /// `Format` for lines that are too long; those of reading and of `visit`.

@@ -1,4 +1,4 @@
-//! Manifests from patterns of paths, or from lists.
+//! Writes manifests of `h5bridge batch` from patterns of paths, or from lists.
 
 use std::collections::HashSet;
 use std::fs;
@@ -14,14 +14,14 @@ use super::item::{Effect, Id, Item, Verb};
 use super::manifest::each_line;
 use super::receipt::size_of;
 
-/// Names of directories in which verbs write.
+/// Extension of the directories in which verbs keep unfinished output; patterns skip them.
 const PARTIAL: &str = "partial";
 
-/// How a shell matches names: `*` does not match a leading dot.
+/// How patterns of sources match: as in a shell, `*` matches neither a slash nor a leading dot.
 const OPTIONS: MatchOptions =
     MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
 
-/// A line of a list; those of manifests are accepted, and get a new id.
+/// A line of a list of sources in JSON. Lines of manifests are accepted, and get a new id.
 #[derive(Deserialize)]
 struct Pair {
     source: String,
@@ -31,16 +31,16 @@ struct Pair {
     bytes: Option<u64>,
 }
 
-/// Number and size of the items of a new manifest.
+/// Number of the items of a new manifest, and bytes of their sources.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Planned {
     pub(crate) items: u64,
     pub(crate) bytes: u64,
-    /// Sources that were named more than once.
+    /// Number of sources that were named more than once, and became one item.
     pub(crate) repeated: u64,
 }
 
-/// Writes the lines of a manifest.
+/// Writes the lines of a manifest, one for each source.
 pub(crate) struct Plan<'a, W> {
     verb: Verb,
     template: Option<String>,
@@ -57,7 +57,7 @@ fn usage(message: impl Into<String>) -> Error {
 }
 
 impl<'a, W: Write> Plan<'a, W> {
-    /// A plan whose items have this verb, and options that follow it. `template` names the targets.
+    /// Starts a manifest all of whose items have this verb, and options that follow it. `template` names the targets.
     ///
     /// # Errors
     /// `Usage` for verbs that cannot be the work.
@@ -75,13 +75,13 @@ impl<'a, W: Write> Plan<'a, W> {
         })
     }
 
-    /// Does not look at the sizes of sources: shards then have equal numbers of items.
+    /// Leaves the sizes of sources unknown, without reading them: shards then have equal numbers of items.
     pub(crate) fn without_sizes(mut self) -> Self {
         self.with_sizes = false;
         self
     }
 
-    /// Adds the sources that match a pattern, such as `/archive/**/*.ms`.
+    /// Adds an item for each source that matches a pattern, such as `/archive/**/*.ms`.
     ///
     /// # Errors
     /// `Usage` if nothing matches, `Io`.
@@ -102,8 +102,8 @@ impl<'a, W: Write> Plan<'a, W> {
         Ok(())
     }
 
-    /// Adds the sources of a list: a path on each line, or a JSON object with `source` and, if they differ from those of the
-    /// command line, `target`, `verb`, `options`, `bytes`.
+    /// Adds an item for each source in a list: a path on each line, or a JSON object with `source` and, if they differ from
+    /// those of the command line, `target`, `verb`, `options`, `bytes`.
     ///
     /// # Errors
     /// `Format` for other lines, `Usage`, `Io`.
@@ -145,7 +145,7 @@ impl<'a, W: Write> Plan<'a, W> {
         self.add(self.verb, source, target, self.options.clone(), bytes)
     }
 
-    /// The size of a source; 0 if it is missing, which its own process reports.
+    /// The size of a source in bytes; 0 if it is missing, which is reported by the process that later converts it.
     fn size(&self, source: &Path) -> Result<u64> {
         if self.with_sizes { Ok(size_of(source).unwrap_or(0)) } else { Ok(0) }
     }
@@ -178,7 +178,7 @@ impl<'a, W: Write> Plan<'a, W> {
         Ok(())
     }
 
-    /// Ends the manifest.
+    /// Ends the manifest, and returns how many items it has.
     ///
     /// # Errors
     /// `Io`, `NoSpace`.
@@ -200,7 +200,7 @@ fn text(path: &Path) -> Result<String> {
     text.ok_or_else(|| usage("the path is not UTF-8, as manifests need it").context(path))
 }
 
-/// The target of a source: a template with `{path}`, `{parent}`, `{stem}` and `{name}`.
+/// The target of a source, from a template with `{path}`, `{parent}`, `{stem}` and `{name}`.
 fn expand(template: &str, source: &Path, base: &Path) -> Result<String> {
     let parent = source.parent().unwrap_or(Path::new("/"));
     let piece = |name: &str| -> Result<String> {
@@ -232,15 +232,15 @@ fn expand(template: &str, source: &Path, base: &Path) -> Result<String> {
     text(&absolute(&target)?)
 }
 
-/// A part of a pattern, between two slashes.
+/// A part of a pattern of paths, between two slashes.
 enum Part {
-    /// `**`: any directories.
+    /// `**`: any number of nested directories.
     Directories,
-    /// A name, or wildcards for one.
+    /// A name of a file or directory, or a pattern with wildcards for one.
     Name(Pattern),
 }
 
-/// The directory before the first wildcard, and the parts after it.
+/// Splits a pattern into the directory before the first wildcard, and the parts after it.
 fn split(path: &Path) -> Result<(PathBuf, Vec<Part>)> {
     let (mut base, mut parts) = (PathBuf::new(), Vec::new());
     for component in path.components() {
@@ -257,7 +257,7 @@ fn split(path: &Path) -> Result<(PathBuf, Vec<Part>)> {
     Ok((base, parts))
 }
 
-/// Entries of a directory by name; those in which verbs write are left out.
+/// Entries of a directory, sorted by name; directories with unfinished output are left out.
 fn entries(directory: &Path) -> Result<Vec<(String, PathBuf, bool)>> {
     let mut found = Vec::new();
     let at = |error: std::io::Error| Error::from(error).context(directory);
@@ -272,7 +272,7 @@ fn entries(directory: &Path) -> Result<Vec<(String, PathBuf, bool)>> {
     Ok(found)
 }
 
-/// Visits what matches below a directory. A directory that matches the last part is not searched: it is a table.
+/// Calls `visit` for each path below a directory that matches a pattern. A match is not searched further: it is a table.
 fn walk(directory: &Path, parts: &[Part], visit: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
     if !directory.is_dir() {
         return Ok(());

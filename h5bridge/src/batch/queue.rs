@@ -1,4 +1,4 @@
-//! The items of a run that are still to be done, in the order in which they start.
+//! The items of a batch run that are still to be done, in the order in which they start.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,17 +9,17 @@ use super::limits::{Limits, Pace};
 use crate::interrupt::Stop;
 use crate::sync::locked;
 
-/// Longest pause between two looks at the queue.
+/// Longest pause between two checks whether an item of the queue may start.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// An item, and the number of its attempt, counted from 1.
+/// An item of the manifest (its number, from 0), and the number of its attempt, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Attempt {
     pub(super) item: u32,
     pub(super) number: u32,
 }
 
-/// The items that wait, shared by the threads of a run.
+/// The items of a batch run that wait to be started, shared by the threads of the run.
 pub(super) struct Queue<'a> {
     inner: Mutex<Inner>,
     stop: &'a Stop,
@@ -28,7 +28,7 @@ pub(super) struct Queue<'a> {
 
 struct Inner {
     fresh: std::vec::IntoIter<u32>,
-    /// Repetitions, by the time at which they may start.
+    /// Items to repeat after a failure, by the time at which they may start.
     later: BinaryHeap<Reverse<(Instant, Attempt)>>,
     running: usize,
     pace: Pace,
@@ -48,28 +48,28 @@ impl<'a> Queue<'a> {
         Queue { inner: Mutex::new(inner), stop, end }
     }
 
-    /// Whether no item may start any more.
+    /// Whether no item of the run may start any more: time is over, or it was closed.
     pub(super) fn has_ended(&self) -> bool {
         self.stop.is_set() || self.end.is_some_and(|end| Instant::now() >= end) || locked(&self.inner).closed
     }
 
-    /// Whether a signal has come, which also ends the items that run.
+    /// Whether a signal has come, which also ends the items that are being done.
     pub(super) fn is_stopped(&self) -> bool {
         self.stop.is_set()
     }
 
-    /// Lets no item start any more.
+    /// Closes the queue: no item starts any more.
     pub(super) fn close(&self) {
         locked(&self.inner).closed = true;
     }
 
-    /// Sleeps, at most until a signal comes.
+    /// Sleeps for `time`, or until a signal comes.
     pub(super) fn pause(&self, time: Duration) {
         self.stop.sleep(time);
     }
 
-    /// The next item, when it may start; `None` if nothing is left, or nothing may start any more. The caller says
-    /// with [`finish`](Self::finish) how it ended.
+    /// Waits until the next item of the run may start; `None` if nothing is left, or nothing may start any more. The caller
+    /// reports with [`finish`](Self::finish) how it ended.
     pub(super) fn next(&self, bytes: impl Fn(u32) -> u64) -> Option<Attempt> {
         loop {
             if self.has_ended() {
@@ -94,7 +94,7 @@ impl<'a> Queue<'a> {
         }
     }
 
-    /// Ends an attempt; with `again` the item is tried once more after that time.
+    /// Ends an attempt at an item; with `again`, the item is tried once more after that time.
     pub(super) fn finish(&self, attempt: Attempt, again: Option<Duration>) {
         let mut inner = locked(&self.inner);
         inner.running -= 1;

@@ -1,4 +1,4 @@
-//! Receipts: a small file beside each target, which says from what it was made and how to check it.
+//! Receipts of `h5bridge batch`: a small file beside each target, which records what it was made from and how to check it.
 
 use std::ffi::OsString;
 use std::fs;
@@ -13,16 +13,16 @@ use sha2::{Digest, Sha256};
 use super::checksum::{self, Checksum, Checksums};
 use super::item::Id;
 
-/// The end of the name of a receipt.
+/// End of the file name of a receipt, which follows the name of the target.
 const SUFFIX: &str = ".receipt.json";
 
-/// The end of the name of a receipt that is being written, which is a part of the unfinished target.
+/// End of the name of a receipt that is still being written; the name marks it as a part of the unfinished target.
 const PART: &str = ".0";
 
-/// Files that casacore changes when it only reads a table.
+/// File that casacore changes when it only reads a table; not part of the fingerprint of a source.
 const CHANGED_BY_READING: &str = "table.lock";
 
-/// A file below a target that is a directory.
+/// Size and checksums of one file of a target that is a directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Part {
     path: String,
@@ -31,33 +31,33 @@ pub(crate) struct Part {
     checksums: Checksums,
 }
 
-/// The content of a receipt.
+/// Content of a receipt: which item wrote the target, from what, its size and its checksums.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Receipt {
-    /// The item that wrote the target.
+    /// Identity of the item that wrote the target.
     pub(crate) id: Id,
     pub(crate) verb: String,
-    /// Fingerprint of the source; missing if the source was not a file or directory.
+    /// Fingerprint of the source of the target; missing if the source was not a file or directory.
     #[serde(default)]
     pub(crate) source: Option<String>,
-    /// Size of the target: of all its files if it is a directory.
+    /// Size of the target in bytes: of all its files if it is a directory.
     pub(crate) file_bytes: u64,
-    /// CTFP-1 digest of the main table.
+    /// CTFP-1 digest of the main table in the target, if the verb printed one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) digest: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rows: Option<u64>,
-    /// Checksums of the target if it is a file.
+    /// Checksums of the target, if it is a single file.
     #[serde(default, skip_serializing_if = "Checksums::is_empty")]
     pub(crate) checksums: Checksums,
-    /// The files of a target that is a directory.
+    /// Size and checksums of each file, if the target is a directory.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) files: Vec<Part>,
-    /// Version of the program.
+    /// Version of the program that wrote the target.
     pub(crate) version: String,
 }
 
-/// Sizes and checksums of an output.
+/// Size and checksums of an output that was just written.
 #[derive(Debug, Default)]
 pub(crate) struct Measured {
     pub(crate) bytes: u64,
@@ -66,7 +66,7 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
-    /// Reads an output.
+    /// Measures an output: reads its files and computes the checksums of `kinds`.
     ///
     /// # Errors
     /// `NotFound`, `Io`.
@@ -86,7 +86,7 @@ impl Measured {
     }
 }
 
-/// The path of the receipt of a target.
+/// The path of the receipt of a target, which is beside it.
 pub(crate) fn path_of(target: &Path) -> PathBuf {
     let mut path = OsString::from(target);
     path.push(SUFFIX);
@@ -94,19 +94,19 @@ pub(crate) fn path_of(target: &Path) -> PathBuf {
 }
 
 impl Receipt {
-    /// The receipt of a target; `None` if there is none that can be read.
+    /// Reads the receipt of a target; `None` if it is missing or cannot be read.
     pub(crate) fn of(target: &Path) -> Option<Self> {
         serde_json::from_slice(&fs::read(path_of(target)).ok()?).ok()
     }
 
-    /// The checksums that the receipt has.
+    /// The kinds of checksums that the receipt records.
     pub(crate) fn kinds(&self) -> Vec<Checksum> {
         let part = self.files.first().map(|part| &part.checksums);
         part.unwrap_or(&self.checksums).keys().copied().collect()
     }
 
-    /// Writes the receipt of a target, in one step. `staged` is where the target was written: what a killed process leaves of the
-    /// receipt is removed with the directory around that.
+    /// Writes the receipt of a target, in one step. `staged` is where the target was written: a process that is killed leaves
+    /// at most a temporary file beside that, which is removed with the unfinished target.
     ///
     /// # Errors
     /// `Io`, `NoSpace`.
@@ -126,7 +126,7 @@ impl Receipt {
     }
 }
 
-/// The size of a file, or of all files below a directory.
+/// The size in bytes of a file, or of all files below a directory.
 ///
 /// # Errors
 /// `NotFound`, `Io`.
@@ -142,7 +142,7 @@ pub(crate) fn size_of(path: &Path) -> Result<u64> {
     Ok(bytes)
 }
 
-/// A source on the disk: the path itself, or the container that the path leads into.
+/// The part of a source path that is on the disk: the path itself, or the container that the path leads into.
 fn on_disk(source: &Path) -> Result<&Path> {
     for path in source.ancestors() {
         match path.symlink_metadata() {
@@ -154,7 +154,7 @@ fn on_disk(source: &Path) -> Result<&Path> {
     Err(Error::new(ErrorKind::NotFound, "the source does not exist").context(source))
 }
 
-/// The fingerprint of a source: the SHA-256 of path, size and modification time of each of its files.
+/// Fingerprint of a source: the SHA-256 of path, size and modification time of each of its files, without their content.
 ///
 /// # Errors
 /// `NotFound` if the source is missing, `Io`.

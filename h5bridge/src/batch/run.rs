@@ -1,4 +1,4 @@
-//! Runs the items of a manifest that are not done.
+//! Runs the items of a manifest that are not done (`h5bridge batch run`).
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -19,58 +19,58 @@ use crate::interrupt::Stop;
 use crate::report::{bytes, warning};
 use crate::sync::locked;
 
-/// Pause between two looks at a full disk.
+/// Pause between two checks whether a full disk has space again.
 const SPACE_PAUSE: Duration = Duration::from_secs(2);
 
-/// Records that wait to be shown.
+/// Most ledger records that may wait to be shown before the workers pause.
 const SHOWN_LATER: usize = 1024;
 
-/// A run, or one of its shards.
+/// One run of `h5bridge batch run` over a manifest, or over one shard of it.
 pub(crate) struct Run<'a> {
     pub(crate) manifest: &'a Manifest,
     pub(crate) ledger: &'a Path,
     pub(crate) work: &'a Work,
     pub(crate) limits: &'a Limits,
     pub(crate) shard: Shard,
-    /// Whether records of earlier runs are read; without them receipts tell what is done.
+    /// Whether the ledger of earlier runs is read; if not, receipts alone tell which items are done.
     pub(crate) with_ledger: bool,
     /// Whether items that failed for good in earlier runs are tried again.
     pub(crate) again: bool,
 }
 
-/// The states of the items of a run at its end.
+/// The states of the items of a batch run at its end.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    /// Number of items in each state, in the order of [`State::ALL`].
+    /// Number of items in each state, in the order of `State::ALL`.
     counts: [u64; State::ALL.len()],
-    /// Items that are done with warnings or without damaged parts.
+    /// Number of items that are done but had warnings or left out damaged parts.
     pub(crate) warned: u64,
-    /// Items that this run has done.
+    /// Number of items that this run itself has done.
     pub(crate) done_now: u64,
-    /// Bytes of their sources.
+    /// Bytes of the sources of the items that this run has done.
     pub(crate) bytes: u64,
-    /// Bytes of what it has written.
+    /// Bytes of the targets that this run has written.
     pub(crate) file_bytes: u64,
 }
 
 impl Tally {
-    /// Number of items in a state.
+    /// Number of items in a state at the end of the run.
     pub(crate) fn count(&self, state: State) -> u64 {
         State::ALL.iter().zip(self.counts).find(|(other, _)| **other == state).map_or(0, |(_, count)| count)
     }
 
-    /// Number of items.
+    /// Number of items of the run, in any state.
     pub(crate) fn items(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// Whether all items are done.
+    /// Whether all items of the run are done, now or earlier.
     pub(crate) fn is_finished(&self) -> bool {
         self.count(State::Done) + self.count(State::Skipped) == self.items()
     }
 }
 
-/// State of an item, and whether it is done with warnings.
+/// State of an item, and whether it was done with warnings.
 #[derive(Clone, Copy)]
 struct Standing {
     state: State,
@@ -78,7 +78,8 @@ struct Standing {
 }
 
 impl Run<'_> {
-    /// Runs until nothing is left, the time is over, or a signal comes. `show` is called with each record, after it was written.
+    /// Runs items until all are done, the time is over, or a signal comes. `show` is called with each record after it is in the
+    /// ledger.
     ///
     /// # Errors
     /// Those of the ledger and the manifest; items that fail are in the tally.
@@ -150,7 +151,7 @@ impl Run<'_> {
         }
     }
 
-    /// Does items until none is left.
+    /// Work of one thread of a batch run: does items until none is left.
     fn work_off(
         &self,
         queue: &Queue<'_>,
@@ -178,7 +179,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Does an item; `None` if there is nothing to record.
+    /// Does one attempt at an item; `None` if nothing is to be recorded.
     fn do_one(&self, queue: &Queue<'_>, attempt: Attempt, is_finished: bool) -> Result<Option<Record>> {
         let item = self.manifest.read(attempt.item as usize)?;
         let writes = Verb::find(&item.verb)?.effect == Effect::Writes;
@@ -196,7 +197,7 @@ impl Run<'_> {
         Ok(Some(record).filter(|record| !(is_finished && record.state == State::Skipped)))
     }
 
-    /// Waits while the disk is full.
+    /// Waits while the disk of a target is full.
     fn wait_for_space(&self, queue: &Queue<'_>, directory: &Path) {
         let mut told = false;
         while !self.limits.has_space(directory) && !queue.has_ended() {

@@ -1,4 +1,4 @@
-//! Shards: the items that one of several processes does, the same by whatever process they are computed.
+//! Shards of `h5bridge batch`: which items each of several processes does; every process computes the same division.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use super::manifest::Manifest;
 
-/// Share number `number`, counted from 0, of `count`.
+/// Share of a manifest for one process: number `number`, counted from 0, of `count`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shard {
     number: u32,
@@ -33,8 +33,8 @@ impl FromStr for Shard {
 }
 
 impl Shard {
-    /// The numbers of the items of this shard, largest first: each item, the largest first, belongs to the shard that has the
-    /// fewest bytes so far.
+    /// The numbers of the items of this shard, largest first. Items are dealt out by size, each to the shard with the fewest
+    /// bytes so far.
     pub(crate) fn items(self, manifest: &Manifest) -> Vec<u32> {
         let mut order: Vec<u32> = (0..manifest.len() as u32).collect();
         order.sort_by_key(|&item| Reverse(manifest.bytes(item as usize)));

@@ -1,4 +1,4 @@
-//! How far a batch has come.
+//! Progress of a batch: counts of its items by state, and the time that is left.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -6,32 +6,32 @@ use std::fmt::Write as _;
 use super::ledger::{Folded, State};
 use super::manifest::Manifest;
 
-/// Items and bytes in a state.
+/// Number of items of a batch in some state, and the bytes of their sources.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Count {
     pub(crate) items: u64,
-    /// Bytes of the sources.
+    /// Bytes of the sources of the counted items.
     pub(crate) bytes: u64,
 }
 
-/// How far a batch has come.
+/// Progress of a batch: items and bytes by state, exit codes and times.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     states: BTreeMap<&'static str, Count>,
-    /// Items that did not succeed, by the exit code of their last attempt.
+    /// Number of items that did not succeed, by the exit code of their last attempt.
     pub(crate) codes: BTreeMap<i32, u64>,
-    /// All items.
+    /// All items of the batch, in any state.
     pub(crate) all: Count,
-    /// Bytes of the targets.
+    /// Bytes of the targets that the batch has written.
     pub(crate) file_bytes: u64,
-    /// Sum of the times of the last attempts.
+    /// Sum of the durations of the last attempts of all items, in seconds.
     pub(crate) seconds: f64,
-    /// Time between the first and the last record.
+    /// Time between the first and the last record of the ledger, in seconds.
     pub(crate) span: f64,
 }
 
 impl Counts {
-    /// Counts the items of a manifest.
+    /// Counts the items of a manifest by their last records.
     pub(crate) fn new(manifest: &Manifest, folded: &Folded) -> Self {
         let mut counts = Counts { span: folded.span.map_or(0., |(first, last)| last - first), ..Counts::default() };
         counts.states = State::ALL.iter().map(|state| (state.name(), Count::default())).collect();
@@ -50,18 +50,18 @@ impl Counts {
         counts
     }
 
-    /// The items in a state.
+    /// Number of the items in a state, and bytes of their sources.
     pub(crate) fn of(&self, state: State) -> Count {
         self.states.get(state.name()).copied().unwrap_or_default()
     }
 
-    /// The items that are done.
+    /// Number and bytes of the items that are done, now or in an earlier run.
     pub(crate) fn finished(&self) -> Count {
         let (done, skipped) = (self.of(State::Done), self.of(State::Skipped));
         Count { items: done.items + skipped.items, bytes: done.bytes + skipped.bytes }
     }
 
-    /// Expected time until all that waits is done, at the rate so far, in seconds.
+    /// Expected time in seconds until all waiting items are done, at the rate so far.
     pub(crate) fn left(&self) -> Option<f64> {
         let (finished, wait, again) = (self.of(State::Done), self.of(State::Waiting), self.of(State::Retry));
         let share = if finished.bytes > 0 {
@@ -75,7 +75,7 @@ impl Counts {
     }
 }
 
-/// The text that Prometheus reads, from the file of a node exporter for example.
+/// The counts in the text format of Prometheus, for example for the textfile collector of a node exporter.
 pub(crate) fn prometheus(counts: &Counts) -> String {
     let mut text = String::new();
     let mut family = |name: &str, help: &str, samples: &[(String, f64)]| {

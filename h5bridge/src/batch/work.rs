@@ -1,4 +1,4 @@
-//! The work of one item: a child process, and what it has written gets its name and a receipt.
+//! Does one item of a batch: a child process writes the output, which then gets its final name and a receipt.
 
 use std::ffi::OsString;
 use std::fs;
@@ -16,15 +16,15 @@ use super::ledger::{Record, State, host, now};
 use super::receipt::{Measured, Receipt, fingerprint};
 use crate::exit::Status;
 
-/// Warnings kept of an item, and characters of a message.
+/// Most warnings of an item that the ledger keeps, and most characters of each message.
 const MOST_WARNINGS: usize = 10;
 const MOST_CHARACTERS: usize = 500;
 
-/// How items are done.
+/// How the items of a batch are done: by which program, with which options, and how results are checked.
 #[derive(Debug)]
 pub(crate) struct Work {
     program: Program,
-    /// Options of every verb.
+    /// Global options that every child process gets.
     global: Vec<OsString>,
     threads: usize,
     trust: Trust,
@@ -32,12 +32,12 @@ pub(crate) struct Work {
     host: String,
 }
 
-/// The result of an attempt.
+/// Result of one attempt at an item, from the output and exit code of its child process.
 #[derive(Debug, Default)]
 struct Outcome {
     state: Option<State>,
     code: i32,
-    /// Whether a signal ended the process.
+    /// Whether the child process was ended by a signal.
     killed: bool,
     error: Option<String>,
     file_bytes: Option<u64>,
@@ -57,7 +57,7 @@ impl Outcome {
         Outcome { code, error: Some(error.to_string()), ..Outcome::default() }
     }
 
-    /// Reads what a child has printed.
+    /// Reads the result of an attempt from the JSON document and the exit code of a child process.
     fn of_child(ended: &Ended) -> Self {
         let document: Json = serde_json::from_str(&ended.stdout).unwrap_or(Json::Null);
         let text = |name: &str| document[name].as_str().map(str::to_owned);
@@ -95,13 +95,13 @@ fn shortened(text: &str) -> String {
 }
 
 impl Work {
-    /// Work by children of `program`, with these options of every verb.
+    /// Items are done by child processes of `program`, with these global options in every command line.
     pub(crate) fn new(program: Program, global: &[String], threads: usize, trust: Trust) -> Self {
         let global = words(["--json", "--quiet"].into_iter().chain(global.iter().map(String::as_str)));
         Work { program, global, threads, trust, checksums: Vec::new(), host: host() }
     }
 
-    /// Adds checksums to receipts.
+    /// Sets which kinds of checksums of the targets are added to receipts.
     pub(crate) fn checksums(mut self, checksums: &[Checksum]) -> Self {
         self.checksums = checksums.to_vec();
         self.checksums.sort_unstable();
@@ -109,12 +109,12 @@ impl Work {
         self
     }
 
-    /// Evidence that an item is done.
+    /// The evidence by which items are accepted as done.
     pub(super) fn trust(&self) -> Trust {
         self.trust
     }
 
-    /// Does an item, unless it is done. `is_last`: it will not be tried again in this run.
+    /// Does an item, unless it is done already. `is_last`: it will not be tried again in this run.
     pub(super) fn attempt(&self, item: &Item, attempt: u32, is_last: bool, stop: &dyn Fn() -> bool) -> Record {
         let start = Instant::now();
         let outcome = item.check().and_then(|verb| self.run(item, verb, stop));
@@ -221,7 +221,7 @@ impl Work {
         Ok(outcome)
     }
 
-    /// With [`Trust::Digest`]: whether the target agrees with digests in it, or with the checksums of its receipt.
+    /// Whether the target agrees with the digests stored in it or with the checksums of its receipt; used by `Trust::Digest`.
     fn agrees(&self, verb: Verb, target: &Path, stop: &dyn Fn() -> bool) -> Result<bool> {
         if self.trust != Trust::Digest {
             return Ok(true);

@@ -1,4 +1,4 @@
-//! `batch`: many tables, by a manifest, a ledger and receipts.
+//! The verb `batch`: conversion of many tables, by a manifest, a ledger and receipts.
 
 mod clean;
 mod files;
@@ -13,7 +13,7 @@ use anyhow::Result;
 use crate::args::Global;
 use crate::exit::Status;
 
-/// Arguments of `batch`.
+/// Command-line arguments of `h5bridge batch`.
 #[derive(Debug, clap::Args)]
 #[command(disable_help_subcommand = true)]
 #[command(before_help = "Examples:
@@ -25,7 +25,7 @@ pub(crate) struct Args {
     verb: Verb,
 }
 
-/// The parts of a batch.
+/// The parts of `h5bridge batch`: plan, run, status, clean.
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
     /// Write a manifest: the sources, what is done with each, and where the results go
@@ -38,7 +38,7 @@ enum Verb {
     Clean(clean::Args),
 }
 
-/// Plans, runs, shows or cleans.
+/// Runs `h5bridge batch plan`, `run`, `status` or `clean`.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     match args.verb {
         Verb::Plan(args) => plan::run(args, global, out),

@@ -1,4 +1,4 @@
-//! `completions`: what a shell needs to complete the words of a command line.
+//! `completions` prints the script with which a shell completes the words of a command line.
 
 use std::io::Write;
 
@@ -9,18 +9,18 @@ use serde_json::json;
 use crate::args::Global;
 use crate::exit::Status;
 
-/// Arguments of `completions`.
+/// Command-line arguments of `h5bridge completions`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge completions bash > ~/.local/share/bash-completion/completions/h5bridge
   h5bridge completions zsh > ~/.zfunc/_h5bridge
   h5bridge completions fish > ~/.config/fish/completions/h5bridge.fish")]
 pub(crate) struct Args {
-    /// The shell
+    /// The shell that reads the completions
     shell: Shell,
 }
 
-/// Shells that complete the command line.
+/// Shells for which completion scripts can be made.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum Shell {
     Bash,
@@ -29,7 +29,7 @@ pub(crate) enum Shell {
 }
 
 impl Shell {
-    /// Name of the file in the directory where the shell looks for completions.
+    /// Name of the completion file in the directory where the shell looks for completions.
     pub(crate) fn file_name(self) -> &'static str {
         match self {
             Shell::Bash => "h5bridge",
@@ -38,7 +38,7 @@ impl Shell {
         }
     }
 
-    /// The script that the shell reads; `command` is the command line of the program.
+    /// The completion script that the shell reads; `command` describes the command line of the program.
     pub(crate) fn script(self, mut command: Command) -> Vec<u8> {
         let shell = match self {
             Shell::Bash => clap_complete::Shell::Bash,
@@ -55,7 +55,7 @@ impl Shell {
     }
 }
 
-/// Completions of the arguments that are one of some words: clap's script for fish has those of options only.
+/// Completions for fish of arguments that are one of some words; clap's script for fish has those of options only.
 fn words(command: &Command) -> String {
     let mut lines = String::new();
     for verb in command.get_subcommands() {
@@ -76,10 +76,10 @@ fn words(command: &Command) -> String {
     lines
 }
 
-/// Verbs whose arguments are words, not paths.
+/// Verbs of `h5bridge` whose arguments are words, not paths.
 const OF_WORDS: [&str; 3] = ["help", "completions", "generate"];
 
-/// Where nothing is typed yet, bash shall show the files of the directory: clap's script shows all options.
+/// Changes the completion script of bash so that it offers files where nothing is typed yet; clap's script offers all options.
 fn with_files(script: &str) -> String {
     let (mut patched, mut takes_files) = (String::new(), false);
     for line in script.lines() {
@@ -95,7 +95,7 @@ fn with_files(script: &str) -> String {
     patched
 }
 
-/// Prints the script.
+/// Prints the completion script of the shell that was asked for (`h5bridge completions bash`).
 pub(crate) fn run(args: &Args, global: &Global, command: Command, out: &mut impl Write) -> Result<Status> {
     let script = args.shell.script(command);
     if global.json {

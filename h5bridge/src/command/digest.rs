@@ -1,4 +1,4 @@
-//! `digest`: fingerprints of the content, whatever the storage.
+//! `digest` prints fingerprints of the content of a table, which do not depend on how it is stored.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::args::{External, Global, SOURCE};
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
 
-/// Arguments of `digest`.
+/// Command-line arguments of `h5bridge digest`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge digest my.ms
@@ -29,7 +29,8 @@ pub(crate) struct Args {
     external: External,
 }
 
-/// Prints the fingerprints of a table, or the SHA-256 of each file of a container; columns that cannot be read show their error, and the status is that of the first.
+/// Runs `h5bridge digest`: prints the fingerprints of a table, or the SHA-256 of each file of a container. Columns that cannot
+/// be read show their error, and the exit status is that of the first.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let interrupts = Interrupts::of_caller(global.caller.as_ref());
     let progress = interrupts.stoppable(&());
@@ -98,7 +99,7 @@ fn digest_files(listing: &Listing, progress: &dyn Progress, global: &Global, out
     finish_files(&mut files, [], global, out)
 }
 
-/// Prints some files, and the document with all of them.
+/// Prints SHA-256 and name of some files of a container, and with `--json` the document with all of them.
 fn finish_files<'a>(
     files: &mut Map<String, Json>,
     more: impl IntoIterator<Item = (&'a str, Sha256)>,

@@ -1,4 +1,4 @@
-//! `finalize`: a live file becomes one for the archive.
+//! `finalize` converts a live file to one for the archive.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::interrupt::Interrupts;
 use crate::progress::Bar;
 use crate::report::{self, Ending};
 
-/// Arguments of `finalize`.
+/// Command-line arguments of `h5bridge finalize`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge finalize live.h5 my.h5
@@ -46,12 +46,12 @@ pub(crate) struct Args {
     /// Threads that decode and compress; 0: one for each processor
     #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
-    /// Limit of the memory for data
+    /// Limit of the memory for data, in bytes: 512M, 2G
     #[arg(long, default_value = "256M", value_parser = memory, value_name = "256M")]
     max_memory: u64,
 }
 
-/// Writes a new file, compares it with the live file and renames it to its final name.
+/// Runs `h5bridge finalize`: writes a new file, compares it with the live file and renames it to its final name.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     let target = args.out.as_ref().unwrap_or(&args.live);

@@ -1,4 +1,4 @@
-//! `follow`: keeps a live file in step with a table that another program is writing.
+//! `follow` keeps a live file in step with a table that another program is writing.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::exit::Status;
 use crate::interrupt::Stop;
 use crate::report::{self, Ending};
 
-/// Arguments of `follow`.
+/// Command-line arguments of `h5bridge follow`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge follow my.ms live.h5
@@ -41,7 +41,7 @@ pub(crate) struct Args {
     overwrite: bool,
 }
 
-/// Follows the table until a signal or one of the options ends it.
+/// Runs `h5bridge follow`: copies new rows of the table until a signal or one of the options ends it.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let stop = Stop::new(global.caller.as_ref())?;
     let timeout = global.open_options().lock_timeout.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `generate`: manual pages and completions of shells, for packages.
+//! `generate` writes manual pages and shell completions as files, for packages.
 
 use std::fs;
 use std::io::Write;
@@ -14,32 +14,32 @@ use super::completions::Shell;
 use crate::args::Global;
 use crate::exit::Status;
 
-/// Arguments of `generate`.
+/// Command-line arguments of `h5bridge generate`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge generate man share/man/man1
   h5bridge generate bash share/bash-completion/completions")]
 pub(crate) struct Args {
-    /// What to write
+    /// Which files to write: manual pages, or completions of a shell
     what: What,
     /// The directory for the files, created if it is missing; their names are those that man and the shells look for
     dir: PathBuf,
 }
 
-/// The kinds of generated files.
+/// The kinds of files that `h5bridge generate` writes.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum What {
     /// A manual page of the program and one for each verb
     Man,
-    /// Completions of bash
+    /// Completions of the shell bash
     Bash,
-    /// Completions of zsh
+    /// Completions of the shell zsh
     Zsh,
-    /// Completions of fish
+    /// Completions of the shell fish
     Fish,
 }
 
-/// Writes the files and prints their paths. `command` is the command line of the program.
+/// Runs `h5bridge generate`: writes the files and prints their paths. `command` describes the command line of the program.
 pub(crate) fn run(args: &Args, global: &Global, command: Command, out: &mut impl Write) -> Result<Status> {
     let completions = |shell: Shell, command| vec![(shell.file_name().to_owned(), shell.script(command))];
     let files = match args.what {
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args, global: &Global, command: Command, out: &mut impl
     Ok(Status::Done)
 }
 
-/// The pages of the manual, with the names of their files.
+/// The pages of the manual, one for the program and one for each verb, with the names of their files.
 fn pages(mut command: Command) -> Result<Vec<(String, Vec<u8>)>> {
     command.build();
     let has_page = |verb: &&Command| !verb.is_hide_set() && verb.get_name() != "help";

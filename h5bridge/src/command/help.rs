@@ -1,4 +1,4 @@
-//! `help`: the help of a verb, or a page about a topic.
+//! `help` prints the help of a verb, or a page about a topic.
 
 use std::io::Write;
 
@@ -10,7 +10,7 @@ use crate::args::Global;
 use crate::exit::Status;
 use crate::topics::TOPICS;
 
-/// Arguments of `help`.
+/// Command-line arguments of `h5bridge help`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge help
@@ -32,7 +32,7 @@ pub(crate) fn with_words(command: Command) -> Command {
         .mut_subcommand("help", |help| help.mut_arg("word", |word| word.value_parser(PossibleValuesParser::new(words))))
 }
 
-/// Prints the page. `command` is the command line of the program.
+/// Runs `h5bridge help`: prints the page. `command` describes the command line of the program.
 pub(crate) fn run(args: &Args, global: &Global, command: Command, out: &mut impl Write) -> Result<Status> {
     let topic = TOPICS.iter().find(|topic| Some(topic.name) == args.word.as_deref());
     if let Some(topic) = topic {

@@ -1,4 +1,4 @@
-//! `info`: what is in a source, in one screen; options go deeper.
+//! `info` shows the content of a table or file in one screen; options show more details.
 
 mod attention;
 mod columns;
@@ -30,10 +30,10 @@ use crate::args::{External, Global, SOURCE};
 use crate::exit::Status;
 use crate::report;
 
-/// Rows of a main table that is long.
+/// Main tables with more rows than this are long: `info` then looks for filter plugins in the datasets of the main table only.
 const LONG: u64 = 10_000;
 
-/// Arguments of `info`.
+/// Command-line arguments of `h5bridge info`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge info my.ms
@@ -64,7 +64,7 @@ pub(crate) struct Args {
     external: External,
 }
 
-/// Prints what is at a path. Shapes are slowest axis first, as HDF5 and numpy show them.
+/// Runs `h5bridge info`: prints the content of the source. Shapes are slowest axis first, as in HDF5 and numpy.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     if Arrays::are_at(&args.source) {
         return other::run_arrays(&args.source, global, out);
@@ -108,7 +108,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
 }
 
 impl Args {
-    /// The numbers of the tables that `--table` names; all tables without it.
+    /// The indices of the tables that `--table` names; all tables without it.
     fn chosen(&self, source: &Source) -> Result<Vec<usize>> {
         if self.table.is_empty() {
             return Ok((0..source.tables().len()).collect());
@@ -126,7 +126,8 @@ impl Args {
     }
 }
 
-/// Everything that the default view and the document show of a source. `all`: also what takes time and nearly always adds nothing.
+/// Everything that the default view of `info` and its JSON document show of a source. `all`: also facts that take time and
+/// nearly always add nothing.
 fn facts<'a>(path: &'a Path, source: &'a Source, others: Vec<Finding>, all: bool) -> Result<Facts<'a>> {
     let summary = Summary::of(source);
     let thin = ThinTable::open(path)?;
@@ -139,7 +140,7 @@ fn facts<'a>(path: &'a Path, source: &'a Source, others: Vec<Finding>, all: bool
     Ok(Facts { path, source, summary, findings, usage, thin, plugins })
 }
 
-/// Prints the document that `--json` promises: docs/info.md.
+/// Prints the JSON document of `h5bridge info --json`, which docs/info.md describes.
 fn print_json(facts: &Facts<'_>, out: &mut impl Write) -> Result<Status> {
     let source = facts.source;
     let mut tables = Map::new();
@@ -180,7 +181,7 @@ fn print_json(facts: &Facts<'_>, out: &mut impl Write) -> Result<Status> {
     Ok(Status::Done)
 }
 
-/// The datasets of all columns of tables, each with the name of its column: `MAIN/DATA`. Those that cannot be described are
+/// The datasets of all columns of tables, each with table and column as in `MAIN/DATA`. Datasets that cannot be described are
 /// left out.
 fn datasets(tables: &[SourceTable]) -> Vec<(String, DatasetInfo)> {
     let mut found = Vec::new();

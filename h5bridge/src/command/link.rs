@@ -1,4 +1,4 @@
-//! `link`, and `to-hdf5 --replace`: tables whose large files are links into an HDF5 file.
+//! `link` and `to-hdf5 --replace` make thin tables: table directories whose large files are links into an HDF5 file.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::interrupt::Interrupts;
 use crate::progress::Bar;
 use crate::report::{self, Ending};
 
-/// Arguments of `link`.
+/// Command-line arguments of `h5bridge link`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge to-hdf5 my.ms my.h5 --compress shared
@@ -39,11 +39,11 @@ pub(crate) struct Args {
     threads: usize,
 }
 
-/// Warning of a table that casacore may write to.
+/// Warning about a thin table that casacore may write to.
 const HAZARD: &str = "the table can be written to: a program that adds rows to it fails and leaves it unreadable, and what is written to \
                       linked columns changes the HDF5 file";
 
-/// Makes the table.
+/// Runs `h5bridge link`: makes a thin table from a native HDF5 file.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     report::check_target(&args.out, args.overwrite)?;
@@ -68,7 +68,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         .print(global, out)
 }
 
-/// The options of a replacement.
+/// Options of `to-hdf5 --replace`, which turns the source into a thin table.
 pub(super) struct Replacement {
     pub(super) writable: bool,
     pub(super) overwrite: bool,
@@ -76,7 +76,7 @@ pub(super) struct Replacement {
     pub(super) durable: Durable,
 }
 
-/// Converts a table and makes it a thin one.
+/// Converts a table to HDF5 and then replaces it by a thin table that uses the HDF5 file.
 pub(super) fn replace(
     table: &Path,
     hdf5: &Path,

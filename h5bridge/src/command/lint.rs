@@ -1,4 +1,4 @@
-//! `lint`: whether a native file follows the layout, and what its readers make of it.
+//! `lint` checks a native file against the layout, and reports what other readers cannot use in it.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -12,10 +12,10 @@ use crate::args::Global;
 use crate::exit::Status;
 use crate::report::Ending;
 
-/// Objects that are listed for a rule without `-v`.
+/// Most objects that are listed for each rule without `-v`.
 const LISTED: usize = 3;
 
-/// Arguments of `lint`.
+/// Command-line arguments of `h5bridge lint`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge lint my.h5
@@ -26,7 +26,7 @@ pub(crate) struct Args {
     file: PathBuf,
 }
 
-/// Prints the rules that apply, each with its objects. Notes about readers do not change the status.
+/// Runs `h5bridge lint`: prints the rules that apply, each with its objects. Notes about readers do not change the status.
 pub(crate) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let report = Lint::new(&args.file).run()?;
     let follows = report.follows_layout();
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     .print(global, out)
 }
 
-/// The findings of each rule, in the order of the rules.
+/// The findings of `lint` by rule, in the order of the rules.
 fn by_rule(report: &LintReport) -> Vec<(&'static Rule, Vec<&Finding>)> {
     let mut groups: Vec<(&'static Rule, Vec<&Finding>)> = Vec::new();
     for finding in &report.findings {
@@ -69,7 +69,7 @@ fn by_rule(report: &LintReport) -> Vec<(&'static Rule, Vec<&Finding>)> {
     groups
 }
 
-/// What is found, for whom it matters and why, and what to do.
+/// The text about one rule of `lint`: what was found, which readers it affects and why, and what to do.
 fn lines(rule: &Rule, findings: &[&Finding], listed: usize) -> Vec<String> {
     let kind = match rule.requirement {
         Requirement::Layout => "breaks the layout",
@@ -93,7 +93,7 @@ fn lines(rule: &Rule, findings: &[&Finding], listed: usize) -> Vec<String> {
     lines
 }
 
-/// The path of the object, with the attribute if it is about one.
+/// The HDF5 path of the object that a finding is about, with the attribute if it is about one.
 fn place(finding: &Finding) -> String {
     match &finding.attribute {
         Some(attribute) => format!("{} attribute {attribute}", finding.object),

@@ -1,4 +1,4 @@
-//! `ls`: the virtual files inside a container.
+//! `ls` lists the files inside a container.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::args::Global;
 use crate::exit::Status;
 use crate::report;
 
-/// Arguments of `ls`.
+/// Command-line arguments of `h5bridge ls`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge ls packed.ms
@@ -44,12 +44,12 @@ pub(crate) struct Args {
     summarize: bool,
 }
 
-/// Order of files.
+/// Order in which `h5bridge ls` lists files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Sort {
-    /// Alphabetical, by name
+    /// Files in alphabetical order, by name
     Name,
-    /// Largest first
+    /// Files with the most bytes first
     Size,
     /// Most bytes in the container first: after compression, in whole blocks
     Stored,
@@ -62,12 +62,12 @@ impl Args {
         if self.by_size { Sort::Size } else { self.sort }
     }
 
-    /// Whether files have to be collected before they are printed.
+    /// Whether all files of a container are collected and sorted before any is printed.
     fn is_ordered(&self) -> bool {
         self.order() != Sort::None || self.reverse
     }
 
-    /// Brings files of one container in order.
+    /// Sorts the files of one container as `--sort` and `--reverse` say.
     fn arrange<T>(&self, files: &mut [T], key: impl Fn(&T) -> (&str, u64, u64)) {
         match self.order() {
             Sort::Name => files.sort_by(|a, b| key(a).0.cmp(key(b).0)),
@@ -80,7 +80,7 @@ impl Args {
         }
     }
 
-    /// A number of bytes in its column.
+    /// Formats a number of bytes for its column of the listing.
     fn size(&self, bytes: u64) -> String {
         let text = if self.human_readable { report::bytes(bytes) } else { bytes.to_string() };
         format!("{text:>12}")
@@ -92,7 +92,7 @@ impl Args {
     }
 }
 
-/// Files, their bytes, and the bytes that they take in the container.
+/// Number of listed files, their bytes, and the bytes that they occupy in the container.
 #[derive(Default)]
 struct Total {
     files: u64,
@@ -114,11 +114,11 @@ impl Total {
     }
 }
 
-/// A listing that is printed while it is made. Files are kept until all of a container are known, if they are to be sorted.
+/// Prints the listing of `h5bridge ls` while it is made. If files are to be sorted, those of one container are collected first.
 struct Printer<'a, W> {
     args: &'a Args,
     out: &'a mut W,
-    /// Nesting and block size of the container whose files follow.
+    /// How deep the container of the next files is nested, and its block size in bytes.
     depth: usize,
     block_bytes: Option<u64>,
     kept: Vec<(String, u64, FileLayout)>,
@@ -143,7 +143,7 @@ impl<W: Write> Printer<'_, W> {
         self.print(listed)
     }
 
-    /// Prints the files that were kept, in order.
+    /// Prints the files that were collected, sorted.
     fn flush(&mut self) -> io::Result<()> {
         let mut kept = std::mem::take(&mut self.kept);
         self.args.arrange(&mut kept, |(name, len, layout)| (name, *len, layout.stored_bytes));
@@ -158,7 +158,7 @@ impl<W: Write> Printer<'_, W> {
     }
 }
 
-/// Prints every file with its size and how it is stored.
+/// Runs `h5bridge ls`: prints every file with its size and how it is stored.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     if Arrays::are_at(&args.source) {
         return run_arrays(&args, global, out);
@@ -189,7 +189,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     Ok(Status::Done)
 }
 
-/// An array in a line.
+/// Describes an array (name, type, shape, chunks) in one line.
 pub(super) fn array_line(array: &ArrayInfo) -> String {
     let ArrayInfo { name, dtype, shape, chunk_rows, codec, checksum, .. } = array;
     let codec = codec.as_ref().map_or(String::new(), |codec| format!(", {codec}"));
@@ -274,7 +274,7 @@ fn to_json(listing: &Listing) -> Json {
     document
 }
 
-/// The member of a document with the properties that only the format of a container knows; none without such properties.
+/// Adds properties that only the format of a container knows to a JSON document; adds nothing without such properties.
 pub(super) fn add_properties(document: &mut Json, properties: &Properties) {
     if !properties.values.is_empty() {
         let values = properties.values.iter().map(|(name, value)| (name.clone(), property_json(value)));
@@ -291,12 +291,12 @@ fn property_json(value: &Property) -> Json {
     }
 }
 
-/// Lines with the properties that only the format of a container knows.
+/// Lines of text with the properties that only the format of a container knows.
 pub(super) fn property_lines(properties: &Properties) -> impl Iterator<Item = String> {
     properties.values.iter().map(|(name, value)| format!("  {name}: {}", property_json(value)))
 }
 
-/// The document of a file.
+/// The JSON document of a file in a container.
 pub(super) fn file_json(file: &ListedFile) -> Json {
     let layout = &file.layout;
     let mut document = json!({
@@ -316,7 +316,7 @@ pub(super) fn file_json(file: &ListedFile) -> Json {
     document
 }
 
-/// A container in words.
+/// Describes a container in words: format, number of files, bytes.
 pub(super) fn describe(info: &ContainerInfo) -> String {
     let mut words = vec![info.format.to_owned()];
     words.extend(info.version.map(|version| format!("version {version}")));
@@ -327,7 +327,7 @@ pub(super) fn describe(info: &ContainerInfo) -> String {
     words.join(", ")
 }
 
-/// Prints a line; `depth` and `block_bytes` are those of the container that it is about.
+/// Prints a line of the listing about a container; `depth` is how deep it is nested, `block_bytes` its block size.
 fn print(
     listed: &Listed<'_>,
     depth: usize,
@@ -373,7 +373,7 @@ fn describe_layout(layout: &FileLayout, len: u64, block_bytes: Option<u64>, args
     words
 }
 
-/// Names come from files and may hold terminal commands.
+/// A file name from a container without control characters, which could be commands to the terminal.
 pub(super) fn printable(name: &str) -> String {
     if name.is_empty() || name.chars().any(char::is_control) { format!("{name:?}") } else { name.to_owned() }
 }

@@ -1,4 +1,4 @@
-//! `manifest`: references to the chunks of a table, for readers of Zarr.
+//! `manifest` writes references to the chunks of a table, for readers of Zarr.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::interrupt::Interrupts;
 use crate::progress::Bar;
 use crate::report::{self, Ending};
 
-/// Arguments of `manifest`.
+/// Command-line arguments of `h5bridge manifest`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge manifest my.ms my.json
@@ -43,7 +43,7 @@ pub(crate) struct Args {
     threads: usize,
 }
 
-/// Writes the manifest.
+/// Runs `h5bridge manifest`: writes the kerchunk JSON, and an HDF5 file for what is not in tiles.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     report::check_target(&args.out, args.overwrite)?;

@@ -1,4 +1,4 @@
-//! `materialize`: a thin table becomes independent of its HDF5 file.
+//! `materialize` makes a thin table independent of its HDF5 file.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::interrupt::Interrupts;
 use crate::progress::Bar;
 use crate::report::{self, Ending};
 
-/// Arguments of `materialize`.
+/// Command-line arguments of `h5bridge materialize`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge materialize thin.ms")]
@@ -25,7 +25,7 @@ pub(crate) struct Args {
     threads: usize,
 }
 
-/// Replaces the table.
+/// Runs `h5bridge materialize`: replaces a thin table by one with all data in files of its own.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let interrupts = Interrupts::listen(global.caller.as_ref())?;
     let bar = Bar::new(0, global.quiet || global.json);

@@ -1,4 +1,4 @@
-//! The verbs, a file each: its arguments, and what it does with them.
+//! The verbs of `h5bridge`, one file each with its arguments and what it does.
 
 pub(crate) mod batch;
 pub(crate) mod completions;

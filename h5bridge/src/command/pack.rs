@@ -1,4 +1,4 @@
-//! `pack`: a table's files into a container.
+//! `pack` writes the files of a table into containers.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::interrupt::Interrupts;
 use crate::progress::Bar;
 use crate::report::{self, Ending};
 
-/// Arguments of `pack`.
+/// Command-line arguments of `h5bridge pack`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge pack my.ms packed.ms
@@ -58,15 +58,15 @@ pub(crate) struct Args {
     salvage: bool,
 }
 
-/// The kind of output: a container of files, or arrays.
+/// The kind of output of `h5bridge pack`: a container of files, or arrays.
 #[derive(Debug, Clone, Copy)]
 enum Format {
-    /// A container of files.
+    /// A container of files, such as MultiFile or SION.
     Container(PackFormat),
     Arrays(ArrayFormat),
 }
 
-/// Parser of the names of all formats that the library writes.
+/// Parser of `--format`: the names of all container and array formats that the library writes.
 fn formats() -> impl TypedValueParser<Value = Format> {
     let names = PackFormat::all().map(PackFormat::name).chain(ArrayFormat::ALL.map(ArrayFormat::name));
     PossibleValuesParser::new(names).try_map(|name| {
@@ -83,7 +83,7 @@ fn compress_help() -> String {
     format!("{}; multihdf5, and formats of arrays but for lzf and their default", Compression::forms())
 }
 
-/// Packs, and says what came of it.
+/// Runs `h5bridge pack`: packs the files, and prints a summary.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let format = match args.format {
         Some(Format::Arrays(format)) => {
@@ -125,7 +125,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     })
 }
 
-/// Writes arrays with these options, and says what came of it.
+/// Writes arrays in one of the formats of Blosc with these options, and prints a summary.
 pub(super) fn export(
     source: &Path,
     target: &Path,
@@ -168,7 +168,7 @@ pub(super) fn export(
     .print(global, out)
 }
 
-/// Packs with these options, and says what came of it.
+/// Packs a table or file tree with these options, and prints a summary.
 pub(super) fn write(
     source: &Path,
     target: &Path,
@@ -189,14 +189,14 @@ pub(super) fn write(
     finish(&summary, target, started, &next, compression, global, out)
 }
 
-/// An error of packing or unpacking, with the option that goes on if the source is damaged. A single file that cannot be
-/// opened is lost as a whole.
+/// An error of packing or unpacking; for a damaged source with a hint to `--salvage`. A single file that cannot be opened is
+/// lost as a whole.
 pub(super) fn suggest(error: ctds_hdf5::Error, source: &Path) -> anyhow::Error {
     let may_go_on = source.is_dir() || Listing::open(source).is_ok() || Contents::can_be_salvaged(source);
     if may_go_on { report::suggest(error, report::SALVAGE_FILES) } else { error.into() }
 }
 
-/// Says what was packed or unpacked.
+/// Prints the summary of packed or unpacked files, and names those that were left out.
 pub(super) fn finish(
     summary: &PackSummary,
     target: &Path,

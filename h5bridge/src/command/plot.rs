@@ -1,4 +1,4 @@
-//! `plot`: a plot of a MeasurementSet, as a picture or as numbers.
+//! `plot` draws a MeasurementSet or image, as a picture or as numbers.
 
 mod choose;
 mod draw;
@@ -30,7 +30,7 @@ use crate::exit::Status;
 use crate::interrupt::Stop;
 use crate::report::Ending;
 
-/// Arguments of `plot`.
+/// Command-line arguments of `h5bridge plot`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge plot my.ms
@@ -71,10 +71,10 @@ pub(crate) struct Args {
     /// DATA_DESC_ID, or the name of a spectral window [default: that of the newest row]
     #[arg(long, value_name = "ID")]
     spw: Option<String>,
-    /// Names or numbers of fields
+    /// Only these fields, by name or number
     #[arg(long, value_name = "FIELD,...")]
     field: Option<String>,
-    /// Numbers of scans
+    /// Only these scans, by SCAN_NUMBER
     #[arg(long, value_name = "SCAN,...")]
     scan: Option<String>,
     /// Names or numbers of correlations [default: the parallel hands, for flags all]
@@ -89,7 +89,7 @@ pub(crate) struct Args {
     /// Times from A up to but without B: UTC such as 2026-11-20T17:30:00, or MJD in seconds
     #[arg(long, value_name = "A..B")]
     time: Option<String>,
-    /// Channels from A up to but without B
+    /// Channels from A up to but without B, counted from 0
     #[arg(long, value_name = "A..B")]
     chan: Option<String>,
     /// "amp", "phase", "real", "imag" or "flagged"; not every kind has each
@@ -116,7 +116,7 @@ pub(crate) struct Args {
     /// Print the fields, spectral windows, antennas and columns that can be selected, as JSON, and draw nothing
     #[arg(long)]
     describe: bool,
-    /// Size of the picture in pixels
+    /// Size of the picture in pixels, width x height
     #[arg(long, value_name = "WIDTHxHEIGHT", default_value = "960x640", value_parser = pixels)]
     size: (usize, usize),
     /// Bytes of rows that are read at a time; for tests
@@ -124,14 +124,14 @@ pub(crate) struct Args {
     block_bytes: Option<u64>,
 }
 
-/// The kind of plot of an image, which has no visibilities.
+/// Name of the only kind of plot of an image, which has no visibilities.
 const IMAGE: &str = "image";
 
 fn kinds() -> PossibleValuesParser {
     PossibleValuesParser::new(Kind::ALL.iter().map(|kind| kind.name()).chain([IMAGE]))
 }
 
-/// `960x640`
+/// Parses a size of a picture in pixels, width first: `960x640`.
 fn pixels(text: &str) -> Result<(usize, usize), String> {
     let read = || -> Option<(usize, usize)> {
         let (width, height) = text.split_once('x')?;
@@ -141,7 +141,7 @@ fn pixels(text: &str) -> Result<(usize, usize), String> {
     read().filter(fits).ok_or_else(|| "expected WIDTHxHEIGHT, from 320x240 to 8192x8192".to_owned())
 }
 
-/// How the frame is written.
+/// File format in which `plot` writes the frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     Png,
@@ -172,7 +172,7 @@ impl Form {
 }
 
 impl Args {
-    /// The parameters that are given, by their names.
+    /// The parameters of the plot that the command line gives, as names and values.
     fn parameters(&self) -> Vec<(String, String)> {
         let parameters = [
             ("column", &self.column),
@@ -193,12 +193,12 @@ impl Args {
         parameters.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?))).collect()
     }
 
-    /// Whether the kind of plot is left to the source.
+    /// Whether the command line leaves the kind of plot to the source.
     fn leaves_kind(&self) -> bool {
         self.kind.is_none() && self.x.is_none() && self.y.is_none()
     }
 
-    /// Where the picture is shown; `None` if it is not.
+    /// How the terminal shows the picture; `None` if it is not shown there.
     fn shown(&self, global: &Global) -> Option<Show> {
         let is_terminal = std::io::stdout().is_terminal() && global.caller.is_none();
         let show = match (self.show, &self.out) {
@@ -209,7 +209,7 @@ impl Args {
     }
 }
 
-/// What is drawn: a kind of plot, its parameters, and the lines that it is split into.
+/// One plot to draw: its kind, its parameters, and the lines that `--by` splits it into.
 struct Drawing {
     kind: Kind,
     parameters: Vec<(String, String)>,
@@ -217,7 +217,7 @@ struct Drawing {
 }
 
 impl Drawing {
-    /// The plots of the arguments; without a kind those that suit the source.
+    /// The plots that the arguments ask for; without a kind, those that suit the source.
     fn of(args: &Args, known: &Description) -> Result<Vec<Self>> {
         let parameters = args.parameters();
         if args.leaves_kind() && known.is_calibration && known.missing.is_none() {
@@ -269,7 +269,7 @@ impl Drawing {
         Ok(Request::parse(self.kind.name(), &parameters)?)
     }
 
-    /// Reads the frame, one for all lines.
+    /// Reads the frame of the plot, with one line for each group of `--by`.
     fn frame(&self, session: &mut Session, reading: (&Path, &Global, &Stop)) -> Result<Frame> {
         let Some(by) = &self.by else {
             return Ok(read::frames(session, &[self.request(None)?], reading)?.remove(0));
@@ -291,7 +291,7 @@ impl Drawing {
     }
 }
 
-/// Reads the plots that are asked for; with `pictures` also where everything is flagged.
+/// Reads the plots that are asked for; with `pictures`, also which part of each cell of a raster is flagged.
 fn panels(args: &Args, global: &Global, stop: &Stop, pictures: bool) -> Result<Vec<Panel>> {
     let image = |image: Image| -> Result<Vec<Panel>> { Ok(vec![Panel::new(image.frame(&Plane(args.plane.clone()))?)]) };
     if args.kind.as_deref() == Some(IMAGE) {
@@ -338,7 +338,7 @@ fn panels(args: &Args, global: &Global, stop: &Stop, pictures: bool) -> Result<V
     Ok(panels)
 }
 
-/// Reads all rows, or as many as are allowed, and writes or shows the plot.
+/// Runs `h5bridge plot`: reads all rows, or as many as `--max-read` allows, and writes or shows the plot.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let stop = Stop::new(global.caller.as_ref())?;
     if args.describe {
@@ -407,7 +407,7 @@ fn png_of(scene: &scene::Scene) -> Vec<u8> {
     png::encode(pixels.width, &pixels.bytes)
 }
 
-/// The picture as a terminal takes it.
+/// The picture as characters and control sequences that a terminal shows.
 fn picture(panels: &[Panel], show: Show, size: (usize, usize)) -> String {
     match show {
         Show::Kitty => terminal::kitty(&png_of(&draw::scene(panels, size))),

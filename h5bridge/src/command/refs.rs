@@ -1,4 +1,4 @@
-//! `refs`: references to the chunks of a native file, for readers of Zarr.
+//! `refs` prints references to the chunks of a native file, for readers of Zarr.
 
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::report;
 
-/// Arguments of `refs`.
+/// Command-line arguments of `h5bridge refs`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge refs my.h5 > refs.json
@@ -29,7 +29,8 @@ pub(crate) struct Args {
     table: Option<String>,
 }
 
-/// Prints the references as one JSON document, and on stderr the number of them and the columns that are left out.
+/// Runs `h5bridge refs`: prints the references as one JSON document, and on stderr their number and the columns that are left
+/// out.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let interrupts = Interrupts::of_caller(global.caller.as_ref());
     let progress = interrupts.stoppable(&());

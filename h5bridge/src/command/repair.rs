@@ -1,4 +1,4 @@
-//! `repair`: a live file whose writer did not close it.
+//! `repair` recovers a live file whose writer did not close it.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use crate::args::Global;
 use crate::exit::Status;
 use crate::report::Ending;
 
-/// Arguments of `repair`.
+/// Command-line arguments of `h5bridge repair`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge repair live.h5")]
@@ -20,7 +20,7 @@ pub(crate) struct Args {
     file: PathBuf,
 }
 
-/// Prints the committed rows, which are kept, and the uncommitted ones, which are lost.
+/// Runs `h5bridge repair`: prints how many rows were committed and are kept, and how many uncommitted ones are lost.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let repaired = repair(&args.file)?;
     let chunks = repaired.incomplete_chunks;

@@ -1,4 +1,4 @@
-//! `serve`: HDF5 files and measurement sets in a browser.
+//! `serve` shows HDF5 files and MeasurementSets in a browser.
 
 mod api;
 mod assets;
@@ -45,19 +45,19 @@ use crate::exit::Status;
 use crate::interrupt::Stop;
 use crate::report;
 
-/// Port if none is given.
+/// First port that `h5bridge serve` tries if none is given.
 const PORT: u16 = 5380;
 
-/// Ports that are tried if none is given.
+/// Number of ports that `h5bridge serve` tries if none is given.
 const PORTS: u16 = 10;
 
-/// How long the end waits for work that was begun.
+/// How long the server waits at its end for answers that were begun.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Pause between two looks for a signal.
+/// Pause between two checks whether a signal has come.
 const SIGNAL_PAUSE: Duration = Duration::from_millis(50);
 
-/// Arguments of `serve`.
+/// Command-line arguments of `h5bridge serve`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge serve my.h5 --open
@@ -69,7 +69,7 @@ pub(crate) struct Args {
     /// HDF5 files (live or not), tables, or directories, which are listed on request, four levels deep
     #[arg(required = true, value_name = "SOURCE")]
     sources: Vec<PathBuf>,
-    /// Port; 0 selects any free one [default: the first free one from 5380 to 5389]
+    /// Port to listen at; 0 selects any free one [default: the first free one from 5380 to 5389]
     #[arg(long, value_name = "N")]
     port: Option<u16>,
     /// Address of this machine to listen at. With an address other than 127.0.0.1 or ::1 other machines can connect,
@@ -88,13 +88,13 @@ pub(crate) struct Args {
     /// An origin whose pages may send requests, such as <https://example.org>
     #[arg(long, value_name = "URL")]
     allow_origin: Vec<String>,
-    /// Serve all addresses below this path
+    /// Serve all addresses below this path, such as /h5bridge
     #[arg(long, value_name = "/P", default_value = "", hide_default_value = true, value_parser = base_path)]
     base_path: String,
     /// Refuse answers that are larger than this: 64M, 1G
     #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = size)]
     max_response: u64,
-    /// Memory for answers that clients have not read yet
+    /// Memory for answers that clients have not read yet, in bytes: 512M, 2G
     #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = size)]
     max_memory: u64,
     /// A file with alert rules for all live files, one on each line, such as "no rows for 30 s"; # begins a comment.
@@ -106,7 +106,7 @@ pub(crate) struct Args {
     threads: Option<usize>,
 }
 
-/// Parses a base path, which begins with a slash and does not end with one.
+/// Parses `--base-path`, which begins with a slash and does not end with one.
 fn base_path(text: &str) -> Result<String, String> {
     let path = text.trim_end_matches('/');
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~/".contains(c);
@@ -114,7 +114,7 @@ fn base_path(text: &str) -> Result<String, String> {
     if is_path { Ok(path.to_owned()) } else { Err("expected a path such as /h5".to_owned()) }
 }
 
-/// Serves until told to stop.
+/// Runs `h5bridge serve`: answers requests until a signal comes.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let stop = Stop::new(global.caller.as_ref())?;
     let rules = args.alerts.as_deref().map(Rule::read_file).transpose()?.unwrap_or_default();
@@ -186,7 +186,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     Ok(Status::Done)
 }
 
-/// A socket at the address and port asked for, or at one of the next free ports.
+/// Binds a socket to the address and port asked for, or to one of the next free ports.
 fn bind(args: &Args) -> Result<TcpListener> {
     let ports = match args.port {
         Some(port) => port..=port,
@@ -212,7 +212,7 @@ fn bind(args: &Args) -> Result<TcpListener> {
     Err(Error::new(ErrorKind::Locked, message).into())
 }
 
-/// Host and port as they appear in the printed address.
+/// Host and port of the server as they appear in the address that it prints.
 fn shown_host(local: SocketAddr, hosts: &[String]) -> String {
     match hosts.first() {
         Some(host) if !local.ip().is_loopback() && host.contains(':') => host.clone(),

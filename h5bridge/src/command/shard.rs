@@ -1,4 +1,4 @@
-//! `shard`: one conversion on many machines.
+//! `shard` divides one conversion among many machines.
 
 mod items;
 mod plan;
@@ -16,7 +16,7 @@ use anyhow::Result;
 use crate::args::Global;
 use crate::exit::Status;
 
-/// Arguments of `shard`.
+/// Command-line arguments of `h5bridge shard`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge shard plan huge.ms huge.h5
@@ -29,7 +29,7 @@ pub(crate) struct Args {
     step: Step,
 }
 
-/// The steps of a conversion by several processes.
+/// The steps of a conversion by several processes: plan, work, status, commit, verify.
 #[derive(Debug, clap::Subcommand)]
 enum Step {
     /// Write everything but the large datasets, and cut these into items
@@ -44,7 +44,7 @@ enum Step {
     Verify(verify::Args),
 }
 
-/// Runs a step.
+/// Runs one step of `h5bridge shard`.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     match args.step {
         Step::Plan(args) => plan::run(&args, global, out),

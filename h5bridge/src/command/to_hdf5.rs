@@ -1,4 +1,4 @@
-//! `to-hdf5`: a native HDF5 file from a table and its subtables.
+//! `to-hdf5` writes a native HDF5 file from a table and its subtables.
 
 mod describe;
 
@@ -28,7 +28,7 @@ use crate::interrupt::Interrupts;
 use crate::progress::Bar;
 use crate::report::{self, Ending};
 
-/// Arguments of `to-hdf5`.
+/// Command-line arguments of `h5bridge to-hdf5`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge to-hdf5 my.ms my.h5
@@ -48,7 +48,7 @@ pub(crate) struct Args {
     /// Leave out these columns, named in the same way as for --columns
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     exclude: Vec<String>,
-    /// Convert only these rows of the main table: from A up to but without B
+    /// Convert only these rows of the main table: from A up to but without B, counted from 0
     #[arg(long, value_name = "A..B", value_parser = row_range)]
     rows: Option<Range<u64>>,
     /// Convert only the rows of the main table that satisfy a condition on its scalar columns, such as
@@ -106,7 +106,7 @@ pub(crate) struct Args {
     /// Threads that decode and compress; 0: one for each processor
     #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
-    /// Limit of the memory for data
+    /// Limit of the memory for data, in bytes: 512M, 2G
     #[arg(long, default_value = "256M", value_parser = memory, value_name = "256M")]
     max_memory: u64,
     /// Leave out damaged parts, name them, and convert the rest; the exit code is then 6
@@ -123,7 +123,7 @@ pub(crate) struct Args {
     external: External,
 }
 
-/// When bytes are shared, by the word on the command line.
+/// Parser of `--reflink`: auto, always or never.
 fn reflink() -> impl TypedValueParser<Value = Reflink> {
     PossibleValuesParser::new(["auto", "always", "never"]).map(|word| match word.as_str() {
         "always" => Reflink::Always,
@@ -132,12 +132,12 @@ fn reflink() -> impl TypedValueParser<Value = Reflink> {
     })
 }
 
-/// The oldest HDF5 that reads a file, by the word on the command line.
+/// Parser of `--hdf5`: the oldest HDF5 that can read the file.
 fn hdf5_version() -> impl TypedValueParser<Value = Hdf5Version> {
     PossibleValuesParser::new(["1.8", "1.10"]).try_map(|word| Hdf5Version::parse(&word))
 }
 
-/// A profile, by the word on the command line.
+/// The profiles of `to-hdf5 --profile`, by where the file will be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum ProfileName {
     Default,
@@ -154,27 +154,27 @@ impl From<ProfileName> for Profile {
 }
 
 impl Args {
-    /// The options of `--replace`.
+    /// The options of `--replace`, which makes SOURCE a thin table.
     fn replacement(&self) -> link::Replacement {
         let Args { writable, overwrite, threads, durable, .. } = self;
         link::Replacement { writable: *writable, overwrite: *overwrite, threads: *threads, durable: *durable }
     }
 }
 
-/// A range of rows: `A..B`.
+/// Parses a range of rows `A..B`: from A, counted from 0, up to but without B.
 pub(crate) fn row_range(text: &str) -> Result<Range<u64>> {
     let (start, end) = text.split_once("..").ok_or_else(|| anyhow!("expected A..B"))?;
     let range = start.trim().parse()?..end.trim().parse()?;
     if range.start > range.end { Err(anyhow!("the first row comes after the last")) } else { Ok(range) }
 }
 
-/// How data is compressed, by the word on the command line.
+/// Parses `--compress`: how data is compressed, such as `zstd` or `none`.
 pub(crate) fn compress(text: &str) -> Result<Compress, String> {
     let more = |message: &str| if message.starts_with("expected ") { ", or auto, shared" } else { "" };
     Compress::parse(text).map_err(|error| format!("{}{}", error.message(), more(error.message())))
 }
 
-/// The help of `--compress`.
+/// The help text of `--compress`.
 pub(crate) fn compress_help() -> String {
     format!(
         "{}; auto: what every HDF5 reader has, where it gains; shared: auto, but tiles of numbers stay as they are",
@@ -182,7 +182,7 @@ pub(crate) fn compress_help() -> String {
     )
 }
 
-/// How data is compressed, or that chunks stay as they are.
+/// How `to-hdf5` compresses data, or that the chunks of arrays stay as they are.
 #[derive(Debug, Clone, Copy)]
 enum CompressOrKeep {
     Compress(Compress),
@@ -200,7 +200,7 @@ fn keep_help() -> String {
     format!("{}; keep, for arrays in Blosc chunks: as they are", compress_help())
 }
 
-/// Compression of tables and files, which have no chunks to keep.
+/// The compression of tables and files; an error for `keep`, as they have no chunks to keep.
 fn without_keep(args: &Args) -> Result<Compress> {
     match args.compress {
         CompressOrKeep::Compress(compress) => Ok(compress),
@@ -211,13 +211,13 @@ fn without_keep(args: &Args) -> Result<Compress> {
     }
 }
 
-/// Memory that a conversion may hold.
+/// Parses `--max-memory`: the memory in bytes that a conversion may hold.
 pub(crate) fn memory(text: &str) -> Result<u64> {
     let bytes = size(text)?;
     if bytes < 64 << 20 { Err(anyhow!("at least 64M are needed")) } else { Ok(bytes) }
 }
 
-/// Refuses options that are for tables.
+/// Refuses options for tables with a source that is not a table; `what` names the source.
 fn check_no_table_options(args: &Args, what: &str) -> Result<()> {
     let of_tables = [
         (!args.columns.is_empty(), "--columns"),
@@ -242,7 +242,7 @@ fn check_no_table_options(args: &Args, what: &str) -> Result<()> {
     Ok(())
 }
 
-/// Compression of data that is not that of a table: none unless asked for.
+/// Compression of the files of a container that is not a table: none unless asked for.
 fn compression(args: &Args) -> Result<Compression> {
     Ok(match without_keep(args)? {
         Compress::With(compression) => compression,
@@ -254,7 +254,7 @@ fn compression(args: &Args) -> Result<Compression> {
     })
 }
 
-/// Writes arrays as datasets with their chunks.
+/// Writes arrays (BLZ, bcolz, bloscpack) as HDF5 datasets with their chunks.
 fn arrays_to_hdf5(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     check_no_table_options(args, "an array")?;
@@ -313,7 +313,7 @@ fn files_to_hdf5(args: &Args, global: &Global, out: &mut impl Write) -> Result<S
     })
 }
 
-/// Converts, or prints the plan.
+/// Runs `h5bridge to-hdf5`: converts the source, or with `--dry-run` prints the plan.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     if !args.dry_run {
@@ -467,7 +467,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     .print(global, out)
 }
 
-/// The columns that `auto` does not compress because their samples did not shrink enough.
+/// Names of the columns that `--compress auto` leaves uncompressed because their samples did not shrink enough.
 fn left_uncompressed(plan: &ToHdf5Plan<'_>) -> Vec<String> {
     let is_left = |column: &&ColumnPlan| column.compression.is_none() && column.sample_remains().is_some();
     let of_table = |table: &TablePlan| -> Vec<String> {
@@ -477,7 +477,7 @@ fn left_uncompressed(plan: &ToHdf5Plan<'_>) -> Vec<String> {
     plan.tables().iter().flat_map(of_table).collect()
 }
 
-/// The options that go on after an error, if it is one of a damaged source.
+/// The options of `to-hdf5` with which a conversion can continue after an error in a damaged source; empty for other errors.
 fn options_after(error: &ctds_hdf5::Error, restorable: bool) -> String {
     if restorable {
         return "a restorable file needs an intact source; without --restorable, --salvage leaves out what is damaged"
@@ -495,7 +495,7 @@ fn options_after(error: &ctds_hdf5::Error, restorable: bool) -> String {
     }
 }
 
-/// Prints what a conversion would write.
+/// Prints the plan of a conversion: the tables, columns and chunks that it would write.
 fn print_plan(plan: &ToHdf5Plan<'_>, target: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
     let memory = plan.peak_memory();
     let restorable = plan.restorable()?;

@@ -1,4 +1,4 @@
-//! `to-ms`: a casacore table from a native HDF5 file, or from another table.
+//! `to-ms` writes a casacore table from a native HDF5 file, or from another table.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use crate::interrupt::Interrupts;
 use crate::progress::Bar;
 use crate::report::{self, Ending};
 
-/// Arguments of `to-ms`.
+/// Command-line arguments of `h5bridge to-ms`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge to-ms my.h5 my.ms
@@ -56,7 +56,7 @@ fn byte_order(text: &str) -> Result<ByteOrder> {
     orders.into_iter().find(|order| order.name() == text).ok_or_else(|| anyhow!("expected big or little"))
 }
 
-/// Writes the table.
+/// Runs `h5bridge to-ms`: writes the table.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     report::check_target(&args.out, args.overwrite)?;
@@ -108,7 +108,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     .print(global, out)
 }
 
-/// Restores the original directory.
+/// Restores the original directory with every byte (`to-ms --exact`).
 fn run_exact(
     args: &Args,
     interrupts: &Interrupts,

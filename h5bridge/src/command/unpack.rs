@@ -1,4 +1,4 @@
-//! `unpack`: a table's files out of their container.
+//! `unpack` extracts the files of a table from their containers.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::interrupt::Interrupts;
 use crate::progress::Bar;
 use crate::report;
 
-/// Arguments of `unpack`.
+/// Command-line arguments of `h5bridge unpack`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge unpack packed.ms my.ms
@@ -37,7 +37,7 @@ pub(crate) struct Args {
     salvage: bool,
 }
 
-/// Unpacks, and says what came of it.
+/// Runs `h5bridge unpack`: extracts the files, and prints a summary.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let is_for_arrays = !args.salvage && Arrays::are_at(&args.source);
     if is_for_arrays && Arrays::open(&args.source)?.are_datasets() {

@@ -1,4 +1,4 @@
-//! `verify`: whether two sources hold the same, or one what was stored.
+//! `verify` compares two sources, or one source with the digests and checksums stored in it.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::interrupt::Interrupts;
 use crate::progress::Bar;
 use crate::report::{self, Ending};
 
-/// Arguments of `verify`.
+/// Command-line arguments of `h5bridge verify`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge verify my.ms my.h5
@@ -45,7 +45,7 @@ pub(crate) struct Args {
     external: External,
 }
 
-/// Compares two sources, or checks one.
+/// Runs `h5bridge verify`: compares two sources, or checks one.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let interrupts = Interrupts::of_caller(global.caller.as_ref());
     match &args.right {
@@ -74,13 +74,13 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     }
 }
 
-/// Whether a source is a container of files that are not those of a table: they can only be compared byte by byte.
+/// Whether a source is a container whose files are not those of a table: such sources can only be compared byte by byte.
 fn holds_files(source: &Path) -> bool {
     matches!(Contents::of(source), Ok(Contents::Container(_)))
 }
 
-/// Prints the first difference of each array. The sides are arrays of BLZ, bcolz or bloscpack or HDF5 files made of them; one may
-/// be any dataset of an HDF5 file.
+/// Compares arrays and prints the first difference of each. Each side is an array of BLZ, bcolz or bloscpack or an HDF5 file
+/// made of them; one may be any dataset of an HDF5 file.
 fn compare_arrays(left: &Path, right: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
     let names = [left, right];
     let (left, right) = (Arrays::open(left)?, Arrays::open(right)?);
@@ -114,7 +114,7 @@ fn compare_arrays(left: &Path, right: &Path, global: &Global, out: &mut impl Wri
     .print(global, out)
 }
 
-/// Prints the files that are missing or changed since a manifest was made.
+/// Checks a manifest of `h5bridge manifest`: prints the files that are missing or have changed since it was made.
 fn check_manifest(manifest: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
     let interrupts = Interrupts::of_caller(global.caller.as_ref());
     let check = CheckManifest::new(manifest).progress(&interrupts.stoppable(&())).run()?;
@@ -144,7 +144,7 @@ fn check_manifest(manifest: &Path, global: &Global, out: &mut impl Write) -> Res
     .print(global, out)
 }
 
-/// Opens a thin table, which fails if the HDF5 file with its tiles was moved or rewritten.
+/// Checks a thin table by opening it, which fails if the HDF5 file with its tiles was moved or rewritten.
 fn check_thin(table: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
     let source = Source::open_with(table, global.open_options())?;
     let (mut links, mut bytes) = (0, 0);
@@ -163,7 +163,7 @@ fn check_thin(table: &Path, global: &Global, out: &mut impl Write) -> Result<Sta
     .print(global, out)
 }
 
-/// Decodes all chunks and compares them with their checksums.
+/// Checks arrays: decodes all chunks and compares them with their checksums.
 fn check_arrays(source: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
     let arrays = Arrays::open(source)?;
     let interrupts = Interrupts::of_caller(global.caller.as_ref());
@@ -187,7 +187,7 @@ fn check_arrays(source: &Path, global: &Global, out: &mut impl Write) -> Result<
     .print(global, out)
 }
 
-/// The first words of a summary; those that a difference was found in are named, `a.ms and b.h5`.
+/// The first words of the summary of a comparison; those that a difference was found in are named, `a.ms and b.h5`.
 fn verdict(equal: bool, names: &[&Path]) -> String {
     let names: Vec<String> = names.iter().map(|name| name.display().to_string()).collect();
     if equal { "equal".to_owned() } else { format!("different: {}", names.join(" and ")) }
@@ -224,7 +224,7 @@ fn report_comparison(result: Comparison, names: &[&Path], global: &Global, out: 
     .print(global, out)
 }
 
-/// Prints what was compared and the first difference of each file.
+/// Compares two sources byte by byte, and prints the first difference of each file.
 fn compare_bytes(left: &Path, right: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
     let interrupts = Interrupts::of_caller(global.caller.as_ref());
     let bar = Bar::new(0, global.quiet || global.json);
@@ -259,7 +259,7 @@ fn compare_bytes(left: &Path, right: &Path, global: &Global, out: &mut impl Writ
     .print(global, out)
 }
 
-/// Prints what is damaged.
+/// Checks a source against its stored digests and checksums, and prints what is damaged.
 fn check(source: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
     let mut result = Check::open(source)?;
     let bytes = result.listing.as_ref().map_or(0, Listing::bytes);

@@ -1,4 +1,4 @@
-//! `watch`: how a live file grows, in the terminal or as events.
+//! `watch` shows how a live file grows, in the terminal or as events.
 
 mod draw;
 
@@ -16,7 +16,7 @@ use crate::args::{Global, duration};
 use crate::exit::Status;
 use crate::interrupt::Stop;
 
-/// Arguments of `watch`.
+/// Command-line arguments of `h5bridge watch`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge watch live.h5
@@ -26,10 +26,10 @@ use crate::interrupt::Stop;
 pub(crate) struct Args {
     /// A live HDF5 file, whether or not it is being written to
     live: PathBuf,
-    /// Poll at this interval
+    /// Poll the file at this interval: 200ms, 1s
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
     interval: Duration,
-    /// Stop after N polls
+    /// Stop after N polls of the file
     #[arg(long, value_name = "N")]
     count: Option<u64>,
     /// Print a warning when this rule holds and again when it no longer does; may be repeated. Rules: "flagged > 40 %",
@@ -47,7 +47,7 @@ fn rule(text: &str) -> Result<Rule, String> {
     text.parse().map_err(|error: ctds_hdf5::Error| error.message().to_owned())
 }
 
-/// Polls the file until a signal, `--count`, or until the file is no longer live.
+/// Runs `h5bridge watch`: polls the file until a signal, `--count`, or until the file is no longer live.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let stop = Stop::new(global.caller.as_ref())?;
     let rules = args.alerts.as_deref().map(Rule::read_file).transpose()?.unwrap_or_default();

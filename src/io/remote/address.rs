@@ -1,4 +1,4 @@
-//! Addresses, and the requests that they become.
+//! Addresses of remote files, and the HTTP requests that they become.
 
 use std::time::SystemTime;
 
@@ -6,28 +6,28 @@ use super::settings::{Credentials, Settings};
 use super::signature::{EMPTY_SHA256, authorization, date, encode};
 use crate::error::{Error, Result};
 
-/// A file that requests name.
+/// Address of a remote file: its URL, and for S3 what requests are signed with.
 #[derive(Debug)]
 pub(super) struct Address {
     pub(super) url: String,
-    /// Present for an object of S3.
+    /// The object's bucket and credentials if the file is in S3; `None` for a web server.
     pub(super) object: Option<Object>,
 }
 
-/// What requests for an object of S3 are signed with.
+/// An S3 object: what requests for it are signed with.
 #[derive(Debug)]
 pub(super) struct Object {
-    /// The value of the header `Host`.
+    /// Value of the header `Host` for requests to the object's server.
     host: String,
-    /// The encoded path of the URL.
+    /// The encoded path of the S3 object in its URL.
     path: String,
     region: String,
     pub(super) credentials: Option<Credentials>,
 }
 
 impl Address {
-    /// # Errors
-    /// `Usage` if it is not well-formed or has a password.
+    /// Parses an address (`https://`, `http://` or `s3://`); `variable` reads environment variables such as credentials.
+    /// `Usage` if the address is not well-formed or has a password.
     pub(super) fn parse(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Self> {
         if let Some(object) = text.strip_prefix("s3://") {
             return Self::object(object, &Settings::read(variable)?);
@@ -45,7 +45,7 @@ impl Address {
         Ok(Address { url: url.to_owned(), object: None })
     }
 
-    /// The object `BUCKET/KEY`.
+    /// The S3 object for an address `BUCKET/KEY`.
     fn object(text: &str, settings: &Settings) -> Result<Self> {
         let (bucket, key) = text.split_once('/').unwrap_or((text, ""));
         let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
@@ -75,7 +75,7 @@ impl Address {
 }
 
 impl Object {
-    /// The headers that sign a request for `range`; none for a request without credentials.
+    /// The headers that sign a request for the byte range `range`; empty for a request without credentials.
     pub(super) fn headers(&self, range: &str, now: SystemTime) -> Vec<(&'static str, String)> {
         let Some(credentials) = &self.credentials else { return Vec::new() };
         let date = date(now);

@@ -1,4 +1,4 @@
-//! Requests for ranges of one file: answers are checked, and failures that may pass are retried.
+//! Sends HTTP requests for byte ranges of one file: answers are checked, and failures that may pass are retried.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -11,41 +11,41 @@ use ureq::{Agent, Body};
 use super::address::Address;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Pauses before a request is sent again, in milliseconds.
+/// Pauses before a failed request is sent again, in milliseconds.
 const PAUSES: [u64; 3] = [100, 400, 1600];
-/// A server may ask for a longer pause, up to this.
+/// Longest pause before a retry that a server may ask for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(20);
-/// Time in which a server has to answer, and in which further bytes of an answer have to arrive.
+/// Time in which a remote server has to answer, and in which further bytes of an answer have to arrive.
 const ANSWER: Duration = Duration::from_secs(20);
-/// Environment variable with another time than [`ANSWER`], in seconds.
+/// Environment variable with another time than [`ANSWER`] to wait for a server, in seconds.
 const ANSWER_VARIABLE: &str = "H5BRIDGE_HTTP_TIMEOUT";
-/// Time for finding the server and connecting to it.
+/// Time for finding the server of a remote file and connecting to it.
 const CONNECT: Duration = Duration::from_secs(10);
-/// Time for a whole answer.
+/// Time in which a whole answer of the server has to arrive.
 const BODY: Duration = Duration::from_secs(600);
-/// Redirections that are followed for one request to a web server; none to S3, whose requests are signed.
+/// Most redirections that are followed for one request to a web server; none are for S3, whose requests are signed.
 const REDIRECTIONS: u32 = 5;
 
-/// The state of a file in which all ranges have to be read.
+/// State of a remote file (length, `ETag`, time) that must be the same for all ranges that are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Version {
     pub(super) len: u64,
-    /// The header `ETag`.
+    /// Value of the header `ETag` of the remote file, if the server sends it.
     etag: Option<String>,
-    /// The header `Last-Modified`.
+    /// Value of the header `Last-Modified` of the remote file, if the server sends it.
     modified: Option<String>,
 }
 
-/// A connection to the server of one file.
+/// A connection to the server of one remote file.
 #[derive(Debug)]
 pub(super) struct Client {
     agent: Agent,
     address: Address,
 }
 
-/// A failed request.
+/// A failed HTTP request: for good, or one that may be repeated.
 enum Failure {
-    /// The same request may succeed later, after this time if the server says so.
+    /// The same request may succeed later; after this time, if the server says so.
     Passing(Error, Option<Duration>),
     Final(Error),
 }
@@ -83,12 +83,12 @@ impl Client {
         Client { agent: config.into(), address }
     }
 
-    /// Fills the beginning of `out` with the beginning of the file; returns the state of the file.
+    /// Reads the beginning of the remote file into `out`; returns the state of the file.
     pub(super) fn open(&self, out: &mut [u8]) -> Result<Version> {
         self.retried(|| self.request(0, out, None))
     }
 
-    /// Fills `out` with the bytes of the file in the state `version` from `offset` on; all of them exist.
+    /// Reads the bytes from `offset` on until `out` is full; an error if the file is no longer in the state `version`.
     pub(super) fn read(&self, version: &Version, offset: u64, out: &mut [u8]) -> Result<()> {
         self.retried(|| self.request(offset, out, Some(version))).map(drop)
     }
@@ -114,7 +114,7 @@ impl Client {
         })
     }
 
-    /// One request for a range; returns the state of the file that the answer tells of.
+    /// Sends one request for the range at `offset` that fills `out`; returns the state of the file according to the answer.
     fn request(&self, offset: u64, out: &mut [u8], known: Option<&Version>) -> Result<Version, Failure> {
         let last = offset.saturating_add(out.len() as u64).saturating_sub(1);
         let range = format!("bytes={offset}-{last}");
@@ -153,7 +153,7 @@ impl Client {
         Ok(version)
     }
 
-    /// Fails unless the answer is a range.
+    /// Checks the HTTP status: fails unless the answer is a range of the file.
     fn check_status(&self, answer: &Response<Body>, known: Option<&Version>) -> Result<(), Failure> {
         let status = answer.status().as_u16();
         let header = |name: &str| answer.headers().get(name).and_then(|value| value.to_str().ok());
@@ -190,7 +190,7 @@ impl Client {
         }
     }
 
-    /// Fails unless the answer is the range that was asked for, of the file in the same state.
+    /// Checks that the answer is the range that was asked for, of the file in the same state.
     fn check_range(
         &self,
         answer: &Response<Body>,
@@ -233,7 +233,7 @@ fn replaced() -> Failure {
     fatal(ErrorKind::Io, "the file was replaced while it was read: try again")
 }
 
-/// The numbers of `bytes FIRST-LAST/LENGTH`.
+/// Parses the header `Content-Range`: the numbers of `bytes FIRST-LAST/LENGTH`.
 fn content_range(text: &str) -> Option<(u64, u64, u64)> {
     let (range, len) = text.trim().strip_prefix("bytes")?.trim_start().split_once('/')?;
     let (start, end) = range.split_once('-')?;
@@ -241,8 +241,8 @@ fn content_range(text: &str) -> Option<(u64, u64, u64)> {
     (start <= end && end < len).then_some((start, end, len))
 }
 
-/// The failure of a request without an answer. Some errors of the client contain the address, which may have a signature in it: they
-/// are named in words.
+/// The failure of a request that got no answer. Some errors of the HTTP client contain the address, which may have a signature
+/// in it: they are named in words.
 fn unanswered(error: ureq::Error) -> Failure {
     match error {
         // what the check of the certificate says arrives as an error of the connection

@@ -1,4 +1,4 @@
-//! [`RemoteFile`]: small reads come from blocks that are kept, large ones are requests of their own.
+//! [`RemoteFile`] reads a file on a server: small reads come from cached blocks, large ones are requests of their own.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -8,20 +8,20 @@ use super::client::{Client, Version};
 use crate::error::{Error, Result};
 use crate::io::{ReadAt, past_end};
 
-/// Bytes that a small read fetches at least, since a request takes as long as the transfer of that many.
+/// Bytes of a block: a small read fetches at least this many, since a request takes as long as the transfer of that many.
 const BLOCK: u64 = 256 << 10;
-/// Blocks that are kept.
+/// Most blocks of a remote file that are cached.
 const KEPT: usize = 256;
-/// Reads of at least this many bytes are not kept: they are chunks, which have caches of their own.
+/// Reads of at least this many bytes are not cached: they are chunks, which have caches of their own.
 const LARGE: usize = 1 << 20;
-/// Bytes of one request at most.
+/// Most bytes of a remote file that one request fetches.
 const LARGEST: usize = 16 << 20;
-/// Blocks that one request fetches at most, where a program reads on and on.
+/// Most blocks that one request fetches when a program reads a file sequentially.
 const LONGEST_RUN: u64 = 32;
-/// Places in the file at which reading on is noticed.
+/// Number of places in the file at which sequential reading is noticed.
 const RUNS: usize = 16;
 
-/// A file on a server, in the state in which it was opened.
+/// A file on a web server or in S3, in the state in which it was opened.
 #[derive(Debug)]
 pub(super) struct RemoteFile {
     client: Client,
@@ -33,20 +33,20 @@ pub(super) struct RemoteFile {
 #[derive(Debug, Default)]
 struct State {
     blocks: HashMap<u64, Arc<Vec<u8>>>,
-    /// The kept blocks, the oldest first.
+    /// Numbers of the cached blocks, oldest first.
     order: VecDeque<u64>,
     loading: HashSet<u64>,
-    /// The block after the end of a request, and the number of blocks that the request fetched.
+    /// Recent requests: the block after the last one fetched, and the number of blocks that were fetched.
     runs: VecDeque<(u64, u64)>,
-    /// Error of a request that no retry helped. All further reads return it, so that a caller which skips what it cannot read does not
-    /// wait for each part of the file.
+    /// Error of a request that no retry helped. All further reads return it, so that a caller which skips unreadable parts does
+    /// not wait for each.
     failed: Option<Error>,
 }
 
-/// The open files by their addresses.
+/// The remote files that are open, by their addresses.
 static OPEN: Mutex<Vec<(String, Weak<RemoteFile>)>> = Mutex::new(Vec::new());
 
-/// Opens the file at an address, or shares an open one.
+/// Opens the remote file at an address, or shares it if it is open already.
 pub(super) fn open(text: &str) -> Result<Arc<RemoteFile>> {
     let mut files = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
     files.retain(|(_, file)| file.strong_count() > 0);
@@ -77,7 +77,7 @@ impl RemoteFile {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The bytes of a block, which another thread may be fetching.
+    /// The bytes of a block, fetched if it is not cached; waits if another thread is fetching it.
     fn block(&self, number: u64) -> Result<Arc<Vec<u8>>> {
         let mut state = self.state();
         let count = loop {
@@ -113,7 +113,7 @@ impl RemoteFile {
         first.ok_or_else(|| past_end(start, 1, self.version.len))
     }
 
-    /// Fills `out` by requests of its own.
+    /// Reads bytes from `offset` on by requests of their own, without the cache.
     fn read_large(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         let mut at = offset;
         for part in out.chunks_mut(LARGEST) {
@@ -131,7 +131,8 @@ impl RemoteFile {
 }
 
 impl State {
-    /// Decides how many blocks from `number` on are fetched at once, and notes that they are being fetched.
+    /// Decides how many of the file's `blocks` blocks are fetched at once, from `number` on, and notes that they are being
+    /// fetched.
     ///
     /// A request that begins where another ended fetches twice as many as that one.
     fn begin(&mut self, number: u64, blocks: u64) -> u64 {
@@ -147,7 +148,7 @@ impl State {
         count
     }
 
-    /// Keeps a block, in place of the oldest one if there are many.
+    /// Caches a block; if the cache is full, it replaces the oldest one.
     fn keep(&mut self, number: u64, bytes: Vec<u8>) -> Arc<Vec<u8>> {
         let block = Arc::new(bytes);
         if self.blocks.insert(number, block.clone()).is_none() {

@@ -1,4 +1,4 @@
-//! Files on web servers and in object stores, read by ranges: `https://…`, `http://…` and `s3://BUCKET/KEY`.
+//! Reads files on web servers and in object stores by ranges: `https://…`, `http://…` and `s3://BUCKET/KEY`.
 //!
 //! | file             |                                                                                      |
 //! |------------------|--------------------------------------------------------------------------------------|
@@ -25,7 +25,7 @@ use std::sync::Arc;
 use super::ReadAt;
 use crate::error::Result;
 
-/// The beginnings of addresses.
+/// Beginnings of the addresses of remote files.
 const SCHEMES: [&str; 3] = ["https://", "http://", "s3://"];
 
 /// Whether a path is the address of a file on a web server or in an object store.
@@ -44,7 +44,7 @@ pub(crate) fn split(path: &Path) -> (&Path, &str) {
     }
 }
 
-/// Opens the file at an address. A file that is open already is shared, with the blocks that were read.
+/// Opens the remote file at an address. A file that is open already is shared, with the blocks that were read.
 ///
 /// # Errors
 /// `Usage` for an address that is not well-formed, `NotFound`, `Unsupported` if the server does not serve ranges, `Io` for everything
@@ -54,7 +54,7 @@ pub(crate) fn open(path: &Path) -> Result<Arc<dyn ReadAt>> {
     Ok(file::open(path.to_str().unwrap_or_default())?)
 }
 
-/// Fails: this program was built without the feature `remote`.
+/// Fails, because this program was built without the feature `remote`.
 #[cfg(not(feature = "remote"))]
 pub(crate) fn open(_path: &Path) -> Result<Arc<dyn ReadAt>> {
     Err(crate::error::Error::unsupported("this program was built without the feature `remote`, which reads addresses"))

@@ -1,4 +1,4 @@
-//! The settings of AWS: environment variables, then the files `~/.aws/credentials` and `~/.aws/config`.
+//! Reads the settings of AWS: environment variables, then the files `~/.aws/credentials` and `~/.aws/config`.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -6,12 +6,12 @@ use std::path::PathBuf;
 
 use crate::error::{Error, Result};
 
-/// Keys that sign requests. They are never printed.
+/// AWS keys with which requests are signed. They are never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Credentials {
     pub(super) key: String,
     pub(super) secret: String,
-    /// Present for temporary keys.
+    /// Session token of temporary AWS keys; `None` for permanent ones.
     pub(super) token: Option<String>,
 }
 
@@ -21,21 +21,21 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// What requests to S3 need besides the address.
+/// Settings for requests to S3: keys, region and server.
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
-    /// `None`: requests are not signed.
+    /// AWS keys; `None`: requests are not signed.
     pub(super) credentials: Option<Credentials>,
     pub(super) region: String,
-    /// URL of another server than that of Amazon.
+    /// URL of an S3 server other than Amazon's; `None` for Amazon's.
     pub(super) endpoint: Option<String>,
 }
 
-/// The members of a section of a file, by their names.
+/// Names and values in one section of an AWS settings file.
 type Section = HashMap<String, String>;
 
 impl Settings {
-    /// Reads the settings; `variable` looks up an environment variable.
+    /// Reads the settings of AWS; `variable` looks up an environment variable.
     ///
     /// # Errors
     /// `Usage` if the profile that `AWS_PROFILE` names does not exist or holds no keys.
@@ -81,7 +81,7 @@ impl Settings {
     }
 }
 
-/// The members of the section `name` of a file of AWS; `None` if it does not exist.
+/// The names and values in the section `name` of an AWS settings file; `None` if it does not exist.
 fn section(text: &str, name: &str) -> Option<Section> {
     let mut found: Option<Section> = None;
     let mut is_inside = false;

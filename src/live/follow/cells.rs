@@ -1,4 +1,4 @@
-//! The cells of some rows on their way from a table into a live file, and what of them does not fit.
+//! Cells of some rows that are copied from a table into a live file, and how many of them do not fit.
 
 use std::ops::Range;
 
@@ -8,24 +8,24 @@ use crate::native::can_hold;
 use crate::table::ColumnCells;
 use crate::value::{DataType, Shape, Values};
 
-/// Minimum capacity of strings without a declared length, in bytes; otherwise twice the longest existing value.
+/// Minimum capacity of strings without a declared length in a live file, in bytes; otherwise twice the longest existing value.
 const STRING_BYTES: usize = 64;
 
-/// The shapes that a live column gets at most.
+/// Most shapes that a live column gets for its cells.
 const MAX_SHAPES: usize = 64;
 
-/// The cells of consecutive rows of a column.
+/// The cells of consecutive rows of a column, in the form that a live file stores.
 #[derive(Debug)]
 pub(super) struct CellBlock {
     values: Values,
-    /// The number of the shape of each cell, if they may have several.
+    /// Index of the shape of each cell among those of the live column; `None` if all cells have one shape.
     shapes: Option<Vec<Option<usize>>>,
-    /// ColumnCells that do not fit the live column: it has zeros there, or empty strings, or they are undefined.
+    /// Number of cells that do not fit the live column: it has zeros or empty strings in their place, or they are undefined.
     pub(super) misfits: u64,
 }
 
 impl CellBlock {
-    /// Reads the cells of `rows` into the form that a live column has.
+    /// Reads the cells of `rows` of a table's column into the form that the live column stores.
     pub(super) fn read(
         cells: &dyn ColumnCells,
         data_type: DataType,
@@ -73,7 +73,7 @@ impl CellBlock {
         Ok(())
     }
 
-    /// Strings that are too long, or no UTF-8 without NUL, become empty.
+    /// Makes strings empty that are longer than `string_bytes`, not UTF-8, or contain NUL.
     fn fit_strings(&mut self, string_bytes: usize) {
         let Values::String(strings) = &mut self.values else { return };
         for string in strings {
@@ -84,7 +84,7 @@ impl CellBlock {
         }
     }
 
-    /// The cells in the form that a live writer accepts.
+    /// The cells as a block for the writer of a live file.
     pub(super) fn block(&self) -> Result<Block<'_>> {
         let block = Block::try_from(&self.values)?;
         Ok(match &self.shapes {
@@ -93,7 +93,7 @@ impl CellBlock {
         })
     }
 
-    /// Bytes of the cells in memory.
+    /// Bytes that the block of cells occupies in memory.
     pub(super) fn bytes(&self) -> u64 {
         match (&self.values, self.values.le_bytes()) {
             (Values::String(strings), _) => strings.iter().map(|string| string.len() as u64 + 4).sum(),
@@ -101,13 +101,14 @@ impl CellBlock {
         }
     }
 
-    /// Whether both blocks are equal bit by bit.
+    /// Whether the cells of both blocks are equal bit by bit.
     pub(super) fn same(&self, other: &CellBlock) -> bool {
         self.values.same_bits(&other.values) && self.shapes == other.shapes
     }
 }
 
-/// The shapes that a column's cells have so far; `None` if there are none to know them from, or too many.
+/// The shapes that the cells of a column have had so far, for the live column; `None` if no cell is defined, or if they are too
+/// many.
 pub(super) fn shapes(cells: &dyn ColumnCells, fixed: Option<&Shape>, rows: u64) -> Result<Option<CellShapes>> {
     if let Some(shape) = cells.same_shape(&(0..rows)).filter(|_| rows > 0) {
         return Ok(Some(CellShapes::One(shape)));
@@ -135,7 +136,7 @@ pub(super) fn shapes(cells: &dyn ColumnCells, fixed: Option<&Shape>, rows: u64) 
     })
 }
 
-/// The bytes that strings of a column get.
+/// The capacity of strings in the live column for a column of strings, in bytes.
 pub(super) fn string_bytes(cells: &dyn ColumnCells, declared: u32, rows: u64) -> Result<u32> {
     if declared > 0 {
         return Ok(declared);

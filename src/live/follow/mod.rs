@@ -1,4 +1,5 @@
-//! Keeping a live file in step with a table that casacore is still writing. docs/live.md, "Following"; docs/decisions/0004.
+//! Follows a table that casacore is still writing: keeps a live file in step with it. docs/live.md, "Following";
+//! docs/decisions/0004.
 
 mod cells;
 mod table;
@@ -24,40 +25,42 @@ use crate::value::DataType;
 /// Pause between two polls of a table whose writer is in the middle of a change.
 const RETRY_PAUSE: Duration = Duration::from_millis(10);
 
-/// A subtable that cannot be read although no process has had it open for this long is damaged, not being created.
+/// A subtable that cannot be read is taken for damaged, not for being created, if no process has had it open for this long.
 const DAMAGED_AFTER: Duration = Duration::from_secs(2);
 
-/// How long old rows are compared after the end.
+/// Longest time for the comparison of old rows after the writer has ended.
 const FINAL_COMPARISON: Duration = Duration::from_secs(10);
 
-/// Pause between looks while a writer is in the middle of an update, which may take only a moment.
+/// Pause between two polls while a writer is in the middle of an update, which may take only a moment.
 const BUSY_PAUSE: Duration = Duration::from_millis(5);
 
-/// How long a pause lasts before the token is asked.
+/// Longest sleep between two checks of the cancel token.
 const TOKEN_PAUSE: Duration = Duration::from_millis(50);
 
-/// Options of [`Follow`].
+/// Options of [`Follow`]: intervals, ends, durability.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct FollowOptions {
-    /// Longest time to wait at the start for tables that can be read.
+    /// Longest time to wait at the start until the tables can be read.
     pub timeout: Duration,
-    /// Whether commits wait for the disk.
+    /// Whether commits to the live file wait until the data are on the disk.
     pub durability: Durability,
-    /// Whether a live file that exists is replaced; by default it is resumed.
+    /// Whether an existing live file is replaced; by default it is resumed.
     pub overwrite: bool,
-    /// Interval at which [`Follow::run`] checks for changes.
+    /// Interval at which [`Follow::run`] polls the table for changes.
     pub poll: Duration,
     /// Whether [`Follow::run`] ends when no other program has the table open.
     pub until_closed: bool,
-    /// The time without a change after which [`Follow::run`] ends.
+    /// Time without a change in the table after which [`Follow::run`] ends; `None`: no limit.
     pub idle: Option<Duration>,
-    /// Ends the wait at the start, and [`Follow::run`]. Steps are short, and the caller decides after each.
+    /// Token that ends the wait at the start, and [`Follow::run`]. Steps are short, so that the caller can check it between
+    /// them.
     pub cancel: CancelToken,
 }
 
 impl Default for FollowOptions {
-    /// Waits for a minute, and not for the disk; looks for changes 20 times a second until it is cancelled.
+    /// Default options: a minute of waiting at the start, no waiting for the disk, 20 polls per second, no end but by the
+    /// token.
     fn default() -> Self {
         FollowOptions {
             timeout: Duration::from_secs(60),
@@ -72,28 +75,28 @@ impl Default for FollowOptions {
 }
 
 impl FollowOptions {
-    /// Sets how long to wait for a state of the tables that can be read, at the start.
+    /// Sets how long to wait at the start until the tables can be read.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// Sets whether commits wait for the disk.
+    /// Sets whether commits to the live file wait until the data are on the disk.
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self
     }
 
-    /// Sets whether a live file that exists is replaced; by default it is resumed.
+    /// Sets whether an existing live file is replaced; by default it is resumed.
     #[must_use]
     pub fn overwrite(mut self, overwrite: bool) -> Self {
         self.overwrite = overwrite;
         self
     }
 
-    /// Sets how often [`Follow::run`] looks for changes.
+    /// Sets the interval at which [`Follow::run`] polls the table for changes.
     #[must_use]
     pub fn poll(mut self, every: Duration) -> Self {
         self.poll = every;
@@ -107,7 +110,7 @@ impl FollowOptions {
         self
     }
 
-    /// Sets the time without a change after which [`Follow::run`] ends.
+    /// Sets the time without a change in the table after which [`Follow::run`] ends; `None`: no limit.
     #[must_use]
     pub fn idle(mut self, time: impl Into<Option<Duration>>) -> Self {
         self.idle = time.into();
@@ -121,12 +124,12 @@ impl FollowOptions {
         self
     }
 
-    /// Whether nothing has changed for too long.
+    /// Whether the table has not changed since `changed` for longer than the option `idle` allows.
     fn is_idle(&self, changed: Instant) -> bool {
         self.idle.is_some_and(|idle| changed.elapsed() >= idle)
     }
 
-    /// Sleeps, at most until the token is cancelled.
+    /// Sleeps for `time`, or until the token is cancelled.
     fn sleep(&self, time: Duration) {
         let start = Instant::now();
         while let Some(left) = time.checked_sub(start.elapsed()).filter(|_| !self.cancel.is_cancelled()) {
@@ -139,14 +142,14 @@ impl FollowOptions {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum FollowEvent<'a> {
-    /// The table has rows, and the live file is open.
+    /// Following has started: the table has rows, and the live file is open.
     Started {
-        /// Whether an existing live file is resumed.
+        /// Whether an existing live file is resumed, instead of a new one.
         resumed: bool,
     },
-    /// Rows were appended or overwritten, and committed.
+    /// Rows were appended or overwritten in the live file, and committed.
     Changed(Activity),
-    /// Something that the user should know, as in [`Follow::notes`]. Each note is reported once.
+    /// A sentence about content that is not in the live file, as in [`Follow::notes`]. Each is reported once.
     Note(&'a str),
 }
 
@@ -175,23 +178,23 @@ pub struct Follow {
     rewritten: u64,
 }
 
-/// Summary of following a table.
+/// Summary of following a table, when it has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FollowSummary {
-    /// Rows of each table of the live file.
+    /// Name of each table in the live file, and its number of rows.
     pub tables: Vec<(String, u64)>,
-    /// All notes of [`Follow::notes`].
+    /// All notes of [`Follow::notes`] on content that is not in the live file.
     pub notes: Vec<String>,
-    /// Number of commits with new rows.
+    /// How many commits with new rows following has made to the live file.
     pub commits: u64,
-    /// Blocks of old rows that were overwritten because they had changed.
+    /// How many blocks of old rows were overwritten in the live file because they had changed in the table.
     pub rewritten: u64,
 }
 
 impl Follow {
-    /// Follows the table in the directory at `source` until `options` end it, and closes the live file at `live`. It waits
-    /// while the table does not have a row yet.
+    /// Follows the table in the directory at `source` until `options` end it, then closes the live file at `live`. Waits until
+    /// the table has its first row.
     ///
     /// # Errors
     /// As [`start`](Self::start) and [`step`](Self::step); `NotFound` if `source` does not exist, or has no row when
@@ -244,7 +247,7 @@ impl Follow {
         Ok(summary)
     }
 
-    /// Starts to follow the table in the directory at `source`, or goes on with the live file at `live`.
+    /// Starts to follow the table in the directory at `source` into the live file at `live`, which is created or resumed.
     ///
     /// The main table must have a row, from which the shapes of its cells are known.
     ///
@@ -280,7 +283,7 @@ impl Follow {
         Ok(Follow { writer, tables, missing, resumed, commits: 0, rewritten: 0 })
     }
 
-    /// Appends the rows that are new in any table, and commits them; rewrites old cells that have changed.
+    /// Appends and commits the rows that are new in any table; overwrites cells of old rows that have changed.
     ///
     /// # Errors
     /// Those of reading the tables, and of [`Writer::commit`]; `Unsupported` if rows or
@@ -302,7 +305,8 @@ impl Follow {
         Ok(all)
     }
 
-    /// Whether another program has one of the tables open. Programs that follow it and have asked this do not count.
+    /// Whether another program has one of the followed tables open. Programs that follow a table and have called this do not
+    /// count.
     ///
     /// # Errors
     /// `Io`.
@@ -311,19 +315,19 @@ impl Follow {
         self.tables.iter().try_fold(false, |in_use, table| Ok(table.is_in_use()? || in_use))
     }
 
-    /// Whether an existing live file is resumed.
+    /// Whether an existing live file was resumed, instead of a new one created.
     pub fn resumed(&self) -> bool {
         self.resumed
     }
 
-    /// Rows of each table that readers see.
+    /// Name and number of committed rows, which readers see, of each table in the live file.
     pub fn committed_rows(&self) -> Vec<(String, u64)> {
         let rows = |table: &Followed| (table.name.clone(), self.writer.committed_rows(&table.name));
         self.tables.iter().map(rows).collect()
     }
 
-    /// What is not in the live file, in sentences: columns that it cannot have, cells it had no room for, news that came
-    /// too late. `finalize` takes them from the table.
+    /// Sentences about content that is not in the live file: columns that it cannot store, cells that do not fit, changes that
+    /// came too late. `finalize` copies them from the table.
     pub fn notes(&self) -> Vec<String> {
         let counted = |table: &Followed| {
             let name = table.name.clone();
@@ -359,14 +363,14 @@ impl Follow {
 /// The tables of a source, as they are when following begins.
 struct FoundTables {
     tables: Vec<FoundTable>,
-    /// Sentences about content that the live file cannot hold.
+    /// Sentences about content of the source that the live file cannot store.
     missing: Vec<String>,
 }
 
 struct FoundTable {
-    /// Declaration of the table in the live file.
+    /// Declaration of the table for the live file.
     spec: TableSpec,
-    /// Columns that it cannot have.
+    /// Names of the columns that the live file cannot store.
     absent: Vec<BString>,
     path: PathBuf,
     rows: u64,
@@ -374,7 +378,7 @@ struct FoundTable {
 }
 
 impl FoundTables {
-    /// Reads what tables there are, and for a new live file the shapes of all cells.
+    /// Reads the tables of a source, and for a new live file (`shapes`) also the shapes of all cells.
     fn read(source: &Source, shapes: bool) -> Result<Self> {
         let mut found = FoundTables { tables: Vec::new(), missing: Vec::new() };
         for table in source.tables() {
@@ -411,7 +415,7 @@ impl FoundTables {
         Ok(FoundTable { spec, absent: absent.into_iter().map(|(column, _)| column).collect(), ..found })
     }
 
-    /// Whether a live file would get the same.
+    /// Whether a live file of both sources would have the same tables and columns.
     fn declares_as(&self, other: &FoundTables) -> bool {
         let columns = |column: &super::ColumnSpec| {
             (column.info.desc.name.clone(), column.info.data_type(), column.cells.clone(), column.info.desc.max_length)
@@ -427,7 +431,7 @@ impl FoundTables {
     }
 }
 
-/// Retries `read` until no write overlapped it, or until two consecutive reads agree.
+/// Calls `read` until no write overlapped it, or until two consecutive results agree.
 fn wait(watch: &mut Watch, options: &FollowOptions, read: impl Fn() -> Result<FoundTables>) -> Result<FoundTables> {
     let timeout = options.timeout;
     let start = Instant::now();
@@ -455,10 +459,10 @@ fn wait(watch: &mut Watch, options: &FollowOptions, read: impl Fn() -> Result<Fo
     }
 }
 
-/// The columns of each table of a live file.
+/// Name of each table of a live file, with its columns.
 type LiveTables = Vec<(String, Vec<LiveColumn>)>;
 
-/// Makes a live file.
+/// Creates a live file for the tables of a source.
 fn begin(
     source: &Path,
     live: &Path,
@@ -479,7 +483,7 @@ fn begin(
     Ok((schema.if_exists(if_exists).commit(policy).create(live)?, tables))
 }
 
-/// Goes on with a live file, if it is of this table.
+/// Resumes an existing live file, if it was made from the same table.
 fn resume(live: &Path, found: &[FoundTable], policy: CommitPolicy) -> Result<(Writer, LiveTables)> {
     let reader = Reader::open(live)?;
     let mut tables = Vec::new();

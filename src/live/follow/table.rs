@@ -1,4 +1,4 @@
-//! One table that is followed: its new rows, and old rows that were overwritten.
+//! Follows one table: copies its new rows to the live file, and old rows that were overwritten.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -14,42 +14,42 @@ use crate::schema::Sync;
 use crate::table::{ColumnInfo, Snapshot, Table, Watch};
 use crate::value::{BString, DataType, Record};
 
-/// Bytes of rows that are read at a time.
+/// Bytes of new rows that are read from the table at a time.
 const BATCH_BYTES: u64 = 8 << 20;
 
-/// Rows of the first of them.
+/// Rows of the first batch that is read, while the size of a row is not known.
 const FIRST_BATCH: u64 = 1024;
 
-/// Rows compared at a time in the search for overwritten rows.
+/// Number of old rows that are compared at a time in the search for overwritten rows.
 const COMPARED_ROWS: u64 = 4096;
 
-/// How long old rows are compared before new ones are looked for again.
+/// How long old rows are compared before the table is polled for new ones again.
 const COMPARE_FOR: Duration = Duration::from_millis(20);
 
-/// A table that is followed.
+/// A table that is followed, with all that is known of it from earlier polls.
 #[derive(Debug)]
 pub(super) struct Followed {
-    /// Name of the table in the live file.
+    /// Name of the followed table in the live file.
     pub(super) name: String,
     path: PathBuf,
     watch: Watch,
     columns: Vec<FollowedColumn>,
-    /// Columns that the live file cannot have, as reported at the start.
+    /// Names of columns that the live file cannot store, as reported at the start.
     absent: Vec<BString>,
-    /// Notes on content that the live file does not hold: a sentence, and its number of occurrences.
+    /// Notes on content that the live file does not have: a sentence, and its number of occurrences.
     pub(super) notes: BTreeMap<String, u64>,
-    /// The sync record of the newest look.
+    /// The sync record of the table (in `table.lock`) at the last poll.
     seen: Option<Sync>,
-    /// Rows read at a time.
+    /// Number of new rows that are read at a time.
     batch: u64,
-    /// Result of a poll that may have seen a write in progress; it counts if the next poll agrees.
+    /// Rows from a poll that may have seen a write in progress; they count if the next poll reads the same.
     doubtful: Option<(Range<u64>, Vec<CellBlock>)>,
-    /// Columns that may have been written again.
+    /// Columns whose old rows may have been overwritten, by index, with the rows to compare.
     suspects: BTreeMap<usize, Suspect>,
     keywords: Record,
 }
 
-/// The table as it is at a look.
+/// The state of the table at one poll: its rows, columns and keywords.
 struct SeenTable {
     rows: u64,
     columns: Vec<SeenColumn>,
@@ -69,12 +69,12 @@ impl SeenTable {
     }
 }
 
-/// A column of the table as it was last seen.
+/// A column of the table at one poll.
 struct SeenColumn {
     name: BString,
-    /// Number of the column's manager; `None` if the values come from another table.
+    /// Index of the data manager of the column; `None` if the values come from another table.
     manager: Option<usize>,
-    /// Whether an engine computes the cells from other columns.
+    /// Whether an engine computes the cells of the column from other columns.
     computed: bool,
     keywords: Record,
 }
@@ -89,7 +89,7 @@ struct FollowedColumn {
     keywords: Record,
 }
 
-/// Old rows that are to be compared: `now`, and after them those before. A column that is written again all the time is
+/// Old rows of a column that are to be compared: first `now`, then `later`. A column that is overwritten all the time is
 /// compared in circles, so that all its rows have their turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Suspect {
@@ -98,19 +98,19 @@ struct Suspect {
 }
 
 impl Suspect {
-    /// The first `all` rows, from where it has come to before.
+    /// All rows before `all`, beginning with the row that the comparison `before` has come to.
     fn new(all: u64, before: Option<&Suspect>) -> Self {
         let next = before.map_or(0, |before| before.batch().start).min(all);
         Suspect { now: next..all, later: 0..next }
     }
 
-    /// The rows to compare next; none if all are compared.
+    /// The rows to compare next, half-open; empty if all are compared.
     fn batch(&self) -> Range<u64> {
         let rows = if self.now.is_empty() { &self.later } else { &self.now };
         rows.start..rows.end.min(rows.start + COMPARED_ROWS)
     }
 
-    /// The rows of [`batch`](Self::batch) have been compared.
+    /// Marks the rows of [`batch`](Self::batch) as compared.
     fn advance(&mut self) {
         let end = self.batch().end;
         let rows = if self.now.is_empty() { &mut self.later } else { &mut self.now };
@@ -118,7 +118,7 @@ impl Suspect {
     }
 }
 
-/// A column of a live file, and the shapes that its cells can have.
+/// A column of a live file, and the shapes that its cells may have.
 pub(super) type LiveColumn = (ColumnInfo, CellShapes);
 
 impl FollowedColumn {
@@ -134,22 +134,22 @@ impl FollowedColumn {
     }
 }
 
-/// The changes that a step has copied.
+/// What one step of following a table has copied to the live file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Activity {
-    /// Number of appended rows.
+    /// Number of rows that the step has appended.
     pub rows: u64,
-    /// Blocks of old cells that were written again.
+    /// Number of blocks of old cells that were overwritten because they had changed.
     pub rewritten: u64,
-    /// Whether there is more to do at once.
+    /// Whether more rows wait, so that the next step should follow at once.
     pub more: bool,
-    /// Whether a writer has begun something that it has not yet flushed.
+    /// Whether a writer of the table has begun something that it has not yet flushed.
     pub waiting: bool,
 }
 
 impl Followed {
-    /// What a live file gets of `table`, and the columns that it cannot get, with the reason.
+    /// Declares the live table for `table`; also returns the columns that a live file cannot store, with the reason.
     pub(super) fn declare(name: &str, table: &Table) -> Result<(TableSpec, Vec<(BString, String)>)> {
         let mut spec = TableSpec::new(name);
         spec.info = table.info().clone();
@@ -191,17 +191,17 @@ impl Followed {
         })
     }
 
-    /// Whether another program has the table open.
+    /// Whether another program has the followed table open.
     pub(super) fn is_in_use(&self) -> Result<bool> {
         self.watch.is_in_use()
     }
 
-    /// Whether old rows are still to be compared.
+    /// Whether old rows of the table are still to be compared.
     pub(super) fn has_suspects(&self) -> bool {
         !self.suspects.is_empty()
     }
 
-    /// Appends what is new, then looks for a while at what may have changed.
+    /// Appends new rows to the live file, then compares old rows for a while with what may have changed.
     pub(super) fn step(&mut self, writer: &mut Writer) -> Result<Activity> {
         let mut activity = Activity::default();
         let Some(sync) = self.watch.sync()? else { return Ok(activity) };
@@ -223,7 +223,8 @@ impl Followed {
         Ok(activity)
     }
 
-    /// Finds out from the counters what was written; false if the table could not be looked at yet.
+    /// Finds out from the counters of the sync record what was written since the last poll; false if the table cannot be read
+    /// yet.
     fn notice(&mut self, sync: &Sync, rows: u64) -> Result<bool> {
         let Snapshot::Consistent(table) = self.watch.snapshot(|table| Ok(SeenTable::new(table)))? else {
             return Ok(false);
@@ -244,8 +245,7 @@ impl Followed {
         Ok(true)
     }
 
-    /// # Errors
-    /// `Unsupported` if the table has lost rows or columns.
+    /// Checks that the table has not lost rows or columns since it was followed; `Unsupported` if it has.
     fn check_kept(&self, table: &SeenTable, rows: u64) -> Result<()> {
         if table.rows < rows {
             let message = format!("{} rows, but there were {rows}: a live file cannot lose rows", table.rows);
@@ -259,7 +259,7 @@ impl Followed {
         Ok(())
     }
 
-    /// Notes on new tables, columns and keywords that the live file does not get.
+    /// Notes on new tables, columns and keywords of the table that the live file does not get.
     fn news(&self, table: &SeenTable) -> Vec<String> {
         let is_first_look = self.seen.is_none();
         let mut news = Vec::new();
@@ -278,7 +278,7 @@ impl Followed {
         news
     }
 
-    /// Has the columns compared whose managers have written since the last look, or whose engines may have.
+    /// Marks columns for comparison whose data managers, or whose engines' sources, have been written since the last poll.
     fn suspect_written(&mut self, table: &SeenTable, sync: &Sync, rows: u64) {
         let before = self.seen.as_ref().and_then(|seen| seen.counters.as_ref());
         let changed = |manager: Option<usize>| match (before, &sync.counters, manager) {
@@ -294,7 +294,7 @@ impl Followed {
         }
     }
 
-    /// Appends some of the rows that there are before `end`; 0 if the writer is in the middle of something.
+    /// Appends some rows before row `end` to the live file and returns how many; 0 if the writer is in the middle of a change.
     fn append(&mut self, writer: &mut Writer, end: u64) -> Result<u64> {
         let first = writer.rows(&self.name)?;
         // the same rows again, if it was doubtful what is in them
@@ -333,7 +333,7 @@ impl Followed {
         Ok(count)
     }
 
-    /// Compares old rows with what the live file has, and writes those that differ.
+    /// Compares old rows of the table with the live file, and overwrites those that differ; returns how many blocks.
     fn compare(&mut self, writer: &mut Writer) -> Result<u64> {
         let (start, mut rewritten) = (Instant::now(), 0);
         while let Some((&column, suspect)) = self.suspects.first_key_value() {
@@ -392,8 +392,7 @@ impl Followed {
     }
 }
 
-/// # Errors
-/// `Unsupported` if a live file cannot have the column.
+/// Declares the live column for a column of the table; `Unsupported` if a live file cannot store it.
 fn declare_column(table: &Table, index: usize, info: &ColumnInfo) -> Result<ColumnSpec> {
     if info.data_type() == DataType::Record {
         return Err(Error::unsupported("it holds records, which a live file cannot"));

@@ -1,4 +1,4 @@
-//! `batch clean`: what killed processes have left beside the targets.
+//! `batch clean` removes unfinished output that killed processes have left beside the targets.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
@@ -15,20 +15,20 @@ use crate::batch::Manifest;
 use crate::exit::Status;
 use crate::report::Ending;
 
-/// Arguments of `batch clean`.
+/// Command-line arguments of `h5bridge batch clean`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge batch clean all.ndjson
   h5bridge batch clean all.ndjson --older-than 10m")]
 pub(super) struct Args {
-    /// The manifest
+    /// The manifest of the batch
     manifest: PathBuf,
-    /// Remove only what has not changed for this time
+    /// Remove only outputs that have not changed for this time
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = duration)]
     older_than: Duration,
 }
 
-/// Removes unfinished outputs that no process has locked.
+/// Runs `h5bridge batch clean`: removes unfinished outputs that no process has locked.
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let manifest = Manifest::open(&args.manifest)?;
     let mut directories: BTreeMap<PathBuf, HashSet<OsString>> = BTreeMap::new();

@@ -1,13 +1,13 @@
-//! Arguments of the parts that read a ledger.
+//! The arguments MANIFEST and LEDGER, of the parts of `batch` that read a ledger.
 
 use std::path::PathBuf;
 
 use crate::batch::Manifest;
 
-/// A manifest and its ledger.
+/// Paths of a manifest and its ledger, as arguments of `batch run` and `batch status`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Files {
-    /// The manifest; - is stdin
+    /// The manifest of the batch; - is stdin
     pub(super) manifest: PathBuf,
     /// The directory in which each process records what it has done
     #[arg(long, value_name = "DIRECTORY")]
@@ -15,7 +15,7 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Opens the manifest.
+    /// Opens the manifest; `-` reads it from stdin.
     pub(super) fn open(&self) -> anyhow::Result<Manifest> {
         if self.manifest.as_os_str() != "-" {
             return Ok(Manifest::open(&self.manifest)?);

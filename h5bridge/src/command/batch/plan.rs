@@ -1,4 +1,4 @@
-//! `batch plan`: a manifest from patterns, or from a list.
+//! `batch plan` writes a manifest from patterns of paths, or from a list.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
@@ -13,7 +13,7 @@ use crate::batch::{Plan, Planned};
 use crate::exit::Status;
 use crate::report::{self, Ending};
 
-/// Arguments of `batch plan`.
+/// Command-line arguments of `h5bridge batch plan`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge batch plan 'archive/**/*.ms' --to 'out/{path}/{stem}.h5' --out all.ndjson -- --compress none
@@ -45,7 +45,7 @@ pub(super) struct Args {
     options: Vec<String>,
 }
 
-/// Writes the manifest, and says how many items it has.
+/// Runs `h5bridge batch plan`: writes the manifest, and reports how many items it has.
 pub(super) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let Some(target) = args.out.clone() else {
         let mut buffered = BufWriter::new(&mut *out);

@@ -1,4 +1,4 @@
-//! `batch run`: the items of a manifest that are not done.
+//! `batch run` does the items of a manifest that are not done.
 
 use std::io::Write;
 use std::num::NonZero;
@@ -17,10 +17,10 @@ use crate::interrupt::Stop;
 use crate::progress::Bar;
 use crate::report::{self, Ending};
 
-/// Manifests with more items than this trust the ledger.
+/// Manifests with more items than this trust the ledger by default instead of receipts.
 const MANY: usize = 10_000;
 
-/// Arguments of `batch run`.
+/// Command-line arguments of `h5bridge batch run`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge batch run all.ndjson --ledger ledger --jobs 4 --checksums adler32,md5
@@ -70,7 +70,7 @@ pub(super) struct Args {
     records: bool,
 }
 
-/// A time of several units, such as `3h50m`.
+/// Parses a length of time in several units, such as `3h50m`.
 fn time(text: &str) -> Result<Duration, String> {
     let mut total = Duration::ZERO;
     let mut rest = text.trim();
@@ -86,7 +86,7 @@ fn time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Runs.
+/// Runs `h5bridge batch run`: does the items and prints a summary.
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     if global.caller.is_some() {

@@ -1,4 +1,4 @@
-//! `batch status`: how far a batch has come.
+//! `batch status` shows how many items of a batch are done, waiting or failed.
 
 use std::io::{BufWriter, Write};
 
@@ -11,7 +11,7 @@ use crate::batch::{Counts, Folded, Manifest, State, prometheus};
 use crate::exit::Status;
 use crate::report::{self, Ending};
 
-/// Arguments of `batch status`.
+/// Command-line arguments of `h5bridge batch status`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge batch status all.ndjson --ledger ledger
@@ -31,7 +31,7 @@ pub(super) struct Args {
     records: bool,
 }
 
-/// Reads the ledger and prints the counts.
+/// Runs `h5bridge batch status`: reads the ledger and prints the counts.
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let manifest = args.files.open()?;
     let folded = Folded::read(&args.files.ledger, &manifest)?;
@@ -77,7 +77,7 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     Ending { warnings: &warnings, found: lines, fields, ..Ending::default() }.print(global, out)
 }
 
-/// The items whose last attempt did not succeed: a line and a document each.
+/// The items whose last attempt did not succeed: a line of text and a JSON document for each.
 fn failures(manifest: &Manifest, folded: &Folded) -> Result<(Vec<String>, Vec<Json>)> {
     let items = (0..manifest.len()).filter(|&item| {
         let state = folded.state(item);

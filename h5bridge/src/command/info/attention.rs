@@ -1,4 +1,5 @@
-//! Findings about a source that need attention: parts that cannot be read, other programs, changes since it was made.
+//! Findings of `h5bridge info` that need attention: parts that cannot be read, other programs, changes since the source was
+//! made.
 
 use std::fs::DirEntry;
 use std::path::Path;
@@ -9,15 +10,15 @@ use ctds_hdf5::look::Summary;
 use ctds_hdf5::{Error, ErrorKind, is_open_elsewhere};
 use serde::Serialize;
 
-/// A finding.
+/// A finding about a source that needs attention, such as a damaged column.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
-    /// Kind of finding: `damaged`, `not converted`, `not supported`, `elsewhere`, `live`, `open`, `stale`.
+    /// Kind of the finding: `damaged`, `not converted`, `not supported`, `elsewhere`, `live`, `open`, `stale`.
     pub(super) kind: &'static str,
-    /// The part of the source that it is about, `ANTENNA` or `MAIN/DATA`; `None`: the whole source.
+    /// The part of the source that the finding is about, `ANTENNA` or `MAIN/DATA`; `None`: the whole source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) part: Option<String>,
-    /// Description, or the reason why the part cannot be read.
+    /// Description of the finding, or the reason why the part cannot be read.
     pub(super) text: String,
 }
 
@@ -31,7 +32,7 @@ impl Finding {
     }
 }
 
-/// The findings in sentences; parts with the same reason share one.
+/// Findings as sentences for the terminal; parts with the same reason share one.
 pub(super) fn sentences(findings: &[Finding]) -> Vec<String> {
     let mut groups: Vec<(&Finding, Vec<&str>)> = Vec::new();
     for finding in findings {
@@ -52,7 +53,7 @@ pub(super) fn sentences(findings: &[Finding]) -> Vec<String> {
     groups.into_iter().map(sentence).collect()
 }
 
-/// Other programs that use what is at `path`, found before this process opens it.
+/// Findings about other programs that use the source at `path`, collected before this process opens it.
 pub(super) fn use_by_others(path: &Path, no_lock: bool) -> Vec<Finding> {
     let is_open = !no_lock && path.is_dir() && is_open_elsewhere(path).unwrap_or(false);
     let open = is_open
@@ -60,7 +61,7 @@ pub(super) fn use_by_others(path: &Path, no_lock: bool) -> Vec<Finding> {
     open.into_iter().chain(live(path)).collect()
 }
 
-/// Everything about a source that needs attention, after what `others` do with it.
+/// Everything about a source that needs attention, after the findings `others` about other programs that use it.
 pub(super) fn find(
     others: Vec<Finding>,
     path: &Path,
@@ -101,7 +102,7 @@ pub(super) fn find(
     found
 }
 
-/// State of a live file.
+/// A finding about a live file: whether it is being written, or its writer exited without closing it; `None` for other files.
 fn live(path: &Path) -> Option<Finding> {
     let reader = path.is_file().then(|| Reader::open(path).ok()).flatten()?;
     Some(match reader.is_being_written() {
@@ -116,7 +117,7 @@ fn live(path: &Path) -> Option<Finding> {
     })
 }
 
-/// Changes since the source was made.
+/// A finding that the table has changed since the HDF5 file was made from it; `None` if it has not.
 fn stale(path: &Path, source: &Source, thin: Option<&ThinTable>) -> Option<Finding> {
     if let Some(thin) = thin {
         return thin.check().err().map(|error| Finding::new("stale", error.to_string()));

@@ -1,4 +1,4 @@
-//! The columns of a table as lines: type, shape, size, manager, compression.
+//! The columns of a table as lines of `h5bridge info`: type, shape, size, manager, compression.
 
 use ctds_hdf5::convert::{DatasetInfo, Source, SourceTable};
 use ctds_hdf5::value::Shape;
@@ -6,35 +6,36 @@ use ctds_hdf5::{ColumnInfo, ColumnKind};
 
 use crate::report;
 
-/// Cells whose shapes are looked at.
+/// Number of cells whose shapes are read to describe a column.
 const SAMPLES: u64 = 256;
 
-/// A column in words.
+/// A column of a table, described in words for `h5bridge info`.
 #[derive(Debug)]
 pub(super) struct ColumnFacts {
     pub(super) name: String,
     pub(super) kind: ColumnKind,
-    /// Type of the elements as python-casacore names it.
+    /// Type of the elements of the column, as python-casacore names it.
     pub(super) data_type: &'static str,
-    /// Shape of the cells, slowest axis first; empty for scalars.
+    /// Shape of the cells of the column, slowest axis first; empty for scalars.
     pub(super) shape: String,
-    /// Bytes on disk; of a column that shares its files with others, of all of them.
+    /// Bytes of the column on disk; if it shares its files with other columns, the bytes of all of them; `None` if not known.
     pub(super) bytes: Option<u64>,
-    /// Whether other columns are in the same files.
+    /// Whether other columns are stored in the same files as this one.
     pub(super) is_shared: bool,
-    /// Whether no cell that was looked at is defined.
+    /// Whether the column seems empty: none of the cells that were looked at is defined.
     pub(super) is_empty: bool,
-    /// Type of the storage manager, and in parentheses the name of this one if that differs: `TiledShapeStMan (TiledData)`.
+    /// Type of the column's storage manager, with the name of this one in parentheses if it differs: `TiledShapeStMan
+    /// (TiledData)`.
     pub(super) manager: String,
-    /// Filters or other compression; empty if there is none.
+    /// Filters or other compression of the column; empty if it is not compressed.
     pub(super) compression: String,
-    /// Unit and comment.
+    /// Unit of the column and its comment.
     pub(super) unit: String,
     pub(super) comment: String,
 }
 
 impl ColumnFacts {
-    /// The columns of a table.
+    /// Describes all columns of a table.
     pub(super) fn of(source: &Source, table: &SourceTable) -> Vec<Self> {
         let columns = table.columns().unwrap_or_default();
         let number = source.tables().iter().position(|other| std::ptr::eq(other, table));
@@ -68,7 +69,7 @@ impl ColumnFacts {
         columns.iter().enumerate().map(fact).collect()
     }
 
-    /// Bytes on disk in words.
+    /// Bytes of the column on disk in words, such as `1.2 MiB`.
     pub(super) fn size(&self) -> String {
         match self.bytes.map(report::bytes) {
             Some(bytes) if self.is_shared => format!("in {bytes}"),
@@ -78,7 +79,7 @@ impl ColumnFacts {
     }
 }
 
-/// Filters of the datasets of a column.
+/// Names of the filters of the datasets of a column.
 fn compression(datasets: &[DatasetInfo]) -> String {
     let largest = datasets.iter().max_by_key(|dataset| dataset.stored_bytes);
     match largest {
@@ -88,9 +89,9 @@ fn compression(datasets: &[DatasetInfo]) -> String {
     }
 }
 
-/// Bytes of the data managers of a table.
+/// Bytes on disk of the files of each data manager of a table.
 struct ManagerFiles {
-    /// Number of the manager of each column.
+    /// Index of the data manager of each column of the table; `None` if it has none.
     numbers: Vec<Option<usize>>,
     bytes: Vec<u64>,
 }
@@ -105,7 +106,7 @@ impl ManagerFiles {
         }
     }
 
-    /// Bytes of the files of a column, and whether other columns are in them.
+    /// Bytes on disk of the files of a column, and whether other columns are stored in them.
     fn of_column(&self, index: usize) -> (Option<u64>, bool) {
         let Some(manager) = self.numbers.get(index).copied().flatten() else { return (None, false) };
         let columns = self.numbers.iter().filter(|number| **number == Some(manager)).count();
@@ -114,13 +115,13 @@ impl ManagerFiles {
     }
 }
 
-/// Shapes of the cells of a column.
+/// The shapes of the cells of a column, as far as they were looked at.
 enum Cells {
-    /// No cell is defined.
+    /// No cell that was looked at is defined.
     Empty,
     /// All cells that were looked at have this shape.
     Same(Shape),
-    /// The first defined cell has this shape, others differ.
+    /// The first defined cell has this shape, others have different ones.
     Varying(Shape),
     /// The column cannot be read, or the table has no rows.
     Unknown,
@@ -139,7 +140,7 @@ impl Cells {
     }
 }
 
-/// The shapes of some cells at equal distances.
+/// Reads the shapes of up to `SAMPLES` cells of a column, at equal distances in rows.
 fn cells(source: &Source, table: usize, index: usize, info: &ColumnInfo) -> Cells {
     let rows = source.tables()[table].rows().unwrap_or(0);
     let Some(last) = rows.checked_sub(1) else { return Cells::Unknown };

@@ -1,4 +1,4 @@
-//! The views that go deeper: all columns, how everything is stored, all keywords.
+//! The detailed views of `h5bridge info`: all columns, how everything is stored, all keywords.
 
 use std::io::Write;
 
@@ -12,18 +12,18 @@ use super::words::{chain, count, parameters, table_kind, value_json};
 use crate::command::ls;
 use crate::report;
 
-/// Order of columns.
+/// Order in which `h5bridge info --columns` lists columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Sort {
-    /// Alphabetical, by name
+    /// Columns in alphabetical order, by name
     Name,
-    /// Largest first
+    /// Columns with the most bytes first
     Size,
-    /// The order of the table
+    /// Columns in the order of the table
     None,
 }
 
-/// Name and rows of a table.
+/// Name of a table and its number of rows, as a title.
 fn title(table: &SourceTable) -> String {
     let rows = table.rows().map_or_else(|error| error.to_string(), |rows| count(rows, "row"));
     let table_type = table.info().map(|info| info.table_type.to_string()).unwrap_or_default();
@@ -31,7 +31,7 @@ fn title(table: &SourceTable) -> String {
     format!("{}  {rows}, {columns}  {table_type}", display_name(&table.name)).trim_end().to_owned()
 }
 
-/// All columns of a table, empty ones included.
+/// The list of all columns of a table, empty ones included.
 pub(super) fn columns(source: &Source, table: &SourceTable, sort: Sort) -> Section {
     let mut facts = ColumnFacts::of(source, table);
     match sort {
@@ -56,7 +56,7 @@ pub(super) fn columns(source: &Source, table: &SourceTable, sort: Sort) -> Secti
     }
 }
 
-/// The keywords of a table and of its columns.
+/// The list of the keywords of a table and of its columns.
 pub(super) fn keywords(table: &SourceTable) -> Section {
     let mut rows = Vec::new();
     if let Ok(keywords) = table.keywords() {

@@ -1,4 +1,4 @@
-//! An image of casacore: its axes, unit, object and beam, from the keywords of the table.
+//! Description of a casacore image in `h5bridge info`: axes, unit, object and beam, from the keywords of the table.
 
 use ctds_hdf5::convert::SourceTable;
 use ctds_hdf5::value::{Record, Value, Values};
@@ -6,7 +6,7 @@ use ctds_hdf5::value::{Record, Value, Values};
 use super::screen::Section;
 use super::words::date;
 
-/// The sections of an image.
+/// The lines that describe an image: its object, date, beam and axes.
 pub(super) fn sections(main: &SourceTable) -> Vec<Section> {
     let Ok(keywords) = main.keywords() else { return Vec::new() };
     let text =
@@ -37,7 +37,7 @@ pub(super) fn sections(main: &SourceTable) -> Vec<Section> {
     sections
 }
 
-/// Axes of the restoring beam with its position angle.
+/// Major and minor axis of the restoring beam, with its position angle.
 fn beam(beam: &Record) -> Option<String> {
     let quantity = |name: &str| {
         let quantity = beam.record(name)?;
@@ -46,7 +46,7 @@ fn beam(beam: &Record) -> Option<String> {
     Some(format!("{} x {}, {}", quantity("major")?, quantity("minor")?, quantity("positionangle")?))
 }
 
-/// The date of observation, which is a measure in days.
+/// The date of an observation from a measure record, whose value is in days.
 fn observed(measure: &Record) -> Option<String> {
     let days = number(measure.record("m0")?.get("value")?)?;
     Some(format!("{} {}", date(days * 86400.), measure.string("refer")?))
@@ -63,7 +63,7 @@ fn numbers(value: &Value) -> Option<Vec<f64>> {
     }
 }
 
-/// A line for each axis of the pixels, in their order.
+/// One line for each pixel axis of an image, in the order of the axes.
 fn axes(coords: &Record) -> Vec<Vec<String>> {
     let mut found: Vec<(i64, Vec<String>)> = Vec::new();
     for field in &coords.fields {
@@ -83,7 +83,7 @@ fn axes(coords: &Record) -> Vec<Vec<String>> {
     found.into_iter().map(|(_, line)| line).collect()
 }
 
-/// The axes of one coordinate: name, reference value, increment, unit.
+/// The axes of one coordinate of an image: name, reference value, increment, unit.
 fn coordinate_axes(kind: &str, coordinate: &Record) -> Vec<Vec<String>> {
     let name = coordinate.string("name").map_or_else(|| kind.to_owned(), ToString::to_string);
     match kind {

@@ -1,4 +1,4 @@
-//! The `--json` document of tables. docs/info.md describes its members.
+//! The JSON document of tables that `h5bridge info --json` prints. docs/info.md describes its members.
 
 use anyhow::Result;
 use ctds_hdf5::convert::{DatasetInfo, SourceTable};
@@ -9,7 +9,7 @@ use serde_json::{Map, Value as Json};
 
 use super::words::{chain, parameters, table_kind, value_json};
 
-/// The document of a table.
+/// One table in the document of `h5bridge info --json`.
 #[derive(Serialize)]
 pub(super) struct TableJson {
     nrow: u64,
@@ -21,7 +21,7 @@ pub(super) struct TableJson {
     casacore: Option<CasacoreJson>,
 }
 
-/// Details that only a casacore table has.
+/// Details of a table in the `--json` document that only casacore tables have, such as their data managers.
 #[derive(Serialize)]
 struct CasacoreJson {
     kind: String,
@@ -47,7 +47,7 @@ struct ManagerJson {
     name: String,
     sequence: u32,
     parameters: Map<String, Json>,
-    /// Bytes of the files of the manager, those of all its columns.
+    /// Bytes of the files of a data manager, which hold all its columns.
     bytes: u64,
 }
 
@@ -71,7 +71,7 @@ struct ColumnJson {
     hypercubes: Vec<HypercubeJson>,
 }
 
-/// How a column is stored, for columns in datasets or in files of a container.
+/// How a column is stored, in the `--json` document: for columns in datasets or in files of a container.
 #[derive(Serialize)]
 struct StoredJson {
     chunk: Option<Vec<u64>>,
@@ -97,7 +97,7 @@ struct DatasetJson {
     elsewhere: Option<ElsewhereJson>,
 }
 
-/// Location of the elements, if the dataset itself does not hold them.
+/// Where the elements of a dataset are, if the dataset itself does not hold them.
 #[derive(Serialize)]
 struct ElsewhereJson {
     kind: &'static str,
@@ -182,7 +182,7 @@ impl ColumnJson {
 }
 
 impl StoredJson {
-    /// The chunks are those of the first dataset.
+    /// Storage of a column that is in datasets; the chunks described are those of the first dataset.
     fn in_datasets(datasets: Vec<DatasetInfo>) -> Option<Self> {
         let datasets: Vec<_> = datasets.into_iter().map(DatasetJson::new).collect();
         let first = datasets.first()?;
@@ -196,7 +196,8 @@ impl StoredJson {
         })
     }
 
-    /// The blocks are those of the largest file; the bytes are those of all columns of the manager.
+    /// Storage of a column that is in files of a container; blocks are those of the largest file, bytes those of all columns of
+    /// its manager.
     fn in_files(files: &[(String, FileLayout)]) -> Option<Self> {
         let (_, largest) = files.iter().max_by_key(|(_, layout)| layout.stored_bytes)?;
         Some(StoredJson {
@@ -225,7 +226,7 @@ impl DatasetJson {
     }
 }
 
-/// The managers of a table with the bytes of their files; 0 where the files cannot be listed.
+/// The data managers of a table with the bytes of their files; 0 where the files cannot be listed.
 fn managers(table: &Table) -> Vec<ManagerJson> {
     let bytes = table.manager_bytes().unwrap_or_default();
     let bytes = bytes.into_iter().chain(std::iter::repeat(0));

@@ -1,4 +1,4 @@
-//! A MeasurementSet or calibration table as CASA's listobs shows it.
+//! Shows a MeasurementSet or calibration table in `h5bridge info` as CASA's listobs does.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,11 @@ use ctds_hdf5::look::{Antenna, FieldSummary, ObservationSummary, ScanSummary, Su
 use super::screen::Section;
 use super::words::{date, direction, duration, kilohertz, megahertz, period, thousands};
 
-/// Characters of the names of antennas in the default view.
+/// Most characters of the list of antenna names in the default view.
 const ANTENNA_NAMES: usize = 70;
 
-/// The sections of the default view; a list that is shortened says how to see all of it.
+/// What `info` shows of a MeasurementSet: telescope, scans, fields, spectral windows. With `shortened`, long lists say how to
+/// see all.
 pub(super) fn sections(summary: &Summary, shortened: bool) -> Vec<Section> {
     let mut sections = vec![general(summary)];
     let lists = [fields(summary), windows(summary), scans(summary)];
@@ -21,7 +22,7 @@ pub(super) fn sections(summary: &Summary, shortened: bool) -> Vec<Section> {
     sections
 }
 
-/// All rows of a subtable that the default view shows, or the scans of the main table; `None` of any other table.
+/// All rows of a subtable that the default view shows, or the scans of the main table; `None` for other tables.
 pub(super) fn table(summary: &Summary, name: &str) -> Option<Section> {
     let section = match name {
         "." => scans(summary),
@@ -33,7 +34,7 @@ pub(super) fn table(summary: &Summary, name: &str) -> Option<Section> {
     (!section.rows.is_empty()).then_some(Section { all: None, ..section })
 }
 
-/// Telescope, observer, project, times, antennas, flags.
+/// The first lines about a MeasurementSet: telescope, observer, project, times, antennas, flags.
 fn general(summary: &Summary) -> Section {
     let mut rows = Vec::new();
     let mut add = |name: &str, text: String| {
@@ -67,7 +68,7 @@ fn general(summary: &Summary) -> Section {
     Section { rows, ..Section::default() }
 }
 
-/// Number and names of the antennas, abbreviated.
+/// Number of the antennas and their names, abbreviated if they are too long for the line.
 fn antenna_names(antennas: &[Antenna]) -> String {
     let mut text = String::new();
     for (number, antenna) in antennas.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Sources without tables: arrays, containers, files in them.
+//! What `h5bridge info` shows of sources without tables: arrays, containers, and files in containers.
 
 use std::io::Write;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::command::ls;
 use crate::exit::Status;
 use crate::report;
 
-/// Prints arrays: name, element type, shape, chunks.
+/// Prints arrays (blosc, bcolz, …): name, element type, shape, chunks.
 pub(super) fn run_arrays(path: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
     let arrays = Arrays::open(path)?;
     let list = arrays.list()?;

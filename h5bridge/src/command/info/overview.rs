@@ -1,4 +1,4 @@
-//! The default view: what a source is, its columns, what needs attention.
+//! The default view of `h5bridge info`: kind of the source, its columns, findings that need attention.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,26 +15,26 @@ use super::{image, observation};
 use crate::command::ls;
 use crate::report;
 
-/// Characters of the name of a source in the first line.
+/// Most characters of the source's name in the first line.
 const NAME_WIDTH: usize = 40;
 
-/// Directories below the one of a table whose files are counted.
+/// Levels of directories below that of a table in which files are counted.
 const MAX_DEPTH: usize = 16;
 
-/// A source with all that is known of it.
+/// All facts about a source that the default view of `h5bridge info` shows.
 pub(super) struct Facts<'a> {
-    /// The path as the user gave it.
+    /// The path of the source as the user gave it.
     pub(super) path: &'a Path,
     pub(super) source: &'a Source,
     pub(super) summary: Option<Summary>,
     pub(super) findings: Vec<Finding>,
     pub(super) usage: Option<SpaceUsage>,
     pub(super) thin: Option<ThinTable>,
-    /// Plugins that readers need.
+    /// HDF5 filter plugins that readers of the file need.
     pub(super) plugins: BTreeSet<Plugin>,
 }
 
-/// Kind of content, by the type that table.info records and by the tables.
+/// Kind of the content in words (MeasurementSet, image …), by the type that table.info records and by the tables.
 pub(super) fn kind(main: &SourceTable, summary: Option<&Summary>) -> &'static str {
     let table_type = main.info().map(|info| info.table_type.to_string()).unwrap_or_default();
     match table_type.trim() {
@@ -50,7 +50,7 @@ fn has(columns: &[ColumnInfo], name: &str) -> bool {
     columns.iter().any(|column| column.desc.name == name)
 }
 
-/// The sections of the default view.
+/// The parts of the default view of a source, in order.
 pub(super) fn sections(facts: &Facts<'_>) -> Vec<Section> {
     let Some(main) = facts.source.tables().first() else { return Vec::new() };
     let kind = kind(main, facts.summary.as_ref());
@@ -69,7 +69,7 @@ pub(super) fn sections(facts: &Facts<'_>) -> Vec<Section> {
     sections
 }
 
-/// One table of a source: its columns, and of the subtables that the default view abbreviates, all rows.
+/// The view of one table of a source: its columns, and all rows of a subtable that the default view abbreviates.
 pub(super) fn table_sections(facts: &Facts<'_>, number: usize) -> Vec<Section> {
     let Some(table) = facts.source.tables().get(number) else { return Vec::new() };
     let name = ctds_hdf5::convert::display_name(&table.name);
@@ -82,7 +82,7 @@ pub(super) fn table_sections(facts: &Facts<'_>, number: usize) -> Vec<Section> {
     sections
 }
 
-/// The first line, and how the table is stored.
+/// The first line of the view (kind and name), and how the table is stored.
 fn title(facts: &Facts<'_>, main: &SourceTable, kind: &str) -> Section {
     let shown = shown_path(facts.path);
     let name = Path::new(&shown).file_name().map_or_else(|| shown.clone(), |name| name.to_string_lossy().into());
@@ -101,7 +101,7 @@ fn title(facts: &Facts<'_>, main: &SourceTable, kind: &str) -> Section {
     Section { title: format!("{name}: {}", words.join(", ")), rows: vec![vec![stored(main)]], ..Section::default() }
 }
 
-/// How the main table is stored, in words.
+/// How the main table is stored (storage managers, containers), in words.
 fn stored(main: &SourceTable) -> String {
     let Ok(Some(table)) = main.table() else { return "native HDF5 file".to_owned() };
     let storage = match table.storage() {
@@ -126,7 +126,7 @@ fn disk_bytes(path: &Path, depth: usize) -> Option<u64> {
     Some(entries.flatten().filter_map(|entry| disk_bytes(&entry.path(), depth + 1)).sum())
 }
 
-/// The columns of a table. Of a MeasurementSet only those of arrays are listed.
+/// The list of a table's columns. If `arrays` is true, only columns of arrays are listed, as for MeasurementSets.
 fn columns(source: &Source, table: &SourceTable, arrays: bool) -> Section {
     let infos = table.columns().unwrap_or_default();
     let facts = ColumnFacts::of(source, table);
@@ -157,7 +157,7 @@ fn columns(source: &Source, table: &SourceTable, arrays: bool) -> Section {
     Section { title, heads, rows, all: Some("--columns lists all".to_owned()), ..Section::default() }
 }
 
-/// Names and rows of the subtables.
+/// Names of the subtables with their numbers of rows; `None` without subtables.
 fn subtables(source: &Source) -> Option<Section> {
     let tables = source.tables().get(1..).filter(|tables| !tables.is_empty())?;
     let row = |table: &SourceTable| {
@@ -172,7 +172,7 @@ fn subtables(source: &Source) -> Option<Section> {
     })
 }
 
-/// Bytes of the parts of a native file; the links of a thin table.
+/// Bytes of the parts of a native file, or the links of a thin table; `None` for other sources.
 fn storage(facts: &Facts<'_>) -> Option<Section> {
     let mut rows = Vec::new();
     if let Some(thin) = &facts.thin {
@@ -192,7 +192,7 @@ fn storage(facts: &Facts<'_>) -> Option<Section> {
     (!rows.is_empty()).then(|| Section { title: "Storage".to_owned(), rows, ..Section::default() })
 }
 
-/// What needs attention.
+/// The warnings of the default view; `None` if nothing needs attention.
 fn attention(facts: &Facts<'_>) -> Option<Section> {
     let texts = sentences(&facts.findings).into_iter().chain(report::plugin_line(&facts.plugins));
     let rows: Vec<_> = texts.map(|text| vec![text]).collect();

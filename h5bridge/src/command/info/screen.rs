@@ -1,25 +1,25 @@
-//! Sections of text that are laid out for a terminal: columns side by side, long lists shortened.
+//! Layout of `h5bridge info` for a terminal: sections with columns side by side, long lists shortened.
 
 use std::io::{self, IsTerminal, Write};
 
 use console::{Alignment, Term, measure_text_width, pad_str, style};
 
-/// Columns of a line where the output is not a terminal.
+/// Characters in a line where the output is not a terminal.
 const WIDTH: usize = 100;
 
-/// Lines of a screen.
+/// Lines of a screen, to which the default view is shortened.
 pub(super) const LINES: usize = 40;
 
-/// Lines of a sentence.
+/// Most lines that one sentence of a warning may have.
 const SENTENCE_LINES: usize = 3;
 
-/// Spaces between columns.
+/// Spaces between two columns of a section.
 const GAP: usize = 2;
 
-/// Columns narrower than this are not shortened further.
+/// Columns of a section with fewer characters than this are not shortened further.
 const NARROW: usize = 6;
 
-/// Width of a line: that of the terminal, else 100.
+/// Characters in a line of output: the width of the terminal, else 100.
 pub(super) fn width() -> usize {
     match Term::stdout().size_checked() {
         Some((_, columns)) if io::stdout().is_terminal() => usize::from(columns).max(40),
@@ -27,24 +27,24 @@ pub(super) fn width() -> usize {
     }
 }
 
-/// A title with lines below it, which are a table if they have several cells.
+/// A title with lines below it, which are laid out as a table if they have several cells.
 #[derive(Debug, Default)]
 pub(super) struct Section {
-    /// First line; empty: the section has no title.
+    /// Title line of the section; empty: the section has no title.
     pub(super) title: String,
-    /// Names of the columns; a name that begins with `>` is that of a column aligned on the right. Empty: the columns have
-    /// no names.
+    /// Headings of the section's columns; one that begins with `>` is aligned on the right. Empty: the columns have no
+    /// headings.
     pub(super) heads: Vec<&'static str>,
-    /// Cells of each line.
+    /// Lines of the section, each with its cells.
     pub(super) rows: Vec<Vec<String>>,
-    /// How to see all lines; `None`: the section is never shortened.
+    /// The option that shows all lines of the section; `None`: the section is never shortened.
     pub(super) all: Option<String>,
-    /// Whether the rows are warnings: sentences that are continued on further lines.
+    /// Whether the lines are warnings: sentences that are continued on further lines.
     pub(super) is_warning: bool,
 }
 
 impl Section {
-    /// Number of lines with `shown` of the rows.
+    /// Number of terminal lines that the section needs if `shown` of its rows are shown.
     fn lines(&self, shown: usize, width: Option<usize>) -> usize {
         let fixed = usize::from(!self.title.is_empty()) + usize::from(!self.heads.is_empty());
         let rows = match self.is_warning {
@@ -62,7 +62,7 @@ impl Section {
         self.heads.get(column).map_or("", |head| head.trim_start_matches('>'))
     }
 
-    /// Widths of the columns, of which the widest are shortened until a line is at most `width` wide.
+    /// Widths of the section's columns in characters. The widest are shortened until a line is at most `width` wide.
     fn widths(&self, shown: usize, width: Option<usize>) -> Vec<usize> {
         let columns = self.rows.iter().map(Vec::len).chain([self.heads.len()]).max().unwrap_or(0);
         let widest = |column: usize| {
@@ -117,7 +117,7 @@ impl Section {
     }
 }
 
-/// The lines of a sentence; the last of `SENTENCE_LINES` is cut.
+/// Breaks a sentence into lines of `width` characters; the last of `SENTENCE_LINES` is cut.
 fn sentence_lines(row: &[String], width: Option<usize>) -> Vec<String> {
     let text = row.concat();
     let Some(width) = width.map(|width| width.saturating_sub(2 * GAP)) else { return vec![text] };
@@ -136,7 +136,7 @@ fn sentence_lines(row: &[String], width: Option<usize>) -> Vec<String> {
     lines.iter().map(|line| console::truncate_str(line, width + GAP, "…").into_owned()).collect()
 }
 
-/// Prints sections; with `lines`, the longest lists are shortened until all fit.
+/// Prints sections; with `lines`, the longest lists are shortened until everything fits into that many lines.
 pub(super) fn print(
     mut sections: Vec<Section>,
     lines: Option<usize>,
@@ -152,7 +152,7 @@ pub(super) fn print(
     sections.iter().zip(shown).try_for_each(|(section, shown)| section.print(shown, width, out))
 }
 
-/// Number of rows that each section shows.
+/// Number of rows that each section shows, so that all sections fit into `lines`.
 fn fit(sections: &[Section], lines: Option<usize>, width: Option<usize>) -> Vec<usize> {
     let mut shown: Vec<usize> = sections.iter().map(|section| section.rows.len()).collect();
     let Some(lines) = lines else { return shown };

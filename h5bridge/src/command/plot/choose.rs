@@ -1,12 +1,13 @@
-//! Which kind of plot `--x` and `--y` ask for, and the series that `--by` draws in one plot: one for each antenna, field or the like.
+//! Finds the kind of plot that `--x` and `--y` ask for, and the series that `--by` draws in one plot, such as one for each
+//! antenna.
 
 use ctds_hdf5::look::{Antenna, Description, Kind, Session};
 use ctds_hdf5::{Error, ErrorKind, Result};
 
-/// Lines of `--by` at most.
+/// Most lines that `plot --by` draws in one plot.
 pub(super) const MOST_LINES: usize = 64;
 
-/// Axes, the kind of plot that has them, and its quantity where it has several.
+/// The axes of `plot --x` and `--y`: pairs of them, the kind of plot that has them, and its quantity where it has several.
 const AXES: [(&str, &str, Kind, Option<&str>); 16] = [
     ("time", "amplitude", Kind::AmpTime, None),
     ("time", "phase", Kind::PhaseTime, None),
@@ -26,7 +27,7 @@ const AXES: [(&str, &str, Kind, Option<&str>); 16] = [
     ("antenna", "antenna", Kind::Baselines, None),
 ];
 
-/// Other words for the same axis.
+/// Other words for axes of `plot --x` and `--y`, each with the name of the axis.
 const WORDS: [(&str, &str); 10] = [
     ("amp", "amplitude"),
     ("imaginary", "imag"),
@@ -40,10 +41,10 @@ const WORDS: [(&str, &str); 10] = [
     ("antenna2", "antenna"),
 ];
 
-/// What `--by` can name.
+/// What `plot --by` can draw a line for each of: correlation, antenna, baseline, field, scan or spectral window.
 pub(super) const BY: [&str; 6] = ["correlation", "antenna", "baseline", "field", "scan", "spw"];
 
-/// The kind of plot with these axes, and its quantity where it has several.
+/// The kind of plot with the axes `x` and `y`, and its quantity where the kind has several.
 ///
 /// # Errors
 /// `Usage` if no plot has them.
@@ -63,7 +64,7 @@ pub(super) fn kind_of(x: Option<&str>, y: Option<&str>) -> Result<(Kind, Option<
     })
 }
 
-/// Names of the lines that `by` makes, and the parameter that selects each of them.
+/// The lines that `plot --by` draws: the name of each and the parameter that selects its data.
 ///
 /// # Errors
 /// `Usage` if the plot has no lines, or would have too many; those of reading scans.
@@ -126,7 +127,7 @@ pub(super) fn groups(
     Ok(groups)
 }
 
-/// The baselines of the antennas, or of those that are selected; one more than can be drawn at most.
+/// All selected baselines, or those with one selected antenna; stops at one more than can be drawn.
 fn pairs(known: &Description, which: &str, antenna: Option<&str>) -> Vec<(String, (String, String))> {
     let wanted: Option<Vec<&str>> = antenna.map(|words| words.split(',').map(str::trim).collect());
     let is_wanted = |(number, antenna): (usize, &Antenna)| {

@@ -1,4 +1,4 @@
-//! Frames as pictures: axes with marks, a raster in colours or lines, and the words beside it.
+//! Draws frames of plots as pictures: axes with marks, a raster in colours or lines, and the words beside it.
 
 use ctds_hdf5::look::{Axis, Frame};
 
@@ -7,17 +7,17 @@ use super::palette::{self, Colour, FAINT, FLAGGED, INK, NOTHING};
 use super::panel::{Axes, Panel, Raster, numbers};
 use super::scene::{Anchor, Area, Scene, Shape, Size};
 
-/// Room for the texts beside a plot, in pixels.
+/// Width of the area for the texts left of a plot, in pixels.
 const LEFT: f64 = 92.;
 const TOP: f64 = 58.;
 const BOTTOM: f64 = 56.;
 const RIGHT_OF_RASTER: f64 = 118.;
 const RIGHT: f64 = 24.;
 
-/// Lines with no more points than this have dots.
+/// Lines of a plot with at most this many points also show each point as a dot.
 const DOTS: usize = 400;
 
-/// Draws panels one below the other.
+/// Draws the panels of a plot one below the other, in a picture of `width` × `height` pixels.
 pub(super) fn scene(panels: &[Panel], (width, height): (usize, usize)) -> Scene {
     let mut scene = Scene { width, height, shapes: Vec::new() };
     let each = height as f64 / panels.len().max(1) as f64;
@@ -80,7 +80,7 @@ fn draw_panel(scene: &mut Scene, panel: &Panel, whole: Area) {
     turned(scene, (area.left - LEFT + 14., area.middle().1), &label(&plot.y, start.1), "label-y");
 }
 
-/// A text that reads from below upwards.
+/// Adds a text that is turned by 90 degrees, and reads from below upwards.
 fn turned(scene: &mut Scene, at: (f64, f64), text: &str, class: &'static str) {
     let text = text.to_owned();
     scene.shapes.push(Shape::Text { at, anchor: Anchor::Middle, size: Size::Normal, turned: true, text, class });
@@ -90,7 +90,7 @@ fn nothing(scene: &mut Scene, area: &Area) {
     scene.text(area.middle(), Anchor::Middle, "nothing to show", "note");
 }
 
-/// Draws a raster; where its axes begin.
+/// Draws a raster in colours with its scale; returns where its axes begin.
 fn draw_raster(scene: &mut Scene, area: &Area, panel: &Panel, raster: &Raster) -> (Option<f64>, Option<f64>) {
     let plot = &panel.frame.plot;
     let (x, y) = (&raster.x, &raster.y);
@@ -166,7 +166,7 @@ fn vertical_marks(scene: &mut Scene, area: &Area, axis: &Axis, low: f64, high: f
     }
 }
 
-/// Names of the lines, if they need a legend.
+/// Names of the lines of a plot for its legend; empty if it needs none.
 fn legend_names(frame: &Frame) -> Vec<String> {
     match frame.plot.series.as_deref() {
         Some(names) if frame.plot.x.scale != "category" && !frame.plot.is_scatter() => {
@@ -177,7 +177,7 @@ fn legend_names(frame: &Frame) -> Vec<String> {
     }
 }
 
-/// Draws lines; where the axes begin.
+/// Draws the lines of a plot; returns where the axes begin.
 fn draw_lines(scene: &mut Scene, area: &Area, frame: &Frame, names: &[String]) -> (Option<f64>, Option<f64>) {
     let plot = &frame.plot;
     let (x, y) = (numbers(frame, "x"), numbers(frame, "y"));
@@ -231,7 +231,7 @@ fn draw_lines(scene: &mut Scene, area: &Area, frame: &Frame, names: &[String]) -
     (Some(view.first), Some(low))
 }
 
-/// The names of lines at the right, as many as there is space for.
+/// Draws the legend of a plot: the names of lines at the right, as many as there is space for.
 fn legend(scene: &mut Scene, area: &Area, names: &[String]) {
     let most = ((area.height() / 17.) as usize).max(2);
     let shown = if names.len() > most { most - 1 } else { names.len() };

@@ -1,18 +1,18 @@
-//! Marks of axes: round values, and their texts.
+//! Marks of the axes of plots: round values, and their texts.
 
 use ctds_hdf5::look::{Axis, utc_of_mjd};
 
-/// Steps of a time axis in seconds.
+/// Steps between marks of a time axis, in seconds.
 const TIMES: [f64; 18] =
     [1., 2., 5., 10., 15., 30., 60., 120., 300., 600., 900., 1800., 3600., 7200., 10800., 21600., 43200., 86400.];
 
-/// Steps of angles.
+/// Steps between marks of an axis of angles, in degrees.
 const DEGREES: [f64; 6] = [5., 10., 30., 45., 90., 180.];
 
-/// Marks at most.
+/// Most marks on one axis of a plot.
 const MOST: usize = 64;
 
-/// Values at which marks stand, about `count` of them, and their texts.
+/// Values between `low` and `high` at which an axis has marks, about `count` of them, with their texts.
 pub(super) fn marks(axis: &Axis, low: f64, high: f64, count: usize) -> Vec<(f64, String)> {
     let span = high - low;
     if !span.is_finite() || span <= 0. {
@@ -43,7 +43,7 @@ pub(super) fn marks(axis: &Axis, low: f64, high: f64, count: usize) -> Vec<(f64,
     values.map(|value| (value, text(value))).collect()
 }
 
-/// A value between marks that are `step` apart.
+/// Text of a mark whose neighbours are `step` away, with the digits that tell them apart.
 fn number_text(value: f64, step: f64) -> String {
     let digits = (-step.log10().floor()).max(0.) as usize;
     // not a zero with a sign
@@ -55,7 +55,7 @@ fn number_text(value: f64, step: f64) -> String {
     }
 }
 
-/// A value with three or four digits.
+/// Formats a value with about three significant digits, such as `0.123` or `1.2e-3`.
 pub(super) fn short(value: f64) -> String {
     match value.abs() {
         0. => "0".to_owned(),
@@ -66,7 +66,7 @@ pub(super) fn short(value: f64) -> String {
     }
 }
 
-/// The time of a day, or the day if the marks are that far apart.
+/// Text of a mark on a time axis: the time of day, or the day if marks are that far apart (`step` in seconds).
 pub(super) fn time_of(mjd_seconds: f64, step: f64) -> String {
     let text = utc_of_mjd(mjd_seconds);
     match text.split_once('T') {
@@ -77,7 +77,7 @@ pub(super) fn time_of(mjd_seconds: f64, step: f64) -> String {
     }
 }
 
-/// The label of an axis with its unit; that of a time axis from `start` on with the day.
+/// Label of an axis with its unit; that of a time axis that begins at `start` also has the day.
 pub(super) fn label(axis: &Axis, start: Option<f64>) -> String {
     // the font of pictures has no Greek letters
     let unit = if axis.unit == "kλ" { "kilowavelengths" } else { &axis.unit };
@@ -89,7 +89,7 @@ pub(super) fn label(axis: &Axis, start: Option<f64>) -> String {
     }
 }
 
-/// The beginning of a text, with three points if it is longer.
+/// The beginning of a text of at most `len` characters, with three points if it was longer.
 pub(super) fn shortened(text: &str, len: usize) -> String {
     if text.chars().count() <= len {
         text.to_owned()

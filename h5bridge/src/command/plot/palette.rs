@@ -1,18 +1,18 @@
-//! Colours of pictures, which colour-blind readers tell apart.
+//! Colours of pictures that colour-blind readers can tell apart.
 
-/// Red, green and blue.
+/// A colour: red, green and blue, from 0 to 255 each.
 pub(super) type Colour = [u8; 3];
 
 pub(super) const PAPER: Colour = [255, 255, 255];
 pub(super) const INK: Colour = [40, 40, 40];
-/// Colour of grid lines.
+/// Colour of the grid lines of a plot.
 pub(super) const FAINT: Colour = [225, 225, 225];
-/// Colour of a place of a raster without values.
+/// Colour of raster cells without values.
 pub(super) const NOTHING: Colour = [236, 236, 236];
-/// Colour of a place of a raster all of whose cells are flagged.
+/// Colour of raster cells all of whose data are flagged.
 pub(super) const FLAGGED: Colour = [0xf0, 0xa0, 0x90];
 
-/// Viridis at even steps (Smith and van der Walt, CC0): lightness grows steadily, also for colour-blind readers.
+/// The colour map viridis at even steps (Smith and van der Walt, CC0): lightness grows steadily, also for colour-blind readers.
 const VIRIDIS: [Colour; 9] = [
     [0x44, 0x01, 0x54],
     [0x47, 0x2d, 0x7b],
@@ -25,10 +25,10 @@ const VIRIDIS: [Colour; 9] = [
     [0xfd, 0xe7, 0x25],
 ];
 
-/// Steps of [`scale`]: with text and lines a picture has at most 256 colours, as many as sixel has.
+/// Number of steps of the colour scale: with text and lines a picture has at most 256 colours, as many as sixel has.
 const STEPS: f64 = 128.;
 
-/// Colours of lines that colour-blind readers tell apart (Okabe and Ito).
+/// Colours of the lines of a plot, which colour-blind readers can tell apart (Okabe and Ito).
 const LINES: [Colour; 7] = [
     [0x00, 0x72, 0xb2],
     [0xd5, 0x5e, 0x00],
@@ -39,14 +39,14 @@ const LINES: [Colour; 7] = [
     [0x00, 0x00, 0x00],
 ];
 
-/// The colour of a fraction.
+/// The colour of the scale for a fraction from 0 to 1.
 pub(super) fn scale(fraction: f64) -> Colour {
     let at = (fraction.clamp(0., 1.) * STEPS).round() / STEPS * (VIRIDIS.len() - 1) as f64;
     let index = (at as usize).min(VIRIDIS.len() - 2);
     mix(VIRIDIS[index], VIRIDIS[index + 1], at - index as f64)
 }
 
-/// The colour of line `number` of `count`: one of seven, or steps of the scale for more lines.
+/// The colour of line `number` (from 0) of `count`: one of seven, or steps of the scale for more lines.
 pub(super) fn line(number: usize, count: usize) -> Colour {
     match LINES.get(number).filter(|_| count <= LINES.len()) {
         Some(colour) => *colour,
@@ -55,7 +55,7 @@ pub(super) fn line(number: usize, count: usize) -> Colour {
     }
 }
 
-/// The colour between two others.
+/// The colour between two others; `part` 0 is the first, 1 the second.
 pub(super) fn mix(from: Colour, to: Colour, part: f64) -> Colour {
     let byte = |number: usize| {
         let (from, to) = (f64::from(from[number]), f64::from(to[number]));

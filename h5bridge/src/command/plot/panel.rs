@@ -1,26 +1,26 @@
-//! A frame to be drawn, and its raster in values and colours.
+//! One panel of a plot: a frame to be drawn, and its raster in values and colours.
 
 use ctds_hdf5::look::{Axis, Frame, Numbers, Plot};
 
 use super::palette::{self, Colour, FLAGGED, NOTHING, PAPER};
 
-/// A frame, and where all of its cells are flagged.
+/// A frame to be drawn, and where all of its data are flagged.
 pub(super) struct Panel {
     pub(super) frame: Frame,
-    /// Percentage of flagged cells in each place of the raster; `None` if it is not known.
+    /// Percentage of flagged data in each cell of the raster; `None` if it is not known.
     pub(super) flagged: Option<Frame>,
 }
 
-/// A raster whose values become colours.
+/// A raster (waterfall, grid of u and v, image) whose values become colours.
 pub(super) struct Raster {
     pub(super) lines: usize,
     pub(super) columns: usize,
-    /// Edges of the columns and of the lines.
+    /// Edges of the raster's columns along x: one more than columns.
     pub(super) x: Vec<f64>,
     pub(super) y: Vec<f64>,
-    /// Scale of the colours.
+    /// The axis of the raster's values, which the scale of colours shows.
     pub(super) z: Axis,
-    /// Lines have one height: times follow one another without their gaps.
+    /// Whether all lines of the raster have the same height: times follow one another without their gaps.
     pub(super) by_line: bool,
     values: Vec<f64>,
     flagged: Vec<f64>,
@@ -30,10 +30,10 @@ pub(super) struct Raster {
     is_count: bool,
 }
 
-/// Places along each side of a raster in which a single one is too small to be seen.
+/// Rasters with more cells than this along each side have single cells that are too small to be seen.
 const LARGE: usize = 100;
 
-/// All numbers of an array of a frame.
+/// All numbers of the array `name` of a frame, as 64-bit floats.
 pub(super) fn numbers(frame: &Frame, name: &str) -> Vec<f64> {
     let array = frame.array(name);
     let count = array.map_or(0, |array| array.shape.iter().product());
@@ -45,7 +45,7 @@ impl Panel {
         Panel { frame, flagged: None }
     }
 
-    /// The words below the title: column, spectral window, and what is averaged.
+    /// The text below the title of a panel: column, spectral window, and what is averaged.
     pub(super) fn note(&self) -> String {
         let plot = &self.frame.plot;
         let spw = plot.selection["spw"].as_i64().map_or(String::new(), |spw| format!(", spw {spw}"));
@@ -55,7 +55,7 @@ impl Panel {
         }
     }
 
-    /// The raster of the frame; `None` if it has lines.
+    /// The raster of the panel's frame; `None` if the frame has lines.
     pub(super) fn raster(&self) -> Option<Raster> {
         let (raster, z) = (self.frame.array("raster")?, self.frame.plot.z.as_ref()?);
         let (low, high) = (z.low.flatten().unwrap_or(0.), z.high.flatten().unwrap_or(1.));
@@ -88,7 +88,7 @@ impl Panel {
     }
 }
 
-/// Numbers of points, of which few are seen better when they are larger: each place has the largest number around it.
+/// Enlarges single points of a raster, which are seen better: each cell gets the largest number around it.
 fn enlarged(values: &[f64], (lines, columns): (usize, usize)) -> Vec<f64> {
     let filled = values.iter().filter(|&&value| value > 0.).count() as f64 / values.len().max(1) as f64;
     let reach = match filled {
@@ -119,7 +119,7 @@ impl Raster {
         value.is_nan() || self.is_count && value == 0.
     }
 
-    /// The colour of a place.
+    /// The colour of the raster's cell at `line` and `column`, counted from 0.
     pub(super) fn colour(&self, line: usize, column: usize) -> Colour {
         match self.at(line, column) {
             value if self.is_nothing(value) => match self.flagged.get(line * self.columns + column) {
@@ -131,7 +131,7 @@ impl Raster {
         }
     }
 
-    /// Where a value is on the scale of colours.
+    /// Position of a value on the scale of colours, from 0 to 1.
     fn fraction(&self, value: f64) -> f64 {
         let scaled = |value: f64| if self.is_log { value.log10() } else { value };
         match (self.high > self.low, self.is_log && value <= 0.) {
@@ -147,7 +147,7 @@ impl Raster {
         }
     }
 
-    /// The value at a fraction of the scale of colours.
+    /// The value at a position on the scale of colours, from 0 to 1.
     pub(super) fn value(&self, fraction: f64) -> f64 {
         match self.is_log {
             true => self.low * (self.high / self.low).powf(fraction),
@@ -167,8 +167,8 @@ impl Raster {
         !self.is_count && self.any(NOTHING)
     }
 
-    /// The cells along an axis in the order of an image: each of them once if they have one size, else one for each of
-    /// `pixels` pixels.
+    /// The raster cells along an axis in the order of an image: each once if they have one size, else one for each of `pixels`
+    /// pixels.
     pub(super) fn places(&self, edges: &[f64], by_number: bool, pixels: f64) -> Vec<usize> {
         let cells = edges.len().saturating_sub(1);
         let (first, last) = (edges.first().copied().unwrap_or(0.), edges.last().copied().unwrap_or(0.));
@@ -187,26 +187,26 @@ impl Raster {
     }
 }
 
-/// The part of the plane of x and y that a plot of lines shows.
+/// The rectangle of x and y values that a plot of lines shows.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct View {
     pub(super) left: f64,
     pub(super) right: f64,
     pub(super) low: f64,
     pub(super) high: f64,
-    /// The smallest x.
+    /// The smallest x of the data, from which times are counted.
     pub(super) first: f64,
 }
 
 impl View {
-    /// Where a point is: fractions of the width and of the height, from below.
+    /// Position of a point in the view, as fractions of its width from the left and of its height from below.
     pub(super) fn fractions(&self, x: f64, y: f64) -> (f64, f64) {
         let up = (y - self.low) / (self.high - self.low);
         ((x - self.left) / (self.right - self.left), up.clamp(0., 1.))
     }
 }
 
-/// The smallest and the largest of the finite values.
+/// The smallest and the largest finite value of a list; `None` without finite values.
 fn ends(list: &[f64]) -> Option<(f64, f64)> {
     let finite = list.iter().copied().filter(|value| value.is_finite());
     finite.fold(None, |ends: Option<(f64, f64)>, value| {
@@ -214,13 +214,13 @@ fn ends(list: &[f64]) -> Option<(f64, f64)> {
     })
 }
 
-/// How a plot is drawn, by its axes.
+/// Properties of how a kind of plot is drawn.
 pub(super) trait Axes {
-    /// Whether one unit is as long on both axes.
+    /// Whether one unit has the same length on both axes of the plot, as in a plot of u and v.
     fn has_equal_axes(&self) -> bool;
-    /// Whether points stand alone.
+    /// Whether the points of the plot stand alone, without lines between them.
     fn is_scatter(&self) -> bool;
-    /// The part of the plane that has all values; `None` without values.
+    /// The rectangle that contains all points of a plot; `None` without finite values.
     fn view(&self, x: &[f64], y: &[f64]) -> Option<View>;
 }
 

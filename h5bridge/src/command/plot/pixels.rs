@@ -1,14 +1,14 @@
-//! A picture as pixels, with smooth lines and letters.
+//! Turns a picture of shapes into pixels, with smooth lines and letters.
 
 use noto_sans_mono_bitmap::{FontWeight, RasterHeight, get_raster, get_raster_width};
 
 use super::palette::{Colour, INK, PAPER, mix};
 use super::scene::{Anchor, Area, Scene, Shape, Size};
 
-/// Steps from paper to ink: few, so that a picture has at most 256 colours.
+/// Steps of shading from paper to ink at the edges of lines: few, so that a picture has at most 256 colours.
 const SHADES: f64 = 6.;
 
-/// Red, green and blue of all pixels, the upper line first.
+/// A picture in pixels: red, green and blue of each, the upper line first.
 pub(super) struct Pixels {
     pub(super) width: usize,
     pub(super) height: usize,
@@ -23,13 +23,13 @@ impl Size {
         }
     }
 
-    /// Width of a character in pixels.
+    /// Width of a character of this font size in pixels.
     pub(super) fn character(self) -> f64 {
         get_raster_width(FontWeight::Regular, self.raster()) as f64
     }
 }
 
-/// Draws all shapes.
+/// Draws all shapes of a picture into pixels.
 pub(super) fn draw(scene: &Scene) -> Pixels {
     let (width, height) = (scene.width, scene.height);
     let mut pixels = Pixels { width, height, bytes: PAPER.repeat(width * height) };
@@ -48,7 +48,7 @@ pub(super) fn draw(scene: &Scene) -> Pixels {
 }
 
 impl Pixels {
-    /// Paints over a pixel, with a part of the colour.
+    /// Mixes a colour into a pixel; `part` 1 replaces the pixel's colour.
     fn paint(&mut self, x: i64, y: i64, colour: Colour, part: f64) {
         let (Ok(x), Ok(y)) = (usize::try_from(x), usize::try_from(y)) else { return };
         if x >= self.width || y >= self.height {
@@ -66,7 +66,7 @@ impl Pixels {
         }
     }
 
-    /// A straight line with round ends.
+    /// Draws a straight line with round ends, `width` pixels wide.
     fn line(&mut self, from: (f64, f64), to: (f64, f64), width: f64, colour: Colour) {
         let is_straight = from.0 == to.0 || from.1 == to.1;
         if width <= 1. && is_straight {

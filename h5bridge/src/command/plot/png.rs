@@ -1,8 +1,8 @@
-//! Pixels as a PNG file: colours of three bytes, compressed by libdeflate. The format is a signature and three chunks.
+//! Writes pixels as a PNG file: colours of three bytes, compressed by libdeflate. The file is a signature and three chunks.
 
 use libdeflater::{CompressionLvl, Compressor, crc32};
 
-/// An image of `width` pixels a line, with three bytes each: red, green, blue.
+/// Encodes an image as PNG; each line has `width` pixels with three bytes each: red, green, blue.
 pub(super) fn encode(width: usize, pixels: &[u8]) -> Vec<u8> {
     let line = 3 * width.max(1);
     let mut raw = Vec::with_capacity(pixels.len() + pixels.len() / line);

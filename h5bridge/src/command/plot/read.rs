@@ -1,4 +1,4 @@
-//! Frames of plots, read until they have all rows.
+//! Reads the frames of plots until they have all rows, or as many as are allowed.
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -11,13 +11,13 @@ use ctds_hdf5::{Error, ErrorKind};
 use crate::args::Global;
 use crate::interrupt::Stop;
 
-/// Time for reading between two looks at signals and two reports of progress.
+/// Time for reading rows between two checks for signals, and between two reports of progress.
 const STEP: Duration = Duration::from_millis(300);
 
-/// Time for which a writer in the middle of a flush is waited for, with `--no-lock`.
+/// How long `plot --no-lock` waits for a writer that is in the middle of a flush.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Reads rows until all frames are complete, or as many as are allowed. Rows are read once for all of them.
+/// Reads rows until all frames are complete, or as many rows as are allowed. Rows are read once for all frames.
 pub(super) fn frames(
     session: &mut Session,
     requests: &[Request],

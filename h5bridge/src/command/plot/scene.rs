@@ -1,15 +1,15 @@
-//! A picture as shapes, which are written as SVG or turned into pixels.
+//! A picture as a list of shapes, which is written as SVG or turned into pixels.
 
 use super::palette::Colour;
 
-/// A picture: its size in pixels, and the shapes from back to front.
+/// A picture: its size in pixels, and its shapes from back to front.
 pub(super) struct Scene {
     pub(super) width: usize,
     pub(super) height: usize,
     pub(super) shapes: Vec<Shape>,
 }
 
-/// A rectangle in pixels; y points downwards.
+/// A rectangle of a picture in pixels; y points downwards.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Area {
     pub(super) left: f64,
@@ -18,7 +18,7 @@ pub(super) struct Area {
     pub(super) bottom: f64,
 }
 
-/// The point of a text that its position is.
+/// Which point of a text is at its position: its start, middle or end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Anchor {
     Start,
@@ -26,27 +26,27 @@ pub(super) enum Anchor {
     End,
 }
 
-/// Height of the font in pixels, and of the line that it needs.
+/// Font sizes of a picture: height of letters and of a line, in pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Size {
     Normal,
     Title,
 }
 
-/// A part of a picture. `class` is its class in SVG.
+/// A shape of a picture. `class` is its class in SVG.
 pub(super) enum Shape {
     Rectangle {
         area: Area,
         colour: Colour,
         class: &'static str,
     },
-    /// A line through points.
+    /// A line through points of the picture.
     Line {
         points: Vec<(f64, f64)>,
         width: f64,
         colour: Colour,
         class: &'static str,
-        /// Words that a viewer of SVG shows under the pointer.
+        /// Words that a viewer of SVG shows when the pointer is on the line.
         title: String,
     },
     Dot {
@@ -65,7 +65,7 @@ pub(super) enum Shape {
         text: String,
         class: &'static str,
     },
-    /// Pixels stretched over an area, the upper line first, with three bytes each.
+    /// An image stretched over an area of the picture: pixels of three bytes each, the upper line first.
     Image {
         area: Area,
         columns: usize,
@@ -90,12 +90,12 @@ impl Area {
         ((self.left + self.right) / 2., (self.top + self.bottom) / 2.)
     }
 
-    /// The position of a fraction of the horizontal axis.
+    /// Position in pixels of a fraction of the area's width, from the left.
     pub(super) fn x(&self, fraction: f64) -> f64 {
         self.left + fraction * self.width()
     }
 
-    /// The position of a fraction of the vertical axis, which points upwards.
+    /// Position in pixels of a fraction of the area's height, from below.
     pub(super) fn y(&self, fraction: f64) -> f64 {
         self.bottom - fraction * self.height()
     }

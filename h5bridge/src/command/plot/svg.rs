@@ -1,4 +1,5 @@
-//! A picture as SVG: shapes stay shapes, texts stay texts, and a raster is an embedded PNG image of one pixel for each cell.
+//! Writes a picture as SVG: shapes stay shapes, texts stay texts, and a raster is an embedded PNG image with one pixel for each
+//! cell.
 
 use std::fmt::Write as _;
 
@@ -9,7 +10,7 @@ use super::palette::{Colour, INK, PAPER};
 use super::png;
 use super::scene::{Anchor, Scene, Shape, Size};
 
-/// The text of an SVG file.
+/// Encodes a picture as the text of an SVG file.
 pub(super) fn encode(scene: &Scene) -> String {
     let (width, height) = (scene.width, scene.height);
     let mut out = format!(
@@ -93,13 +94,13 @@ fn hex([red, green, blue]: Colour) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
-/// A position to a hundredth of a pixel.
+/// Formats a position in pixels, to a hundredth of a pixel.
 fn number(value: f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Text without what XML cannot have.
+/// Escapes characters of a text that XML cannot have.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {

@@ -1,4 +1,4 @@
-//! Pictures in a terminal: the protocols of kitty, iTerm2 and sixel, or Unicode characters.
+//! Shows pictures in a terminal: by the protocols of kitty, iTerm2 and sixel, or in Unicode characters.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use super::palette::Colour;
 use super::pixels::Pixels;
 
-/// How a terminal shows a picture.
+/// The way in which a terminal shows a picture (`plot --show`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Show {
     /// The best that the terminal is known to have, by its environment variables
@@ -24,7 +24,7 @@ pub(super) enum Show {
 }
 
 impl Show {
-    /// The best way that the terminal of these environment variables is known to have.
+    /// The best way to show pictures that the terminal is known to have, by its environment variables.
     pub(super) fn of(variable: impl Fn(&str) -> Option<String>) -> Show {
         let is = |name: &str, words: &[&str]| {
             variable(name).is_some_and(|value| words.iter().any(|word| value.to_lowercase().contains(word)))
@@ -47,7 +47,7 @@ impl Show {
     }
 }
 
-/// A PNG file as kitty takes it: in Base64, in pieces of at most 4096 bytes.
+/// A PNG file in the graphics protocol of kitty: Base64, in pieces of at most 4096 bytes.
 pub(super) fn kitty(png: &[u8]) -> String {
     let text = STANDARD.encode(png);
     let mut out = String::new();
@@ -62,16 +62,16 @@ pub(super) fn kitty(png: &[u8]) -> String {
     out + "\n"
 }
 
-/// A PNG file as an inline image of iTerm2.
+/// A PNG file as an inline image in the protocol of iTerm2.
 pub(super) fn iterm2(png: &[u8]) -> String {
     format!("\x1b]1337;File=inline=1;size={};preserveAspectRatio=1:{}\x07\n", png.len(), STANDARD.encode(png))
 }
 
-/// Colours of sixel at most.
+/// Most colours that a picture in sixel can have.
 const COLOURS: usize = 256;
 
-/// Pixels in sixel: bands of six lines, and in each of them one pass for each colour. With more than 256 colours rare ones become
-/// the nearest of the others.
+/// Encodes pixels in sixel: bands of six lines, with one pass for each colour. With more than 256 colours, rare ones become the
+/// nearest others.
 pub(super) fn sixel(pixels: &Pixels) -> String {
     let colours: Vec<Colour> = pixels.bytes.chunks_exact(3).map(|pixel| [pixel[0], pixel[1], pixel[2]]).collect();
     let mut counts: HashMap<Colour, usize> = HashMap::new();

@@ -1,25 +1,25 @@
-//! Plots as characters: a raster in half blocks, two places in each character, and lines in Braille dots.
+//! Draws plots with characters: a raster in half blocks, two cells in each character, and lines in Braille dots.
 
 use super::marks::{label, marks, short, shortened, time_of};
 use super::palette::{self, Colour, NOTHING};
 use super::panel::{Axes, Panel, Raster, numbers};
 
-/// Characters left of a plot.
+/// Characters left of a plot that is drawn with characters.
 const LEFT: usize = 11;
-/// Lines of words above and below a plot.
+/// Lines of text above and below a plot that is drawn with characters.
 const WORDS: usize = 7;
 
-/// Shades of a raster without colours, from the smallest value to the largest.
+/// Characters of a raster without colours, from the smallest value to the largest.
 const SHADES: [char; 5] = [' ', '░', '▒', '▓', '█'];
 
-/// Panels in characters, below each other; `size` is that of the terminal.
+/// Draws panels with characters, one below the other; the size is that of the terminal in columns and lines.
 pub(super) fn text(panels: &[Panel], (columns, lines): (usize, usize), coloured: bool) -> String {
     let width = columns.clamp(40, 240);
     let height = (lines / panels.len().max(1)).saturating_sub(WORDS).clamp(6, 60);
     panels.iter().map(|panel| panel_text(panel, width, height, coloured)).collect()
 }
 
-/// Text of a file without characters that change the terminal.
+/// A text from a file without characters that control the terminal.
 fn safe(text: &str) -> String {
     text.chars().map(|character| if character.is_control() { '?' } else { character }).collect()
 }
@@ -58,16 +58,16 @@ fn panel_text(panel: &Panel, width: usize, height: usize, coloured: bool) -> Str
     out
 }
 
-/// A plot in lines of characters, and what stands around it.
+/// A plot as lines of characters, with the marks and labels of its axes.
 struct Drawn {
     lines: Vec<String>,
-    /// Lines with marks, and their texts.
+    /// Marks of the y axis: number of the line of characters, and text.
     y_marks: Vec<(usize, String)>,
-    /// Columns with marks, and their texts.
+    /// Marks of the x axis: number of the column of characters, and text.
     x_marks: Vec<(usize, String)>,
     x_label: String,
     y_label: String,
-    /// Colours, or names of lines.
+    /// The legend of the plot: its colours, or the names of its lines.
     key: String,
 }
 
@@ -136,7 +136,7 @@ fn fore([red, green, blue]: Colour) -> String {
     format!("\x1b[38;2;{red};{green};{blue}m")
 }
 
-/// The character nearest to a colour of the scale; a point for a place without values.
+/// The shading character nearest to a colour of the scale; a point for a cell without values.
 fn shade(colour: Colour) -> char {
     if colour == NOTHING || colour == palette::FLAGGED {
         return '·';
@@ -162,7 +162,7 @@ fn vertical(axis: &ctds_hdf5::look::Axis, low: f64, high: f64, height: usize) ->
         .collect()
 }
 
-/// Dots of a Braille character by column and line.
+/// Bits of the dots of a Braille character (U+2800 + bits), by column and line.
 const DOTS: [[u32; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
 
 fn braille(panel: &Panel, (width, height): (usize, usize), coloured: bool) -> Option<Drawn> {

@@ -1,4 +1,4 @@
-//! `/api`: the list of sources, and the contents of HDF5 files and tables.
+//! Answers of the server below `/api`: the list of sources, and the contents of HDF5 files and tables.
 
 use std::io;
 use std::sync::Arc;
@@ -17,21 +17,21 @@ use super::shared::{Presence, Shared, lost, missing, refusal};
 use super::sources::Stamp;
 use super::work::Admission;
 
-/// The requests that are answered from one file.
+/// Requests below `/api` that are answered from one file.
 const REQUESTS: [&str; 5] = ["meta", "attr", "data", "stats", "paths"];
 
-/// Bytes that an answer with values holds: pieces on their way, the next one, the block that they are made of.
+/// Bytes of memory that an answer with values holds: pieces being sent, the next one, the block that they are made of.
 const IN_FLIGHT: u64 = 8 << 20;
 
-/// Answers up to this many bytes are not counted as memory.
+/// Answers of up to this many bytes do not count as memory of the server.
 const SMALL: u64 = 64 << 10;
 
-/// A file that changed more recently than this may change again without a new time.
+/// Time after a change in which a file may change again without getting a new modification time.
 const SETTLED: Duration = Duration::from_millis(50);
 
 type Pieces = Box<dyn Iterator<Item = ctds_hdf5::Result<Vec<u8>>> + Send>;
 
-/// Answer that a worker makes of a request.
+/// Answer that a worker thread makes of a request below `/api`.
 struct Made {
     content_type: &'static str,
     disposition: Option<String>,
@@ -42,13 +42,13 @@ struct Made {
 
 enum Content {
     Whole(Vec<u8>),
-    /// None is made yet. The name of the file is for errors.
+    /// The answer is made and sent in pieces. The string is the file name for error messages.
     Pieces(Pieces, String),
-    /// The client has it.
+    /// The client already has this answer (its entity tag is the same).
     Known,
 }
 
-/// Answers `/api/…`; `path` is what follows `/api`.
+/// Answers a request for `/api/…`; `path` is the part after `/api`.
 pub(super) async fn answer(shared: &Arc<Shared>, path: &str, query: &str, headers: &HeaderMap, is_head: bool) -> Reply {
     match path.strip_prefix('/').unwrap_or(path).trim_end_matches('/') {
         "" => reply(StatusCode::OK, "text/plain; charset=utf-8", Body::whole("ok")),
@@ -151,7 +151,7 @@ fn full() -> Reply {
     refusal(503, "other answers hold all memory that --max-memory allows; try again")
 }
 
-/// Reads what a request asks for, in a worker.
+/// Reads what a request asks for from its file; runs in a worker thread.
 fn make(shared: &Shared, request: &str, address: &str, headers: &HeaderMap) -> Result<Made, Refusal> {
     let query = query::parse(address);
     let Some(name) = query::value(&query, "file") else {
@@ -192,7 +192,7 @@ fn make(shared: &Shared, request: &str, address: &str, headers: &HeaderMap) -> R
     Ok(Made { content_type, disposition, length, content, etag })
 }
 
-/// Makes the pieces of an answer, each when the client has taken the one before.
+/// Sends an answer in pieces, each made when the client has taken the one before.
 fn send(shared: Arc<Shared>, first: Vec<u8>, mut pieces: Pieces) -> mpsc::Receiver<io::Result<Bytes>> {
     let (sender, receiver) = mpsc::channel(1);
     tokio::spawn(async move {

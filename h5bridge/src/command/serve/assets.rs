@@ -1,4 +1,4 @@
-//! Files of the page in h5bridge/page/dist, compressed by gzip. Written by `scripts/page`: do not edit.
+//! Files of the web page in h5bridge/page/dist, compressed by gzip. Written by `scripts/page`: do not edit.
 
 macro_rules! asset {
     ($name:literal) => {
@@ -6,7 +6,7 @@ macro_rules! asset {
     };
 }
 
-/// The files of the page: address below the root of the server, and content compressed by gzip, sorted by address.
+/// The files of the web page: address below the root of the server, and content compressed by gzip, sorted by address.
 pub(super) static ASSETS: &[(&str, &[u8])] = &[
     asset!("assets/explore-BGGU75-V.js"),
     asset!("assets/explore-BSqbN0wW.css"),

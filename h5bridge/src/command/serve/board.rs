@@ -1,4 +1,4 @@
-//! The board: one stream with the state of every live file.
+//! The board of the server: one stream of events with the state of every live file.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,37 +16,37 @@ use super::shared::Shared;
 use super::work::Admission;
 use crate::sync::locked;
 
-/// Live files that are followed at a time.
+/// Most live files that the board follows at a time.
 const MAX_FILES: usize = 256;
 
-/// A file is looked at this often.
+/// Pause between two polls of a live file for the board.
 const ROUND: Duration = Duration::from_secs(1);
 
-/// A line is sent this often, also when nothing has changed.
+/// A client of the board gets a line about each file at least this often, also when nothing has changed.
 const AT_LEAST: Duration = Duration::from_secs(5);
 
-/// Pause between two searches for live files.
+/// Pause between two searches of the board for live files.
 const SEARCH: Duration = Duration::from_secs(10);
 
-/// The live files of a server as its clients see them.
+/// The live files of a server as the clients of its board see them.
 #[derive(Default)]
 pub(super) struct Board {
     lines: watch::Sender<Lines>,
-    /// A task looks at the files while the board has listeners.
+    /// Whether a task polls the files; it runs while the board has listeners.
     is_running: Mutex<bool>,
 }
 
-/// The newest line of each file. A client is sent those that are newer than the newest that it has.
+/// The newest line about each file of the board. A client is sent the lines whose version is newer than the last that it has.
 #[derive(Default)]
 struct Lines {
-    /// Counts changes of lines.
+    /// Number of changes of the board's lines so far.
     version: u64,
     files: BTreeMap<String, Line>,
-    /// Numbers of files that are followed and that are left out, and the version that they came with.
+    /// Version in which the numbers changed, number of files that are followed, and number of files left out.
     extent: (u64, usize, usize),
 }
 
-/// A file on the board.
+/// The state of one live file on the board, as it is sent to clients.
 struct Line {
     version: u64,
     sent: Instant,
@@ -54,17 +54,17 @@ struct Line {
     event: Arc<str>,
 }
 
-/// Files that the board follows, and the time of the last search for them.
+/// The live files that the board follows, and the time of the last search for them.
 struct Followed {
     files: Vec<(String, PathBuf)>,
     left_out: usize,
-    /// Files of which it is not known yet whether they are live.
+    /// Number of files that have not been opened yet, which may be live.
     unknown: usize,
     searched: Instant,
 }
 
 impl Board {
-    /// A stream with a line for each live file: all of them first, then those that change.
+    /// A stream of events with a line for each live file: all of them first, then those that change.
     pub(super) fn events(
         self: &Arc<Self>,
         shared: &Arc<Shared>,
@@ -82,7 +82,7 @@ impl Board {
         event_stream(Body::pieces(events, None).keeping(place))
     }
 
-    /// Looks at all live files again and again, while there are listeners.
+    /// Starts the task that polls all live files as long as the board has listeners.
     fn run(self: &Arc<Self>, shared: &Arc<Shared>, open: &Arc<OpenFiles>) {
         if std::mem::replace(&mut *locked(&self.is_running), true) {
             return;
@@ -129,7 +129,7 @@ impl Board {
 }
 
 impl Followed {
-    /// The live files of all sources, the first ones by name; `None` if the server ends.
+    /// Searches all sources for live files, and keeps the first `MAX_FILES` by name; `None` if the server ends.
     async fn search(shared: &Arc<Shared>) -> Option<Self> {
         let own = Arc::clone(shared);
         let (mut files, unknown) = shared.pool.run(Admission::Begun, move || own.sources.live_files()).await.ok()?;
@@ -140,7 +140,7 @@ impl Followed {
 }
 
 impl Lines {
-    /// Drops the lines of files that are no longer followed; returns whether their number is another.
+    /// Removes the lines of files that are no longer followed; returns whether the number of files has changed.
     fn keep(&mut self, followed: &Followed) -> bool {
         self.files.retain(|name, _| followed.files.iter().any(|(known, _)| known == name));
         let (version, files, left_out) = self.extent;
@@ -152,7 +152,7 @@ impl Lines {
         !is_same
     }
 
-    /// Takes the newest state of a file; returns whether it is sent.
+    /// Records the newest state of a file; returns whether it is to be sent to clients.
     fn put(&mut self, name: &str, state: Json) -> bool {
         // ages go on by themselves
         let lasting = ["open", "rows", "rows_per_second", "flagged", "revision", "alerts", "problem"];
@@ -166,7 +166,7 @@ impl Lines {
         true
     }
 
-    /// The events after a version, which becomes the newest.
+    /// The events with a newer version than `version`, which is set to the newest.
     fn since(&self, version: &mut u64) -> String {
         let before = std::mem::replace(version, self.version);
         let mut events = String::new();

@@ -1,4 +1,4 @@
-//! Opens the page in a browser.
+//! Opens the page of the server in a browser (`serve --open`).
 
 use std::fs;
 use std::io::Write;
@@ -15,12 +15,12 @@ const COMMAND: &str = "open";
 #[cfg(not(target_os = "macos"))]
 const COMMAND: &str = "xdg-open";
 
-/// A file that leads a browser to the page; removed when dropped. Other users of the machine see the words of every command,
-/// so none has the token in it.
+/// A temporary HTML file that leads a browser to the page; removed when dropped. The token is in the file, because other users
+/// of the machine can see the words of every command.
 pub(super) struct Opener(PathBuf);
 
 impl Opener {
-    /// Opens `url`.
+    /// Opens the address `url` in a browser.
     ///
     /// # Errors
     /// Those of the system.

@@ -1,4 +1,4 @@
-//! The API of h5grove 4.0: from a query to the library, and back to an answer.
+//! The HTTP API of h5grove 4.0: turns a query into calls of the library, and the result into an answer.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,17 +6,17 @@ use std::sync::Arc;
 use ctds_hdf5::browse::{self, Browser, Data, DataOptions, Dtype, Format, LinkResolution, TableFile};
 use ctds_hdf5::{Context, Error, ErrorKind};
 
-/// Media type of every JSON answer.
+/// Media type of every JSON answer of the API.
 const JSON: &str = "application/json";
 
-/// Bytes of JSON that H5Web can show.
+/// Largest JSON answer in bytes; H5Web cannot show larger ones.
 const JSON_BYTES: u64 = 64 << 20;
 
-/// An answer of the API.
+/// An answer of the h5grove API: its content type and body.
 pub(super) struct Answer {
     pub(super) content_type: &'static str,
     pub(super) disposition: Option<String>,
-    /// Bytes of the body, where that is known.
+    /// Length of the answer's body in bytes, if it is known before it is made.
     pub(super) length: Option<u64>,
     pub(super) body: Body,
 }
@@ -26,24 +26,24 @@ pub(super) enum Body {
     Pieces(Box<dyn Iterator<Item = ctds_hdf5::Result<Vec<u8>>> + Send>),
 }
 
-/// An error answer.
+/// An error answer of the h5grove API: HTTP status and message.
 #[derive(Debug)]
 pub(super) struct Refusal {
     pub(super) status: u16,
     pub(super) message: String,
 }
 
-/// Limits of an answer.
+/// Limits on the size of an answer of the h5grove API.
 pub(super) struct Limits {
-    /// Most bytes of an answer.
+    /// Largest answer in bytes; larger ones are refused.
     pub(super) response: u64,
 }
 
-/// Parameters of a request.
+/// Decoded parameters of a request of the h5grove API, as names and values.
 struct Query<'a>(&'a [(String, String)]);
 
 impl Query<'_> {
-    /// The value that counts where a parameter is given twice: the last one.
+    /// The value of a parameter; if it is given twice, the last one counts.
     fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
@@ -155,7 +155,7 @@ fn values(mut data: Data, name: &str) -> Result<Answer, Refusal> {
     Ok(Answer { content_type, disposition, length, body })
 }
 
-/// Message of an error for a client, without the paths of the server.
+/// The error answer for a client, with the name of the file instead of its path on the server.
 pub(super) fn refusal(error: &Error, name: &str) -> Refusal {
     let is_denied = error.kind() == ErrorKind::Io && error.message().contains("Permission denied");
     // what leads to the message; the path of the file comes first, and is the server's

@@ -1,4 +1,4 @@
-//! Who may ask: token, host, origin, method; and the headers that keep other pages away.
+//! Checks which requests the server accepts (token, host, origin, method), and adds the headers that keep other sites away.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use super::query;
 use super::reply::{Body, Reply, message, set, set_text, text};
 
-/// Bytes of a token, before they are written as hexadecimal digits.
+/// Number of random bytes of a token; it is written as hexadecimal digits.
 const TOKEN_BYTES: usize = 16;
 
 /// Content security policy: a page may load only its own files, and pictures that it makes itself (data addresses,
@@ -17,27 +17,28 @@ const TOKEN_BYTES: usize = 16;
 const POLICY: &str =
     "default-src 'self'; img-src 'self' data: blob:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
-/// The page that makes functions from text: a library of H5Web draws nothing without it.
+/// The page that makes functions from text, which its content security policy has to allow: a library of H5Web draws nothing
+/// without it.
 const EVALUATING_PAGE: &str = "/explore.html";
 
-/// Pages: addresses that a person opens, with or without a token.
+/// Addresses of the pages that a person opens, with or without a token.
 const PAGES: [&str; 4] = ["/", "/index.html", "/explore.html", "/ms.html"];
 
 /// Rules by which requests are accepted: token, hosts, origins.
 pub(super) struct Guard {
-    /// Hash of the token; `None`: everyone who reaches the port may ask.
+    /// Hash of the token; `None`: every client that can reach the port is accepted.
     token: Option<blake3::Hash>,
     cookie_name: String,
     port: u16,
-    /// Names, or names with a port, of this server as others see it.
+    /// Host names, with or without a port, by which browsers may address this server.
     hosts: Vec<String>,
-    /// Origins whose pages may send requests, as browsers write them.
+    /// Origins of other sites whose pages may send requests, as browsers write them.
     origins: Vec<String>,
-    /// Base path that precedes every address, for example `/P`; empty by default.
+    /// Base path that precedes every address of the server, for example `/P`; empty by default.
     base: String,
 }
 
-/// A new token, in hexadecimal digits.
+/// Makes a new random token, in hexadecimal digits.
 pub(super) fn new_token() -> Result<String> {
     let mut bytes = [0; TOKEN_BYTES];
     let mut source = std::fs::File::open("/dev/urandom").context("/dev/urandom")?;
@@ -45,17 +46,18 @@ pub(super) fn new_token() -> Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Decision of the guard on a request.
+/// Decision of the guard on a request: answer it or refuse it.
 pub(super) enum Verdict {
-    /// The request is answered by `path`, which lies below the base path. An origin is one that may read the answer.
+    /// The request is accepted; `path` is its address below the base path. `origin` is an allowed other site that may read the
+    /// answer.
     Go { path: String, origin: Option<HeaderValue> },
-    /// The request has its answer.
+    /// The request is not passed on: this is the answer, a refusal or a redirection.
     Stop(Box<Reply>),
 }
 
 impl Guard {
-    /// A guard of the server at `port` with a token, `None` for everyone; `hosts`, `origins` and `base` are those of the
-    /// command line.
+    /// A guard of the server at `port`; `token` `None` accepts all clients. `hosts`, `origins` and `base` come from the command
+    /// line.
     pub(super) fn new(token: Option<&str>, port: u16, hosts: &[String], origins: &[String], base: &str) -> Self {
         let lower =
             |texts: &[String]| texts.iter().map(|text| text.trim_end_matches('/').to_ascii_lowercase()).collect();
@@ -69,7 +71,7 @@ impl Guard {
         }
     }
 
-    /// Judges a request that arrived at the address `local` of this machine.
+    /// Decides whether a request is accepted that arrived at the address `local` of this machine.
     pub(super) fn judge<T>(&self, request: &Request<T>, local: IpAddr) -> Verdict {
         self.checked(request, local).unwrap_or_else(Verdict::Stop)
     }
@@ -105,8 +107,8 @@ impl Guard {
         Ok(Verdict::Go { path: path.to_owned(), origin })
     }
 
-    /// The `Host` of a request, which has to be a name of this server: a page of another site whose name is made to lead
-    /// here has its own name in it.
+    /// Checks that the `Host` header of a request is a name of this server. Otherwise a site could make its own host name lead
+    /// to it (DNS rebinding).
     fn host(&self, headers: &HeaderMap, authority: Option<&str>, local: IpAddr) -> Result<String, Box<Reply>> {
         let unknown = || Box::new(message(StatusCode::FORBIDDEN, "unknown Host; --allow-host names further ones"));
         let mut hosts = headers.get_all(header::HOST).iter();
@@ -126,7 +128,8 @@ impl Guard {
         Ok(host)
     }
 
-    /// The allowed origin of a page of another site; `None` for a request without origin or from our own page.
+    /// The `Origin` of a request if it is an allowed other site; `None` for a request without origin or from our own page; else
+    /// a refusal.
     fn origin(&self, headers: &HeaderMap, host: &str) -> Result<Option<HeaderValue>, Box<Reply>> {
         let Some(value) = headers.get(header::ORIGIN) else { return Ok(None) };
         let origin = value.to_str().unwrap_or_default().to_ascii_lowercase();
@@ -141,7 +144,7 @@ impl Guard {
         }
     }
 
-    /// Allows links from other sites to lead here, but refuses requests that their pages send.
+    /// Accepts links from other sites that lead to this server, but refuses requests that their pages send.
     fn site(headers: &HeaderMap, is_allowed: bool) -> Result<(), Box<Reply>> {
         let is_foreign = matches!(text(headers, "sec-fetch-site"), Some("cross-site" | "same-site"));
         if is_foreign && !is_allowed && text(headers, "sec-fetch-mode") != Some("navigate") {
@@ -150,7 +153,8 @@ impl Guard {
         Ok(())
     }
 
-    /// A page whose address has the token: the token becomes a cookie, and leaves the address.
+    /// Answers a request for a page whose address has the token: the browser gets the token as a cookie, and is sent to the
+    /// address without it.
     fn exchange(&self, path: &str, query: &str) -> Option<Reply> {
         if !PAGES.contains(&path) {
             return None;
@@ -170,7 +174,7 @@ impl Guard {
         Some(reply)
     }
 
-    /// The token, in a cookie or as `Authorization: Bearer`.
+    /// Checks the token of a request, in a cookie or as `Authorization: Bearer`.
     fn token(&self, headers: &HeaderMap) -> Result<(), Box<Reply>> {
         let Some(token) = self.token else { return Ok(()) };
         let bearer = text(headers, header::AUTHORIZATION).and_then(|value| value.split_once(' '));
@@ -182,7 +186,8 @@ impl Guard {
         if given.any(|given| hash(given) == token) { Ok(()) } else { Err(unauthorized().into()) }
     }
 
-    /// Adds the headers that every answer has. `path` is the address below the base path, if the request got as far.
+    /// Adds the headers that every answer of the server has. `path` is the address below the base path, if the request got as
+    /// far.
     pub(super) fn finish(&self, reply: &mut Reply, path: Option<&str>, origin: Option<HeaderValue>) {
         let constant =
             |reply: &mut Reply, name, value| set(reply, HeaderName::from_static(name), HeaderValue::from_static(value));
@@ -210,7 +215,7 @@ fn hash(token: &str) -> blake3::Hash {
     blake3::hash(token.as_bytes())
 }
 
-/// Name and port of a `Host`.
+/// Splits the header `Host` into name and port; the port is `None` if it is missing.
 fn split_port(host: &str) -> (&str, Option<&str>) {
     match host.rsplit_once(':') {
         Some((name, port)) if !port.contains(']') => (name, Some(port)),
@@ -245,7 +250,7 @@ fn preflight(origin: &HeaderValue) -> Reply {
     reply
 }
 
-/// The address that a person opens: `host` as it stands in addresses, with the token.
+/// The address of the server that a person opens, with the token; `host` is as it stands in addresses.
 pub(super) fn address(host: &str, base: &str, token: Option<&str>) -> String {
     let token = token.map_or(String::new(), |token| format!("?token={}", query::encode(token)));
     format!("http://{host}{base}/{token}")

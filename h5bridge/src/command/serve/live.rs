@@ -1,4 +1,4 @@
-//! `/live`: the state of files that grow, as events, and frames of their plots.
+//! Answers of the server below `/live`: events about files that grow, and frames of their plots.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ use super::shared::{Shared, lost, missing, refusal};
 use super::sources::status_of;
 use super::work::Admission;
 
-/// Event streams at a time.
+/// Most event streams that the server sends at a time.
 const MAX_STREAMS: usize = 64;
 
-/// Rules for alerts in a request.
+/// Most alert rules in one request.
 const MAX_RULES: usize = 16;
 
-/// Files that clients look at.
+/// The live files that clients of the server watch.
 pub(super) struct Lives {
     files: Arc<OpenFiles>,
     board: Arc<Board>,
@@ -35,7 +35,7 @@ impl Default for Lives {
 }
 
 impl Lives {
-    /// Answers `/live/…`; `path` is what follows.
+    /// Answers a request for `/live/…`; `path` is the part after `/live`.
     pub(super) async fn answer(
         &self,
         shared: &Arc<Shared>,
@@ -69,7 +69,7 @@ impl Lives {
         }
     }
 
-    /// The file that a request names.
+    /// The live file that a request names, opened if needed.
     async fn file(&self, shared: &Arc<Shared>, parameters: &Query) -> Result<Arc<LiveFile>, Box<Reply>> {
         let name = query::value(parameters, "file").ok_or_else(|| refusal(422, "the parameter file is missing"))?;
         let (own, wanted) = (Arc::clone(shared), name.to_owned());
@@ -82,13 +82,13 @@ impl Lives {
         file.ok_or_else(|| refusal(503, "too many files are open; try again").into())
     }
 
-    /// Closes files without requests, until it is dropped.
+    /// Closes files that clients no longer ask for; runs until the future is dropped.
     pub(super) async fn reap(&self, shared: &Arc<Shared>) {
         self.files.reap(shared).await;
     }
 }
 
-/// The rules for alerts of a request: `alert`, repeated, or several in one with commas.
+/// The alert rules of a request: the parameter `alert`, repeated, or with several rules separated by commas.
 fn rules(parameters: &Query) -> Result<Vec<Rule>, Box<Reply>> {
     let values = parameters.iter().filter(|(name, _)| name == "alert").flat_map(|(_, value)| value.split(','));
     let texts: Vec<&str> = values.map(str::trim).filter(|text| !text.is_empty()).collect();

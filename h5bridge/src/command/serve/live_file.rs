@@ -1,4 +1,4 @@
-//! A file that clients look at: one reader for all of them.
+//! A live file that clients of the server watch, with one reader for all of them.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, Weak};
@@ -18,66 +18,67 @@ use super::sources::status_of;
 use super::work::{Admission, Lost};
 use crate::sync::locked;
 
-/// Pause between two looks at a file with listeners.
+/// Pause between two polls of a live file with listeners.
 const POLL: Duration = Duration::from_millis(100);
 
-/// Pause after a look that has failed.
+/// Pause after a poll of a live file that has failed.
 const POLL_AFTER_FAILURE: Duration = Duration::from_millis(500);
 
-/// Longest pause between two looks that are sent to a client, even if nothing has changed.
+/// Longest time without a message to a listener, even if the file has not changed.
 const AT_LEAST: Duration = Duration::from_secs(5);
 
-/// A file that its writer has closed is said to have ended after this time without a change.
+/// Time without a change after which a file that its writer has closed is reported as ended.
 const CLOSED_FOR: Duration = Duration::from_secs(10);
 
-/// A file that cannot be read for this time has a problem; before, its writer may be in the middle of a change.
+/// Time for which a file has to be unreadable before it is reported: its writer may be in the middle of a change.
 const PERSISTENT: Duration = Duration::from_secs(2);
 
-/// Bytes of the newest cells of a column that looks for listeners read, and looks for the board.
+/// Most bytes of the newest cells of each column that a poll for listeners reads.
 const SAMPLE: u64 = 4 << 20;
+/// Most bytes of the newest cells of each column that a poll for the board reads.
 const BOARD_SAMPLE: u64 = 64 << 10;
 
-/// A live file with one reader for all clients.
+/// A live file that the server has open, with one reader for all clients.
 pub(super) struct LiveFile {
     path: PathBuf,
-    /// Which tables may be opened because the file names them.
+    /// Decides which other tables, named by this file, may be opened: only those that the server was told to serve.
     served: Served,
-    /// Name of the file in addresses.
+    /// Name by which clients ask for the live file.
     pub(super) name: String,
-    /// The open session; `None` while the file is not open.
+    /// The open session that reads the live file; `None` while it is not open.
     session: Arc<tokio::sync::Mutex<Option<Session>>>,
     news: watch::Sender<News>,
-    /// A task looks at the file while it has listeners.
+    /// Whether a task polls the file; it runs while the file has listeners.
     is_polled: Mutex<bool>,
     used: Mutex<Instant>,
     state: Mutex<State>,
 }
 
-/// State that is kept from earlier looks.
+/// State of a live file that is kept from one poll to the next.
 #[derive(Default)]
 struct State {
     rates: Rates,
     alerts: Alerts,
-    /// Rules of clients, as long as they listen.
+    /// Alert rules of the clients that listen to this file; dropped when the client goes.
     clients: Vec<Weak<[Rule]>>,
     was_open: bool,
-    /// Since when a file that was open is closed.
+    /// Since when the file is closed, after its writer had it open.
     closed: Option<Instant>,
-    /// Since when it cannot be read.
+    /// Since when the file cannot be read; `None` if it can.
     failing: Option<Instant>,
-    /// The newest look, as the board shows it.
+    /// The newest state of the file, as the board shows it.
     line: Option<Json>,
 }
 
-/// The result of polling a file.
+/// The result of polling a live file.
 enum Tick {
-    /// Its revision, and the state as JSON.
+    /// The file can be read: its revision, and its state as JSON.
     Look(u64, Arc<str>),
-    /// Why there will be no more.
+    /// The file has ended, for this reason, which listeners are told.
     End(&'static str),
 }
 
-/// The open session of a file; opens it if necessary.
+/// The open session of a live file; opens it if necessary.
 fn opened<'a>(session: &'a mut Option<Session>, file: &LiveFile) -> Result<&'a mut Session, Error> {
     match session {
         Some(session) => Ok(session),
@@ -86,7 +87,8 @@ fn opened<'a>(session: &'a mut Option<Session>, file: &LiveFile) -> Result<&'a m
 }
 
 impl LiveFile {
-    /// The file at `path`. Of `before`, a reader that has ended, rows that it has read are still valid.
+    /// A reader for the live file at `path`. `before` is an earlier reader that has ended; rows that it has read are still
+    /// valid.
     pub(super) fn new(path: PathBuf, name: &str, served: Served, before: Option<&LiveFile>) -> Self {
         LiveFile {
             path,
@@ -100,22 +102,22 @@ impl LiveFile {
         }
     }
 
-    /// Whether listeners were told that the file has ended.
+    /// Whether listeners were told that the live file has ended.
     pub(super) fn has_ended(&self) -> bool {
         self.news.borrow().end.is_some()
     }
 
-    /// Notes that a client has asked for the file.
+    /// Notes that a client has asked for the file, which keeps it open.
     pub(super) fn touch(&self) {
         *locked(&self.used) = Instant::now();
     }
 
-    /// Time since a client has asked for the file.
+    /// Time since a client has last asked for the file.
     pub(super) fn unused(&self) -> Duration {
         locked(&self.used).elapsed()
     }
 
-    /// Runs a job with the session; others wait for their turn without holding a thread.
+    /// Runs a job with the file's session; other jobs wait for their turn without holding a thread.
     async fn run<T: Send + 'static>(
         self: &Arc<Self>,
         shared: &Shared,
@@ -127,17 +129,17 @@ impl LiveFile {
         shared.pool.run(admission, move || job(&file, &mut session)).await
     }
 
-    /// The words of an error. The name of the file stands for its path.
+    /// The message of an error, with the public name of the file instead of its path.
     fn words(&self, error: &Error) -> String {
         error.to_string().replace(&*self.path.to_string_lossy(), &self.name)
     }
 
-    /// The refusal that an error of the library is.
+    /// The HTTP refusal for an error of the library about this file.
     fn refusal(&self, error: &Error) -> Reply {
         refusal(status_of(error.kind()), &self.words(error))
     }
 
-    /// Looks at the newest state, unless a task does so all the time.
+    /// Polls the file for its newest state, unless a task does so all the time.
     fn look(&self, session: &mut Option<Session>) -> Result<(), Error> {
         let is_polled = *locked(&self.is_polled);
         let open = opened(session, self)?;
@@ -162,7 +164,7 @@ impl LiveFile {
         }
     }
 
-    /// The plot `kind` with the parameters of an address.
+    /// Answers with a frame of the plot `kind`; its parameters are those of the address.
     pub(super) async fn frame(
         self: &Arc<Self>,
         shared: &Arc<Shared>,
@@ -223,7 +225,7 @@ impl LiveFile {
         answer
     }
 
-    /// Tells listeners which part of the file has been read; a file that is read at once has no progress.
+    /// Tells listeners which part of the file has been read for a plot; a file that is read at once has no progress.
     fn progressed(&self, progress: Progress, is_complete: bool) {
         self.news.send_if_modified(|news| {
             let was_begun = news.progress.0 > 0 && news.progress.1.rows_used < news.progress.1.rows;
@@ -235,7 +237,7 @@ impl LiveFile {
         });
     }
 
-    /// The events of the file, with the alerts of `rules` and of those of the server.
+    /// A stream of events about the file, with the alerts of `rules` and of the server's rules.
     pub(super) async fn events(
         self: &Arc<Self>,
         shared: &Arc<Shared>,
@@ -267,7 +269,7 @@ impl LiveFile {
         event_stream(body)
     }
 
-    /// Looks at the file again and again, while it has listeners.
+    /// Starts the task that polls the file as long as it has listeners.
     fn poll(self: &Arc<Self>, shared: &Arc<Shared>) {
         if std::mem::replace(&mut *locked(&self.is_polled), true) {
             return;
@@ -311,8 +313,8 @@ impl LiveFile {
         });
     }
 
-    /// The newest look as the board shows it, `None` while it is not known. A file that is polled for listeners, or in use, is
-    /// not looked at for the board.
+    /// The newest state of the file as the board shows it, `None` while it is not known. A file that is polled for listeners or
+    /// in use is not polled again.
     pub(super) async fn line(self: &Arc<Self>, shared: &Arc<Shared>) -> Option<Json> {
         let is_polled = *locked(&self.is_polled);
         if !is_polled && let Ok(mut session) = Arc::clone(&self.session).try_lock_owned() {
@@ -331,7 +333,7 @@ impl LiveFile {
         Some(line)
     }
 
-    /// Takes a look, for listeners or for the board.
+    /// Polls the file once, for listeners or for the board.
     fn tick(&self, session: &mut Option<Session>, rules: &[Rule], sample: u64) -> Result<Tick, Error> {
         let looked = self.refresh(session, sample);
         let mut state = locked(&self.state);
@@ -372,7 +374,7 @@ impl LiveFile {
         open.refresh()
     }
 
-    /// Evaluates the rules of the server, which are about live files, and those of clients.
+    /// Evaluates the alert rules of the server for live files, and those of clients.
     fn judge(&self, state: &mut State, look: &Look, rules: &[Rule]) {
         state.clients.retain(|rules| rules.strong_count() > 0);
         let of_clients: Vec<Arc<[Rule]>> = state.clients.iter().filter_map(Weak::upgrade).collect();
@@ -391,7 +393,7 @@ impl LiveFile {
         Told { number, rule: alert.rule.clone(), active, text: alert.text.clone(), document }
     }
 
-    /// A document of the library, with the public name of the file in place of its path.
+    /// A JSON document of the library, with the public name of the file instead of its path.
     fn document(&self, of: &impl serde::Serialize) -> Json {
         let mut document = serde_json::to_value(of).unwrap_or(Json::Null);
         document["file"] = self.name.as_str().into();
@@ -407,7 +409,7 @@ impl LiveFile {
         })
     }
 
-    /// Tells listeners why the file cannot be read, or that it can be read again.
+    /// Tells listeners why the file cannot be read, or with `None` that it can be read again.
     fn has_problem(&self, words: Option<String>) {
         self.news.send_if_modified(|news| {
             let is_new = news.problem.1.as_deref() != words.as_deref();
@@ -420,7 +422,7 @@ impl LiveFile {
 }
 
 impl State {
-    /// Whether a writer had the file open, and has closed it for good.
+    /// Whether a writer had the file open and has closed it for good.
     fn has_closed(&mut self, look: &Look) -> bool {
         if look.kind != "live" {
             return false;
@@ -438,7 +440,7 @@ impl State {
     }
 }
 
-/// An answer whose bytes are known; HEAD gives their number only.
+/// An answer whose bytes are all known; for HEAD it has only their number.
 fn whole(content_type: &'static str, bytes: Vec<u8>, is_head: bool) -> Reply {
     let length = bytes.len().to_string();
     let mut answer = reply(StatusCode::OK, content_type, if is_head { Body::empty() } else { Body::whole(bytes) });

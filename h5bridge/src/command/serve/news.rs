@@ -1,4 +1,4 @@
-//! What listeners of a file are told: the newest of each event, which a slow client gets without those before.
+//! Events for listeners of a live file: only the newest of each kind is kept, so that a slow client skips older ones.
 
 use std::collections::HashSet;
 use std::io;
@@ -10,26 +10,26 @@ use hyper::body::Bytes;
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
 
-/// A stream without events sends a comment this often, which shows whether the client has gone.
+/// A stream without events sends a comment this often, which shows whether the client is still connected.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
 
-/// The newest of each event. Each counts from one.
+/// The newest event of each kind about a live file, with a number that grows with each event.
 #[derive(Debug, Clone, Default)]
 pub(super) struct News {
     pub(super) look: (u64, Arc<str>),
     pub(super) revision: u64,
     pub(super) progress: (u64, Progress),
-    /// The newest alert of each rule.
+    /// The newest alert of each rule about the file.
     pub(super) alerts: Arc<[Told]>,
-    /// Why the file cannot be read at present.
+    /// Number of the problem event, and why the file cannot be read at present; `None` if it can.
     pub(super) problem: (u64, Option<Arc<str>>),
     pub(super) end: Option<&'static str>,
 }
 
-/// An alert, and its event.
+/// An alert that was sent to listeners: its rule, and its event as JSON.
 #[derive(Debug, Clone)]
 pub(super) struct Told {
-    /// Counts the alerts of a file.
+    /// Number of the alert among all alerts of the file.
     pub(super) number: u64,
     pub(super) rule: String,
     pub(super) active: bool,
@@ -37,26 +37,26 @@ pub(super) struct Told {
     pub(super) document: Arc<str>,
 }
 
-/// How far reading for plots has come.
+/// How many rows of a live file have been read for its plots, and how many it has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Progress {
     pub(super) rows_used: u64,
     pub(super) rows: u64,
 }
 
-/// Events that one client has been sent.
+/// Numbers of the newest events that one client has been sent.
 struct Client {
     has_begun: bool,
     looks: u64,
     progress: u64,
     alerts: u64,
     problems: u64,
-    /// Rules whose alerts it gets.
+    /// Alert rules whose alerts the client is sent.
     rules: HashSet<String>,
 }
 
 impl Client {
-    /// The events that are new to the client, as they are sent.
+    /// Formats the events that are new to the client as server-sent events.
     fn events(&mut self, news: &News) -> String {
         let mut events = String::new();
         if news.problem.0 > self.problems {
@@ -88,13 +88,13 @@ impl Client {
     }
 }
 
-/// Formats a server-sent event.
+/// Formats an event with a name and data for a stream of server-sent events.
 pub(super) fn event(name: &str, data: &str) -> String {
     format!("event: {name}\ndata: {data}\n\n")
 }
 
-/// The events of a file for one client, with the alerts of its rules and of those of the server. The client's rules exist as long as
-/// it listens.
+/// The events of a live file for one client, with the alerts of its rules and of the server's. The client's rules exist as long
+/// as it listens.
 pub(super) fn of_file(
     news: watch::Receiver<News>,
     own_rules: Arc<[Rule]>,
@@ -109,7 +109,7 @@ pub(super) fn of_file(
     })
 }
 
-/// A body of events. `events` gives those that are new in the newest state, and whether they are the last.
+/// A response body of events. `events` gives those that are new in the newest state, and whether they are the last.
 pub(super) fn stream<T: Send + Sync + 'static>(
     mut news: watch::Receiver<T>,
     mut events: impl FnMut(&T) -> (String, bool) + Send + 'static,

@@ -1,4 +1,4 @@
-//! The files that clients look at, each with one reader.
+//! The live files that clients of the server watch, each with one reader.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -10,21 +10,21 @@ use super::shared::Shared;
 use super::work::Admission;
 use crate::sync::locked;
 
-/// Files that are open at a time, for listeners, plots and the board.
+/// Most files that are open at a time, for listeners, plots and the board.
 const MAX_OPEN: usize = 512;
 
-/// A file without requests stays open for this time.
+/// How long a live file without requests stays open.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// Pause between two searches for files without requests.
+/// Pause between two searches for open files without requests.
 const REAP_PAUSE: Duration = Duration::from_secs(10);
 
-/// Files by their paths.
+/// The live files that are open, by their paths.
 #[derive(Default)]
 pub(super) struct OpenFiles(Mutex<HashMap<PathBuf, Arc<LiveFile>>>);
 
 impl OpenFiles {
-    /// The reader of a file; `None` if too many files are open.
+    /// The reader of a live file, opened if needed; `None` if too many files are open.
     pub(super) fn get(&self, shared: &Arc<Shared>, path: PathBuf, name: &str) -> Option<Arc<LiveFile>> {
         let mut files = locked(&self.0);
         let before = files.get(&path);
@@ -42,7 +42,7 @@ impl OpenFiles {
         Some(file)
     }
 
-    /// Closes files without requests, until it is dropped.
+    /// Closes files without requests; runs until the future is dropped.
     pub(super) async fn reap(&self, shared: &Arc<Shared>) {
         loop {
             tokio::time::sleep(REAP_PAUSE).await;

@@ -1,4 +1,4 @@
-//! The pages: as they were built and compressed, compiled in.
+//! The web pages of the server, which are compiled into the program, compressed.
 
 use hyper::header::{self, HeaderValue};
 use hyper::{HeaderMap, StatusCode};
@@ -6,7 +6,7 @@ use hyper::{HeaderMap, StatusCode};
 use super::assets::ASSETS;
 use super::reply::{self, Body, Reply, reply};
 
-/// The file of the page at `path`; `None` if there is none.
+/// The answer with the file of the web page at `path`; `None` if the page has no such file.
 pub(super) fn find(path: &str, headers: &HeaderMap) -> Option<Reply> {
     let name = match path {
         "/" => "index.html",
@@ -34,7 +34,7 @@ pub(super) fn find(path: &str, headers: &HeaderMap) -> Option<Reply> {
     Some(answer)
 }
 
-/// Whether the client says that it takes gzip.
+/// Whether the client accepts answers compressed by gzip.
 fn takes_gzip(headers: &HeaderMap) -> bool {
     let values = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(|coding| {

@@ -1,4 +1,4 @@
-//! Answers: the status, the headers and a body that is sent as the client reads it.
+//! HTTP answers of the server: the status, the headers and a body that is sent as the client reads it.
 
 use std::any::Any;
 use std::io;
@@ -11,13 +11,13 @@ use hyper::{HeaderMap, Response, StatusCode};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-/// An answer to a request.
+/// An HTTP answer of the server.
 pub(super) type Reply = Response<Body>;
 
-/// The body of an answer.
+/// The body of an HTTP answer: bytes that are known, or pieces that another task makes.
 pub(super) struct Body {
     content: Content,
-    /// What is released when the answer is sent, or the client has gone.
+    /// A value that is dropped when the answer is sent, or the client has gone, such as reserved memory.
     keep: Option<Box<dyn Any + Send>>,
 }
 
@@ -27,22 +27,22 @@ enum Content {
 }
 
 impl Body {
-    /// A body without bytes.
+    /// An HTTP body without bytes.
     pub(super) fn empty() -> Self {
         Body::whole(Bytes::new())
     }
 
-    /// A body whose bytes are known.
+    /// An HTTP body whose bytes are all known.
     pub(super) fn whole(bytes: impl Into<Bytes>) -> Self {
         Body { content: Content::Whole(bytes.into()), keep: None }
     }
 
-    /// A body that another task makes; `length` is its length in bytes if that is known.
+    /// An HTTP body that another task makes in pieces; `length` is its length in bytes if that is known.
     pub(super) fn pieces(pieces: mpsc::Receiver<io::Result<Bytes>>, length: Option<u64>) -> Self {
         Body { content: Content::Pieces { pieces, left: length }, keep: None }
     }
 
-    /// Holds `keep` until the body is sent.
+    /// Keeps a value until the body is sent.
     pub(super) fn keeping(mut self, keep: impl Any + Send) -> Self {
         self.keep = Some(Box::new(keep));
         self
@@ -80,10 +80,10 @@ impl hyper::body::Body for Body {
     }
 }
 
-/// Content type of JSON.
+/// Content type of JSON answers.
 pub(super) const JSON: &str = "application/json";
 
-/// An answer with a body of a content type.
+/// An HTTP answer with a body of a content type.
 pub(super) fn reply(status: StatusCode, content_type: &'static str, body: Body) -> Reply {
     let mut reply = Response::new(body);
     *reply.status_mut() = status;
@@ -91,7 +91,7 @@ pub(super) fn reply(status: StatusCode, content_type: &'static str, body: Body) 
     reply
 }
 
-/// A refusal: `{"message": …}`, which the pages show.
+/// A refusal with the JSON document `{"message": …}`, which the pages show.
 pub(super) fn message(status: StatusCode, text: impl AsRef<str>) -> Reply {
     let mut reply = reply(status, JSON, Body::whole(json!({"message": text.as_ref()}).to_string()));
     if status == StatusCode::SERVICE_UNAVAILABLE {
@@ -100,12 +100,12 @@ pub(super) fn message(status: StatusCode, text: impl AsRef<str>) -> Reply {
     reply
 }
 
-/// Sets a header of the answer.
+/// Sets a header of an HTTP answer.
 pub(super) fn set(reply: &mut Reply, name: HeaderName, value: HeaderValue) {
     reply.headers_mut().insert(name, value);
 }
 
-/// Sets a header to text; bytes that headers may not have are left out.
+/// Sets a header of an HTTP answer to text; bytes that headers may not have are left out.
 pub(super) fn set_text(reply: &mut Reply, name: HeaderName, text: &str) {
     let text: String = text.chars().filter(|c| (' '..='~').contains(c)).collect();
     if let Ok(value) = HeaderValue::from_str(&text) {
@@ -113,12 +113,12 @@ pub(super) fn set_text(reply: &mut Reply, name: HeaderName, text: &str) {
     }
 }
 
-/// The text of a header that occurs once.
+/// The text of a request header; `None` unless it occurs once.
 pub(super) fn text(headers: &HeaderMap, name: impl header::AsHeaderName) -> Option<&str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-/// An entity tag of what `parts` identify.
+/// Makes an entity tag (ETag) of the parts that identify an answer.
 pub(super) fn etag(parts: &[&[u8]]) -> String {
     let mut hasher = blake3::Hasher::new();
     for part in parts {
@@ -127,7 +127,7 @@ pub(super) fn etag(parts: &[&[u8]]) -> String {
     format!("\"{}\"", &hasher.finalize().to_hex()[..32])
 }
 
-/// Whether the client has what `etag` names: `If-None-Match`.
+/// Whether the client already has the answer with this entity tag (`If-None-Match`).
 pub(super) fn is_known(headers: &HeaderMap, etag: &str) -> bool {
     let tags = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
     tags.flat_map(|value| value.split(',')).any(|tag| {
@@ -136,7 +136,7 @@ pub(super) fn is_known(headers: &HeaderMap, etag: &str) -> bool {
     })
 }
 
-/// The answer to a client that has what `etag` names.
+/// The answer 304 to a client that already has the answer with this entity tag.
 pub(super) fn not_modified(etag: &str) -> Reply {
     let mut reply = Response::new(Body::empty());
     *reply.status_mut() = StatusCode::NOT_MODIFIED;
@@ -144,7 +144,7 @@ pub(super) fn not_modified(etag: &str) -> Reply {
     reply
 }
 
-/// The answer that begins a stream of events.
+/// The HTTP answer that begins a stream of server-sent events.
 pub(super) fn event_stream(body: Body) -> Reply {
     let mut answer = reply(StatusCode::OK, "text/event-stream", body);
     set_text(&mut answer, header::CACHE_CONTROL, "no-store");

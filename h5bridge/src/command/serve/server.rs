@@ -1,4 +1,4 @@
-//! Connections and routes.
+//! Accepts connections of the server, and leads each request to the part that answers it.
 
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
@@ -22,29 +22,29 @@ use super::reply::Reply;
 use super::shared::{Shared, refusal};
 use super::stall::Patient;
 
-/// Connections at a time.
+/// Most connections that the server has open at a time.
 const MAX_CONNECTIONS: usize = 256;
 
-/// Connections that are told at a time that there are too many.
+/// Most connections beyond the limit that are told at a time that there are too many.
 const MAX_REFUSALS: usize = 64;
 
-/// Most bytes of the header of a request.
+/// Most bytes of the header of an HTTP request.
 const MAX_HEADER: usize = 16 << 10;
 
-/// How long the header of a request may take to arrive, also on a connection that is kept.
+/// How long the header of a request may take to arrive, also on a connection that is reused.
 const HEADER_TIME: Duration = Duration::from_secs(10);
 
-/// How long a write may wait for a client that does not read.
+/// How long writing an answer may wait for a client that does not read.
 const WRITE_TIME: Duration = Duration::from_secs(30);
 
-/// Pause after a connection that could not be accepted, for want of file descriptors for example.
+/// Pause after a connection could not be accepted, for example because file descriptors were used up.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Answer to a connection above the limit.
+/// The whole HTTP answer to a connection above the limit.
 const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n\
     Connection: close\r\nContent-Length: 34\r\n\r\n{\"message\":\"too many connections\"}";
 
-/// The server: its guard, its sources, and the live files that clients watch.
+/// The HTTP server: its guard, its sources, and the live files that clients watch.
 pub(super) struct Server {
     pub(super) guard: Guard,
     pub(super) shared: Arc<Shared>,
@@ -52,7 +52,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Accepts connections until it is dropped.
+    /// Accepts connections until the future is dropped.
     pub(super) async fn run(self: Arc<Self>, listener: TcpListener) {
         let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         let refusals = Arc::new(Semaphore::new(MAX_REFUSALS));
@@ -118,7 +118,7 @@ impl Server {
     }
 }
 
-/// Tells a client that there are too many connections.
+/// Tells a client that the server has too many connections.
 async fn refuse(mut stream: TcpStream, _place: OwnedSemaphorePermit) {
     if stream.write_all(TOO_MANY).await.is_err() || stream.shutdown().await.is_err() {
         return;

@@ -1,4 +1,4 @@
-//! State and limits that all requests share.
+//! State and limits that all requests of the server share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,30 +12,30 @@ use super::sources::{Missing, Sources};
 use super::tables::Tables;
 use super::work::{Lost, Memory, Pool};
 
-/// Sources, open tables, threads, memory, limits, rules.
+/// State that all requests share: sources, open tables, threads, memory, limits, rules.
 pub(super) struct Shared {
     pub(super) sources: Sources,
     pub(super) tables: Tables,
     pub(super) pool: Pool,
     pub(super) memory: Memory,
     pub(super) limits: Limits,
-    /// Rules for alerts of all live files.
+    /// Alert rules of the server for all live files.
     pub(super) rules: Vec<Rule>,
 }
 
 impl Shared {
-    /// Whether `text` is a rule of the server, not of a client.
+    /// Whether `text` is an alert rule of the server, not of a client.
     pub(super) fn rules_have(&self, text: &str) -> bool {
         self.rules.iter().any(|rule| rule.to_string() == text)
     }
 }
 
-/// Tells a job whether the client still waits; dropped with the request.
+/// Tells a job whether its client still waits; dropped with the request.
 #[derive(Default)]
 pub(super) struct Presence(Arc<AtomicBool>);
 
 impl Presence {
-    /// A function for the job: `false` after the client has gone.
+    /// A function for a job that returns `false` after the client has gone.
     pub(super) fn watcher(&self) -> impl Fn() -> bool + Send + 'static {
         let gone = Arc::clone(&self.0);
         move || !gone.load(Ordering::Relaxed)
@@ -48,7 +48,7 @@ impl Drop for Presence {
     }
 }
 
-/// The answer to a request whose job has no result.
+/// The HTTP answer to a request whose job has no result.
 pub(super) fn lost(lost: Lost) -> Reply {
     match lost {
         Lost::Busy => message(StatusCode::SERVICE_UNAVAILABLE, "too many requests wait; try again"),
@@ -56,7 +56,7 @@ pub(super) fn lost(lost: Lost) -> Reply {
     }
 }
 
-/// The status and the message for a name that leads to nothing. Pages know these words.
+/// The HTTP status and the message for a name that leads to no file. Pages know these words.
 pub(super) fn missing(missing: Missing) -> (u16, String) {
     match missing {
         Missing::NotFound => (404, "File not found".to_owned()),
@@ -64,7 +64,7 @@ pub(super) fn missing(missing: Missing) -> (u16, String) {
     }
 }
 
-/// A refusal with a status in digits.
+/// A refusal with the HTTP status as a number.
 pub(super) fn refusal(status: u16, text: &str) -> Reply {
     message(StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), text)
 }

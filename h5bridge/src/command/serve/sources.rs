@@ -1,4 +1,4 @@
-//! The served files and directories, the names by which clients ask for them, and their paths.
+//! The files and directories that the server shows, the names by which clients ask for them, and their paths.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
@@ -18,56 +18,56 @@ use serde::Serialize;
 
 use crate::sync::locked;
 
-/// Levels of a directory that are listed.
+/// How many levels below a served directory are listed.
 const LEVELS: usize = 4;
 
-/// Most files that are listed, of all sources together.
+/// Most files that `/api/files` lists, of all sources together.
 const MAX_LISTED: usize = 10_000;
 
-/// Entries of directories that a listing looks at.
+/// Most entries of directories that one listing visits.
 const MAX_VISITED: usize = 200_000;
 
-/// A listing opens no further file after this time; the next one knows what this one has found.
+/// Time after which a listing opens no further file; the next listing knows what this one has found.
 const LISTING_TIME: Duration = Duration::from_secs(1);
 
-/// Names of HDF5 files in directories end with one of these.
+/// File name extensions by which HDF5 files in served directories are recognised.
 const EXTENSIONS: [&str; 4] = ["h5", "hdf5", "nc", "nxs"];
 
-/// A directory with this file is a table.
+/// A directory that contains a file of this name is a casacore table.
 const TABLE_FILE: &str = "table.dat";
 
-/// Everything that is served.
+/// The files and directories that the server was told to serve.
 pub(super) struct Sources {
     roots: Vec<Root>,
     known: Mutex<HashMap<PathBuf, (Stamp, Facts)>>,
 }
 
-/// A word of the command line.
+/// A file or directory from the command line of `serve`.
 struct Root {
-    /// First part of the names of what lies in it; empty for the only directory.
+    /// First part of the public names of files in this source; empty for the only directory.
     name: String,
-    /// The path as it was given, absolute.
+    /// Absolute path of the source as it was given, links not resolved.
     path: PathBuf,
     is_folder: bool,
 }
 
-/// A file as `/api/files` lists it.
+/// A file as `/api/files` lists it in JSON.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Listed {
-    /// Name by which clients ask for it.
+    /// Name by which clients ask for the listed file.
     file: String,
-    /// "hdf5", "live" or "table"; what was not opened yet is told by its name.
+    /// Kind of the file: "hdf5", "live" or "table"; judged by its name until it was opened.
     kind: &'static str,
-    /// Whether its plots can be shown; `None`: not opened yet.
+    /// Whether plots of the file can be shown; `None`: not opened yet.
     measurement_set: Option<bool>,
     bytes: u64,
-    /// Time of the last change, in seconds since 1970.
+    /// Time of the file's last change, in seconds since 1970.
     modified: f64,
-    /// Rows of the main table; `None` if it has none, or was not opened yet.
+    /// Number of rows of the main table in the file; `None` if it has none, or was not opened yet.
     rows: Option<u64>,
 }
 
-/// Facts that are learned by opening a file.
+/// Facts about a served file that are learned by opening it.
 #[derive(Debug, Clone, Copy)]
 struct Facts {
     kind: &'static str,
@@ -75,28 +75,28 @@ struct Facts {
     rows: Option<u64>,
 }
 
-/// Identity and age of a file, or of the files of a table: differs when it was written to.
+/// Identity and age of a file, or of the files of a table: differs after it was written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stamp {
     device: u64,
     inode: u64,
     bytes: u64,
-    /// Time of the last change in nanoseconds since 1970.
+    /// Time of the file's last change in nanoseconds since 1970.
     changed: i128,
     modified: i128,
 }
 
-/// Why a name leads to nothing.
+/// Why a name in a request leads to no file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Missing {
-    /// Not below a source, not a regular file or table, or not there.
+    /// The name is not below a source, missing, or not a regular file or table.
     NotFound,
-    /// The system does not let this program read it.
+    /// The operating system does not let this program read the file.
     Denied,
 }
 
 impl Sources {
-    /// The sources at `paths`.
+    /// The sources for the files and directories at `paths`.
     ///
     /// # Errors
     /// `NotFound` for a path without a file or directory.
@@ -123,7 +123,7 @@ impl Sources {
         Ok(Sources { roots, known: Mutex::default() })
     }
 
-    /// The path of the file or table that clients call `name`, links resolved.
+    /// The path of the file or table that clients call `name`, with links resolved.
     ///
     /// # Errors
     /// Why there is none.
@@ -148,7 +148,7 @@ impl Sources {
         if is_served { Ok(path) } else { Err(Missing::NotFound) }
     }
 
-    /// Whether what a file points to may be shown: it is a source, or lies in one.
+    /// Whether a file that another one points to may be shown: it is a source, or lies in one.
     pub(super) fn serves(&self, path: &Path) -> bool {
         let Ok(path) = path.canonicalize() else { return false };
         self.roots.iter().any(|root| {
@@ -157,7 +157,7 @@ impl Sources {
         })
     }
 
-    /// The source that a name belongs to, and the rest of the name.
+    /// The source that a public name belongs to, and the rest of the name.
     fn split<'a>(&self, name: &'a str) -> Option<(&Root, &'a str)> {
         if let Some(root) = self.roots.iter().find(|root| !root.is_folder && root.name == name) {
             return Some((root, ""));
@@ -168,7 +168,7 @@ impl Sources {
         })
     }
 
-    /// Everything that is served now, by name. `go_on` says whether the client still waits for it.
+    /// Lists everything that is served now, by name. `go_on` tells whether the client still waits for it.
     pub(super) fn list(&self, go_on: impl Fn() -> bool) -> Vec<Listed> {
         let mut found = BTreeMap::new();
         let mut visited = 0;
@@ -221,7 +221,7 @@ impl Sources {
         list.collect()
     }
 
-    /// Names and paths of the live files, by name, and the number of files that were not opened yet.
+    /// Names and paths of the live files, sorted by name, and the number of files that were not opened yet.
     pub(super) fn live_files(&self) -> (Vec<(String, PathBuf)>, usize) {
         let list = self.list(|| true);
         let unknown = list.iter().filter(|listed| listed.measurement_set.is_none()).count();
@@ -229,7 +229,7 @@ impl Sources {
         (live.filter_map(|listed| Some((listed.file.clone(), self.find(&listed.file).ok()?))).collect(), unknown)
     }
 
-    /// What is known of a file; it is opened if it has changed since, and `may_open`.
+    /// Facts about a served file; if it has changed since and `may_open`, it is opened again.
     fn facts(&self, path: &Path, stamp: Stamp, may_open: bool) -> Option<Facts> {
         let known = || locked(&self.known);
         if let Some((_, facts)) = known().get(path).filter(|(then, _)| *then == stamp || !may_open) {
@@ -278,7 +278,7 @@ impl Missing {
 }
 
 impl Stamp {
-    /// The stamp of the file at `path`; of a table, that of its newest file, and the bytes of all of them.
+    /// The stamp of the file at `path`; for a table, the time of its newest file and the bytes of all its files.
     ///
     /// # Errors
     /// Those of the system.
@@ -303,7 +303,7 @@ impl Stamp {
         }
     }
 
-    /// Adds the files of a table, and of its subtables: `levels` of directories.
+    /// Adds the files of a table and of its subtables to the stamp, down to `levels` of directories.
     fn add_folder(&mut self, folder: &Path, levels: usize) {
         let Ok(entries) = fs::read_dir(folder) else { return };
         for entry in entries.filter_map(Result::ok).take(MAX_LISTED) {
@@ -319,7 +319,7 @@ impl Stamp {
         }
     }
 
-    /// The bytes that identify this stamp, and the time since the last change.
+    /// Bytes that identify the stamp, and the time since the file's last change.
     pub(super) fn identity(&self) -> (Vec<u8>, Duration) {
         let numbers = [self.device.into(), self.inode.into(), self.bytes.into(), self.changed];
         let now = UNIX_EPOCH.elapsed().map_or(0, |now| now.as_nanos() as i128);
@@ -328,7 +328,7 @@ impl Stamp {
     }
 }
 
-/// The status that tells a client of a failure to read.
+/// The HTTP status that reports a failure to read a file.
 pub(super) fn status_of(kind: ErrorKind) -> u16 {
     match kind {
         ErrorKind::NotFound => 404,

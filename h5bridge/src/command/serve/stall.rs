@@ -1,4 +1,4 @@
-//! A connection that is given up when its client no longer reads.
+//! A connection that is closed when its client no longer reads.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -9,11 +9,11 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep};
 
-/// A connection whose writes fail when they do not go on for `patience`.
+/// A connection whose writes fail if the client accepts nothing for `patience`.
 pub(super) struct Patient {
     stream: TcpStream,
     patience: Duration,
-    /// Runs while a write waits.
+    /// Timer that runs while a write waits for the client.
     timer: Pin<Box<Sleep>>,
     is_waiting: bool,
 }
@@ -23,7 +23,7 @@ impl Patient {
         Patient { stream, patience, timer: Box::pin(sleep(patience)), is_waiting: false }
     }
 
-    /// What a write gave; `TimedOut` if the client has read nothing for too long.
+    /// The result of a write; `TimedOut` if the client has read nothing for too long.
     fn judge<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.is_waiting = false;

@@ -1,4 +1,4 @@
-//! Tables that `/api` shows as the files that they would become, kept open for as long as they do not change.
+//! Tables that `/api` shows as the HDF5 files that they would become, kept open as long as they do not change.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,27 +8,27 @@ use ctds_hdf5::browse::TableFile;
 use super::sources::{Sources, Stamp};
 use crate::sync::locked;
 
-/// Tables that are open at a time; those that were asked for last stay.
+/// Most tables that are open at a time; those that were used last stay open.
 const MAX_OPEN: usize = 8;
 
-/// The tables that were asked for last, the latest at the end.
+/// The tables that were used last, with their paths; the latest is at the end.
 #[derive(Default)]
 pub(super) struct Tables(Mutex<Vec<(PathBuf, Slot)>>);
 
-/// A table, once it is open; one request opens it while others wait.
+/// A table that is open, or is being opened by one request while others wait for it.
 type Slot = Arc<Mutex<Option<OpenTable>>>;
 
-/// A table, and the state of everything that it was opened from.
+/// An open table, and the state of all files that it was opened from, by which changes are noticed.
 #[derive(Clone)]
 pub(super) struct OpenTable {
     pub(super) file: Arc<TableFile>,
-    /// Other tables that it names, outside of its own directory.
+    /// Whether the table names other tables outside of its own directory.
     pub(super) has_others: bool,
     stamps: Vec<(PathBuf, Stamp)>,
 }
 
 impl Tables {
-    /// The table at `path`, which is opened if it has changed since.
+    /// The table at `path`, which is opened again if it has changed since.
     ///
     /// # Errors
     /// Those of opening it.

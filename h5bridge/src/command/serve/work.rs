@@ -1,4 +1,4 @@
-//! Threads that read files, so that the one that talks to clients never waits for a disk.
+//! Worker threads of the server that read files, so that the thread that talks to clients never waits for a disk.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,18 +10,18 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::sync::locked;
 
-/// New jobs that may wait.
+/// Most new jobs that may wait for a worker thread.
 const MAX_WAITING: usize = 64;
 
-/// Memory is counted in units of this many bytes.
+/// Unit in which the memory of answers is counted, in bytes.
 const UNIT: u64 = 1024;
 
-/// How long an answer waits for memory that others hold.
+/// How long an answer waits for memory that other answers hold.
 const MEMORY_PATIENCE: Duration = Duration::from_secs(5);
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A fixed number of threads, and the jobs that wait for one.
+/// A fixed number of worker threads, and the jobs that wait for one.
 pub(super) struct Pool {
     shared: Arc<Shared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -39,21 +39,21 @@ struct Queue {
     is_closed: bool,
 }
 
-/// Whether a job may be refused.
+/// Whether a job for the worker threads may be refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Admission {
-    /// A request: refused if too many wait.
+    /// A new request, which is refused if too many jobs wait.
     New,
-    /// The rest of work that was begun.
+    /// The rest of work that was begun, which is never refused.
     Begun,
 }
 
-/// Why a job has no result.
+/// Why a job of the worker threads has no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lost {
-    /// Too many jobs wait, or the server is shutting down.
+    /// Too many jobs wait for a worker thread, or the server is shutting down.
     Busy,
-    /// The job failed with a panic.
+    /// The job of the worker thread failed with a panic.
     Failed,
 }
 
@@ -81,7 +81,7 @@ impl Shared {
 }
 
 impl Pool {
-    /// A pool of `threads`.
+    /// A pool of `threads` worker threads.
     ///
     /// # Errors
     /// Those of the system.
@@ -95,7 +95,7 @@ impl Pool {
         Ok(Pool { shared, threads: Mutex::new(threads) })
     }
 
-    /// Runs a job; it is not begun if the caller no longer waits for it.
+    /// Runs a job in a worker thread; it is not begun if the caller no longer waits for it.
     ///
     /// # Errors
     /// `Busy` if the queue is full, `Failed` if the job panicked.
@@ -123,7 +123,7 @@ impl Pool {
         receiver.await.unwrap_or(Err(Lost::Busy))
     }
 
-    /// Ends the threads; jobs that wait are dropped. Returns whether all threads have ended within `patience`.
+    /// Ends the worker threads; jobs that wait are dropped. Returns whether all threads have ended within `patience`.
     pub(super) fn close(&self, patience: Duration) -> bool {
         let mut queue = self.shared.queue();
         queue.is_closed = true;
@@ -143,18 +143,18 @@ impl Pool {
     }
 }
 
-/// Memory that answers may hold together.
+/// The memory that all answers together may hold.
 #[derive(Clone)]
 pub(super) struct Memory {
     units: Arc<Semaphore>,
     total: u32,
 }
 
-/// Memory that an answer holds until this is dropped.
+/// A reservation of memory for an answer, released when dropped.
 pub(super) struct Held(#[expect(dead_code, reason = "returned when dropped")] OwnedSemaphorePermit);
 
 impl Memory {
-    /// A budget of `bytes`.
+    /// A budget of `bytes` of memory for answers.
     pub(super) fn new(bytes: u64) -> Self {
         let total = u32::try_from(bytes / UNIT)
             .unwrap_or(u32::MAX)
@@ -162,7 +162,7 @@ impl Memory {
         Memory { units: Arc::new(Semaphore::new(total as usize)), total }
     }
 
-    /// Reserves `bytes`, at most all there is; `None` if others do not release it in time.
+    /// Reserves `bytes` of memory, at most the whole budget; `None` if others do not release it in time.
     pub(super) async fn hold(&self, bytes: u64) -> Option<Held> {
         let units = u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX).min(self.total);
         let held = Arc::clone(&self.units).acquire_many_owned(units);

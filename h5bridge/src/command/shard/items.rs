@@ -1,4 +1,4 @@
-//! Which items a process does, and how several threads share them.
+//! Selects the items of a shard plan that a process does, and divides them among its threads.
 
 use std::sync::Mutex;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use ctds_hdf5::{Error, ErrorKind, Progress};
 
 use crate::sync::locked;
 
-/// Options that choose items.
+/// Command-line options that choose items of a shard plan.
 #[derive(Debug, clap::Args)]
 pub(super) struct Choice {
     /// Take every N-th item only, from item K on, counted from 0: N processes share the items without doing any twice
@@ -24,7 +24,8 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    /// The items chosen. Without `--shard` the order differs between processes, so that they seldom do the same one.
+    /// The items that the options choose. Without `--shard` their order differs between processes, so that these seldom do the
+    /// same one.
     pub(super) fn of<'a>(&self, plan: &'a ShardPlan) -> Result<Vec<&'a ShardItem>> {
         let items = plan.items();
         if let Some(unknown) = self.ids.iter().find(|id| !items.iter().any(|item| item.id == **id)) {
@@ -45,7 +46,7 @@ impl Choice {
         Ok(chosen)
     }
 
-    /// Number of threads.
+    /// Number of threads that do items; with `--threads 0` the number of processors.
     pub(super) fn threads(&self) -> usize {
         match self.threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
@@ -63,8 +64,8 @@ fn share(text: &str) -> Result<(usize, usize)> {
     found.ok_or_else(|| anyhow!("expected K/N, with K from 0 to N - 1"))
 }
 
-/// Runs `each` for all items for which `is_wanted` holds when they are about to begin, on several threads, until it says that no other
-/// should begin.
+/// Calls `each` on several threads for all items for which `is_wanted` holds when they are about to begin, until it returns
+/// `Next::Stop`.
 pub(super) fn run(
     items: &[&ShardItem],
     threads: usize,
@@ -103,7 +104,7 @@ pub(super) fn run(
     })
 }
 
-/// Whether other items should begin.
+/// Whether further items of a plan should begin after one has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
     GoOn,

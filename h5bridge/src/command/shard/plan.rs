@@ -1,4 +1,4 @@
-//! `shard plan`: the file without its large datasets, and the items.
+//! `shard plan` writes the HDF5 file without its large datasets, and cuts these into items.
 
 use std::io::Write;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use crate::interrupt::Interrupts;
 use crate::progress::Bar;
 use crate::report::{self, Ending};
 
-/// Arguments of `shard plan`.
+/// Command-line arguments of `h5bridge shard plan`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge shard plan huge.ms huge.h5
@@ -37,7 +37,8 @@ pub(super) struct Args {
     /// Leave out these columns
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     exclude: Vec<String>,
-    /// Convert only these rows of the main table: from A up to but without B. Tiles are then not blocks: all items go to files of chunks
+    /// Convert only these rows of the main table: from A up to but without B, counted from 0. Tiles are then not blocks: all
+    /// items go to files of chunks
     #[arg(long, value_name = "A..B", value_parser = row_range)]
     rows: Option<Range<u64>>,
     /// Instead of one file, plan independent files of about this size, OUT-0000 and so on, by ranges of rows: a manifest for
@@ -60,7 +61,7 @@ fn work_bytes(text: &str) -> Result<u64> {
     if bytes < 4096 { Err(anyhow::anyhow!("at least 4K are needed")) } else { Ok(bytes) }
 }
 
-/// Makes the plan.
+/// Runs `h5bridge shard plan`: makes the plan and prints a summary.
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     let interrupts = Interrupts::listen(global.caller.as_ref())?;

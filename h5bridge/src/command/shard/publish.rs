@@ -1,4 +1,4 @@
-//! `shard commit`: publishes the file.
+//! `shard commit` gives the finished HDF5 file its name.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -15,13 +15,13 @@ use crate::interrupt::Interrupts;
 use crate::progress::Bar;
 use crate::report::{self, Ending};
 
-/// Arguments of `shard commit`.
+/// Command-line arguments of `h5bridge shard commit`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge shard commit huge.h5
   h5bridge shard commit huge.h5 --check")]
 pub(super) struct Args {
-    /// The HDF5 file of the plan
+    /// The HDF5 file that the plan is for
     out: PathBuf,
     /// Read back everything that workers have written and compare it with their SHA-256; without, that is done for compressed
     /// datasets only
@@ -37,7 +37,7 @@ pub(super) struct Args {
     threads: usize,
 }
 
-/// Publishes the file.
+/// Runs `h5bridge shard commit`: checks what workers have written, and gives the file its final name.
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     let plan = ShardPlan::open(&args.out)?;

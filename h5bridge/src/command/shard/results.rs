@@ -1,4 +1,4 @@
-//! The results of items, in a ledger to which each process appends in a file of its own.
+//! The results of the items of a shard plan, in a ledger to which each process appends in a file of its own.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -11,29 +11,29 @@ use ctds_hdf5::{Context, Error, ErrorKind, Result};
 use crate::batch::{Id, Ledger, Record, State, host, now};
 use crate::exit::Status;
 
-/// Bytes of an unfinished line that are read again at most.
+/// Longest incomplete last line of a ledger file, in bytes; with a longer one the file is not a ledger.
 const LONGEST_LINE: usize = 1 << 16;
 
-/// The last record of each item.
+/// The last record of each item of a shard plan.
 #[derive(Debug)]
 pub(super) struct Results {
     directory: PathBuf,
-    /// Bytes read of each file.
+    /// How many bytes of each ledger file have been read.
     read: HashMap<PathBuf, u64>,
     last: HashMap<String, Record>,
-    /// The file of this process, once it has recorded something.
+    /// The ledger file of this process, once it has recorded something.
     own: Option<Ledger>,
 }
 
 impl Results {
-    /// Reads all records in a directory.
+    /// Reads all records of the ledger in a directory.
     pub(super) fn open(directory: PathBuf) -> Result<Self> {
         let mut results = Results { directory, read: HashMap::new(), last: HashMap::new(), own: None };
         results.refresh()?;
         Ok(results)
     }
 
-    /// Reads what processes have recorded since the last call.
+    /// Reads what all processes have appended to the ledger since the last call.
     pub(super) fn refresh(&mut self) -> Result<()> {
         let place = Context::Path(self.directory.clone());
         for entry in fs::read_dir(&self.directory).map_err(|error| Error::from(error).context(place))? {
@@ -71,27 +71,27 @@ impl Results {
         Ok(())
     }
 
-    /// The last record of an item.
+    /// The last record of an item; `None` if no process has tried it.
     pub(super) fn last(&self, item: &ShardItem) -> Option<&Record> {
         self.last.get(&item.id)
     }
 
-    /// The result of an item, if it is done.
+    /// The result of an item (its SHA-256), if it is done.
     pub(super) fn of(&self, item: &ShardItem) -> Option<ShardResult> {
         self.last(item).and_then(result)
     }
 
-    /// Whether an item is done.
+    /// Whether an item of the plan is done.
     pub(super) fn is_done(&self, item: &ShardItem) -> bool {
         self.last(item).is_some_and(|record| record.state == State::Done)
     }
 
-    /// Results of the items that are done, by their identifiers.
+    /// Results of the items that are done, with their identifiers.
     pub(super) fn all(&self) -> impl Iterator<Item = (String, ShardResult)> {
         self.last.iter().filter_map(|(id, record)| Some((id.clone(), result(record)?)))
     }
 
-    /// Records the end of an attempt.
+    /// Appends the end of an attempt at an item to the ledger; `seconds` is how long it took.
     pub(super) fn append(&mut self, item: &ShardItem, result: &Result<ShardResult>, seconds: f64) -> Result<()> {
         let (state, code, error) = match result {
             Ok(_) => (State::Done, Status::Done, None),
@@ -128,12 +128,12 @@ impl Results {
     }
 }
 
-/// Whether another attempt may succeed.
+/// Whether an item that failed with this error may succeed in another attempt.
 pub(super) fn may_pass(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Io | ErrorKind::NoSpace | ErrorKind::Locked)
 }
 
-/// The result in a record, if the item is done.
+/// The result in a ledger record, if the item is done.
 fn result(record: &Record) -> Option<ShardResult> {
     let (file_bytes, sha256) = (record.file_bytes?, record.digest.clone()?);
     (record.state == State::Done).then_some(ShardResult { file_bytes, sha256 })

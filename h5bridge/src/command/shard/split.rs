@@ -1,4 +1,4 @@
-//! `shard plan --split`: independent files by ranges of rows, as a manifest for `batch`.
+//! `shard plan --split` plans independent files by ranges of rows, as a manifest for `batch`.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -13,22 +13,22 @@ use crate::batch::Plan;
 use crate::exit::Status;
 use crate::report::{self, Ending};
 
-/// Most files of a manifest.
+/// Most files that `shard plan --split` makes.
 const MOST_FILES: u64 = 1 << 16;
 
-/// Files to be made of a table.
+/// The independent files that `shard plan --split` makes of a table.
 pub(super) struct Parts<'a> {
     pub(super) source: &'a Path,
-    /// The path from which those of the files are made.
+    /// The path OUT from which the paths of the files are made: `OUT-0000` and so on.
     pub(super) out: &'a Path,
-    /// Bytes of a file, about.
+    /// Approximate size in bytes of each file that the split makes.
     pub(super) bytes: u64,
-    /// Options that choose columns and tables, and the names that they take.
+    /// Options that choose columns and tables, each with the names that it got.
     pub(super) names: [(&'a str, &'a [String]); 3],
     pub(super) overwrite: bool,
 }
 
-/// Writes the manifest: an item for each file.
+/// Writes the manifest for `h5bridge batch run`: one item for each file.
 pub(super) fn run(plan: &ToHdf5Plan<'_>, parts: &Parts<'_>, global: &Global, out: &mut impl Write) -> Result<Status> {
     let rows = plan.tables().first().map_or(0, |table| table.rows.end - table.rows.start);
     let files = plan.bytes().div_ceil(parts.bytes.max(1)).clamp(1, rows.max(1));
@@ -76,7 +76,7 @@ pub(super) fn run(plan: &ToHdf5Plan<'_>, parts: &Parts<'_>, global: &Global, out
     .print(global, out)
 }
 
-/// Words after the paths of `to-hdf5`.
+/// Options of `to-hdf5` for the rows from `first` up to but without `last`.
 fn options(parts: &Parts<'_>, first: u64, last: u64) -> Vec<String> {
     let mut words = vec!["--rows".to_owned(), format!("{first}..{last}")];
     for (option, names) in parts.names {
@@ -88,7 +88,7 @@ fn options(parts: &Parts<'_>, first: u64, last: u64) -> Vec<String> {
     words
 }
 
-/// The path of a file: `OUT-0003.h5`.
+/// The path of file `number`, counted from 0: `OUT-0003.h5`.
 fn part(out: &Path, number: u64) -> PathBuf {
     let name = |end: Option<&str>| end.map_or(String::new(), |end| format!(".{end}"));
     let stem = out.file_stem().unwrap_or_default().to_string_lossy();

@@ -1,4 +1,4 @@
-//! `shard status`: how many items are done.
+//! `shard status` prints how many items are done.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -13,20 +13,20 @@ use crate::batch::{Record, State};
 use crate::exit::Status;
 use crate::report::{self, Ending};
 
-/// Failures that are listed as text.
+/// Most failed items that are listed as text.
 const LISTED: usize = 20;
 
-/// Arguments of `shard status`.
+/// Command-line arguments of `h5bridge shard status`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge shard status huge.h5
   h5bridge shard status huge.h5 --json")]
 pub(super) struct Args {
-    /// The HDF5 file of the plan
+    /// The HDF5 file that the plan is for
     out: PathBuf,
 }
 
-/// Prints the counts, and what failed.
+/// Runs `h5bridge shard status`: prints how many items are done, and which failed.
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let plan = ShardPlan::open(&args.out)?;
     let results = if plan.is_committed() { None } else { Some(Results::open(plan.ledger())?) };

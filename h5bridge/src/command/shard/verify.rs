@@ -1,4 +1,4 @@
-//! `shard verify`: reads back what was written.
+//! `shard verify` reads back what was written and compares it with the recorded SHA-256.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -19,13 +19,13 @@ use crate::progress::Bar;
 use crate::report::{self, Ending};
 use crate::sync::locked;
 
-/// Arguments of `shard verify`.
+/// Command-line arguments of `h5bridge shard verify`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge shard verify huge.h5
   h5bridge shard verify huge.h5 --source --shard 3/16")]
 pub(super) struct Args {
-    /// The HDF5 file of the plan
+    /// The HDF5 file that the plan is for
     out: PathBuf,
     /// Also read the source again: its cells have to give the same bytes
     #[arg(long)]
@@ -34,7 +34,7 @@ pub(super) struct Args {
     choice: Choice,
 }
 
-/// What was compared.
+/// Number of items and bytes that were compared, and the items that differ.
 #[derive(Default)]
 struct Compared {
     items: usize,
@@ -42,7 +42,8 @@ struct Compared {
     differences: Vec<(String, String, String)>,
 }
 
-/// Compares items with their results. Before commit, a damaged item is marked, so that `work` does it again.
+/// Runs `h5bridge shard verify`: compares items with their results. Before commit, a damaged item is marked, so that `work`
+/// does it again.
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     let plan = ShardPlan::open(&args.out)?;

@@ -1,4 +1,4 @@
-//! `shard work`: writes items.
+//! `shard work` writes items (ranges of chunks) of a plan.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -19,13 +19,13 @@ use crate::progress::Bar;
 use crate::report::{self, Ending};
 use crate::sync::locked;
 
-/// Arguments of `shard work`.
+/// Command-line arguments of `h5bridge shard work`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge shard work huge.h5
   h5bridge shard work huge.h5 --shard 3/16 --stop-after 230m")]
 pub(super) struct Args {
-    /// The HDF5 file of the plan
+    /// The HDF5 file that the plan is for
     out: PathBuf,
     #[command(flatten)]
     choice: Choice,
@@ -34,19 +34,19 @@ pub(super) struct Args {
     stop_after: Option<Duration>,
 }
 
-/// What has happened in this process.
+/// The items that this process has written, skipped or failed to write.
 #[derive(Default)]
 struct Done {
     items: usize,
     bytes: u64,
-    /// A document for each item.
+    /// A JSON document for each item that was done.
     results: Vec<serde_json::Value>,
-    /// The failures, and the kind of the first.
+    /// Messages of the items that failed, and the kind of the first failure.
     failures: Vec<String>,
     kind: Option<ErrorKind>,
 }
 
-/// Does items until none is left.
+/// Runs `h5bridge shard work`: writes items until none is left.
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     let plan = ShardPlan::open(&args.out)?;

@@ -1,4 +1,4 @@
-//! Words and JSON of what `to-hdf5` plans and does: shared bytes, averages, tables, columns.
+//! Texts and JSON about what `to-hdf5` plans and does: shared bytes, averages, tables, columns.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use serde_json::{Value as Json, json};
 
 use crate::report;
 
-/// Columns of fewer bytes are not named for not being shared.
+/// Columns of fewer bytes are not named in the report on bytes shared with the source.
 const NOTABLE_BYTES: u64 = 1 << 20;
-/// Nor are those of a smaller part of all bytes: one of this many.
+/// Columns with less than one part in this many of all bytes are not named in the report on shared bytes.
 const NOTABLE_PART: u64 = 100;
 
-/// What a file of `file_bytes` bytes shares with the source.
+/// JSON about the bytes that a file of `file_bytes` bytes shares with its source.
 pub(super) fn sharing_json(sharing: &Sharing, file_bytes: u64) -> Json {
     let column = |column: &ColumnSharing| {
         let reason = column.not_shared?;
@@ -32,7 +32,7 @@ fn column_path(column: &ColumnSharing) -> String {
     format!("{}/{}", column.group.trim_start_matches('/'), column.link)
 }
 
-/// The same for people, who are told of columns of a size that matters.
+/// Text about the bytes that a file of `file_bytes` bytes shares with its source; only large columns are named.
 pub(super) fn sharing_lines(sharing: &Sharing, file_bytes: u64) -> Vec<String> {
     let (shared, own) = (sharing.shared_bytes, file_bytes.saturating_sub(sharing.shared_bytes));
     let mut lines = vec![format!("shared with the source: {}; copied: {}", report::bytes(shared), report::bytes(own))];
@@ -47,13 +47,13 @@ pub(super) fn sharing_lines(sharing: &Sharing, file_bytes: u64) -> Vec<String> {
     lines
 }
 
-/// The line of the summary about a profile that is not the default.
+/// The line of the summary that names the profile; `None` for the default profile.
 pub(super) fn profile_line(plan: &ToHdf5Plan<'_>) -> Option<String> {
     let pages = report::bytes(plan.profile().page_bytes()?);
     Some(format!("profile cloud: pages of {pages}, chunks of about 4 MiB"))
 }
 
-/// Lines of the summary about averages.
+/// Lines of the summary about averaged visibilities.
 pub(super) fn averaged_lines(averaged: &Averaged) -> Vec<String> {
     let mut channels: Vec<String> =
         averaged.channels.iter().map(|(before, after)| format!("{before} to {after}")).collect();
@@ -125,7 +125,7 @@ pub(super) fn table_lines(table: &TablePlan) -> Vec<String> {
     [head].into_iter().chain(table.columns.iter().map(column)).collect()
 }
 
-/// Shapes as HDF5 shows them.
+/// Describes the storage form of a column; shapes are slowest axis first, as in HDF5.
 fn describe(form: &ColumnForm) -> String {
     match form {
         ColumnForm::Dense { shape, chunk, undefined, route } => {

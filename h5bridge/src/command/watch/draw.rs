@@ -1,4 +1,4 @@
-//! Output of `watch`: a picture that is redrawn in place on a terminal, otherwise a line for each poll.
+//! Output of `h5bridge watch`: a picture that is redrawn in place on a terminal, otherwise a line for each poll.
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -8,17 +8,17 @@ use anyhow::Result;
 use console::{Term, style, truncate_str};
 use ctds_hdf5::look::{Alert, Alerts, Amplitudes, AmplitudesBy as Kind, Look, utc};
 
-/// Bars for amplitudes from 0 to the largest.
+/// Characters of bars of amplitudes, from 0 to the largest.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const SHADES: [char; 5] = ['·', '░', '▒', '▓', '█'];
 
-/// Tables besides the main one that are listed.
+/// Most tables besides the main one that `watch` lists.
 const LISTED_TABLES: usize = 4;
 
-/// The terminal or stream on which the picture is drawn.
+/// The terminal or stream on which `watch` draws.
 pub(crate) struct Screen {
     is_terminal: bool,
-    /// Lines of the picture on the screen.
+    /// Number of lines of the picture that is on the terminal now.
     lines: usize,
 }
 
@@ -27,7 +27,8 @@ impl Screen {
         Screen { is_terminal, lines: 0 }
     }
 
-    /// Shows a look: on a terminal with the alerts that are active, else with those that begin or end with it.
+    /// Shows the state of the live file at a poll: on a terminal with the alerts that are active, else with those that begin or
+    /// end with it.
     pub(crate) fn show(
         &mut self,
         path: &Path,
@@ -65,7 +66,7 @@ impl Screen {
     }
 }
 
-/// Formats a look as one line of text.
+/// Formats the state of a live file at one poll as a line of text.
 fn line(look: &Look) -> String {
     let mut parts = vec![utc(look.taken)];
     parts.extend(look.rows.first().map(|(name, rows)| format!("{name} {}", thousands(*rows))));
@@ -113,7 +114,7 @@ fn picture(path: &Path, look: &Look, width: usize) -> Vec<String> {
     lines
 }
 
-/// Amplitudes as bars or shades, and what they stand for.
+/// Amplitudes as bars or shades of at most `width` characters, and a line that explains them.
 fn strip(amplitudes: &Amplitudes, width: usize) -> Vec<String> {
     let means = amplitudes.means.iter().flatten().flatten();
     let largest = means.copied().fold(0., f64::max);
@@ -132,7 +133,7 @@ fn strip(amplitudes: &Amplitudes, width: usize) -> Vec<String> {
     std::iter::once(style(title).dim().to_string()).chain(amplitudes.means.iter().map(row)).collect()
 }
 
-/// Reduces `means` to at most `width` numbers, each the mean of neighbours.
+/// Reduces `means` to at most `width` numbers, each the mean of neighbouring ones; `None` where all are unknown.
 fn fold(means: &[Option<f64>], width: usize) -> Vec<Option<f64>> {
     let each = means.len().div_ceil(width.max(1)).max(1);
     let mean = |group: &[Option<f64>]| {
@@ -142,7 +143,7 @@ fn fold(means: &[Option<f64>], width: usize) -> Vec<Option<f64>> {
     means.chunks(each).map(mean).collect()
 }
 
-/// The character for a mean, relative to the largest; a blank if the mean is unknown.
+/// The character for a mean amplitude, relative to the largest; a blank if the mean is unknown.
 fn mark(mean: Option<f64>, largest: f64, marks: &[char]) -> char {
     let Some(mean) = mean else { return ' ' };
     let fraction = if largest > 0. { mean / largest } else { 0. };
@@ -157,7 +158,7 @@ fn bytes_rate(rate: Option<f64>) -> String {
     rate.map_or_else(|| "– MB/s".to_owned(), |rate| format!("{:.2} MB/s", rate / 1e6))
 }
 
-/// A time that has passed: `0.3 s`, `12 s`, `5 min`, `3.2 h`, `12 d`.
+/// Formats a time that has passed, given in seconds: `0.3 s`, `12 s`, `5 min`, `3.2 h`, `12 d`.
 fn seconds(seconds: f64) -> String {
     match seconds {
         s if s < 10. => format!("{s:.1} s"),
@@ -168,7 +169,7 @@ fn seconds(seconds: f64) -> String {
     }
 }
 
-/// `1 234 567`, for reading.
+/// Formats a number with spaces between thousands: `1 234 567`.
 fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let groups = digits.as_bytes().rchunks(3).rev().map(|group| String::from_utf8_lossy(group));
