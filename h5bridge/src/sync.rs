@@ -1,4 +1,4 @@
-//! Locking of mutexes within the program, despite panics.
+//! Locking of mutexes within the program, also of those that a panic in another thread has poisoned.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

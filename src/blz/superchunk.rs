@@ -54,7 +54,7 @@ impl Place {
     }
 }
 
-/// A file of Blosc chunks, such as bloscpack's, of which the header is read.
+/// A file of Blosc chunks, such as bloscpack's, whose header has been read.
 #[derive(Debug)]
 pub(super) struct Superchunk {
     file: Arc<dyn ReadAt>,

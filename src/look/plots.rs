@@ -256,7 +256,8 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// The plotted quantity (amplitude, phase …) of the mean of `count` visibilities with this sum.
+    /// The plotted quantity (amplitude, real or imaginary part in the unit of the data; phase in degrees) of the mean of `count`
+    /// visibilities with this sum; NaN without any.
     fn complex(&self, re: f64, im: f64, count: u64) -> f32 {
         let (re, im) = (re / count as f64, im / count as f64);
         let value = match self.request.quantity {

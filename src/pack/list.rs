@@ -29,7 +29,8 @@ pub struct Listing {
     pub files: Vec<ListedFile>,
     /// Directories and containers in this one, sorted by name; files that are containers are among them.
     pub nested: Vec<Listing>,
-    /// Names of earlier states of the container, oldest first; a path can lead into one of them.
+    /// Names of earlier states that the container keeps (dates in a vt archive), oldest first, empty where there are none: a path leads
+    /// into one by its name, `my.vt/DATE`.
     pub history: Vec<String>,
     /// Entries that are neither files nor containers: the name of each, and what it is.
     pub left_out: Vec<(String, String)>,

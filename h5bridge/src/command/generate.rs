@@ -39,7 +39,8 @@ enum What {
     Fish,
 }
 
-/// Runs `h5bridge generate`: writes the files and prints their paths. `command` describes the command line of the program.
+/// Runs `h5bridge generate`: writes the manual pages or a shell's completions into the directory that was named, and prints their paths.
+/// `command` describes the command line of the program.
 pub(crate) fn run(args: &Args, global: &Global, command: Command, out: &mut impl Write) -> Result<Status> {
     let completions = |shell: Shell, command| vec![(shell.file_name().to_owned(), shell.script(command))];
     let files = match args.what {

@@ -25,7 +25,7 @@ use crate::value::{DataType, Record, Region, Shape, Values};
 /// Size in bytes of elements from which a dataset that cannot be referred to is left out of a manifest; smaller ones are
 /// written into it.
 const INLINE_BYTES: u64 = 1 << 20;
-/// Number of row numbers in a chunk of a manifest, where no file has them.
+/// Chunk length of the array `row` in a manifest, in rows: its numbers are stored in the manifest, since no file of the table has them.
 const ROW_NUMBERS: u64 = 1 << 17;
 /// Bytes of decoded tiles that are kept in memory while a column is written into the manifest.
 const CACHE_BYTES: usize = 4 << 20;

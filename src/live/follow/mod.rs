@@ -37,7 +37,7 @@ const BUSY_PAUSE: Duration = Duration::from_millis(5);
 /// Longest sleep between two checks of the cancel token.
 const TOKEN_PAUSE: Duration = Duration::from_millis(50);
 
-/// Options of [`Follow`]: intervals, ends, durability.
+/// Options of [`Follow`]: how often the table is looked at, when following it ends, how durable commits are.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct FollowOptions {
