@@ -223,7 +223,7 @@ impl Array {
         })
     }
 
-    /// Opens the first file of the array's chunks; `None` if its rows are not in files.
+    /// Opens the first file of the array's chunks; `None` if the array is a dataset of an HDF5 file, or has no rows.
     pub(super) fn first_file(&self) -> Result<Option<Superchunk>> {
         match &self.stored {
             Stored::Files(files) => files.first().map(Some),
