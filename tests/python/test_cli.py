@@ -167,7 +167,7 @@ def test_missing_path(words, tmp_path):
     assert document['error'].count('No such file') == 1
 
 
-@pytest.mark.parametrize('verb', ['info', 'digest', 'verify', 'plot'])
+@pytest.mark.parametrize('verb', ['info', 'digest', 'verify'])
 def test_missing_tables_of_a_source(verb, tmp_path):
     """A misspelt table is named with a similar one, in a native file as in a directory."""
     h5bridge('to-hdf5', DEMO, tmp_path / 'my.h5')
