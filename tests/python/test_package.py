@@ -303,10 +303,11 @@ def test_lint(tmp_path):
     assert found and found.follows_layout and found.document == document and found.checked == document['checked']
     assert [dict(vars(finding), readers=list(finding.readers)) for finding in found.findings] == document['findings'] != []
     with h5py.File(path, 'r+') as opened:
-        del opened['MAIN'].attrs['table_type']
+        opened['MAIN'].attrs['X'] = h5py.Empty('f4')
     broken = h5bridge.lint(path)
-    assert not broken and [finding.object for finding in broken.findings if finding.breaks_layout] == ['/MAIN']
-    with pytest.raises(h5bridge.UnsupportedError):
+    breaks = [(finding.rule, finding.object, finding.attribute) for finding in broken.findings if finding.breaks_layout]
+    assert not broken and breaks == [('null-attribute', '/MAIN', 'X')]
+    with pytest.raises(h5bridge.Error, match='demo.ms'):
         h5bridge.lint(DEMO)
 
 
