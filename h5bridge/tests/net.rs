@@ -16,7 +16,7 @@
 //! program than the one just built, and `H5BRIDGE_AGAINST`, the path of an earlier program, shows each difference in
 //! full (lines of documents, offsets in files) by running the command with both.
 //!
-//! Normalised, since they differ from run to run: `seconds`, `time`, `commit_age_seconds`, `lag_seconds`, and the `peak_memory` that
+//! Normalised, since they differ from run to run: `seconds`, `time`, `commit_age_seconds`, `lag_seconds`, `work_seconds`, and the `peak_memory` that
 //! was measured (the estimate of `--dry-run` is kept: the number of threads is given), and `shared_bytes`. The scratch directory is written
 //! as `~`, the source as `{in}`, the directory of a table's outputs as `{w}`. Nothing else: all bytes written are the
 //! same in every run.
@@ -95,6 +95,9 @@ const TABLE: &[&str] = &[
 
 /// For one table of each folder: live files take longer. `--idle` ends it where the table has nothing to follow.
 const LIVE: &[&str] = &[
+    "lint {w}/auto.h5",
+    "to-hdf5 {in} {w}/v18.h5 --threads 2 --hdf5 1.8 => v18.h5",
+    "lint {w}/v18.h5",
     "follow {in} {w}/live.h5 --until-closed --idle 500ms --poll 1ms => live.h5",
     "info {w}/live.h5",
     "watch {w}/live.h5 --count 1",
@@ -139,6 +142,39 @@ const DEMO: &[&str] = &[
     "follow {w}/auto.h5 {w}/no.h5 --until-closed --idle 500ms",
     "repair {w}/no.h5",
     "repair {w}/auto.h5 => auto.h5",
+    "info {w}/auto.h5/ANTENNA",
+    "info {w}/auto.h5/ANTENA",
+    "info {in}/ANTENA",
+    "digest {w}/auto.h5/ANTENNA",
+    "to-hdf5 {in} {w}/quicklook.h5 --threads 2 --quicklook => quicklook.h5",
+    "lint {w}/quicklook.h5",
+    "lint {w}/live.h5",
+    "lint {w}/single.h5",
+    "lint {in}",
+    "refs {w}/auto.h5 --url https://example.org/auto.h5",
+    "refs {w}/none.h5 --url https://example.org/none.h5",
+    "plot {in} --out {w}/waterfall.npy => waterfall.npy",
+    "plot {w}/auto.h5 spectrum --out {w}/spectrum.csv => spectrum.csv",
+    "plot {in} baselines --out {w}/baselines.png --size 640x480 => baselines.png",
+    "plot {in} --x time --y phase --by antenna --out {w}/phase.svg => phase.svg",
+    "plot {in} antennas",
+    "plot {w}/no.h5",
+    "shard plan {in} {w}/shard.h5 --work-bytes 4K --threads 2",
+    "shard plan {in} {w}/auto.h5",
+    "shard status {w}/shard.h5",
+    "shard commit {w}/shard.h5",
+    "shard work {w}/shard.h5 --threads 1",
+    "shard verify {w}/shard.h5",
+    "shard commit {w}/shard.h5 => shard.h5",
+    "batch plan {in} --to {w}/batch-{stem}.h5 --out {w}/m.ndjson",
+    "batch plan {in}/no --to {w}/batch-{stem}.h5 --out {w}/no.ndjson",
+    "batch status {w}/m.ndjson --ledger {w}/ledger",
+    "batch run {w}/m.ndjson --ledger {w}/ledger --retries 0 --threads 2 --min-free 1M => batch-demo.h5",
+    "batch run {w}/m.ndjson --ledger {w}/ledger --retries 0 --threads 2 --min-free 1M => batch-demo.h5",
+    "batch status {w}/m.ndjson --ledger {w}/ledger",
+    "completions bash",
+    "completions zsh",
+    "completions fish",
 ];
 
 /// For the table of more than 2^32 rows, of which a few are read.
@@ -239,17 +275,35 @@ fn normalised(stdout: &str, command: &str) -> Vec<Json> {
         }
         document.retain(|key, value| key != "attention" || value != &json!([]));
         for (key, value) in document {
-            let varies = ["seconds", "time", "commit_age_seconds", "lag_seconds"].contains(&&**key)
+            let varies = ["seconds", "time", "commit_age_seconds", "lag_seconds", "work_seconds"].contains(&&**key)
                 || key == "peak_memory" && !command.contains("--dry-run");
             if varies && !value.is_null() {
                 *value = "~".into();
             }
-            if let Some(seconds) = value.get_mut("seconds") {
-                *seconds = "~".into();
+            // results of items come in any order
+            if let Some(results) = value.as_array_mut().filter(|_| key == "results") {
+                results.sort_by_key(|result| result["id"].to_string());
             }
+            hide_seconds(value);
         }
     }
     documents
+}
+
+/// Hides the seconds in a value, at any depth.
+fn hide_seconds(value: &mut Json) {
+    match value {
+        Json::Object(fields) => {
+            for (key, value) in fields {
+                match key == "seconds" && !value.is_null() {
+                    true => *value = "~".into(),
+                    false => hide_seconds(value),
+                }
+            }
+        }
+        Json::Array(values) => values.iter_mut().for_each(hide_seconds),
+        _ => {}
+    }
 }
 
 /// A document with its long values digested: tables by column, listings by file. The usual three fields at its end

@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from ._verbs import ColumnPlan as ColumnPlan
     from ._verbs import Comparison as Comparison
     from ._verbs import Digests as Digests
+    from ._verbs import Finding as Finding
+    from ._verbs import Findings as Findings
     from ._verbs import Followed as Followed
     from ._verbs import Info as Info
     from ._verbs import Packed as Packed
@@ -63,6 +65,7 @@ if TYPE_CHECKING:
     from ._verbs import finalize as finalize
     from ._verbs import follow as follow
     from ._verbs import info as info
+    from ._verbs import lint as lint
     from ._verbs import pack as pack
     from ._verbs import plan as plan
     from ._verbs import to_hdf5 as to_hdf5
@@ -94,6 +97,8 @@ _HOMES = {
         "ColumnPlan",
         "Comparison",
         "Digests",
+        "Finding",
+        "Findings",
         "Followed",
         "Info",
         "Packed",
@@ -106,6 +111,7 @@ _HOMES = {
         "finalize",
         "follow",
         "info",
+        "lint",
         "pack",
         "plan",
         "to_hdf5",

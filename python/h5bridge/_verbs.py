@@ -91,6 +91,41 @@ class Comparison:
 
 
 @dataclass(frozen=True)
+class Finding:
+    """A rule that a native file breaks, or something in it that a reader cannot read."""
+
+    rule: str
+    breaks_layout: bool
+    """Whether it breaks docs/layout.md; if not, it is a note about readers."""
+    object: str
+    """The path of the group or dataset."""
+    attribute: str | None
+    """The attribute of the object, if it is about one."""
+    found: str
+    readers: tuple[str, ...]
+    """The programs for which it matters."""
+    why: str
+    next: str
+    """What to do."""
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What `lint` found; true if the file follows the layout, whatever its notes."""
+
+    follows_layout: bool
+    findings: tuple[Finding, ...]
+    """Breaks of the layout first, then notes about readers."""
+    checked: dict[str, int]
+    """How many groups, datasets and attributes were checked."""
+    document: dict[str, Any] = field(default_factory=dict, repr=False)
+    """All that `--json` prints."""
+
+    def __bool__(self) -> bool:
+        return self.follows_layout
+
+
+@dataclass(frozen=True)
 class ColumnDigest:
     """The CTFP-1 digest of a column."""
 
@@ -458,6 +493,29 @@ def verify(
         tuple(document.get("warnings", ())),
         document,
     )
+
+
+def lint(file: Path) -> Findings:
+    """Compares a native file with its layout, and with what programs that read HDF5 are known to read.
+
+    >>> lint("my.h5").follows_layout
+    True
+    """
+    document = call("lint", [], [file], None)
+    findings = (
+        Finding(
+            found["rule"],
+            found["breaks_layout"],
+            found["object"],
+            found["attribute"],
+            found["found"],
+            tuple(found["readers"]),
+            found["why"],
+            found["next"],
+        )
+        for found in document["findings"]
+    )
+    return Findings(document["follows_layout"], tuple(findings), document["checked"], document)
 
 
 def digest(

@@ -17,7 +17,10 @@ const MAX_PIXELS: u64 = 1024;
 /// Approximate number of pixels that are read at a time.
 const STRIP: u64 = 1 << 20;
 
-/// Names of keywords that hold the coordinates of an image, such as `direction`.
+/// Keyword that names the mask of an image that applies unless another one is chosen.
+const DEFAULT_MASK: &str = "Image_defaultmask";
+
+/// Keywords that name the coordinates of an image.
 const KINDS: [&str; 6] = ["direction", "spectral", "stokes", "linear", "tabular", "quality"];
 
 /// A casacore image (a table with the column `map`), or the native file of one, to be plotted.
@@ -65,7 +68,7 @@ impl Image {
         Ok(shape.filter(|shape| shape.len() >= 2).map(|shape| Image { source, shape }))
     }
 
-    /// Makes the plot of a plane over the first two axes; each place has the mean of its finite pixels.
+    /// A plane of the first two axes: means of the finite pixels in each place that the default mask does not exclude.
     ///
     /// # Errors
     /// `Usage` if the image has no such plane; those of reading.
@@ -93,6 +96,7 @@ impl Image {
         let each = width.max(height).div_ceil(MAX_PIXELS).max(1);
         let (columns, lines) = (width.div_ceil(each) as usize, height.div_ceil(each) as usize);
         let mut sums = vec![(0f64, 0u32); columns * lines];
+        let mask = self.mask().and_then(|(_, place)| place);
         // whole places at a time
         let strip = (STRIP / width.max(1) / each).max(1) * each;
         for first in (0..height).step_by(strip as usize) {
@@ -100,7 +104,14 @@ impl Image {
             start[1] = first;
             let extents = [width, count].into_iter().chain(others.iter().map(|_| 1)).collect();
             let region = Region { start: start.iter().copied().collect(), shape: extents };
-            for (at, value) in self.read(&region)?.into_iter().enumerate().filter(|(_, value)| value.is_finite()) {
+            let good = match mask {
+                Some((table, column)) => Some(
+                    self.source.column_at(table, column)?.part::<bool>(0, &region)?.iter().copied().collect::<Vec<_>>(),
+                ),
+                None => None,
+            };
+            let is_shown = |at: usize, value: f64| value.is_finite() && good.as_ref().is_none_or(|good| good[at]);
+            for (at, value) in self.read(&region)?.into_iter().enumerate().filter(|&(at, value)| is_shown(at, value)) {
                 let (x, y) = (at as u64 % width, first + at as u64 / width);
                 let sum = &mut sums[(y / each) as usize * columns + (x / each) as usize];
                 *sum = (sum.0 + value, sum.1 + 1);
@@ -109,6 +120,23 @@ impl Image {
         let raster =
             sums.iter().map(|&(sum, count)| if count == 0 { f32::NAN } else { (sum / f64::from(count)) as f32 });
         self.frame_of(plane, raster.collect(), (columns, lines), each)
+    }
+
+    /// The default mask of the image, by its name; and the numbers of the table and of the column with its pixels, which are true where
+    /// the image is valid. `None` for these if the mask is missing or has another shape than the image.
+    fn mask(&self) -> Option<(String, Option<(usize, usize)>)> {
+        let keywords = self.source.tables()[0].keywords().ok()?;
+        let name = keywords.string(DEFAULT_MASK)?.to_string();
+        let place = || {
+            let Value::Table(stored) = keywords.record("masks")?.record(&name)?.get("mask")? else { return None };
+            let table = self.source.find(0, stored)?;
+            let columns = self.source.tables()[table].columns().ok()?;
+            let column = columns.iter().position(|info| info.data_type() == DataType::Bool)?;
+            let shape = self.source.column_at(table, column).ok()?.cell_shape(0).ok()?;
+            (shape.as_ref() == Some(&self.shape)).then_some((table, column))
+        };
+        let place = place();
+        Some((name, place)).filter(|(name, _)| !name.is_empty())
     }
 
     fn read(&self, region: &Region) -> Result<Vec<f64>> {
@@ -144,6 +172,10 @@ impl Image {
         if each > 1 {
             note.push(format!("means of {each} x {each} pixels"));
         }
+        note.extend(self.mask().map(|(name, place)| match place {
+            Some(_) => format!("without what {name} masks"),
+            None => format!("{name} is not applied: it cannot be read, or has another shape"),
+        }));
         let axis = |world: &World| Axis::new(&world.label, &world.unit, "linear");
         let plot = Plot {
             kind: "image",

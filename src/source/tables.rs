@@ -127,6 +127,9 @@ impl Source {
 
     fn open_admitted(path: &Path, options: OpenOptions, admits: Option<Admits<'_>>) -> Result<Self> {
         let place = Context::path(path);
+        if let Some((file, table)) = Self::split_path(path) {
+            return Err(Self::refuse_table(file, &table, options));
+        }
         if remote::is_remote(path) || path.is_file() && native::is_native(path).context(&place)? {
             return Self::of_native(path, place, options);
         }
@@ -157,11 +160,9 @@ impl Source {
         let path = path.as_ref();
         let (file, inside) = if remote::is_remote(path) {
             let (file, inside) = remote::split(path);
-            (Some(file).filter(|_| !inside.is_empty()), inside.into())
+            (Some(file).filter(|_| !inside.is_empty()), inside.to_owned())
         } else {
-            let file = path.ancestors().skip(1).find(|ancestor| ancestor.is_file());
-            let file = file.filter(|file| native::is_native(file).unwrap_or(false));
-            (file, file.and_then(|file| path.strip_prefix(file).ok()).unwrap_or(path).to_string_lossy())
+            Self::split_path(path).map_or((None, String::new()), |(file, inside)| (Some(file), inside))
         };
         let Some(file) = file else { return Ok((Self::open_with(path, options)?, 0)) };
         let source = Self::open_with(file, options)?;
@@ -172,7 +173,33 @@ impl Source {
         Ok((source, number))
     }
 
-    /// Opens the tables of the native file at `path`.
+    /// The native file that `path` leads into, and the rest of the path, which is to name a table: `my.h5` and `ANTENNA` of
+    /// `my.h5/ANTENNA`. `None` for every other path, and for addresses.
+    pub fn split_path(path: &Path) -> Option<(&Path, String)> {
+        if remote::is_remote(path) {
+            return None;
+        }
+        let file = path.ancestors().skip(1).find(|ancestor| ancestor.is_file())?;
+        let inside = path.strip_prefix(file).ok()?.to_string_lossy().into_owned();
+        native::is_native(file).unwrap_or(false).then_some((file, inside))
+    }
+
+    /// The error where a table of a native file is to be opened as a source of its own.
+    fn refuse_table(file: &Path, table: &str, options: OpenOptions) -> Error {
+        let error = match Self::open_with(file, options) {
+            Ok(source) if source.tables.iter().any(|known| display_name(&known.name) == table) => {
+                Error::unsupported(format!(
+                    "{table} is a table of a native file, which is read as a whole; `h5bridge info {} --table {table}` shows it",
+                    file.display()
+                ))
+            }
+            Ok(source) => source.no_table(table),
+            Err(error) => return error,
+        };
+        error.context(Context::path(file))
+    }
+
+    /// The tables of a native file.
     fn of_native(path: &Path, place: Context, options: OpenOptions) -> Result<Self> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let table = |entry: native::NativeEntry| {

@@ -11,6 +11,7 @@ use crate::container::{self, Container, Format};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::io::{ReadAt, read_all};
 use crate::schema::{Body, ColumnSet, Sync, TableDat, TableDesc, TableInfo};
+use crate::suggest::instead;
 use crate::thin;
 use crate::value::ByteOrder;
 
@@ -110,9 +111,33 @@ fn open_table_dat(files: &dyn Container, path: &Path) -> Result<Arc<dyn ReadAt>>
             "not a table: the container has no table.dat; if it is in a table directory, that is the table",
         ),
         // the path itself is missing
-        ErrorKind::NotFound => path.metadata().err().map_or(error, Error::from),
+        ErrorKind::NotFound => path.metadata().err().map_or(error, |error| missing(path, error)),
         _ => error,
     })
+}
+
+/// The error where a table is missing, with the subtables of the table that it would be in.
+fn missing(path: &Path, error: std::io::Error) -> Error {
+    let names = path.parent().map(subtables).unwrap_or_default();
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    match instead(&name, names) {
+        _ if error.kind() != std::io::ErrorKind::NotFound => error.into(),
+        other if other.is_empty() => error.into(),
+        other => Error::not_found(format!("{error}{other}")),
+    }
+}
+
+/// Names of the tables in the directory of a table; none in other directories.
+fn subtables(directory: &Path) -> Vec<String> {
+    let is_table = |path: &Path| path.join("table.dat").is_file();
+    if !is_table(directory) {
+        return Vec::new();
+    }
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let tables = entries.filter(|entry| is_table(&entry.path()));
+    let mut names: Vec<String> = tables.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
 }
 
 fn read_info(files: &dyn Container) -> Result<TableInfo> {

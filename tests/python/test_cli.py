@@ -167,6 +167,30 @@ def test_missing_path(words, tmp_path):
     assert document['error'].count('No such file') == 1
 
 
+@pytest.mark.parametrize('verb', ['info', 'digest', 'verify'])
+def test_missing_tables_of_a_source(verb, tmp_path):
+    """A misspelt table is named with a similar one, in a native file as in a directory."""
+    h5bridge('to-hdf5', DEMO, tmp_path / 'my.h5')
+    for source in (DEMO, str(tmp_path / 'my.h5')):
+        for name, words in (('ANTENA', '; did you mean ANTENNA?'), ('XYZ', '; it has ')):
+            message = h5bridge(verb, '%s/%s' % (source, name), code=support.DAMAGED).stderr
+            assert words in message and source in message, message
+    # a directory that is not a table's has none
+    message = h5bridge(verb, tmp_path / 'my.ms', code=support.DAMAGED).stderr
+    assert 'did you mean' not in message and 'it has' not in message
+
+
+def test_tables_of_a_native_file_by_their_paths(tmp_path):
+    """`info` shows one; the other verbs read the file as a whole, and say so."""
+    path = tmp_path / 'my.h5'
+    h5bridge('to-hdf5', DEMO, path)
+    for words in ([], ['--columns'], ['--keywords']):
+        assert h5bridge('info', path / 'ANTENNA', *words).stdout == h5bridge('info', path, '--table', 'ANTENNA', *words).stdout
+    assert h5bridge('info', path / 'MAIN').stdout == h5bridge('info', path, '--table', 'MAIN').stdout
+    for verb in ('digest', 'verify'):
+        assert '--table ANTENNA` shows it' in h5bridge(verb, path / 'ANTENNA', code=support.UNSUPPORTED).stderr
+
+
 def test_directory_without_table_dat(tmp_path):
     message = h5bridge('info', tmp_path, code=support.DAMAGED).stderr
     assert 'not a table: the directory has no table.dat (' in message and message.count('table.dat') == 1

@@ -2,6 +2,7 @@
 import gc
 import glob
 import itertools
+import json
 import os
 import pickle
 import resource
@@ -291,6 +292,23 @@ def test_verbs(tmp_path):
         assert file.read(9)[8] == 0     # the version of the superblock
     assert h5bridge.verify(DEMO, tmp_path / 'old.h5')
     assert {column.index for column in h5bridge.plan(DEMO, hdf5='1.8').tables[0].columns} <= {'btree_v1', 'none'}
+
+
+def test_lint(tmp_path):
+    """Findings are those of `lint --json`; breaks of the layout make them false."""
+    path = tmp_path / 'my.h5'
+    h5bridge.to_hdf5(DEMO, path)
+    found = h5bridge.lint(path)
+    document = json.loads(support.h5bridge('lint', path, '--json').stdout)
+    assert found and found.follows_layout and found.document == document and found.checked == document['checked']
+    assert [dict(vars(finding), readers=list(finding.readers)) for finding in found.findings] == document['findings'] != []
+    with h5py.File(path, 'r+') as opened:
+        opened['MAIN'].attrs['X'] = h5py.Empty('f4')
+    broken = h5bridge.lint(path)
+    breaks = [(finding.rule, finding.object, finding.attribute) for finding in broken.findings if finding.breaks_layout]
+    assert not broken and breaks == [('null-attribute', '/MAIN', 'X')]
+    with pytest.raises(h5bridge.Error, match='demo.ms'):
+        h5bridge.lint(DEMO)
 
 
 def test_shared_bytes(tmp_path):

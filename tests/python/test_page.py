@@ -32,9 +32,8 @@ pytestmark = pytest.mark.skipif(BROWSER is None, reason='no browser: install one
 
 WRITER = os.path.join(support.ROOT, 'scripts', 'demo.d', 'growing_ms.py')
 ANTENNAS, CHANNELS, INTEGRATIONS = 7, 48, 80
-# `plot` alone draws the others
-KINDS = tuple(kind for kind in support.PLOTS if kind not in ('phase_uvdist', 'antennas'))
-RASTERS = ('waterfall', 'amp_uvdist', 'uv', 'baselines')
+KINDS = support.PLOTS
+RASTERS = ('waterfall', 'amp_uvdist', 'phase_uvdist', 'uv', 'baselines')
 SECONDS = 60    # a busy machine is slow at drawing
 
 

@@ -6,6 +6,7 @@ import pty
 import re
 import select
 import subprocess
+import warnings
 import xml.etree.ElementTree as ET
 import zlib
 
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 import support
-from support import TESTDATA, UNSUPPORTED, USAGE, h5bridge
+from support import DONE, H5BRIDGE, TESTDATA, UNSUPPORTED, USAGE, h5bridge
 
 DEMO = os.path.join(TESTDATA, 'demo', 'demo.ms')
 SVG = '{http://www.w3.org/2000/svg}'
@@ -522,6 +523,59 @@ def test_terminals_get_what_they_can(tmp_path):
         assert shown(DEMO, **environment).startswith(begin)
     assert os.listdir(tmp_path) == []
     assert shown(DEMO, '--out', 'a.png', '--quiet', TERM='xterm') == '' and os.listdir(tmp_path) == ['a.png']
+    assert shown(DEMO, '--quiet', TERM='xterm').startswith('Amplitude') and os.listdir(tmp_path) == ['a.png']
+
+
+def test_no_file_is_written_without_being_named(tmp_path):
+    """In a pipe KIND.png is written and named; --quiet would hide the name."""
+    def piped(*words, code=DONE):
+        process = subprocess.run([H5BRIDGE, 'plot', DEMO, *words], cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        assert process.returncode == code, process.stderr
+        return process
+    assert '--out FILE' in piped('--quiet', code=USAGE).stderr and os.listdir(tmp_path) == []
+    assert piped('--quiet', '--show=unicode').stdout.startswith('Amplitude') and os.listdir(tmp_path) == []
+    assert piped('--quiet', '--out', 'a.png').stderr == '' and os.listdir(tmp_path) == ['a.png']
+    assert piped().stderr.startswith('waterfall.png: ') and sorted(os.listdir(tmp_path)) == ['a.png', 'waterfall.png']
+
+
+@pytest.mark.parametrize('form', ['directory', 'native'])
+def test_masks_of_images(form, tmp_path):
+    """The default mask leaves out pixels, also of the means of larger images; others do not."""
+    images = pytest.importorskip('casacore.images')
+    random = np.random.default_rng(4)
+
+    def source(name, values, mask):
+        image = images.image(str(tmp_path / name), values=values, maskname='mask0')
+        image.put(np.ma.masked_array(values, mask))
+        del image
+        if form == 'directory':
+            return tmp_path / name
+        h5bridge('to-hdf5', tmp_path / name, tmp_path / (name + '.h5'), '--quiet')
+        return tmp_path / (name + '.h5')
+    cube, mask = random.normal(size=(3, 40, 60)).astype('f4'), random.random((3, 40, 60)) < 0.3
+    a = source('a.image', cube, mask)
+    for plane in range(3):
+        document, arrays = values(a, '--plane', str(plane))
+        np.testing.assert_array_equal(arrays['raster'].astype('f4'), np.where(mask[plane], np.nan, cube[plane]))
+        assert 'without what mask0 masks' in document['plot']['note']
+    large, mask = random.normal(size=(50, 2500)).astype('f4'), random.random((50, 2500)) < 0.5
+    found = values(source('b.image', large, mask))[1]['raster']
+    padded = np.full((51, 2502), np.nan)
+    padded[:50, :2500] = np.where(mask, np.nan, large)
+    with warnings.catch_warnings():
+        warnings.filterwarnings('ignore', 'Mean of empty slice')
+        np.testing.assert_allclose(found, np.nanmean(padded.reshape(17, 3, 834, 3), (1, 3)), rtol=1e-4, atol=1e-6)
+    if form == 'directory':
+        # a mask that is not the default, and one of another shape
+        with ct.table(str(a), readonly=False, ack=False) as t:
+            t.putkeyword('Image_defaultmask', '')
+        assert not np.isnan(values(a)[1]['raster']).any()
+        with ct.table(str(a), readonly=False, ack=False) as t:
+            t.putkeyword('Image_defaultmask', 'mask0')
+        with ct.table(str(a / 'mask0'), readonly=False, ack=False) as t:
+            t.putcell(t.colnames()[0], 0, np.ones((2, 40, 60), bool))
+        document, arrays = values(a)
+        assert 'mask0 is not applied' in document['plot']['note'] and not np.isnan(arrays['raster']).any()
 
 
 def test_names_do_not_change_the_terminal(tmp_path):

@@ -18,9 +18,12 @@ import tomllib
 import pytest
 
 import support
+from test_completions import COMPLETED, typed
 
 DEMO = os.path.join(support.TESTDATA, 'demo', 'demo.ms')
 COMMAND = os.path.join(sysconfig.get_path('scripts'), 'h5bridge')
+COMPLETIONS = {'bash': 'bash-completion/completions/h5bridge', 'zsh': 'zsh/site-functions/_h5bridge',
+               'fish': 'fish/vendor_completions.d/h5bridge.fish'}
 EXTRAS = {'xarray', 'dask', 'distributed', 'plot'}
 LONG = os.environ.get('H5BRIDGE_LONG') or os.environ.get('H5BRIDGE_DIST')
 
@@ -200,9 +203,49 @@ def test_wheel_says_where_the_server_is(installed):
 def test_wheel_installs_manual_and_completions(installed):
     share = installed / 'share'
     assert (share / 'man' / 'man1' / 'h5bridge-to-hdf5.1').read_text().startswith('.TH h5bridge-to-hdf5 1')
-    assert run('bash', '-n', share / 'bash-completion' / 'completions' / 'h5bridge').returncode == 0
-    assert (share / 'zsh' / 'site-functions' / '_h5bridge').exists()
-    assert (share / 'fish' / 'vendor_completions.d' / 'h5bridge.fish').exists()
+    for shell, file in COMPLETIONS.items():
+        assert (share / file).read_text() == run(installed / 'bin' / 'h5bridge', 'completions', shell).stdout, shell
+
+
+def completed(shell, line, share, folder):
+    """The words that an interactive shell calls h5bridge with when Tab completes LINE, by what the wheel laid down under SHARE."""
+    if shell == 'bash':
+        # bash-completion looks for the file of a command by itself
+        start = 'bind "set bell-style none"; BASH_COMPLETION_USER_DIR=%s/bash-completion; . /usr/share/bash-completion/bash_completion' % share
+        return typed(['bash', '--norc', '--noprofile', '-i'], start, line, folder)
+    if shell == 'zsh':
+        start = 'unsetopt beep; fpath=(%s/zsh/site-functions $fpath); autoload -U compinit; compinit -u -D' % share
+        return typed(['zsh', '-f', '-i'], start, line, folder)
+    # fish finds what vendors install under XDG_DATA_DIRS, for commands that exist
+    path = '%s:%s' % (share.parent / 'bin', os.environ['PATH'])
+    environment = dict(os.environ, HOME=str(folder), PATH=path, XDG_DATA_DIRS='%s:/usr/share' % share, XDG_CONFIG_HOME=str(folder / 'config'))
+    said = run('fish', '-c', 'complete -C "h5bridge %s"' % line, cwd=folder, env=environment)
+    return [text.split('\t')[0] for text in said.stdout.splitlines()]
+
+
+@pytest.mark.parametrize('shell', COMPLETIONS)
+def test_wheel_completes(shell, installed, tmp_path):
+    """Verbs, options, values and files, where nothing but the wheel is installed."""
+    if not shutil.which(shell) or shell == 'bash' and not os.path.exists('/usr/share/bash-completion/bash_completion'):
+        pytest.skip('%s or its completions are missing' % shell)
+    (tmp_path / 'observation.h5').touch()
+    for line, last in COMPLETED:
+        words = completed(shell, line, installed / 'share', tmp_path)
+        assert last in words if shell == 'fish' else words == [*line.split()[:-1], last], (line, words)
+    # the words come from the wheel: without its files nothing completes a verb
+    assert 'to-hdf5' not in completed(shell, 'to-hd', tmp_path / 'share', tmp_path)
+
+
+@pytest.mark.skipif(not shutil.which('man'), reason='man is missing')
+def test_wheel_shows_its_manual(installed):
+    """`man` finds a page for the command and each verb in the folder of the environment."""
+    environment = dict(os.environ, MANPATH=str(installed / 'share' / 'man'), MANPAGER='cat', MANWIDTH='100', LC_ALL='C.UTF-8')
+    pages = sorted(page.stem for page in (installed / 'share' / 'man' / 'man1').glob('*.1'))
+    assert {'h5bridge', 'h5bridge-info', 'h5bridge-lint', 'h5bridge-batch-run', 'h5bridge-shard-plan'} <= set(pages)
+    for page in pages:
+        shown = run('man', '--warnings', page, env=environment)
+        assert (shown.returncode, shown.stderr) == (0, '') and 'GLOBAL OPTIONS' in shown.stdout, (page, shown.stderr)
+        assert str(installed) in run('man', '--where', page, env=environment).stdout
 
 
 def test_wheel_starts_at_once(installed):

@@ -123,8 +123,8 @@ export class Panel {
   private ends(u: uPlot, which: 'x' | 'y'): [number, number] {
     const zoom = this.host.zoom();
     const [low, high] = shown(this.picture![which], zoom[which]);
-    if (this.picture!.plot.kind !== 'uv' || zoom.x || zoom.y) return [low, high];
-    // u and v have one scale, so that an ellipse is one
+    if (!['uv', 'antennas'].includes(this.picture!.plot.kind) || zoom.x || zoom.y) return [low, high];
+    // both axes have one scale, so that an ellipse is one
     const width = u.width - SIDES.left - SIDES.label - BAR - 14;
     const height = HEIGHT - SIDES.top - SIDES.bottom - SIDES.label;
     const more = Math.max(1, which === 'x' ? width / height : height / width);
@@ -179,7 +179,7 @@ export class Panel {
         series.push({
           label: line.name, show, stroke: line.colour, width: 1.5, fill: bars ? line.colour : undefined,
           paths: bars ? uPlot.paths.bars!({ size: [0.8] }) : points ? () => null : undefined,
-          points: points ? { show: true, size: 3, space: 0, fill: line.colour } : { show: false },
+          points: points ? { show: true, size: picture.names ? 6 : 3, space: 0, fill: line.colour } : { show: false },
         });
         if (line.low && line.high) {
           const at = series.length;
@@ -210,6 +210,7 @@ export class Panel {
         }],
         draw: [(u) => {
           if (this.picture?.kind === 'raster') this.bar(u, this.picture);
+          else if (this.picture?.names) this.names(u, this.picture.names);
         }],
         setSelect: [(u) => this.select(u)],
         setCursor: [(u) => {
@@ -241,6 +242,31 @@ export class Panel {
       ctx.strokeStyle = colour('--alarm');
       ctx.strokeRect(x0 + picked[0] * w, y0 - (picked[1] + 1) * h, w, h);
     }
+    ctx.restore();
+  }
+
+  /** Names beside the points of the first line; those that would cover an earlier one are left out. */
+  private names(u: uPlot, names: string[]) {
+    const { ctx, bbox: { left, top, width, height } } = u;
+    const size = 11 * devicePixelRatio;
+    const taken: [number, number, number][] = [];
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(left, top, width, height);
+    ctx.clip();
+    ctx.fillStyle = colour('--faint');
+    ctx.font = `${size}px system-ui, "DejaVu Sans", sans-serif`;
+    ctx.textBaseline = 'middle';
+    names.forEach((name, i) => {
+      const [px, py] = [u.data[0][i], u.data[1]?.[i]];
+      if (px == null || py == null) return;
+      const x = u.valToPos(px, 'x', true) + size / 2;
+      const y = u.valToPos(py, 'y', true);
+      const across = ctx.measureText(name).width;
+      if (taken.some(([otherX, otherY, other]) => x < otherX + other && otherX < x + across && Math.abs(y - otherY) < size)) return;
+      taken.push([x, y, across]);
+      ctx.fillText(name, x, y);
+    });
     ctx.restore();
   }
 

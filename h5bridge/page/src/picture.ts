@@ -49,6 +49,8 @@ export interface Lines extends Common {
   style: 'line' | 'points' | 'bars';
   values: Numbers;
   lines: Line[];
+  /** The name of each value, if the values are places. */
+  names: string[] | null;
 }
 
 export type Picture = Raster | Lines;
@@ -107,8 +109,29 @@ function extent(all: (Numbers | null)[], log: boolean): [number, number] | null 
   return low <= high ? [low, high] : null;
 }
 
+/** Places with names: each line of the frame has a value in a column of its own. Both axes have one scale. */
+function antennas(frame: Frame): Lines {
+  const { plot } = frame;
+  const x = tensor(frame, 'x').data;
+  const { data } = tensor(frame, 'y');
+  if (!x.length) throw new Error(plot.note ?? 'nothing selected');
+  const order = [...x.keys()].sort((a, b) => x[a]! - x[b]!);
+  const values = Float64Array.from(order, (at) => x[at]!);
+  const y = Float64Array.from(order, (at) => data[at * x.length + at]!);
+  const [west, east] = extent([values], false) ?? [0, 0];
+  const [south, north] = extent([y], false) ?? [0, 0];
+  const half = Math.max(east - west, north - south) * 0.55 || 1;
+  const around = (axis: Axis, low: number, high: number) => ofRange(axis, (low + high) / 2 - half, (low + high) / 2 + half, false, null);
+  return {
+    kind: 'lines', plot, isDifference: false, values, style: 'points', names: order.map((at) => plot.series?.[at] ?? String(at)),
+    lines: [{ name: plot.title, colour: LINES[0]!, y, low: null, high: null }],
+    x: around(plot.x, west, east), y: around(plot.y, south, north), xTitle: title(plot.x, []), yTitle: title(plot.y, []),
+  };
+}
+
 function lines(frame: Frame, look: Look, isDifference: boolean): Lines {
   const { plot } = frame;
+  if (plot.kind === 'antennas') return antennas(frame);
   const values = tensor(frame, 'x').data;
   const y = tensor(frame, 'y');
   const low = frame.arrays.low ?? null;
@@ -136,7 +159,7 @@ function lines(frame: Frame, look: Look, isDifference: boolean): Lines {
   const [first = 0, last = 1] = extent([values], false) ?? [];
   const margin = bars ? 0.6 : first === last ? 0.5 : 0;
   return {
-    kind: 'lines', plot, isDifference, values, lines: all, style: bars ? 'bars' : isAngle(plot.y) ? 'points' : 'line',
+    kind: 'lines', plot, isDifference, values, lines: all, names: null, style: bars ? 'bars' : isAngle(plot.y) ? 'points' : 'line',
     x: ofRange(plot.x, first - margin, last + margin, plot.x.scale === 'log', namesOf(plot.x, look)), y: ofRange(plot.y, from, to, log, null),
     xTitle: title(plot.x, [first, last]), yTitle: title(plot.y, []),
   };
@@ -180,6 +203,7 @@ function wrapped(value: number, half: number): number {
 /** The first frame minus the second, on the places of the first; NaN where the second has none. */
 export function difference(a: Frame, b: Frame): Frame {
   const isRaster = !!a.arrays.raster;
+  if (a.plot.kind === 'antennas') throw new Error('places of antennas have no difference');
   if (isRaster !== !!b.arrays.raster) throw new Error('the two sources give different kinds of plots');
   const axis = isRaster ? a.plot.z : a.plot.y;
   const half = axis ? turn(axis)?.[1] : undefined;
@@ -244,6 +268,12 @@ export function readout(picture: Picture, px: number, py: number): string {
     const value = picture.values[at[1] * picture.width + at[0]]!;
     const z = plot.z ? unit(plot.z) : '';
     return `${x.words(vx)}${unit(plot.x)}, ${y.words(y.from(py))}${unit(plot.y)}: ${Number.isNaN(value) ? 'no value' : short(value) + z}`;
+  }
+  if (picture.names) {
+    const scale = (mapping: Mapping) => mapping.ends[1] - mapping.ends[0];
+    const away = (i: number) => Math.hypot((x.to(picture.values[i]!) - px) / scale(x), (y.to(picture.lines[0]!.y[i]!) - py) / scale(y));
+    const at = picture.names.reduce((best, _, i) => (away(i) < away(best) ? i : best), 0);
+    return `${picture.names[at]}: ${x.words(picture.values[at]!)}${unit(plot.x)} ${plot.x.label}, ${short(picture.lines[0]!.y[at])}${unit(plot.y)} ${plot.y.label}`;
   }
   let near = 0;
   for (let i = 1; i < picture.values.length; i += 1) {

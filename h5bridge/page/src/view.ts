@@ -32,11 +32,13 @@ export const KINDS: Kind[] = [
   { kind: 'phase_time', name: 'Phase, time', scales: false, own: [] },
   { kind: 'spectrum', name: 'Spectrum', scales: true, own: [{ name: 'quantity', label: 'Quantity', values: [['', 'amplitude'], ['phase', 'phase']] }] },
   { kind: 'amp_uvdist', name: 'Amplitude, uv distance', scales: true, own: [] },
+  { kind: 'phase_uvdist', name: 'Phase, uv distance', scales: true, own: [] },
   { kind: 'uv', name: 'uv coverage', scales: true, own: [{ name: 'unit', label: 'Unit', values: [['', 'metres'], ['klambda', 'kλ']] }] },
   { kind: 'flag_antenna', name: 'Flags by antenna', scales: false, own: [] },
   { kind: 'flag_channel', name: 'Flags by channel', scales: false, own: [] },
   { kind: 'flag_time', name: 'Flags by time', scales: false, own: [] },
   { kind: 'baselines', name: 'Baselines', scales: true, own: [{ name: 'quantity', label: 'Quantity', values: [['', 'amplitude'], ['flagged', 'flagged']] }] },
+  { kind: 'antennas', name: 'Antennas', scales: false, own: [] },
 ];
 
 /** What the views share. */

@@ -64,8 +64,13 @@ pub(crate) struct Args {
     external: External,
 }
 
-/// Runs `h5bridge info`: prints the content of the source. Shapes are slowest axis first, as in HDF5 and numpy.
-pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+/// Prints what is at a path. Shapes are slowest axis first, as HDF5 and numpy show them.
+pub(crate) fn run(mut args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
+    // a table of a native file may be named by its path
+    if let Some((file, table)) = Source::split_path(&args.source) {
+        args.table.push(table);
+        args.source = file.to_owned();
+    }
     if Arrays::are_at(&args.source) {
         return other::run_arrays(&args.source, global, out);
     }
@@ -118,7 +123,7 @@ impl Args {
                 source.tables().iter().position(|table| table.name == *name || display_name(&table.name) == name);
             found.ok_or_else(|| {
                 let names: Vec<&str> = source.tables().iter().map(|table| display_name(&table.name)).collect();
-                let message = format!("table {name} does not exist; tables are {}", names.join(", "));
+                let message = format!("no table {name}{}", ctds_hdf5::instead(name, names));
                 anyhow::Error::new(Error::new(ErrorKind::NotFound, message).context(shown_path(&self.source)))
             })
         };

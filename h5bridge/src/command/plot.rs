@@ -56,7 +56,7 @@ pub(crate) struct Args {
     #[arg(long, value_parser = PossibleValuesParser::new(choose::BY))]
     by: Option<String>,
     /// The file to write; its ending selects the format: .png, .svg, .npy, .csv or .safetensors [default: KIND.png, unless the
-    /// plot is shown in the terminal or printed as JSON]
+    /// plot is shown in the terminal or printed as JSON; --quiet needs a name]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Show the picture in the terminal; the default without --out
@@ -202,7 +202,7 @@ impl Args {
     fn shown(&self, global: &Global) -> Option<Show> {
         let is_terminal = std::io::stdout().is_terminal() && global.caller.is_none();
         let show = match (self.show, &self.out) {
-            (None, None) if is_terminal && !global.json && !global.quiet => Show::Auto,
+            (None, None) if is_terminal && !global.json => Show::Auto,
             (show, _) => show?,
         };
         Some(if show == Show::Auto { Show::of(|name| std::env::var(name).ok()) } else { show })
@@ -349,6 +349,10 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     let shown = args.shown(global);
     // without --out a file is written only if the picture is shown nowhere else
     let writes = args.out.is_some() || shown.is_none() && !global.json;
+    if writes && args.out.is_none() && global.quiet {
+        let message = "--quiet names no file that is written: name it with --out FILE, or show the picture with --show";
+        return Err(Error::new(ErrorKind::Usage, message).into());
+    }
     let form = args.out.as_deref().map_or(Ok(Form::Png), Form::of)?;
     let panels = panels(&args, global, &stop, shown.is_some() || writes && form.is_picture())?;
     let Some(first) = panels.first() else { return Ok(Status::Done) };

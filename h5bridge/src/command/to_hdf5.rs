@@ -41,16 +41,8 @@ pub(crate) struct Args {
     source: PathBuf,
     /// The HDF5 file to write
     out: PathBuf,
-    /// Convert only these columns: DATA of the main table, ANTENNA/NAME of a subtable; tables without a named column
-    /// stay whole
-    #[arg(long, value_delimiter = ',', value_name = "A,B")]
-    columns: Vec<String>,
-    /// Leave out these columns, named in the same way as for --columns
-    #[arg(long, value_delimiter = ',', value_name = "A,B")]
-    exclude: Vec<String>,
-    /// Convert only these rows of the main table: from A up to but without B, counted from 0
-    #[arg(long, value_name = "A..B", value_parser = row_range)]
-    rows: Option<Range<u64>>,
+    #[command(flatten)]
+    chosen: Chosen,
     /// Convert only the rows of the main table that satisfy a condition on its scalar columns, such as
     /// 'FIELD_ID == "3C286" && SCAN_NUMBER in 3..=5'
     #[arg(long = "where", value_name = "CONDITION")]
@@ -59,9 +51,6 @@ pub(crate) struct Args {
     /// time, neighbouring channels, or both
     #[arg(long, value_name = "time=10s,chan=4", conflicts_with_all = ["restorable", "salvage"])]
     average: Option<Averaging>,
-    /// Convert only these tables; MAIN is the main one
-    #[arg(long, value_delimiter = ',', value_name = "MAIN,ANTENNA")]
-    tables: Vec<String>,
     #[arg(long, default_value = "auto", value_parser = compress_or_keep, help = keep_help())]
     compress: CompressOrKeep,
     /// With --compress shared: share bytes with the source where the file system can (auto), fail where it cannot (always), or copy
@@ -123,7 +112,36 @@ pub(crate) struct Args {
     external: External,
 }
 
-/// Parser of `--reflink`: auto, always or never.
+/// The parts of a source that are converted: options of `to-hdf5` and of `shard plan`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Chosen {
+    /// Convert only these columns: DATA of the main table, ANTENNA/NAME of a subtable; tables without a named column
+    /// stay whole
+    #[arg(long, value_delimiter = ',', value_name = "A,B")]
+    pub(crate) columns: Vec<String>,
+    /// Leave out these columns, named in the same way as for --columns
+    #[arg(long, value_delimiter = ',', value_name = "A,B")]
+    pub(crate) exclude: Vec<String>,
+    /// Convert only these rows of the main table: from A up to but without B
+    #[arg(long, value_name = "A..B", value_parser = row_range)]
+    pub(crate) rows: Option<Range<u64>>,
+    /// Convert only these tables; MAIN is the main one
+    #[arg(long, value_delimiter = ',', value_name = "MAIN,ANTENNA")]
+    pub(crate) tables: Vec<String>,
+}
+
+impl Chosen {
+    /// A conversion of these parts.
+    pub(crate) fn of<'a>(&self, convert: ToHdf5<'a>) -> ToHdf5<'a> {
+        let convert = convert.columns(&self.columns).exclude(&self.exclude).tables(&self.tables);
+        match &self.rows {
+            Some(rows) => convert.rows(rows.clone()),
+            None => convert,
+        }
+    }
+}
+
+/// When bytes are shared, by the word on the command line.
 fn reflink() -> impl TypedValueParser<Value = Reflink> {
     PossibleValuesParser::new(["auto", "always", "never"]).map(|word| match word.as_str() {
         "always" => Reflink::Always,
@@ -161,8 +179,8 @@ impl Args {
     }
 }
 
-/// Parses a range of rows `A..B`: from A, counted from 0, up to but without B.
-pub(crate) fn row_range(text: &str) -> Result<Range<u64>> {
+/// A range of rows: `A..B`.
+fn row_range(text: &str) -> Result<Range<u64>> {
     let (start, end) = text.split_once("..").ok_or_else(|| anyhow!("expected A..B"))?;
     let range = start.trim().parse()?..end.trim().parse()?;
     if range.start > range.end { Err(anyhow!("the first row comes after the last")) } else { Ok(range) }
@@ -220,12 +238,12 @@ pub(crate) fn memory(text: &str) -> Result<u64> {
 /// Refuses options for tables with a source that is not a table; `what` names the source.
 fn check_no_table_options(args: &Args, what: &str) -> Result<()> {
     let of_tables = [
-        (!args.columns.is_empty(), "--columns"),
-        (!args.exclude.is_empty(), "--exclude"),
-        (args.rows.is_some(), "--rows"),
+        (!args.chosen.columns.is_empty(), "--columns"),
+        (!args.chosen.exclude.is_empty(), "--exclude"),
+        (args.chosen.rows.is_some(), "--rows"),
         (args.predicate.is_some(), "--where"),
         (args.average.is_some(), "--average"),
-        (!args.tables.is_empty(), "--tables"),
+        (!args.chosen.tables.is_empty(), "--tables"),
         (args.profile != ProfileName::Default, "--profile"),
         (args.hdf5 != Hdf5Version::V110, "--hdf5"),
         (args.appendable, "--appendable"),
@@ -350,11 +368,10 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         (_, true) => DigestPolicy::Never,
         _ => DigestPolicy::Auto,
     };
-    let mut to_hdf5 = ToHdf5::new(&args.source)
+    let mut to_hdf5 = args
+        .chosen
+        .of(ToHdf5::new(&args.source))
         .open_options(args.external.open_options(global))
-        .columns(args.columns)
-        .exclude(args.exclude)
-        .tables(args.tables)
         .compression(compress)
         .reflink(args.reflink)
         .profile(args.profile.into())
@@ -368,9 +385,6 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         .max_memory(args.max_memory)
         .if_exists(if_exists(args.overwrite))
         .sync(args.durable.policy());
-    if let Some(rows) = args.rows {
-        to_hdf5 = to_hdf5.rows(rows);
-    }
     let condition =
         args.predicate.as_ref().map(|predicate| format!(" --where {}", report::quoted(&predicate.to_string())));
     if let Some(predicate) = args.predicate {

@@ -11,7 +11,7 @@ use crate::native::{LONG_NAME, MAIN_TABLE, QUICKLOOK, QUICKLOOK_VERSION, UNITS};
 use crate::progress::Progress;
 use crate::source::Source;
 use crate::table::Column;
-use crate::value::{Complex32, Complex64, DataType, Region, Shape, Values};
+use crate::value::{Complex32, Complex64, DataType, Element, Region, Shape, Values};
 
 /// Most times that the finest level of a quicklook has.
 const MAX_TIMES: u64 = 1024;
@@ -25,8 +25,8 @@ const MAX_WINDOWS: usize = 256;
 const MAX_DISTINCT: usize = 1 << 22;
 /// Most times, and most channels, that the coarsest level of a quicklook has.
 const COARSEST: usize = 64;
-/// Approximate bytes of cells that are read at a time for a quicklook.
-const BLOCK_BYTES: u64 = 4 << 20;
+/// Bytes of cells that are read at a time, about, and rows at most.
+const BLOCK_BYTES: u64 = 16 << 20;
 const BLOCK_ROWS: u64 = 1 << 16;
 
 /// Names of the columns of visibilities that are real numbers.
@@ -405,40 +405,69 @@ impl Plane {
             return Ok(());
         }
         let rows: Vec<u64> = fitting.iter().map(|&number| first + number as u64).collect();
-        let amplitudes = amplitudes(column, &rows)?;
         let flags = match flags {
             Some(flags) if fitting.iter().all(|&number| fits(flags, number).unwrap_or(false)) => {
-                Some(flags.rows_at::<bool>(&rows)?.into_raw_vec_and_offset().0)
+                Some(values::<bool>(flags, &rows)?)
             }
             _ => None,
         };
-        let len = self.correlations * self.channels;
-        for (at, &number) in fitting.iter().enumerate() {
-            let key = &keys[number];
-            let Ok(rank) = times.binary_search_by(|time| time.total_cmp(&key.time)) else { continue };
-            let bin = rank * self.times / times.len();
-            for element in 0..len {
-                let (channel, correlation) = (element / self.correlations, element % self.correlations);
-                let place = (correlation * self.times + bin) * self.places + channel / self.each;
-                let is_flagged = key.is_flagged || flags.as_ref().is_some_and(|flags| flags[at * len + element]);
-                self.sums[place].add(amplitudes[at * len + element], is_flagged);
-            }
+        let cells = Cells { keys: fitting.iter().map(|&number| &keys[number]).collect(), flags, times };
+        match column.info().data_type() {
+            // squares of these are exact, and in the range of the sum
+            DataType::Complex => self.sum(&values::<Complex32>(column, &rows)?, &cells, |v| {
+                let (re, im) = (f64::from(v.re), f64::from(v.im));
+                (re * re + im * im).sqrt()
+            }),
+            DataType::DComplex => self.sum(&values::<Complex64>(column, &rows)?, &cells, |v| v.norm()),
+            DataType::Float => self.sum(&values::<f32>(column, &rows)?, &cells, |v| f64::from(v.abs())),
+            DataType::Double => self.sum(&values::<f64>(column, &rows)?, &cells, f64::abs),
+            other => return Err(Error::unsupported(format!("elements of type {other} have no amplitude"))),
         }
         Ok(())
     }
+
+    /// Adds cells, whose `values` follow each other.
+    fn sum<T: Copy>(&mut self, values: &[T], cells: &Cells<'_>, amplitude: impl Fn(T) -> f64) {
+        let len = self.correlations * self.channels;
+        // of a place
+        let step = self.correlations * self.each;
+        for (at, (key, values)) in cells.keys.iter().zip(values.chunks_exact(len)).enumerate() {
+            let Ok(rank) = cells.times.binary_search_by(|time| time.total_cmp(&key.time)) else { continue };
+            let bin = rank * self.times / cells.times.len();
+            let flags = cells.flags.as_ref().map(|flags| &flags[at * len..(at + 1) * len]);
+            for correlation in 0..self.correlations {
+                let start = (correlation * self.times + bin) * self.places;
+                let sums = &mut self.sums[start..start + self.places];
+                for (place, (sum, values)) in sums.iter_mut().zip(values.chunks(step)).enumerate() {
+                    let flags = flags.map(|flags| &flags[place * step..]);
+                    for element in (correlation..values.len()).step_by(self.correlations) {
+                        let is_flagged = key.is_flagged || flags.is_some_and(|flags| flags[element]);
+                        sum.add(amplitude(values[element]), is_flagged);
+                    }
+                }
+            }
+        }
+    }
 }
 
-/// Reads the amplitudes of visibilities in the cells of `rows`, fastest axis first, one row after the other.
-fn amplitudes(column: &Column<'_>, rows: &[u64]) -> Result<Vec<f64>> {
-    Ok(match column.info().data_type() {
-        DataType::Complex => {
-            column.rows_at::<Complex32>(rows)?.iter().map(|v| Complex64::new(v.re.into(), v.im.into()).norm()).collect()
-        }
-        DataType::DComplex => column.rows_at::<Complex64>(rows)?.iter().map(|v| v.norm()).collect(),
-        DataType::Float => column.rows_at::<f32>(rows)?.iter().map(|v| f64::from(v.abs())).collect(),
-        DataType::Double => column.rows_at::<f64>(rows)?.iter().map(|v| v.abs()).collect(),
-        other => return Err(Error::unsupported(format!("elements of type {other} have no amplitude"))),
-    })
+/// Rows of a block that fit.
+struct Cells<'a> {
+    /// Scalars of each row.
+    keys: Vec<&'a Key>,
+    /// FLAG of all elements, if its cells have the shape of the others.
+    flags: Option<Vec<bool>>,
+    /// The times of the spectral window.
+    times: &'a [f64],
+}
+
+/// Elements of the cells of rows.
+fn values<T: Element>(column: &Column<'_>, rows: &[u64]) -> Result<Vec<T>> {
+    let array = match rows {
+        // a block as a whole is read at once
+        [first, .., last] if last - first + 1 == rows.len() as u64 => column.rows::<T>(*first..last + 1)?,
+        _ => column.rows_at::<T>(rows)?,
+    };
+    Ok(array.into_raw_vec_and_offset().0)
 }
 
 /// One level of a quicklook for a spectral window.

@@ -1,7 +1,6 @@
 //! `shard plan` writes the HDF5 file without its large datasets, and cuts these into items.
 
 use std::io::Write;
-use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -11,7 +10,7 @@ use serde_json::json;
 
 use super::split::{self, Parts};
 use crate::args::{Global, if_exists, size};
-use crate::command::to_hdf5::row_range;
+use crate::command::to_hdf5::Chosen;
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;
@@ -31,23 +30,12 @@ pub(super) struct Args {
     /// Bytes of an item; datasets of fewer than this, and fewer than 64M, are written now
     #[arg(long, default_value = "512M", value_parser = work_bytes, value_name = "512M")]
     work_bytes: u64,
-    /// Convert only these columns, as for to-hdf5
-    #[arg(long, value_delimiter = ',', value_name = "A,B")]
-    columns: Vec<String>,
-    /// Leave out these columns
-    #[arg(long, value_delimiter = ',', value_name = "A,B")]
-    exclude: Vec<String>,
-    /// Convert only these rows of the main table: from A up to but without B, counted from 0. Tiles are then not blocks: all
-    /// items go to files of chunks
-    #[arg(long, value_name = "A..B", value_parser = row_range)]
-    rows: Option<Range<u64>>,
+    #[command(flatten)]
+    chosen: Chosen,
     /// Instead of one file, plan independent files of about this size, OUT-0000 and so on, by ranges of rows: a manifest for
     /// `h5bridge batch run`
     #[arg(long, value_parser = size, value_name = "500G", conflicts_with_all = ["rows", "work_bytes"])]
     split: Option<u64>,
-    /// Convert only these tables; MAIN is the main one
-    #[arg(long, value_delimiter = ',', value_name = "MAIN,ANTENNA")]
-    tables: Vec<String>,
     /// Plan also if OUT exists; commit needs --overwrite as well
     #[arg(long)]
     overwrite: bool,
@@ -67,21 +55,18 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     let interrupts = Interrupts::listen(global.caller.as_ref())?;
     let bar = Bar::new(0, global.quiet || global.json);
     let stoppable = interrupts.stoppable(&bar);
-    let mut convert = ToHdf5::new(&args.source)
+    let convert = args
+        .chosen
+        .of(ToHdf5::new(&args.source))
         .open_options(global.open_options())
         .compression(Compress::Shared)
         .digest(DigestPolicy::Never)
-        .columns(&args.columns)
-        .exclude(&args.exclude)
-        .tables(&args.tables)
         .threads(args.threads)
         .if_exists(if_exists(args.overwrite))
         .progress(&stoppable);
-    if let Some(rows) = &args.rows {
-        convert = convert.rows(rows.clone());
-    }
     if let Some(bytes) = args.split {
-        let Args { source, out: target, columns, exclude, tables, overwrite, .. } = args;
+        let Args { source, out: target, overwrite, .. } = args;
+        let Chosen { columns, exclude, tables, .. } = &args.chosen;
         let names = [("--columns", &columns[..]), ("--exclude", &exclude[..]), ("--tables", &tables[..])];
         let parts = Parts { source, out: target, bytes, names, overwrite: *overwrite };
         return split::run(&convert.plan()?, &parts, global, out);
