@@ -14,7 +14,6 @@ use crate::error::{Context, Error, Result, ResultExt};
 use crate::limits;
 use crate::progress::Progress;
 use crate::sha::Sha256;
-use crate::source::Source;
 
 /// A directory or container, and the files and containers in it.
 #[derive(Debug)]
@@ -131,9 +130,6 @@ impl Contents {
     pub fn of(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let of = || {
-            if Source::split_path(path).is_some() {
-                return Ok(Contents::Table);
-            }
             let absolute = std::path::absolute(path)?;
             let Ok(Some(file)) = container::outermost(&absolute) else { return Ok(Contents::Table) };
             let for_tables = file.format.is_for_tables();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use ctds_hdf5::blz::Arrays;
-use ctds_hdf5::convert::{Digest, Sha256, TableDigest};
+use ctds_hdf5::convert::{Digest, Sha256, Source, TableDigest};
 use ctds_hdf5::pack::{Contents, Listing};
 use ctds_hdf5::{Error, ErrorKind, Progress};
 use serde_json::{Map, Value as Json, json};
@@ -39,7 +39,12 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         let digests = digests.iter().map(|(name, sha)| (name.as_str(), *sha));
         return finish_files(&mut Map::new(), digests, global, out);
     }
-    match Contents::of(&args.source)? {
+    // opening a path into a native file gives the error
+    let contents = match Source::split_path(&args.source) {
+        Some(_) => Contents::Table,
+        None => Contents::of(&args.source)?,
+    };
+    match contents {
         Contents::Container(files) => return digest_files(&files.listing()?, &progress, global, out),
         Contents::File(file) => {
             let sha = file.sha256(&progress)?;
