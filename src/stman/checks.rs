@@ -8,6 +8,7 @@ use crate::value::{Region, Shape, Values};
 
 impl ColumnSpec {
     /// The error of a write that does not fit the column.
+    #[cfg_attr(feature = "record-messages", track_caller)]
     pub(super) fn misfit(&self, row: u64, message: impl Into<String>) -> Error {
         Error::usage(message).context(format!("column {}, row {row}", self.name))
     }

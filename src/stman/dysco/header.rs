@@ -207,6 +207,7 @@ impl Fields<'_> {
     }
 
     /// An error about the field that starts `back` bytes before the next one to be read.
+    #[cfg_attr(feature = "record-messages", track_caller)]
     fn error(&self, back: u64, found: String) -> Error {
         Error::format(found).context(format!("header: byte {}", self.at - back))
     }
