@@ -69,7 +69,7 @@ impl Opened {
 
 /// So no two files share their bytes, and there are neither circles nor containers that are found again and again.
 fn check_links(links: usize) -> Result<()> {
-    if links == 1 { Ok(()) } else { Err(Error::format(format!("{links} links lead to it"))) }
+    if links == 1 { Ok(()) } else { Err(Error::format(format!("{links} links lead to it, expected one"))) }
 }
 
 /// A container: the root group or one below it.

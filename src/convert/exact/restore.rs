@@ -128,7 +128,12 @@ impl Restorer<'_> {
 
 /// A stored path, checked when the recipe was read.
 fn inside(path: &[u8]) -> Result<std::path::PathBuf> {
-    relative(path).ok_or_else(|| Error::format(format!("the path {:?} leaves the directory", path.as_bstr())))
+    relative(path).ok_or_else(|| {
+        Error::format(format!(
+            "the path {:?} leaves the directory of the table, expected one inside it",
+            path.as_bstr()
+        ))
+    })
 }
 
 /// The recipes of the native file at `path`, if it has some.

@@ -240,7 +240,7 @@ impl RowMap {
         for &extent in inner {
             if extent == 0 {
                 return Err(Error::format(format!(
-                    "row {row} refers to hypercube {cube}, which is empty: its shape is {shape}"
+                    "row {row} refers to hypercube {cube}, which has no cells: its shape is {shape}"
                 )));
             }
             at = at.with_axis(rest % extent);
