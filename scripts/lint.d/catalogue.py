@@ -18,6 +18,7 @@ class Template:
     file: str
     line: int           # of the call that makes the error
     words: str
+    kind: str = ''      # `Format`, as far as the call shows it
 
     @property
     def expression(self):
@@ -166,6 +167,9 @@ def templates(module):
         start, end = spans[index] if index < len(spans) else spans[-1]
         if index == -1 and CALL.search(code, start, end):
             continue
+        kind = match[1].title() if match.re is CALL else 'Usage' if match[1] == 'misfit' or match[2] else 'Format'
+        if kind == 'New':
+            kind = next(iter(re.findall(r'ErrorKind::(\w+)', code[slice(*spans[0])])), '')
         token = match.start() + (1 if match[0].startswith('.') else 0)
         line = module.line(token)
         words = source.strings(start, end)
@@ -174,7 +178,7 @@ def templates(module):
             words = source.named(name[1], match.start())
         # without words, what is passed on is an error
         for word in dict.fromkeys(words or (['{}'] if match.re is CALL else [])):
-            yield Template(module.path, line, word)
+            yield Template(module.path, line, word, kind)
 
 
 def all_templates(modules):
@@ -223,9 +227,17 @@ def read_missing(root):
 BARE = re.compile(r'(?:an? |the )?(?:invalid|failed|failure|error|bad|wrong|illegal|unknown error|cannot|damaged|corrupt(?:ed)?)(?: \w+)?\Z', re.IGNORECASE)
 
 
-def shortcomings(words):
+# What a message about damaged bytes has one of: the words that set what was found against what was expected.
+EXPECTS = re.compile(r"\b(?:expected|expects|known|knows|only|but|not|nor|none|neither|at least|at most|exceeds?|beyond|limits?|missing|differs?"
+                     r"|cannot|needs?|more|fewer|less|outside|overlaps?|twice|two|no|after|before|lacks?|without|of|past|again|already|never"
+                     r"|instead|contradicts?|should|must|while|where|has|have|which|undefined|itself|too)\b|: \{\}")
+
+
+def shortcomings(words, kind=''):
     """What the words of a message lack."""
     found = []
+    if kind == 'Format' and not EXPECTS.search(words):
+        found.append('it does not say what was expected')
     if BARE.match(words):
         found.append('it does not say what was found')
     if re.search(r'(?<![.…])\.\Z', words):
@@ -254,19 +266,19 @@ def check(root, modules):
     for entry in shown:
         by_part.setdefault(entry[0], []).append(entry[1])
     for template in known:
+        if template.is_relayed:
+            continue
         matching = {(template.part, line) for line in by_part.get(template.part, ()) if template.expression.match(line)}
         used |= matching
         key = (template.file, template.words)
         if key in missing:
             excused.add(key)
-        if template.is_relayed:
-            continue
         if not matching and key not in missing:
             found.append((template.file, template.line, '%s has no example of "%s": write a test that provokes it and run %s, or give '
                           'the reason in %s' % (PAGE, template.words, COMMAND, MISSING)))
         if matching and key in missing:
             found.append((MISSING, 1, '%s: "%s" has an example in %s: drop it here' % (*key, PAGE)))
-        for lack in shortcomings(template.words):
+        for lack in shortcomings(template.words, template.kind):
             found.append((template.file, template.line, '"%s": %s' % (template.words, lack)))
     for where, line in shown:
         if (where, line) not in used:
