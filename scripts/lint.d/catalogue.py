@@ -156,9 +156,9 @@ def templates(module):
         # a dysco header is given the position as well
         calls.append((match, -1))
     # closures that make an error of the words that they are given
-    closures = r'\blet\s+(\w+)\s*=\s*\|(message|what|why)\b[^|]*\|[^;]*?\bError::\w+\([^;]*?\b\2\b'
-    for name in sorted({match[1] for match in re.finditer(closures, code)}):
-        calls += [(match, 0) for match in re.finditer(r'(?<![\w.:])%s\s*\(' % name, code)]
+    closures = r'\blet\s+(\w+)\s*=\s*\|(message|what|why)\b[^|]*\|[^;]*?\bError::(\w+)\([^;]*?\b\2\b'
+    for name, kind in sorted({(match[1], match[3]) for match in re.finditer(closures, code)}):
+        calls += [(match, 0) for match in re.finditer(r'(?<![\w.:])%s\s*\((?P<%s>)' % (name, kind), code)]
     for match, index in calls:
         spans = arguments(code, match.end())
         if index == -1:
@@ -167,8 +167,11 @@ def templates(module):
         start, end = spans[index] if index < len(spans) else spans[-1]
         if index == -1 and CALL.search(code, start, end):
             continue
-        kind = match[1].title() if match.re is CALL else 'Usage' if match[1] == 'misfit' or match[2] else 'Format'
-        if kind == 'New':
+        if match.re is HELPERS:
+            kind = 'Usage' if match[1] == 'misfit' or match[2] else 'Format'
+        else:
+            kind = (match.lastgroup or match[1]).title()
+        if kind == 'New' and match.re is CALL:
             kind = next(iter(re.findall(r'ErrorKind::(\w+)', code[slice(*spans[0])])), '')
         token = match.start() + (1 if match[0].startswith('.') else 0)
         line = module.line(token)
@@ -230,7 +233,7 @@ BARE = re.compile(r'(?:an? |the )?(?:invalid|failed|failure|error|bad|wrong|ille
 # What a message about damaged bytes has one of: the words that set what was found against what was expected.
 EXPECTS = re.compile(r"\b(?:expected|expects|known|knows|only|but|not|nor|none|neither|at least|at most|exceeds?|beyond|limits?|missing|differs?"
                      r"|cannot|needs?|more|fewer|less|outside|overlaps?|twice|two|no|after|before|lacks?|without|of|past|again|already|never"
-                     r"|instead|contradicts?|should|must|while|where|has|have|which|undefined|itself|too)\b|: \{\}")
+                     r"|instead|other|intact|being|contradicts?|should|must|while|where|has|have|which|undefined|itself|too|damaged is)\b|: \{\}")
 
 
 def shortcomings(words, kind=''):
