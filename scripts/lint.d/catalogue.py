@@ -286,6 +286,10 @@ def check(root, modules):
     for where, line in shown:
         if (where, line) not in used:
             found.append((PAGE, 1, 'no message of %s in the sources is "%s": run %s' % (where, line, COMMAND)))
+    for reason in sorted(set(missing.values())):
+        ceiling, count = re.search(r'\(at most (\d+)\)', reason), list(missing.values()).count(reason)
+        if ceiling and count > int(ceiling[1]):
+            found.append((MISSING, 1, '%d messages are under "%s": this number only falls' % (count, reason)))
     for file, words in missing:
         if (file, words) not in excused:
             found.append((MISSING, 1, '%s has no message "%s" any more: drop it here' % (file, words)))

@@ -185,6 +185,7 @@ def test_messages_have_examples(tmp_path):
     ('docs/all-messages.md', 'my.ms: the row map', 'the disk does not answer\nmy.ms: the row map', 'has an example in docs/all-messages.md: drop it here'),
     ('scripts/lint.d/messages-without-example', 'does not answer', 'is not here', 'has no message "the disk is not here" any more: drop it here'),
     ('scripts/lint.d/messages-without-example', 'src/table/cells.rs: the disk does not answer', '', 'has no example of "the disk does not answer"'),
+    ('scripts/lint.d/messages-without-example', 'no test has such a disk', 'no test yet (at most 0)', '1 messages are under "no test yet (at most 0)"'),
     ('src/table/cells.rs', 'not sorted"', 'not sorted."', '"the row map is not sorted.": it ends with a full stop'),
     ('src/table/cells.rs', 'the disk does', 'The disk does', 'it begins with a capital letter'),
     ('src/table/cells.rs', 'the row map is not sorted', 'the row map is damaged', '"the row map is damaged": it does not say what was expected'),
