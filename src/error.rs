@@ -5,7 +5,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Kind of an [`Error`], by what the caller can do about it.
+#[cfg(feature = "record-messages")]
+mod record;
+
+/// What the caller can do about an [`Error`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -188,22 +191,53 @@ struct Inner {
     source: Option<Arc<dyn StdError + Send + Sync>>,
     /// Whether the requested data are in another file that may not be read.
     elsewhere: bool,
+    /// The call that made the error.
+    #[cfg(feature = "record-messages")]
+    site: &'static std::panic::Location<'static>,
+}
+
+#[cfg(feature = "record-messages")]
+impl Inner {
+    fn record(&self) {
+        record::record(self.site, &self.kind, self.contexts.len(), || {
+            self.contexts.iter().rev().map(|context| format!("{context}: ")).collect::<String>() + &self.message
+        });
+    }
+}
+
+/// An error is recorded with all its contexts when it ends.
+#[cfg(feature = "record-messages")]
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.record();
+    }
 }
 
 /// The result of every fallible function in this crate; the error is [`Error`] by default.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// Makes an error of `kind` with a sentence that says what was found and what was expected.
+    /// An error of `kind` with a sentence that says what was found and what was expected.
+    #[cfg_attr(feature = "record-messages", track_caller)]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         let message = one_line(message.into());
-        Error(Box::new(Inner { kind, contexts: Vec::new(), message, source: None, elsewhere: false }))
+        Error(Box::new(Inner {
+            kind,
+            contexts: Vec::new(),
+            message,
+            source: None,
+            elsewhere: false,
+            #[cfg(feature = "record-messages")]
+            site: std::panic::Location::caller(),
+        }))
     }
 
+    #[cfg_attr(feature = "record-messages", track_caller)]
     pub(crate) fn format(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Format, message)
     }
 
+    #[cfg_attr(feature = "record-messages", track_caller)]
     pub(crate) fn unsupported(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Unsupported, message)
     }
@@ -211,6 +245,7 @@ impl Error {
     /// Makes an `Unsupported` error: the requested data lie in another file, which is not opened.
     ///
     /// No caller may go on without it, see [`may_be_left_out`](Self::may_be_left_out).
+    #[cfg_attr(feature = "record-messages", track_caller)]
     pub(crate) fn elsewhere(message: impl Into<String>) -> Self {
         let mut error = Self::unsupported(message);
         error.0.elsewhere = true;
@@ -233,14 +268,17 @@ impl Error {
         self.0.elsewhere
     }
 
+    #[cfg_attr(feature = "record-messages", track_caller)]
     pub(crate) fn limit(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Limit, message)
     }
 
+    #[cfg_attr(feature = "record-messages", track_caller)]
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Usage, message)
     }
 
+    #[cfg_attr(feature = "record-messages", track_caller)]
     pub(crate) fn not_found(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::NotFound, message)
     }
@@ -336,6 +374,9 @@ fn one_line(text: String) -> String {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // a program may end without dropping what it printed
+        #[cfg(feature = "record-messages")]
+        self.0.record();
         for context in self.contexts() {
             write!(f, "{context}: ")?;
         }

@@ -132,13 +132,15 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Makes an error about the bytes at the offset `position`.
+    /// An error about the bytes at `position`.
+    #[cfg_attr(feature = "record-messages", track_caller)]
     pub(crate) fn error_at(&self, position: u64, message: impl Into<String>) -> Error {
         let structure = self.open.last().map_or(self.outside.into(), |object| object.name.to_str_lossy());
         Error::format(message).context(Context::offset(structure, position))
     }
 
     /// Makes an error about the bytes that were just read.
+    #[cfg_attr(feature = "record-messages", track_caller)]
     pub(crate) fn error(&self, message: impl Into<String>) -> Error {
         self.error_at(self.position, message)
     }

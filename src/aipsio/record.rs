@@ -48,7 +48,9 @@ impl Decoder<'_> {
         let start = self.position();
         let magic = self.u32("magic")?;
         if magic != super::MAGIC {
-            return Err(self.error_at(start, format!("{magic:#010x} where the AipsIO magic begins a TableRecord")));
+            return Err(
+                self.error_at(start, format!("{magic:#010x} where the AipsIO magic 0xbebebebe begins a TableRecord"))
+            );
         }
         self.record()
     }
@@ -78,7 +80,8 @@ impl Decoder<'_> {
         limits::depth(depth, "record descriptions")?;
         let version = self.start("RecordDesc", 1..=2)?;
         let count = self.i32("number of fields")?;
-        let count = u64::try_from(count).map_err(|_| self.error(format!("{count} fields in a record")))?;
+        let count = u64::try_from(count)
+            .map_err(|_| self.error(format!("a record with {count} fields, expected 0 or more")))?;
         self.check_count("number of fields", count, 8)?;
         let mut fields = Vec::new();
         for _ in 0..count {

@@ -70,7 +70,10 @@ impl ChunkHeader {
             )));
         }
         if found.is_copied() && u64::from(found.stored) != u64::from(found.bytes) + HEADER_BYTES as u64 {
-            let message = format!("a Blosc chunk with {} plain bytes is given as {} bytes", found.bytes, found.stored);
+            let message = format!(
+                "a Blosc chunk with {} plain bytes takes {} bytes, expected {HEADER_BYTES} more than plain",
+                found.bytes, found.stored
+            );
             return Err(Error::format(message));
         }
         if !found.is_copied() && found.bytes > 0 && found.block_bytes == 0 {

@@ -314,7 +314,10 @@ fn read_metadata(file: &dyn ReadAt) -> Result<(Document, u64)> {
             codec => return Err(Error::format(format!("codec {codec}: 0 and 1 are known"))),
         };
         if bytes.len() as u64 != plain {
-            return Err(Error::format(format!("{} bytes, {plain} are stated", bytes.len())));
+            return Err(Error::format(format!(
+                "the metadata have {} bytes, but their header states {plain}",
+                bytes.len()
+            )));
         }
         Document::decode(&bytes)
     };

@@ -123,7 +123,7 @@ impl Group {
                 let from = if target.starts_with('/') { self.root()? } else { self.clone() };
                 from.locate(&target, links)
                     .map_err(|error| match error.kind() {
-                        ErrorKind::NotFound => Error::format("it leads to nothing"),
+                        ErrorKind::NotFound => Error::format("it is a soft link whose target is missing"),
                         _ => error,
                     })
                     .with_context(|| format!("soft link {} to {target}", self.path_of(name)))

@@ -187,7 +187,7 @@ fn to_trim(root: &Group, len: u64, path: String, rows: u64) -> Result<Trim> {
         let dataset = open_dataset(root, &path)?;
         let extent = dataset.shape()?.last().copied().unwrap_or(0);
         if extent < rows {
-            return Err(Error::format(format!("{extent} rows where {rows} are committed")));
+            return Err(Error::format(format!("the dataset has {extent} rows, but {rows} are committed")));
         }
         let chunk_rows = dataset.chunk()?.and_then(|chunk| chunk.last().copied()).unwrap_or(1).max(1);
         let needed = rows.div_ceil(chunk_rows);
@@ -199,7 +199,7 @@ fn to_trim(root: &Group, len: u64, path: String, rows: u64) -> Result<Trim> {
             has += 1;
         }
         if has != needed {
-            return Err(Error::format(format!("{has} chunks where {rows} rows take {needed}")));
+            return Err(Error::format(format!("the dataset has {has} chunks, but {rows} rows need {needed}")));
         }
         Ok(extent)
     };

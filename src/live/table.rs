@@ -297,9 +297,9 @@ impl Table {
     pub(super) fn check_extents(&self) -> Result<()> {
         let expect = |stream: &Stream, rows: u64| match stream.rows() {
             found if found == rows => Ok(()),
-            found => {
-                Err(Error::format(format!("{found} rows where {rows} are committed; repair brings that in order")))
-            }
+            found => Err(Error::format(format!(
+                "the dataset has {found} rows, but {rows} are committed; `h5bridge repair` cuts it to them"
+            ))),
         };
         expect(&self.row, self.committed)?;
         for column in &self.columns {

@@ -59,7 +59,7 @@ impl RefTable {
         }
         let row_numbers = d.position();
         let bytes = count.checked_mul(if wide { 8 } else { 4 });
-        let bytes = bytes.ok_or_else(|| d.error(format!("{count} row numbers")))?;
+        let bytes = bytes.ok_or_else(|| d.error(format!("{count} row numbers exceed 2^64 bytes")))?;
         d.skip("row numbers", bytes)?;
         d.end()?;
         Ok(RefTable { root, columns, root_rows, rows, row_numbers, wide })

@@ -7,7 +7,8 @@ use crate::error::{Error, Result, ResultExt};
 use crate::value::{Region, Shape, Values};
 
 impl ColumnSpec {
-    /// The error of a write to the cell in `row` (from 0) that does not fit the column.
+    /// The error of a write that does not fit the column.
+    #[cfg_attr(feature = "record-messages", track_caller)]
     pub(super) fn misfit(&self, row: u64, message: impl Into<String>) -> Error {
         Error::usage(message).context(format!("column {}, row {row}", self.name))
     }

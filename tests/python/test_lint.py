@@ -157,3 +157,41 @@ def test_samples_depend_on_the_seed(tmp_path):
 def test_patterns_are_listed(tmp_path):
     code, output = lint(tmp_path, VIOLATIONS['prose in a comment'][0], '--prose', 'P4')
     assert code == 0 and output == 'src/table/cells.rs:2: that is not there.\n'
+
+
+# A file with an error, the page that shows it, and the list of those that are not shown.
+CATALOGUE = {
+    'src/table/cells.rs': 'fn f() {\n    let message = format!("the chunk has {n} bytes, expected {m}");\n    g(Error::format(message).context("a"))\n}\n'
+                          'fn h(d: D) -> R { Err(d.error("the row map is not sorted")) }\n'
+                          'fn i() { wrong(|e| Error::usage(e.to_string()));\n    Err(Error::new(ErrorKind::Io, "the disk does not answer")) }\n',
+    'docs/all-messages.md': '# All\n\n## 1: failed\n\n### `table/cells`\n\n```text\nmy.ms: a: the chunk has 3 bytes, expected 4\n'
+                            'my.ms: the row map is not sorted\n```\n',
+    'scripts/lint.d/messages-without-example': '# comment\n== no test has such a disk\nsrc/table/cells.rs: the disk does not answer\n',
+}
+
+
+def test_messages_have_examples(tmp_path):
+    code, output = lint(tmp_path, CATALOGUE)
+    assert code == 0, output
+
+
+@pytest.mark.parametrize('file, old, new, finding', [
+    ('src/table/cells.rs', 'has {n} bytes', 'has no fewer than {n} bytes',
+     'src/table/cells.rs:3: [messages] docs/all-messages.md has no example of "the chunk has no fewer than {} bytes, expected {}": write a test'),
+    ('src/table/cells.rs', 'is not sorted', 'is not ascending', 'src/table/cells.rs:5: [messages] docs/all-messages.md has no example of'),
+    ('src/table/cells.rs', 'is not sorted', 'is not ascending', 'no message of table/cells in the sources is "my.ms: the row map is not sorted"'),
+    ('docs/all-messages.md', 'is not sorted\n', 'is not sorted\nmy.ms: another is not\n', 'docs/all-messages.md:1: [messages] no message of'),
+    ('docs/all-messages.md', '`table/cells`', '`table/rows`', 'src/table/cells.rs:3: [messages] docs/all-messages.md has no example'),
+    ('docs/all-messages.md', 'my.ms: the row map', 'the disk does not answer\nmy.ms: the row map', 'has an example in docs/all-messages.md: drop it here'),
+    ('scripts/lint.d/messages-without-example', 'does not answer', 'is not here', 'has no message "the disk is not here" any more: drop it here'),
+    ('scripts/lint.d/messages-without-example', 'src/table/cells.rs: the disk does not answer', '', 'has no example of "the disk does not answer"'),
+    ('scripts/lint.d/messages-without-example', 'no test has such a disk', 'no test yet (at most 0)', '1 messages are under "no test yet (at most 0)"'),
+    ('src/table/cells.rs', 'not sorted"', 'not sorted."', '"the row map is not sorted.": it ends with a full stop'),
+    ('src/table/cells.rs', 'the disk does', 'The disk does', 'it begins with a capital letter'),
+    ('src/table/cells.rs', 'the row map is not sorted', 'the row map is damaged', '"the row map is damaged": it does not say what was expected'),
+    ('src/table/cells.rs', 'the row map is not sorted', 'invalid map', '"invalid map": it does not say what was found'),
+])
+def test_a_message_is_missing_or_poor(tmp_path, file, old, new, finding):
+    assert old in CATALOGUE[file]
+    code, output = lint(tmp_path, {**CATALOGUE, file: CATALOGUE[file].replace(old, new)}, '--only', 'messages')
+    assert code == 1 and finding in output, output

@@ -163,7 +163,7 @@ pub(super) fn each_line(reader: &mut impl BufRead, mut visit: impl FnMut(u64, &[
         let end = available.iter().position(|&byte| byte == b'\n').map(|end| end + 1);
         let taken = end.unwrap_or(available.len());
         if line.len() + taken > LONGEST_LINE {
-            let message = format!("line {} is longer than {LONGEST_LINE} bytes", number + 1);
+            let message = format!("line {} is longer than the limit of {LONGEST_LINE} bytes", number + 1);
             return Err(Error::new(ErrorKind::Format, message));
         }
         line.extend_from_slice(&available[..taken]);

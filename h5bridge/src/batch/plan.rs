@@ -52,6 +52,7 @@ pub(crate) struct Plan<'a, W> {
     planned: Planned,
 }
 
+#[cfg_attr(feature = "record-messages", track_caller)]
 fn usage(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::Usage, message)
 }

@@ -80,7 +80,11 @@ impl Files {
             match (dataset.data_type()?, &shape[..]) {
                 (element, &[len]) if is_declared(&self.own_properties(name)?, element) => {
                     let bytes = len.checked_mul(element.size() as u64);
-                    Ok((dataset, element, bytes.ok_or_else(|| Error::format("the dataset is longer than 2^64 bytes"))?))
+                    Ok((
+                        dataset,
+                        element,
+                        bytes.ok_or_else(|| Error::format("the dataset is longer than 2^64 bytes: no file can be"))?,
+                    ))
                 }
                 (found, _) => Err(Error::format(format!(
                     "a file is a dataset of 8-bit integers with one axis, not of {} with {} axes",

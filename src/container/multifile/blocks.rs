@@ -40,7 +40,8 @@ impl Blocks<'_> {
                 let place = || Context::offset(format!("block {block}"), block * self.block_bytes);
                 let found = self.crc_around(block, within, part).with_context(place)?;
                 if found != stored {
-                    let message = format!("CRC {stored:08x} stored, {found:08x} found: the block is damaged");
+                    let message =
+                        format!("CRC {stored:08x} stored, but the bytes have {found:08x}: the block is damaged");
                     return Err(Error::format(message).context(place()));
                 }
                 checked(block);

@@ -260,7 +260,7 @@ impl Header {
         let used = [d.u32("used")?, d.u32("used")?];
         let current = usize::from(continuation[1].first().is_some_and(|&block| block == first));
         if !continuation[current].starts_with(&chain) {
-            return Err(d.error("the header is in other blocks than it says itself"));
+            return Err(d.error("the header was read from other blocks than it lists as its own"));
         }
         let extent = d.position().min(block_bytes);
         let checksums = (has_checksums == 1).then_some(checksums);
@@ -311,7 +311,7 @@ impl Header {
         for pair in owned.windows(2) {
             let ((left, one), (right, other)) = (&pair[0], &pair[1]);
             if right.start < left.end {
-                let message = format!("belongs to {one:?} and to {other:?}");
+                let message = format!("belongs to {one:?} and to {other:?}, expected one owner");
                 let (block, at) = (right.start, right.start * self.block_bytes);
                 return Err(Error::format(message).context(Context::offset(format!("block {block}"), at)));
             }

@@ -70,7 +70,7 @@ impl Opened {
 /// Fails unless exactly one HDF5 link leads to an object: no two files may share their bytes, and no container may contain
 /// itself.
 fn check_links(links: usize) -> Result<()> {
-    if links == 1 { Ok(()) } else { Err(Error::format(format!("{links} links lead to it"))) }
+    if links == 1 { Ok(()) } else { Err(Error::format(format!("{links} links lead to it, expected one"))) }
 }
 
 /// A MultiHDF5 container that is open for reading: the root group, or a group below it that is nested.

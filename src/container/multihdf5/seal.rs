@@ -148,7 +148,10 @@ impl Seal {
         let bytes = read_bytes(file, self.len, file_len - self.len - 4)?;
         let found = crc(&bytes);
         if found != self.checksum || self.magic != MAGIC {
-            return Err(Error::format(format!("CRC {:08x} stored, {found:08x} found: it is damaged", self.checksum)));
+            return Err(Error::format(format!(
+                "CRC {:08x} stored, but the bytes have {found:08x}: the seal is damaged",
+                self.checksum
+            )));
         }
         let (entries, rest) = bytes.split_at(self.regions as usize * ENTRY_BYTES);
         let (mut regions, mut start) = (Vec::new(), 0_u64);
@@ -156,7 +159,7 @@ impl Seal {
             let number = |at| u32::from_le_bytes([entry[at], entry[at + 1], entry[at + 2], entry[at + 3]]);
             let bytes = u64::from(number(0)) | u64::from(number(4)) << 32;
             let end = start.checked_add(bytes).filter(|&end| end <= self.len);
-            let end = end.ok_or_else(|| Error::format("regions that are longer than the file"))?;
+            let end = end.ok_or_else(|| Error::format("the regions of the seal are longer than the file before it"))?;
             regions.push(Region { bytes: start..end, owner: number(8), checksum: number(12) });
             start = end;
         }

@@ -60,7 +60,8 @@ struct Numbers<'a> {
 
 impl Numbers<'_> {
     fn take<const N: usize>(&mut self) -> Result<[u8; N]> {
-        let (first, rest) = self.bytes.split_first_chunk().ok_or_else(|| Error::format("META1 ends early"))?;
+        let (first, rest) =
+            self.bytes.split_first_chunk().ok_or_else(|| Error::format("META1 ends before all of its numbers"))?;
         self.bytes = rest;
         Ok(*first)
     }
@@ -88,7 +89,10 @@ pub(super) fn order_of(word: [u8; 4]) -> Result<ByteOrder> {
         [1, data, same, 1] if data == same && data <= 1 => Ok(ByteOrder::Big),
         [1, 0, 0, 0] => Ok(ByteOrder::Little),
         [0, 0, 0, 1] => Ok(ByteOrder::Big),
-        _ => Err(Error::format(format!("the byte order is given as {word:02x?}")).context(Context::offset("META1", 4))),
+        _ => {
+            Err(Error::format(format!("the byte order is given as {word:02x?}, expected 1 as 32 bits in either order"))
+                .context(Context::offset("META1", 4)))
+        }
     }
 }
 

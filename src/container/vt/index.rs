@@ -164,7 +164,7 @@ impl IndexFile {
         file.read_at(0, &mut head)?;
         let number = |at: usize| u64::from_le_bytes(head[at..at + 8].try_into().unwrap_or_default());
         let [count, entries, list] = [16, 24, 32].map(number);
-        let damaged = || Error::format("the index is damaged");
+        let damaged = || Error::format("the index contradicts itself: it is made from the data files, which remain");
         if &head[..16] != MAGIC || list > LONGEST_LIST || count > MOST_FILES as u64 {
             return Err(damaged());
         }

@@ -92,7 +92,8 @@ pub(super) fn read_block(file: &dyn ReadAt, offset: u64) -> Result<Vec<u8>> {
         let rest = file.len()?.saturating_sub(offset);
         let mut bytes = vec![0; rest.min(GUESS + LONGEST_HEAD as u64) as usize];
         file.read_at(offset, &mut bytes)?;
-        let head = decode_head(&bytes)?.ok_or_else(|| Error::format("the file ends in a record"))?;
+        let head = decode_head(&bytes)?
+            .ok_or_else(|| Error::format("the file ends in a record, before the end of its head"))?;
         check_size(head.stored)?;
         let len = head.head as u64 + head.stored;
         if len > rest {

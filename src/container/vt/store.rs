@@ -307,7 +307,7 @@ impl Store {
 
     fn read_at(&self, place: Place, hash: &BlockHash) -> Result<Vec<u8>> {
         let Some(data_file) = self.files.get(place.file()) else {
-            return Err(Error::format("the index is damaged"));
+            return Err(Error::format("the index names a data file that the store does not have"));
         };
         let read = || {
             let block = records::read_block(&*self.data_file(place.file())?, place.offset())?;

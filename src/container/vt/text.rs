@@ -336,7 +336,7 @@ impl<'a> Text<'a> {
     }
 
     fn next(&mut self) -> Result<char> {
-        let next = self.peek().ok_or_else(|| Error::format("the text ends in a string"))?;
+        let next = self.peek().ok_or_else(|| Error::format("the text ends in a string, expected its closing quote"))?;
         self.at += next.len_utf8();
         Ok(next)
     }

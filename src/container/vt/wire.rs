@@ -53,7 +53,7 @@ impl<'a> Cursor<'a> {
                 self.at += len;
                 Ok(value)
             }
-            None => Err(Error::format("the bytes end in an integer").context(self.place())),
+            None => Err(Error::format("the bytes end in an integer, before its last byte").context(self.place())),
         }
     }
 

@@ -343,7 +343,9 @@ fn decode(numbers: &[i64], count: usize) -> Result<Vec<Segment>> {
         }
     }
     let segment = |(number, fields): (usize, [u64; FIELDS])| {
-        Segment::from_fields(fields).ok_or_else(|| Error::format(format!("segment {number} is {fields:?}")))
+        Segment::from_fields(fields).ok_or_else(|| {
+            Error::format(format!("segment {number} of the recipe has the fields {fields:?}, which no segment has"))
+        })
     };
     fields.into_iter().enumerate().map(segment).collect()
 }

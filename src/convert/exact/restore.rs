@@ -129,7 +129,12 @@ impl Restorer<'_> {
 
 /// Converts a stored path, which was checked when the recipe was read, to one relative to the target directory.
 fn inside(path: &[u8]) -> Result<std::path::PathBuf> {
-    relative(path).ok_or_else(|| Error::format(format!("the path {:?} leaves the directory", path.as_bstr())))
+    relative(path).ok_or_else(|| {
+        Error::format(format!(
+            "the path {:?} leaves the directory of the table, expected one inside it",
+            path.as_bstr()
+        ))
+    })
 }
 
 /// Opens the recipes of the native file at `path`; `None` if it is not restorable.

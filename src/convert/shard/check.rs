@@ -119,7 +119,10 @@ impl<'a> RangeCheck<'a> {
             }
             len -= chunks.left();
             if chunks.left() > 0 {
-                return Err(Error::format(format!("{} bytes follow the last chunk", chunks.left())));
+                return Err(Error::format(format!(
+                    "{} bytes follow the last chunk, expected the end of the file",
+                    chunks.left()
+                )));
             }
             Ok(ShardResult::new(len, hasher))
         };

@@ -86,14 +86,17 @@ impl Decoder for Blocks {
         }
         out.resize(len, 0);
         for block in out.chunks_mut(block_bytes.max(1) as usize) {
-            let (stored, after) = split_block(rest).ok_or_else(|| Error::format("an LZ4 chunk ends within a block"))?;
+            let (stored, after) = split_block(rest)
+                .ok_or_else(|| Error::format("an LZ4 chunk ends within a block, before all of its bytes"))?;
             rest = after;
             if stored.len() == block.len() {
                 block.copy_from_slice(stored);
                 continue;
             }
             let decoded = decompress_into(stored, block);
-            let found = decoded.map_err(|error| Error::format("an LZ4 block is damaged").caused_by(error))?;
+            let found = decoded.map_err(|error| {
+                Error::format("the bytes of an LZ4 block cannot be decompressed: it is damaged").caused_by(error)
+            })?;
             if found != block.len() {
                 return Err(Error::format(format!(
                     "an LZ4 block of {found} bytes, where {} are expected",

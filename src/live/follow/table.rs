@@ -373,12 +373,17 @@ impl Followed {
         let columns = &self.columns;
         self.watch.snapshot(|table| {
             if table.rows() < rows.end {
-                return Err(Error::format(format!("{} rows where {} were announced", table.rows(), rows.end)));
+                return Err(Error::format(format!(
+                    "the table has {} rows, but {} were announced",
+                    table.rows(),
+                    rows.end
+                )));
             }
             let read = |&index: &usize| {
                 let column = &columns[index];
                 let found = table.columns().iter().position(|info| info.desc.name == column.name);
-                let found = found.ok_or_else(|| Error::format("the column is gone"))?;
+                let found =
+                    found.ok_or_else(|| Error::format("the column is missing: the table had it when it was opened"))?;
                 CellBlock::read(table.cells(found)?, column.data_type, &column.form, column.string_bytes, rows.clone())
             };
             wanted.iter().map(|index| read(index).with_context(|| Context::column(&columns[*index].text))).collect()

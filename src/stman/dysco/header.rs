@@ -206,7 +206,8 @@ impl Fields<'_> {
         self.take(what).map(f64::from_le_bytes)
     }
 
-    /// Makes an error about the header field that starts `back` bytes before the next one to be read.
+    /// An error about the field that starts `back` bytes before the next one to be read.
+    #[cfg_attr(feature = "record-messages", track_caller)]
     fn error(&self, back: u64, found: String) -> Error {
         Error::format(found).context(format!("header: byte {}", self.at - back))
     }

@@ -62,7 +62,10 @@ impl Bucket {
             bucket.row_bytes = 8;
         }
         if bucket.index_offset < HEADER_BYTES {
-            return Err(Error::format(format!("its index part is at byte {}", bucket.index_offset)));
+            return Err(Error::format(format!(
+                "its index part is at byte {}, expected {HEADER_BYTES} or more",
+                bucket.index_offset
+            )));
         }
         let mut position = bucket.index_offset;
         for column in 0..columns {

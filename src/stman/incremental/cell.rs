@@ -79,7 +79,8 @@ impl<A> Cell<A> {
                     let string = rest
                         .split_first_chunk()
                         .and_then(|(&len, behind)| behind.split_at_checked(order.u32(len) as usize));
-                    let string = string.ok_or_else(|| Error::format("a value ends within its last string"))?;
+                    let string = string
+                        .ok_or_else(|| Error::format("a value ends within its last string, before all of its bytes"))?;
                     out.push(string.0.into());
                     rest = string.1;
                 }
@@ -96,7 +97,7 @@ fn string_value(value: &[u8], order: ByteOrder) -> Result<&[u8]> {
     let len = order.u32(len);
     match value.get(4..len as usize) {
         Some(content) => Ok(content),
-        None if len < 4 => Err(Error::format(format!("a value with strings that is {len} bytes long"))),
+        None if len < 4 => Err(Error::format(format!("a value with strings is {len} bytes long, expected 4 or more"))),
         None => Err(too_long(u64::from(len))),
     }
 }

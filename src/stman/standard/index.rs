@@ -78,7 +78,7 @@ impl Index {
         let mut buckets = d.block_u32("bucket numbers")?;
         let described = last_rows.len().min(buckets.len());
         if described < used as usize {
-            return Err(d.error(format!("{used} buckets announced, {described} described")));
+            return Err(d.error(format!("{used} buckets announced, but {described} described")));
         }
         last_rows.truncate(used as usize);
         buckets.truncate(used as usize);
@@ -101,7 +101,7 @@ impl Index {
         let bucket_start = if entry == 0 { 0 } else { self.last_rows[entry - 1] + 1 };
         if last - bucket_start >= u64::from(self.rows_per_bucket) {
             return Err(Error::format(format!(
-                "rows {bucket_start} to {last} in bucket {}, where {} fit",
+                "rows {bucket_start} to {last} in bucket {}, but only {} fit",
                 self.buckets[entry], self.rows_per_bucket
             ))
             .context(place(self.offset)));

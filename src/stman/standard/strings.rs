@@ -275,5 +275,5 @@ fn split(mut bytes: &[u8], count: u64, out: &mut Values) -> Result<()> {
 }
 
 fn too_short() -> Error {
-    Error::format("the item ends within its content")
+    Error::format("the item ends within its content, before all of its strings")
 }

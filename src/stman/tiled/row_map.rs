@@ -195,7 +195,7 @@ impl RowMap {
                 _ => damaged(format!("{} hypercubes where one is expected", cubes.len())),
             },
             RowMap::Cell if cubes.len() as u64 == rows => Ok(()),
-            RowMap::Cell => damaged(format!("{} hypercubes for {rows} rows", cubes.len())),
+            RowMap::Cell => damaged(format!("{} hypercubes for {rows} rows, expected one for each", cubes.len())),
             RowMap::Intervals(intervals) => {
                 for interval in intervals {
                     if let Some(cube) = interval.cube
@@ -240,7 +240,7 @@ impl RowMap {
         for &extent in inner {
             if extent == 0 {
                 return Err(Error::format(format!(
-                    "row {row} refers to hypercube {cube}, which is empty: its shape is {shape}"
+                    "row {row} refers to hypercube {cube}, which has no cells: its shape is {shape}"
                 )));
             }
             at = at.with_axis(rest % extent);

@@ -152,7 +152,12 @@ pub(super) fn read_shapes(file: &dyn ReadAt) -> Result<Vec<Option<[u64; 2]>>> {
             0 => None,
             2 => match (numbers.next(), numbers.next()) {
                 (Some(correlations), Some(channels)) => Some([correlations, channels]),
-                _ => return Err(Error::format(format!("row {}: the shape is cut off", shapes.len()))),
+                _ => {
+                    return Err(Error::format(format!(
+                        "row {}: the shape is cut off, expected two extents",
+                        shapes.len()
+                    )));
+                }
             },
             _ => return Err(Error::format(format!("the cell of row {} has {axes} axes, expected 2", shapes.len()))),
         };

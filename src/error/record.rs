@@ -1,0 +1,49 @@
+//! Records the errors that tests provoke, for `scripts/messages`; compiled with the feature `record-messages` only.
+//!
+//! If the environment variable `H5BRIDGE_MESSAGES` names a directory, each process appends lines of JSON to a file of its own in
+//! it: the place in the sources that made the error, the kind, the number of contexts, the program, and the text. A place has
+//! more lines only for texts with more contexts.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::panic::Location;
+use std::path::Path;
+use std::sync::{LazyLock, Mutex};
+
+/// The file of this process, and the number of contexts recorded for each place.
+struct Recorder {
+    file: File,
+    program: String,
+    known: HashMap<(&'static str, u32, u32), usize>,
+}
+
+static RECORDER: LazyLock<Option<Mutex<Recorder>>> = LazyLock::new(|| {
+    let directory = std::env::var_os("H5BRIDGE_MESSAGES")?;
+    let path = Path::new(&directory).join(format!("{}.jsonl", std::process::id()));
+    let file = OpenOptions::new().append(true).create(true).open(path).ok()?;
+    let program = std::env::args_os().next().unwrap_or_default();
+    let program = Path::new(&program).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Some(Mutex::new(Recorder { file, program, known: HashMap::new() }))
+});
+
+/// Records an error of `site` unless one with as many contexts is known; `text` is called only then.
+pub(super) fn record(
+    site: &'static Location<'static>,
+    kind: &dyn std::fmt::Debug,
+    contexts: usize,
+    text: impl FnOnce() -> String,
+) {
+    let Some(Ok(mut recorder)) = RECORDER.as_ref().map(Mutex::lock) else { return };
+    let known = recorder.known.entry((site.file(), site.line(), site.column())).or_default();
+    if *known > contexts {
+        return;
+    }
+    *known = contexts + 1;
+    let line = serde_json::json!({
+        "file": site.file(), "line": site.line(), "column": site.column(), "kind": format!("{kind:?}"), "contexts": contexts,
+        "program": recorder.program, "text": text(),
+    });
+    // one write: threads of other processes have other files, those of this one wait for the lock
+    let _ = recorder.file.write_all(format!("{line}\n").as_bytes());
+}
