@@ -1,5 +1,7 @@
 //! Content of a table, wherever it is stored.
 
+use std::ops::Range;
+
 use super::average::plan::AveragePlan;
 use super::average::windows::WindowPlan;
 use super::chosen::Chosen;
@@ -224,6 +226,11 @@ impl Content {
     /// The path of the only dataset that the cells of a column are in, if the table is in an HDF5 file.
     pub(crate) fn only_dataset(&self, index: usize) -> Option<String> {
         self.as_native()?.only_dataset(index)
+    }
+
+    /// The path of the dataset of a column and the bytes of its chunks with some of `rows`, if the column is one dataset of an HDF5 file.
+    pub(crate) fn chunks_of_rows(&self, index: usize, rows: &Range<u64>) -> Result<Option<(String, Vec<Range<u64>>)>> {
+        self.as_native().map_or(Ok(None), |table| table.chunks_of_rows(index, rows))
     }
 
     /// The paths of the datasets of a column from the root, with what each holds, if the table is in an HDF5 file.
