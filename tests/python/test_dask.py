@@ -1,6 +1,7 @@
 """Many tables on the workers of Dask: workers that die, items that kill them, and manifests that `batch run` goes on with."""
 import collections
 import functools
+import glob
 import json
 import os
 import random
@@ -95,7 +96,7 @@ def test_workers_are_killed(tmp_path, cluster, client, counts):
     batches.damage(tables[7])
     manifest = batches.plan(tmp_path, [*tables, tmp_path / 'in' / 'none.ms', *tables[:9]])
     ended = threading.Event()
-    killed = []
+    killed, left = [], []
 
     def kill():
         while len(killed) < kills and not ended.wait(random.uniform(0.5, 1.5)):
@@ -103,6 +104,7 @@ def test_workers_are_killed(tmp_path, cluster, client, counts):
             if len(running) == 2:
                 os.kill(random.choice(running), signal.SIGKILL)
                 killed.append(1)
+                left.append(number - len(glob.glob(str(tmp_path / 'out' / '*.receipt.json'))))
     killer = threading.Thread(target=kill)
     killer.start()
     try:
@@ -111,6 +113,12 @@ def test_workers_are_killed(tmp_path, cluster, client, counts):
             records = convert(client, manifest, tmp_path / 'l', batch_seconds=3, again=True)
             if len(killed) == kills and 'killed' not in count(records) or not killer.is_alive():
                 break
+            # kills have to hit work: half of the targets are lost, and made again
+            if len(killed) < kills:
+                receipts = glob.glob(str(tmp_path / 'out' / '*.receipt.json'))
+                for receipt in random.sample(receipts, len(receipts) // 2):
+                    os.remove(receipt)
+                    os.remove(receipt.removesuffix('.receipt.json'))
     finally:
         ended.set()
         killer.join()
@@ -126,6 +134,7 @@ def test_workers_are_killed(tmp_path, cluster, client, counts):
     assert batches.identities(tmp_path / 'out') == before
     counts['items'] += number + 1
     counts['killed workers'] += len(killed)
+    counts['of them while sources had no target'] += sum(count > 1 for count in left)
 
 
 def poison(batch, path):
