@@ -177,6 +177,26 @@ def test_a_driver_that_is_interrupted_ends_the_children(tmp_path, client, big_ms
     assert count(convert(client, pairs, tmp_path / 'l'))['done'] >= 1
 
 
+def flaky(batch, folder):
+    """Work that has to be tried again once, and for one item for ever."""
+    found = []
+    for item in batch:
+        path = os.path.join(folder, item)
+        state = 'done' if os.path.exists(path) and item != '3' else 'retry'
+        with open(path, 'a') as file:
+            file.write('.')
+        found.append({'id': item, 'state': state, 'seconds': 0.1})
+    return found
+
+
+def test_items_are_tried_again(tmp_path, client):
+    items = ['%d' % number for number in range(6)]
+    window = Window(client, functools.partial(flaky, folder=str(tmp_path)), items, str, len, Settings(pause=0.1))
+    found = {document['id']: document['state'] for document in window.run()}
+    assert found == {item: 'retry' if item == '3' else 'done' for item in items}
+    assert {item: os.path.getsize(tmp_path / item) for item in items} == {item: 3 if item == '3' else 2 for item in items}
+
+
 def fails(batch):
     raise OSError('the ledger is full')
 

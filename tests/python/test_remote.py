@@ -114,8 +114,8 @@ try:
 except FileNotFoundError:
     pass
 seen = []
-h5bridge.to_hdf5(ms, out, publish=seen.append)
-assert seen == [out]
+h5bridge.to_hdf5(ms, out, publish=lambda path: seen.append((path, h5bridge.verify(path).equal)))
+assert seen == [(out, True)]
 def fail(path):
     raise ConnectionError("bucket")
 try:
