@@ -11,6 +11,8 @@ use crate::h5::{Attribute, Group};
 
 /// The attribute with the digests of a table and its columns, on the table's group under `_ctds`.
 const ATTRIBUTE: &str = "digests";
+/// Bytes of the attribute with marks at most: object headers of HDF5 1.8 have room for 64 KiB.
+const LARGEST: usize = 60_000;
 
 /// The digests of a table and its columns, as a native file stores them.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -33,6 +35,30 @@ pub(crate) struct StoredColumnDigests {
     /// SHA-256 of the cells of the column in hexadecimal digits; `None` if they have no digest.
     pub(crate) sha256: Option<String>,
     pub(crate) keywords_sha256: Option<String>,
+    /// Where the cells begin to differ, if they do; `None` for short columns, and in files of earlier versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) marks: Option<StoredMarks>,
+}
+
+/// Digests of the beginnings of a column.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct StoredMarks {
+    /// Bytes of the column's stream between two marks.
+    pub(crate) every: u64,
+    /// The first eight hexadecimal digits of the SHA-256 of the bytes before each mark, one after the other.
+    pub(crate) sha256: String,
+}
+
+impl StoredMarks {
+    /// The eight digits of each mark as a number; `None` if they are not such digits.
+    pub(crate) fn numbers(&self) -> Option<Vec<u32>> {
+        let digits = self.sha256.as_bytes();
+        if !digits.len().is_multiple_of(8) || !digits.iter().all(u8::is_ascii_hexdigit) {
+            return None;
+        }
+        digits.chunks(8).map(|digits| u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()).collect()
+    }
 }
 
 impl StoredDigests {
@@ -59,9 +85,16 @@ impl StoredDigests {
         self.columns.iter().map(column).collect()
     }
 
-    /// Writes the digests as an attribute of `exact`, the group of the table under `_ctds`.
-    pub(crate) fn write(&self, exact: &Group) -> Result<()> {
-        exact.set_attribute(ATTRIBUTE, &Attribute::string(json::encode(self)?))
+    /// Sets the attribute in the group of the table under `_ctds`, without marks if the attribute would not fit in an object header.
+    pub(crate) fn write(mut self, exact: &Group) -> Result<()> {
+        let mut text = json::encode(&self)?;
+        if text.len() > LARGEST {
+            for column in self.columns.values_mut().filter_map(Json::as_object_mut) {
+                column.shift_remove("marks");
+            }
+            text = json::encode(&self)?;
+        }
+        exact.set_attribute(ATTRIBUTE, &Attribute::string(text))
     }
 
     /// Reads the digests of the table whose group under `_ctds` is `exact`; `None` if it has none.

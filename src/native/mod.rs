@@ -15,7 +15,7 @@ mod undescribed;
 
 pub(crate) use attributes::{Attributes, DIMENSION_LIST, Edited, LONG_NAME, UNITS, taql_of};
 pub(crate) use axes::{AxisNames, Coordinates, Dimensions, NewAxis, Scales, TreeDimensions, axis_roles};
-pub(crate) use digests::{StoredColumnDigests, StoredDigests};
+pub(crate) use digests::{StoredColumnDigests, StoredDigests, StoredMarks};
 pub(crate) use document::{
     AVERAGED, ColumnDocument, DescribedColumn, DescribedTable, Layout, SOURCE, SOURCE_DIGEST, TableDocument, begin,
     described_columns, described_tables, open_dataset, open_path, root_attributes,

@@ -1,6 +1,7 @@
 //! Reads tables of native HDF5 files. docs/layout.md.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -418,7 +419,26 @@ impl NativeTable {
         only.then(|| format!("{}/{link}", self.group.path()))
     }
 
-    /// The name of the dataset or group of a column in the group of the table, by the column's number from 0.
+    /// The path of the dataset of a column that is one, and the bytes of the file in which the chunks with some of `rows` are; `None`
+    /// for other columns.
+    pub(crate) fn chunks_of_rows(&self, index: usize, rows: &Range<u64>) -> Result<Option<(String, Vec<Range<u64>>)>> {
+        let StoredForm { kind, link, .. } = &self.forms[index];
+        if *kind != FormKind::Dense {
+            return Ok(None);
+        }
+        let dataset = open_dataset(&self.group, link)?;
+        let Some(&count) = dataset.chunk()?.as_ref().and_then(|chunk| chunk.last()) else { return Ok(None) };
+        let mut found = Vec::new();
+        dataset.each_chunk(|chunk| {
+            let first = chunk.index.last().map_or(0, |index| index.saturating_mul(count));
+            if first < rows.end && first.saturating_add(count) > rows.start {
+                found.push(chunk.address..chunk.address.saturating_add(chunk.stored_bytes));
+            }
+        })?;
+        Ok(Some((dataset.path().to_owned(), found)))
+    }
+
+    /// The name of the dataset or group of a column.
     pub(crate) fn link(&self, index: usize) -> &str {
         &self.forms[index].link
     }

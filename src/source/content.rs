@@ -1,5 +1,7 @@
 //! The content of a table, in whatever form it is stored.
 
+use std::ops::Range;
+
 use super::average::plan::AveragePlan;
 use super::average::windows::WindowPlan;
 use super::chosen::Chosen;
@@ -230,8 +232,12 @@ impl Content {
         self.as_native()?.only_dataset(index)
     }
 
-    /// Each dataset of a column, by the column's number from 0, as what it holds and its path from the root; empty if the table
-    /// is not in an HDF5 file.
+    /// The path of the dataset of a column and the bytes of its chunks with some of `rows`, if the column is one dataset of an HDF5 file.
+    pub(crate) fn chunks_of_rows(&self, index: usize, rows: &Range<u64>) -> Result<Option<(String, Vec<Range<u64>>)>> {
+        self.as_native().map_or(Ok(None), |table| table.chunks_of_rows(index, rows))
+    }
+
+    /// The paths of the datasets of a column from the root, with what each holds, if the table is in an HDF5 file.
     pub(crate) fn dataset_paths(&self, index: usize) -> Result<Vec<(Part, String)>> {
         self.as_native().map_or(Ok(Vec::new()), |table| table.dataset_paths(index))
     }

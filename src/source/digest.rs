@@ -14,10 +14,11 @@ use rayon::prelude::*;
 use sha2::{Digest as _, Sha256 as Hasher};
 
 use super::blocks::{READ_BYTES, RowBlock, RowBlocks, Shapes};
+use super::marks::Marks;
 use super::{Content, Source, SourceTable};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::limits;
-use crate::native::last_part;
+use crate::native::{StoredMarks, last_part};
 use crate::progress::Progress;
 use crate::schema::ColumnKind;
 use crate::sha::Sha256;
@@ -54,6 +55,15 @@ pub struct ColumnDigest {
     pub sha256: Result<Sha256>,
     /// SHA-256 of the column's keywords.
     pub keywords_sha256: Sha256,
+    /// `None` if the cells cannot be read.
+    marks: Option<Marks>,
+}
+
+/// The fingerprint of the cells of a column.
+#[derive(Debug)]
+pub(crate) struct CellsDigest {
+    sha256: Sha256,
+    marks: Marks,
 }
 
 /// Computes the fingerprints of all tables of `source`, with all or some columns; columns are read in parallel.
@@ -111,19 +121,34 @@ pub(crate) fn digest_column(
         CellDigest::Wanted => digest_cells(info, &*cells, content, 0..content.rows(), progress),
         CellDigest::Skipped => Err(not_selected()),
     };
-    let sha256 = content.cells(index).and_then(digest).with_context(|| Context::column(&info.desc.name));
-    ColumnDigest::new(info, sha256, content)
+    let cells = content.cells(index).and_then(digest).with_context(|| Context::column(&info.desc.name));
+    ColumnDigest::new(info, cells, content)
 }
 
 impl ColumnDigest {
-    pub(crate) fn new(info: &ColumnInfo, sha256: Result<Sha256>, content: &Content) -> Self {
+    pub(crate) fn new(info: &ColumnInfo, cells: Result<CellsDigest>, content: &Content) -> Self {
+        let (sha256, marks) = match cells {
+            Ok(cells) => (Ok(cells.sha256), Some(cells.marks)),
+            Err(error) => (Err(error), None),
+        };
         ColumnDigest {
             name: info.desc.name.to_string(),
             data_type: info.data_type(),
             is_array: info.desc.kind == ColumnKind::Array,
             sha256,
             keywords_sha256: keywords_sha(&info.desc.keywords, content),
+            marks,
         }
+    }
+
+    /// The marks of the cells, as a file has them.
+    pub(crate) fn stored_marks(&self) -> Option<StoredMarks> {
+        self.marks.as_ref()?.stored()
+    }
+
+    /// The rows of a column of `rows` rows in which the cells begin to differ from those that `stored` was made of, if it tells.
+    pub(crate) fn first_difference(&self, stored: &StoredMarks, rows: u64) -> Option<Range<u64>> {
+        self.marks.as_ref()?.first_difference(stored, rows)
     }
 }
 
@@ -134,7 +159,7 @@ pub(crate) fn digest_cells(
     content: &Content,
     rows: Range<u64>,
     progress: &dyn Progress,
-) -> Result<Sha256> {
+) -> Result<CellsDigest> {
     limits::rows(rows.end - rows.start)?;
     let mut stream = ColumnStream::new(content);
     let mut values = Values::new(info.data_type());
@@ -177,6 +202,11 @@ pub(crate) fn keywords_sha(record: &Record, content: &Content) -> Sha256 {
 /// Computes the fingerprint of a column from its blocks, which are added in row order.
 pub(crate) struct ColumnStream<'a> {
     sha: Hasher,
+    marks: Marks,
+    /// Number of bytes before the next mark.
+    left: u64,
+    /// Number of rows that have begun.
+    rows: u64,
     content: &'a Content,
     buffer: Vec<u8>,
     /// The error because of which the column has no fingerprint; `None` if none occurred.
@@ -187,7 +217,9 @@ pub(crate) struct ColumnStream<'a> {
 
 impl<'a> ColumnStream<'a> {
     pub(crate) fn new(content: &'a Content) -> Self {
-        ColumnStream { sha: Hasher::new(), content, buffer: Vec::new(), failed: None, idle: false }
+        let (marks, left) = Marks::new();
+        let (sha, buffer) = (Hasher::new(), Vec::new());
+        ColumnStream { sha, marks, left, rows: 0, content, buffer, failed: None, idle: false }
     }
 
     /// Begins the fingerprint of a column; if its cells are not to be digested, the stream ignores blocks and ends in an error.
@@ -196,7 +228,30 @@ impl<'a> ColumnStream<'a> {
         ColumnStream { failed: idle.then(not_selected), idle, ..Self::new(content) }
     }
 
-    /// Adds the cells of the next block to the fingerprint; `values` are their elements.
+    /// Adds bytes that belong to the rows from `first` to the last that has begun.
+    fn add(&mut self, mut bytes: &[u8], first: u64) {
+        while bytes.len() as u64 >= self.left {
+            let (head, rest) = bytes.split_at(self.left as usize);
+            self.sha.update(head);
+            self.left = self.marks.add(&self.sha, first..self.rows);
+            bytes = rest;
+        }
+        self.sha.update(bytes);
+        self.left -= bytes.len() as u64;
+    }
+
+    /// Begins the next row with `header`.
+    fn begin(&mut self, header: &[u8]) {
+        self.rows += 1;
+        self.add(header, self.rows - 1);
+    }
+
+    /// Adds bytes of the last row that has begun.
+    fn extend(&mut self, bytes: &[u8]) {
+        self.add(bytes, self.rows.saturating_sub(1));
+    }
+
+    /// Adds the next block.
     pub(crate) fn update(&mut self, block: &RowBlock, values: &Values) -> Result<()> {
         if self.idle {
             return Ok(());
@@ -204,9 +259,9 @@ impl<'a> ColumnStream<'a> {
         if block.part.is_some() {
             let Shapes::Same(shape) = &block.shapes else { unreachable!("a part of a cell that has a shape") };
             if !block.continues() {
-                self.sha.update(cell_header(shape));
+                self.begin(&cell_header(shape));
             }
-            self.sha.update(values.le_bytes().expect("only cells of fixed-size elements are split"));
+            self.extend(&values.le_bytes().expect("only cells of fixed-size elements are split"));
             return Ok(());
         }
         match values.le_bytes() {
@@ -225,11 +280,11 @@ impl<'a> ColumnStream<'a> {
                     match shape {
                         Some(shape) => {
                             let (cell, rest) = bytes.split_at(shape.elements()? as usize * element);
-                            self.sha.update(cell_header(shape));
-                            self.sha.update(cell);
+                            self.begin(&cell_header(shape));
+                            self.extend(cell);
                             bytes = rest;
                         }
-                        None => self.sha.update([0]),
+                        None => self.begin(&[0]),
                     }
                 }
                 Ok(())
@@ -247,30 +302,29 @@ impl<'a> ColumnStream<'a> {
         if cell >= 256 {
             // what follows the rows is a chunk's padding
             for bytes in bytes.chunks_exact(cell).take(rows as usize) {
-                self.sha.update(&header);
-                self.sha.update(bytes);
+                self.begin(&header);
+                self.extend(bytes);
             }
             return Ok(());
         }
         // many small updates cost more than a copy
-        self.buffer.clear();
+        let mut first = self.rows;
         for row in 0..rows as usize {
+            self.rows += 1;
             self.buffer.extend_from_slice(&header);
             self.buffer.extend_from_slice(&bytes[row * cell..(row + 1) * cell]);
-            if self.buffer.len() > 1 << 16 {
-                self.sha.update(&self.buffer);
-                self.buffer.clear();
-            }
+            self.flush(&mut first, 1 << 16);
         }
-        self.sha.update(&self.buffer);
+        self.flush(&mut first, 0);
         Ok(())
     }
 
     /// Adds cells of strings or records, whose elements differ in size, to the fingerprint.
     fn update_unsized(&mut self, block: &RowBlock, values: &Values) -> Result<()> {
-        self.buffer.clear();
         let mut next = 0;
+        let mut first = self.rows;
         for row in 0..(block.rows.end - block.rows.start) as usize {
+            self.rows += 1;
             let Some(shape) = block.shapes.of(row) else {
                 self.buffer.push(0);
                 continue;
@@ -294,23 +348,31 @@ impl<'a> ColumnStream<'a> {
                 }
                 next += 1;
             }
-            if self.buffer.len() > 1 << 16 {
-                self.sha.update(&self.buffer);
-                self.buffer.clear();
-            }
+            self.flush(&mut first, 1 << 16);
         }
-        self.sha.update(&self.buffer);
+        self.flush(&mut first, 0);
         Ok(())
     }
 
-    /// Ends the stream and returns the fingerprint of the column's cells.
+    /// Adds the buffer, which has the rows from `first` on, if it has more than `least` bytes.
+    fn flush(&mut self, first: &mut u64, least: usize) {
+        if self.buffer.len() > least {
+            let mut buffer = std::mem::take(&mut self.buffer);
+            self.add(&buffer, *first);
+            *first = self.rows;
+            buffer.clear();
+            self.buffer = buffer;
+        }
+    }
+
+    /// Returns the fingerprint.
     ///
     /// # Errors
     /// `Format` if the column has none: strings must be UTF-8.
-    pub(crate) fn finish(self) -> Result<Sha256> {
+    pub(crate) fn finish(self) -> Result<CellsDigest> {
         match self.failed {
             Some(error) => Err(error),
-            None => Ok(self.sha.finalize().into()),
+            None => Ok(CellsDigest { sha256: self.sha.finalize().into(), marks: self.marks }),
         }
     }
 }

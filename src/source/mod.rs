@@ -8,6 +8,7 @@ mod content;
 mod coordinates;
 pub(crate) mod digest;
 mod intact;
+mod marks;
 mod predicate;
 mod row_set;
 mod salvage;

@@ -1,5 +1,7 @@
 //! Verifies a native file by the digests that it stores of its own content. docs/layout.md, "Digests".
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use super::digest::{CellDigest, ColumnDigest, digest_column, keywords_sha};
@@ -89,10 +91,35 @@ pub(crate) fn changes(
             Err(error) if error.leads_elsewhere() || error.kind() == ErrorKind::Io => return Err(error.clone()),
             Err(error) => error.to_string(),
         };
+        let damaged = stored.sha256.as_ref().is_some_and(|stored| *stored != found);
+        let rows = stored.marks.as_ref().filter(|_| damaged);
+        let rows = rows.and_then(|marks| column.first_difference(marks, content.rows()));
+        let found = rows.map_or(found.clone(), |rows| format!("{found}, {}", place_of(content, index, rows)));
         compare(Some(&column.name), "cells", stored.sha256.clone(), found);
     }
     for (name, _) in then.iter().filter(|(name, _)| !now.iter().any(|column| column.name == *name)) {
         compare(Some(name), "columns", Some("a column".to_owned()), "no such column".to_owned());
     }
     Ok(changes)
+}
+
+/// The words for the rows in which a column begins to differ, with the chunks that have them if the column is one dataset.
+fn place_of(content: &Content, index: usize, rows: Range<u64>) -> String {
+    let words = match rows.end - rows.start {
+        1 => format!("first in row {}", rows.start),
+        _ => format!("first in rows {} to {}", rows.start, rows.end.saturating_sub(1)),
+    };
+    // only an addition to a difference that is reported anyway
+    let chunks = content.chunks_of_rows(index, &rows).ok().flatten();
+    match chunks {
+        Some((path, chunks)) => match (chunks.len(), chunks.iter().map(|chunk| chunk.start).min()) {
+            (1, Some(start)) => format!("{words} (dataset {path}: chunk at byte {start})"),
+            (count, Some(start)) => {
+                let end = chunks.iter().map(|chunk| chunk.end).max().unwrap_or(start);
+                format!("{words} (dataset {path}: {count} chunks at bytes {start} to {})", end.saturating_sub(1))
+            }
+            _ => words,
+        },
+        None => words,
+    }
 }

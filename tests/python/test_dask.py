@@ -1,6 +1,7 @@
 """Many tables on the workers of Dask: workers that die, items that kill them, and manifests that `batch run` goes on with."""
 import collections
 import functools
+import glob
 import json
 import os
 import random
@@ -97,7 +98,7 @@ def test_workers_are_killed(tmp_path, cluster, client, counts):
     batches.damage(tables[7])
     manifest = batches.plan(tmp_path, [*tables, tmp_path / 'in' / 'none.ms', *tables[:9]])
     ended = threading.Event()
-    killed = []
+    killed, left = [], []
 
     def kill():
         while len(killed) < kills and not ended.wait(random.uniform(0.5, 1.5)):
@@ -105,6 +106,7 @@ def test_workers_are_killed(tmp_path, cluster, client, counts):
             if len(running) == 2:
                 os.kill(random.choice(running), signal.SIGKILL)
                 killed.append(1)
+                left.append(number - len(glob.glob(str(tmp_path / 'out' / '*.receipt.json'))))
     killer = threading.Thread(target=kill)
     killer.start()
     try:
@@ -113,6 +115,12 @@ def test_workers_are_killed(tmp_path, cluster, client, counts):
             records = convert(client, manifest, tmp_path / 'l', batch_seconds=3, again=True)
             if len(killed) == kills and 'killed' not in count(records) or not killer.is_alive():
                 break
+            # kills have to hit work: half of the targets are lost, and made again
+            if len(killed) < kills:
+                receipts = glob.glob(str(tmp_path / 'out' / '*.receipt.json'))
+                for receipt in random.sample(receipts, len(receipts) // 2):
+                    os.remove(receipt)
+                    os.remove(receipt.removesuffix('.receipt.json'))
     finally:
         ended.set()
         killer.join()
@@ -128,6 +136,7 @@ def test_workers_are_killed(tmp_path, cluster, client, counts):
     assert batches.identities(tmp_path / 'out') == before
     counts['items'] += number + 1
     counts['killed workers'] += len(killed)
+    counts['of them while sources had no target'] += sum(count > 1 for count in left)
 
 
 def poison(batch, path):
@@ -192,6 +201,26 @@ def test_a_driver_that_is_interrupted_ends_the_children(tmp_path, client):
         shutil.copytree(small, path)
     records = convert(client, pairs, tmp_path / 'l', options=['--compress', 'gzip:9'])
     assert count(records) == {'skipped': 1, 'done': 3} and all(map(os.path.exists, targets))
+
+
+def flaky(batch, folder):
+    """Work that has to be tried again once, and for one item for ever."""
+    found = []
+    for item in batch:
+        path = os.path.join(folder, item)
+        state = 'done' if os.path.exists(path) and item != '3' else 'retry'
+        with open(path, 'a') as file:
+            file.write('.')
+        found.append({'id': item, 'state': state, 'seconds': 0.1})
+    return found
+
+
+def test_items_are_tried_again(tmp_path, client):
+    items = ['%d' % number for number in range(6)]
+    window = Window(client, functools.partial(flaky, folder=str(tmp_path)), items, str, len, Settings(pause=0.1))
+    found = {document['id']: document['state'] for document in window.run()}
+    assert found == {item: 'retry' if item == '3' else 'done' for item in items}
+    assert {item: os.path.getsize(tmp_path / item) for item in items} == {item: 3 if item == '3' else 2 for item in items}
 
 
 def fails(batch):

@@ -1,6 +1,7 @@
 """Native files on web servers and in S3: what is read, what it costs, and every way in which a server can fail."""
 import json
 import os
+import re
 import shutil
 import socket
 import ssl
@@ -113,8 +114,8 @@ try:
 except FileNotFoundError:
     pass
 seen = []
-h5bridge.to_hdf5(ms, out, publish=seen.append)
-assert seen == [out]
+h5bridge.to_hdf5(ms, out, publish=lambda path: seen.append((path, h5bridge.verify(path).equal)))
+assert seen == [(out, True)]
 def fail(path):
     raise ConnectionError("bucket")
 try:
@@ -145,6 +146,76 @@ def test_flipped_byte(folder):
         local = run('verify', folder / 'flipped.h5', code=DIFFERENT)
     assert done.stdout == local.stdout
     assert 'DATA' in done.stdout and 'chunk' in done.stdout and 'byte %d' % chunk.byte_offset in done.stdout, done.stdout
+
+
+@pytest.fixture(scope='module')
+def noise(folder):
+    """A file without compression: 4000 rows of DATA with 512 bytes, and cells of two shapes."""
+    description = ct.maketabdesc([ct.makearrcoldesc('DATA', 0j, valuetype='complex', shape=[16, 4], options=5),
+                                  ct.makearrcoldesc('RAGGED', 0j, valuetype='complex', ndim=2)])
+    rng = np.random.default_rng(8)
+    with ct.table(str(folder / 'noise.ms'), description, nrow=4000, ack=False) as table:
+        table.putcol('DATA', rng.normal(size=(4000, 16, 4, 2)).astype('f4').view('c8')[..., 0])
+        for row in range(4000):
+            table.putcell('RAGGED', row, rng.normal(size=(16, 3 + row % 2, 2)).astype('f4').view('c8')[..., 0])
+    h5bridge('to-hdf5', '--compress', 'none', '--digest', folder / 'noise.ms', folder / 'noise.h5')
+    assert 'equal' in h5bridge('verify', folder / 'noise.h5').stderr
+    return folder / 'noise.h5'
+
+
+def rows_found(text, column):
+    """The rows in which a column begins to differ, by the output of verify: the first, and the one after the last."""
+    [found] = re.findall('MAIN %s: cells: [0-9a-f]{64} \\| cells: [0-9a-f]{64}, first in rows (\\d+) to (\\d+)' % column, text)
+    return int(found[0]), int(found[1]) + 1
+
+
+@pytest.mark.parametrize('row', [0, 700, 2047, 2048, 3999])
+def test_flipped_byte_that_decodes(folder, noise, row):
+    """A byte of a chunk without filters is found within a quarter of a MB, and its chunk is named; every byte is read once."""
+    with h5py.File(noise) as file:
+        data = file['MAIN/DATA']
+        assert data.compression is None and data.id.get_num_chunks() > 1
+        chunk = data.id.get_chunk_info_by_coord((row, 0, 0))
+        place = chunk.byte_offset + row % data.chunks[0] * 512 + 77
+        # the last row as well: the first difference is named
+        later = data.id.get_chunk_info_by_coord((3999, 0, 0)).byte_offset + 3999 % data.chunks[0] * 512
+        ragged = file['MAIN/RAGGED/values']
+        assert ragged.compression is None
+        element = ragged.id.get_chunk_info(0).byte_offset + row // 2 * 896 + 5 if row < 2000 else None
+    content = bytearray(noise.read_bytes())
+    content[place] ^= 0x10
+    content[later] ^= 1
+    if element:
+        content[element] ^= 1
+    (folder / 'noise-flipped.h5').write_bytes(content)
+    with RangeServer(folder) as server:
+        done = run('verify', server.url('noise-flipped.h5'), code=DIFFERENT)
+        assert server.bytes < 1.2 * len(content)
+    assert done.stdout == run('verify', folder / 'noise-flipped.h5', code=DIFFERENT).stdout
+    first, end = rows_found(done.stdout, 'DATA')
+    assert first <= row < end and end - first <= 520, done.stdout
+    assert 'dataset /MAIN/DATA: ' in done.stdout or 'dataset MAIN/DATA: ' in done.stdout
+    numbers = [int(text) for text in re.findall('at bytes? ([0-9]+)', done.stdout)]
+    assert min(numbers) <= chunk.byte_offset, done.stdout
+    if element:
+        first, end = rows_found(done.stdout, 'RAGGED')
+        assert first <= row < end and end - first <= 1000, done.stdout
+    # with the table at hand, the cell
+    with RangeServer(folder) as server:
+        done = run('verify', folder / 'noise.ms', server.url('noise-flipped.h5'), code=DIFFERENT)
+    assert 'MAIN DATA row %d [' % row in done.stdout, done.stdout
+
+
+def test_flipped_byte_in_a_bucket(noise, moto):
+    url, keys, s3 = moto
+    with h5py.File(noise) as file:
+        place = file['MAIN/DATA'].id.get_chunk_info(0).byte_offset + 512 * 600
+    content = bytearray(noise.read_bytes())
+    content[place] ^= 2
+    s3.put_object(Bucket=BUCKET, Key='noise.h5', Body=bytes(content))
+    done = run('verify', 's3://%s/noise.h5' % BUCKET, code=DIFFERENT, **aws(url, keys))
+    first, end = rows_found(done.stdout, 'DATA')
+    assert first <= 600 < end and end - first <= 520, done.stdout
 
 
 def test_not_hdf5(folder):

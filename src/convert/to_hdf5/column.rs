@@ -12,10 +12,9 @@ use crate::grid::{read_chunks, read_chunks_in, unravel};
 use crate::io::ByteOrder;
 use crate::native::{MAX_CUBES, Members, RawStrings, json};
 use crate::progress::Progress;
-use crate::sha::Sha256;
 use crate::source::Content;
 use crate::source::blocks::{RowBlock, RowBlocks, Shapes, WRITE_BYTES};
-use crate::source::digest::{CellDigest, ColumnStream, digest_cells, not_selected};
+use crate::source::digest::{CellDigest, CellsDigest, ColumnStream, digest_cells, not_selected};
 use crate::table::{ColumnCells, ColumnInfo, Tiling};
 use crate::value::{Region, Shape, Values};
 
@@ -23,9 +22,9 @@ use crate::value::{Region, Shape, Values};
 pub(super) struct ColumnResult {
     pub(super) table: usize,
     pub(super) column: usize,
-    /// CTFP-1 digest of the column; an error if it has none.
-    pub(super) sha256: Result<Sha256>,
-    /// Strings of the column that HDF5 cannot represent (not UTF-8, or with a NUL), if one dataset holds its strings.
+    /// The error if the column has no digest.
+    pub(super) digest: Result<CellsDigest>,
+    /// Strings that HDF5 cannot represent, if one dataset holds the strings of the column.
     pub(super) raw: RawStrings,
 }
 
@@ -83,7 +82,7 @@ impl<'a> ColumnWriter<'a> {
         &mut self,
         sinks: &Members<DatasetSink>,
         lane: &mut Lane<'_, ColumnResult>,
-    ) -> Result<Result<Sha256>> {
+    ) -> Result<Result<CellsDigest>> {
         match sinks {
             Members::Dense { data, flags } => match self.plan.form.route() {
                 ReadStrategy::Tiles => self.write_tiles(data, lane),
@@ -101,8 +100,8 @@ impl<'a> ColumnWriter<'a> {
         RowBlocks::new(self.info, &*self.cells, self.rows.clone(), WRITE_BYTES)
     }
 
-    /// Computes the column's digest by reading its cells once more, if they were not read in row order.
-    fn digest(&self) -> Result<Result<Sha256>> {
+    /// A digest of its own, for cells that were not read in row order.
+    fn digest(&self) -> Result<Result<CellsDigest>> {
         if self.digest == CellDigest::Skipped {
             return Ok(Err(not_selected()));
         }
@@ -114,9 +113,8 @@ impl<'a> ColumnWriter<'a> {
         tiling.ok_or_else(|| Error::format("the hypercubes have changed since the plan was made"))
     }
 
-    /// Converts a column that is one hypercube with all rows in order; where its tiles cover the cell, chunks are consecutive
-    /// rows.
-    fn write_tiles(&self, target: &DatasetSink, lane: &mut Lane<'_, ColumnResult>) -> Result<Result<Sha256>> {
+    /// One hypercube with all rows in order; where its tiles cover the cell, chunks are consecutive rows.
+    fn write_tiles(&self, target: &DatasetSink, lane: &mut Lane<'_, ColumnResult>) -> Result<Result<CellsDigest>> {
         let tiling = self.tiling()?;
         let cube = tiling.cubes.first().ok_or_else(|| Error::format("the column has no hypercube"))?;
         let Some((cell, rows)) = target.grid.shape.split_last() else {
@@ -144,7 +142,7 @@ impl<'a> ColumnWriter<'a> {
         row_cube: &DatasetSink,
         row_index: &DatasetSink,
         lane: &mut Lane<'_, ColumnResult>,
-    ) -> Result<Result<Sha256>> {
+    ) -> Result<Result<CellsDigest>> {
         let tiling = self.tiling()?;
         if tiling.cubes.len() != cubes.len() {
             return Err(Error::format("the hypercubes have changed since the plan was made"));
@@ -182,7 +180,7 @@ impl<'a> ColumnWriter<'a> {
         data: &DatasetSink,
         defined: Option<&DatasetSink>,
         lane: &mut Lane<'_, ColumnResult>,
-    ) -> Result<Result<Sha256>> {
+    ) -> Result<Result<CellsDigest>> {
         let Some((cell, _)) = data.grid.shape.split_last() else { return Err(changed()) };
         let cell_len = cell.elements()? as usize;
         let mut stream = ColumnStream::of(self.digest, self.content);
@@ -243,7 +241,7 @@ impl<'a> ColumnWriter<'a> {
         data: &DatasetSink,
         defined: Option<&DatasetSink>,
         lane: &mut Lane<'_, ColumnResult>,
-    ) -> Result<Result<Sha256>> {
+    ) -> Result<Result<CellsDigest>> {
         let mut flags = defined.map(Appender::new);
         let axes = data.grid.shape.len() - 1;
         let cell: Shape = data.grid.shape[..axes].into();
@@ -280,7 +278,7 @@ impl<'a> ColumnWriter<'a> {
         &mut self,
         mut sinks: RaggedSinks<'_>,
         lane: &mut Lane<'_, ColumnResult>,
-    ) -> Result<Result<Sha256>> {
+    ) -> Result<Result<CellsDigest>> {
         let mut stream = ColumnStream::of(self.digest, self.content);
         let mut values = Values::new(self.plan.data_type);
         let mut raw = std::mem::take(&mut self.raw);

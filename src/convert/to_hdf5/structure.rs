@@ -30,7 +30,7 @@ use crate::native::{
 use crate::pool::thread_pool;
 use crate::progress::Progress;
 use crate::sha::Sha256;
-use crate::source::digest::{CellDigest, digest_cells, keywords_sha, table_sha};
+use crate::source::digest::{CellDigest, CellsDigest, digest_cells, keywords_sha, table_sha};
 use crate::source::{ColumnDigest, Content, Source};
 use crate::value::{DataType, Shape};
 
@@ -261,8 +261,8 @@ impl<'a> Writer<'a> {
         Ok(sharing)
     }
 
-    /// Computes the digest of a column whose dataset is one contiguous block: the tiles were copied without reading cells.
-    fn digest_of_block(&self, block: &Block, progress: &dyn Progress) -> Result<Result<Sha256>> {
+    /// The digest of a column that is one block, which no lane reads.
+    fn digest_of_block(&self, block: &Block, progress: &dyn Progress) -> Result<Result<CellsDigest>> {
         let table = &self.plan.tables[block.table];
         let content = self.content(table)?;
         let index = table.columns[block.column].index;
@@ -384,7 +384,7 @@ impl<'a> Writer<'a> {
         let lanes = self.plan.lanes(self.options.max_memory) as usize;
         let jobs = std::mem::take(&mut self.jobs);
         let columns = self.columns_of_datasets(&jobs);
-        let mut shas: Vec<Vec<Option<Result<Sha256>>>> =
+        let mut shas: Vec<Vec<Option<Result<CellsDigest>>>> =
             self.plan.tables.iter().map(|table| table.columns.iter().map(|_| None).collect()).collect();
         let mut raw = Vec::new();
         if self.options.digest || self.options.restorable {
@@ -412,9 +412,9 @@ impl<'a> Writer<'a> {
                     let content = source.tables[table_plan.source].content()?;
                     let run = ColumnWriter::new(content, table_plan, column_plan, cells, progress)
                         .map(|run| run.cubes_written(cubes == Cubes::Written))
-                        .and_then(|mut run| run.write(&targets, lane).map(|sha256| (sha256, run.raw)));
-                    let (sha256, raw) = run.with_context(|| place(&table_plan.name, &column_plan.name))?;
-                    lane.done(ColumnResult { table, column, sha256, raw })
+                        .and_then(|mut run| run.write(&targets, lane).map(|digest| (digest, run.raw)));
+                    let (digest, raw) = run.with_context(|| place(&table_plan.name, &column_plan.name))?;
+                    lane.done(ColumnResult { table, column, digest, raw })
                 }
             }
         };
@@ -429,7 +429,7 @@ impl<'a> Writer<'a> {
             }
             Message::Strings { dataset, region, values } => datasets[dataset].write_region(&region, &values),
             Message::Done(done) => {
-                shas[done.table][done.column] = Some(done.sha256);
+                shas[done.table][done.column] = Some(done.digest);
                 if done.raw.len() > 0 {
                     raw.push((done.table, done.column, done.raw));
                 }
@@ -474,11 +474,11 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    fn write_digests(&self, shas: Vec<Vec<Option<Result<Sha256>>>>) -> Result<Sha256> {
+    fn write_digests(&self, shas: Vec<Vec<Option<Result<CellsDigest>>>>) -> Result<Sha256> {
         let mut main = None;
         for ((table, shas), exact) in self.plan.tables.iter().zip(shas).zip(&self.exact_groups) {
             let content = self.content(table)?;
-            let digest = |(column, sha): (&ColumnPlan, Option<Result<Sha256>>)| {
+            let digest = |(column, sha): (&ColumnPlan, Option<Result<CellsDigest>>)| {
                 let sha = sha.unwrap_or_else(|| Err(Error::format("the column has no digest")));
                 ColumnDigest::new(&content.columns()[column.index], sha, content)
             };
@@ -494,7 +494,10 @@ impl<'a> Writer<'a> {
             for column in &columns {
                 let sha256 = column.sha256.as_ref().ok().map(Sha256::to_string);
                 let keywords_sha256 = Some(column.keywords_sha256.to_string());
-                digests.add(&column.name, &StoredColumnDigests { sha256, keywords_sha256 })?;
+                digests.add(
+                    &column.name,
+                    &StoredColumnDigests { sha256, keywords_sha256, marks: column.stored_marks() },
+                )?;
             }
             digests.write(exact)?;
             main.get_or_insert(sha);
