@@ -2,7 +2,8 @@
 the page cache.
 
 Patterns: the whole column; the middle channel of all rows; one baseline over all times; 1000 cells here and there.
-Each pattern is read on a table opened for it, in a process that has read before, as this process has: the last of three times.
+Each pattern is read on a table opened for it, whose column was opened before the time starts, in a process that has read before, as
+this process has: the last of three times.
 """
 import argparse
 import json

@@ -276,12 +276,33 @@ impl<'a> Decoder<'a> {
 
     /// Decodes an object `Block`: a count, then that many u32.
     pub(crate) fn block_u32(&mut self, field: &str) -> Result<Vec<u32>> {
-        self.block(field, 4, |decoder| decoder.u32(field))
+        self.numbers(field, |order, &number: &[u8; 4]| order.u32(number))
     }
 
     /// Decodes an object `Block` of u32, or of u64 in newer versions of a structure.
     pub(crate) fn block_uint(&mut self, field: &str, wide: bool) -> Result<Vec<u64>> {
-        self.block(field, if wide { 8 } else { 4 }, |decoder| decoder.uint(field, wide))
+        if wide {
+            self.numbers(field, |order, &number: &[u8; 8]| order.u64(number))
+        } else {
+            self.numbers(field, |order, &number: &[u8; 4]| u64::from(order.u32(number)))
+        }
+    }
+
+    /// Decodes an object `Block` of numbers of `N` bytes, many at a time: an index may have a million.
+    fn numbers<const N: usize, T>(&mut self, field: &str, decode: impl Fn(ByteOrder, &[u8; N]) -> T) -> Result<Vec<T>> {
+        const STEP: u64 = 1 << 10;
+        self.start("Block", 1..=1).with_context(|| field.to_owned())?;
+        let count = u64::from(self.u32(field)?);
+        self.check_count(field, count, N as u64)?;
+        let mut numbers = Vec::with_capacity(count as usize);
+        let order = self.order;
+        while (numbers.len() as u64) < count {
+            let step = (count - numbers.len() as u64).min(STEP) as usize;
+            let bytes = self.take(field, step * N)?;
+            numbers.extend(bytes.as_chunks().0.iter().map(|number| decode(order, number)));
+        }
+        self.end()?;
+        Ok(numbers)
     }
 
     /// Decodes an object `Block` of strings.
@@ -340,6 +361,29 @@ mod tests {
         assert_eq!(d.block_uint("rows", false).unwrap(), [0, 6]);
         assert_eq!(d.block_u32("buckets").unwrap(), [0]);
         d.end().unwrap();
+    }
+
+    #[test]
+    fn long_blocks_are_read_in_steps() {
+        let narrow: Vec<u32> = (0..2500).map(|i: u32| i.wrapping_mul(2_654_435_761)).collect();
+        let wide: Vec<u64> = narrow.iter().map(|&number| u64::from(number) << 20 | 5).collect();
+        for order in [ByteOrder::Big, ByteOrder::Little] {
+            let mut e = Encoder::new(order);
+            e.root("Blocks", 1);
+            e.block_u32(&narrow);
+            e.block_uint(&wide, true);
+            e.block_uint(&[7; 1024], false);
+            e.block_u32(&[]);
+            e.end();
+            let bytes = e.into_bytes();
+            let mut d = Decoder::new(&bytes, 0, order, "blocks").unwrap();
+            d.root("Blocks", 1..=1).unwrap();
+            assert_eq!(d.block_u32("narrow").unwrap(), narrow);
+            assert_eq!(d.block_uint("wide", true).unwrap(), wide);
+            assert_eq!(d.block_uint("sevens", false).unwrap(), [7; 1024]);
+            assert!(d.block_u32("nothing").unwrap().is_empty());
+            d.end().unwrap();
+        }
     }
 
     #[test]

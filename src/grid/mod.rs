@@ -12,7 +12,7 @@ use crate::io::{ByteOrder, Raw, RawCopy, ReadAt};
 use crate::value::{DataType, Shape, Values, swap_bytes, swap_width};
 
 pub(crate) use cache::ChunkCache;
-pub(crate) use region::{Part, copy_box, for_each_chunk, for_each_run, read_region};
+pub(crate) use region::{Part, copy_box, copy_elements, for_each_chunk, for_each_run, read_region};
 
 /// An array of `shape` cut into equal chunks; elements and chunks are ordered with the first axis fastest.
 ///

@@ -1,5 +1,7 @@
 //! Reads regions (boxes of elements) that cross the chunks of an array.
 
+use std::num::NonZero;
+
 use super::{ChunkCache, ChunkRead, Grid};
 use crate::error::Result;
 use crate::value::{Region, Shape, Values};
@@ -143,10 +145,9 @@ pub(crate) fn copy_box(
     macro_rules! same {
         ($($variant:ident)*) => {
             match (from, to) {
-                $((Values::$variant(from), Values::$variant(to)) => for_each_run(
-                    from_shape, from_start, to_shape, to_start, extent,
-                    |source, target, run| to[base + target..base + target + run].clone_from_slice(&from[source..source + run]),
-                ),)*
+                $((Values::$variant(from), Values::$variant(to)) => {
+                    copy_elements(from, from_shape, from_start, &mut to[base..], to_shape, to_start, extent);
+                })*
                 _ => unreachable!("a box is copied between arrays of one type"),
             }
         };
@@ -154,8 +155,62 @@ pub(crate) fn copy_box(
     same!(Bool UChar Short UShort Int UInt Int64 Float Double Complex DComplex String Record);
 }
 
-/// Calls `run(from, to, elements)` for every stretch of a box that is contiguous in both arrays; `from` and `to` are linear
-/// positions.
+/// Copies a box of `extent` elements from one array to another, each with its shape and the start of the box in it.
+pub(crate) fn copy_elements<T: Clone>(
+    from: &[T],
+    from_shape: &[u64],
+    from_start: &[u64],
+    to: &mut [T],
+    to_shape: &[u64],
+    to_start: &[u64],
+    extent: &[u64],
+) {
+    for_each_row(from_shape, from_start, to_shape, to_start, extent, |row| match row.elements {
+        // the length of short runs is known to the compiler: no call for each
+        1 => row.copy::<T, 1>(from, to),
+        2 => row.copy::<T, 2>(from, to),
+        4 => row.copy::<T, 4>(from, to),
+        len => row.each(|source, target| to[target..target + len].clone_from_slice(&from[source..source + len])),
+    });
+}
+
+/// Stretches of a box that are contiguous in both arrays, at equal distances.
+struct Row {
+    source: usize,
+    target: usize,
+    /// Elements from the start of a stretch to that of the next.
+    from_step: usize,
+    to_step: usize,
+    /// Number of stretches.
+    runs: usize,
+    /// Elements of each.
+    elements: usize,
+}
+
+impl Row {
+    fn each(&self, mut run: impl FnMut(usize, usize)) {
+        for number in 0..self.runs {
+            run(self.source + number * self.from_step, self.target + number * self.to_step);
+        }
+    }
+
+    /// Copies stretches of `N` elements.
+    fn copy<T: Clone, const N: usize>(&self, from: &[T], to: &mut [T]) {
+        if let (Some(from_step), Some(to_step)) = (NonZero::new(self.from_step), NonZero::new(self.to_step)) {
+            let from = from[self.source..].chunks(from_step.get());
+            let to = to[self.target..].chunks_mut(to_step.get());
+            for (from, to) in from.zip(to).take(self.runs) {
+                if let (Some(from), Some(to)) = (from.first_chunk::<N>(), to.first_chunk_mut::<N>()) {
+                    to.clone_from(from);
+                }
+            }
+        } else {
+            self.each(|source, target| to[target..target + N].clone_from_slice(&from[source..source + N]));
+        }
+    }
+}
+
+/// Calls `run(from, to, elements)` for every stretch of the box that is contiguous in both arrays.
 pub(crate) fn for_each_run(
     from_shape: &[u64],
     from_start: &[u64],
@@ -163,6 +218,19 @@ pub(crate) fn for_each_run(
     to_start: &[u64],
     extent: &[u64],
     mut run: impl FnMut(usize, usize, usize),
+) {
+    for_each_row(from_shape, from_start, to_shape, to_start, extent, |row| {
+        row.each(|source, target| run(source, target, row.elements));
+    });
+}
+
+fn for_each_row(
+    from_shape: &[u64],
+    from_start: &[u64],
+    to_shape: &[u64],
+    to_start: &[u64],
+    extent: &[u64],
+    mut each: impl FnMut(Row),
 ) {
     if extent.contains(&0) {
         return;
@@ -186,9 +254,7 @@ pub(crate) fn for_each_run(
     };
     let mut left = extent.to_vec();
     loop {
-        for number in 0..runs {
-            run(source + number * from_step, target + number * to_step, elements as usize);
-        }
+        each(Row { source, target, from_step, to_step, runs, elements: elements as usize });
         let mut axis = joined + 1;
         loop {
             let Some(left) = left.get_mut(axis) else { return };
@@ -226,6 +292,40 @@ mod tests {
     use super::*;
     use crate::io::ByteOrder;
     use crate::value::DataType;
+
+    #[test]
+    fn boxes_of_any_shape_are_copied() {
+        let from_shape = [5, 4, 3];
+        let from: Vec<u32> = (0..60).collect();
+        // runs of one to five elements, whole axes, single positions
+        for (start, to_shape, to_start, extent) in [
+            ([1, 0, 0], [1, 4, 3], [0, 0, 0], [1, 4, 3]),
+            ([1, 1, 1], [3, 2, 4], [1, 0, 2], [2, 2, 2]),
+            ([0, 1, 0], [4, 3, 3], [0, 0, 0], [4, 3, 3]),
+            ([2, 0, 1], [3, 4, 2], [0, 0, 0], [3, 4, 2]),
+            ([0, 0, 0], [5, 4, 3], [0, 0, 0], [5, 4, 3]),
+            ([4, 3, 2], [1, 1, 1], [0, 0, 0], [1, 1, 1]),
+            ([0, 0, 0], [5, 2, 2], [0, 1, 1], [5, 1, 1]),
+            ([3, 2, 0], [2, 2, 3], [0, 0, 0], [2, 2, 3]),
+            ([0, 0, 0], [1, 1, 1], [0, 0, 0], [0, 1, 1]),
+        ] {
+            let len = to_shape.iter().product::<u64>() as usize;
+            let mut expected = vec![u32::MAX; len];
+            for z in 0..extent[2] {
+                for y in 0..extent[1] {
+                    for x in 0..extent[0] {
+                        let at = |shape: [u64; 3], start: [u64; 3]| {
+                            (x + start[0] + shape[0] * (y + start[1] + shape[1] * (z + start[2]))) as usize
+                        };
+                        expected[at(to_shape, to_start)] = from[at(from_shape, start)];
+                    }
+                }
+            }
+            let mut to = vec![u32::MAX; len];
+            copy_elements(&from, &from_shape, &start, &mut to, &to_shape, &to_start, &extent);
+            assert_eq!(to, expected, "{start:?} {to_shape:?} {to_start:?} {extent:?}");
+        }
+    }
 
     /// Element at `[x, y, z]` is `x + 10 y + 100 z`, chunk by chunk; padding is -1.
     struct Numbers(Grid);

@@ -2,6 +2,7 @@
 
 mod asked;
 mod file;
+mod gather;
 mod kept;
 #[cfg(any(test, feature = "internals"))]
 mod memory;
@@ -21,6 +22,7 @@ pub use crate::value::ByteOrder;
 pub(crate) use asked::Asked;
 pub use file::{FileSource, FileTarget};
 pub(crate) use file::{copy_between, reserve, write_back};
+pub(crate) use gather::Gather;
 pub(crate) use kept::Kept;
 pub use kept::keep_lock_files;
 #[cfg(any(test, feature = "internals"))]

@@ -34,6 +34,11 @@ impl Paged {
         Ok(Paged { file, len, pages: Arc::new(Recent::new(CACHE_BYTES, PAGE_BYTES)) })
     }
 
+    /// The file itself, of which no pages are kept.
+    pub(crate) fn file(&self) -> &dyn ReadAt {
+        &*self.file
+    }
+
     fn page(&self, number: u64) -> Result<Arc<Vec<u8>>> {
         self.pages.get(number, || {
             let start = number * PAGE_BYTES;

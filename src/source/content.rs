@@ -369,6 +369,14 @@ impl ColumnCells for Borrowed<'_> {
         self.0.read_rows(rows, out)
     }
 
+    fn read_plain(
+        &self,
+        runs: &mut dyn Iterator<Item = std::ops::Range<u64>>,
+        out: &mut [u8],
+    ) -> Option<crate::value::ByteOrder> {
+        self.0.read_plain(runs, out)
+    }
+
     fn shapes(&self, rows: std::ops::Range<u64>) -> Result<Vec<Option<Shape>>> {
         self.0.shapes(rows)
     }

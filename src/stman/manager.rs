@@ -314,7 +314,15 @@ pub(crate) trait ColumnCells: Send + Sync {
         Ok(())
     }
 
-    /// The shape of each cell of `rows` (half-open), as [`cell_shape`](Self::cell_shape) returns it.
+    /// Fills `out` with the elements of the cells of all rows of `runs`, and returns their byte order. `None` if the column
+    /// has only [`read_rows`](Self::read_rows), or if reading failed, for which `read_rows` has the error; `out` is then unspecified.
+    ///
+    /// The cells have one shape, their elements are numbers, and `out` has the size of all of them.
+    fn read_plain(&self, _runs: &mut dyn Iterator<Item = Range<u64>>, _out: &mut [u8]) -> Option<ByteOrder> {
+        None
+    }
+
+    /// The shapes of the cells of `rows`, as [`cell_shape`](Self::cell_shape) has them one by one.
     fn shapes(&self, rows: Range<u64>) -> Result<Vec<Option<Shape>>> {
         rows.map(|row| self.cell_shape(row)).collect()
     }

@@ -9,7 +9,7 @@ use super::{ColumnCells, Table};
 use crate::ErrorKind;
 use crate::stman::samples::read_both_ways;
 use crate::stman::{self, read_part};
-use crate::value::{Element, Region, Shape, Values, for_each_type};
+use crate::value::{ByteOrder, Element, Region, Shape, Values, for_each_type, swap_bytes, swap_width};
 
 /// More rows take too long one by one.
 const MOST_ROWS: u64 = 5000;
@@ -22,7 +22,7 @@ const NOT_IN_TESTDATA: [&str; 4] =
 #[test]
 fn all_ways_to_read_agree() {
     let mut tried: BTreeMap<String, usize> = BTreeMap::new();
-    let mut at_once = 0;
+    let (mut at_once, mut as_plain) = (0, 0);
     for path in tables_below(&testdata()) {
         let Ok(table) = Table::open(&path) else { continue };
         // rows that were removed: casacore leaves managers that state another number
@@ -52,7 +52,8 @@ fn all_ways_to_read_agree() {
                 }
             };
             let read_at_once = for_each_type!(&all, elements => many_rows(cells, table.rows(), elements, &place));
-            at_once += read_at_once;
+            at_once += read_at_once.0;
+            as_plain += read_at_once.1;
             let mut read = 0;
             let shapes = cells.shapes(0..table.rows()).unwrap();
             assert_eq!(shapes.len() as u64, table.rows(), "{place}");
@@ -94,20 +95,23 @@ fn all_ways_to_read_agree() {
             *tried.entry(name).or_default() += 1;
         }
     }
-    println!("columns of each manager: {tried:?}; {at_once} stretches of rows read at once");
+    println!(
+        "columns of each manager: {tried:?}; {at_once} stretches of rows read at once, {as_plain} as plain numbers"
+    );
     assert!(at_once > 1000, "{at_once}");
+    assert!(as_plain > 100, "{as_plain}");
     for name in stman::supported() {
         let is_in_testdata = tried.contains_key(name);
         assert!(is_in_testdata != NOT_IN_TESTDATA.contains(&name), "{name} is in testdata/: {is_in_testdata}");
     }
 }
 
-/// Reads stretches of rows with one shape at once, whole and a region of each cell; returns how many. `all` are the elements
+/// Reads stretches of rows with one shape at once, whole and a region of each cell; returns how many, and how many as plain numbers. `all` are the elements
 /// of all defined cells.
-fn many_rows<T: Element>(cells: &dyn ColumnCells, rows: u64, all: &[T], place: &str) -> usize {
+fn many_rows<T: Element>(cells: &dyn ColumnCells, rows: u64, all: &[T], place: &str) -> (usize, usize) {
     const MOST_STRETCHES: usize = 16;
     let shapes: Vec<_> = (0..rows).map(|row| cells.cell_shape(row).unwrap()).collect();
-    let (mut first, mut row, mut stretches) = (0, 0, 0);
+    let (mut first, mut row, mut stretches, mut found_plain) = (0, 0, 0, 0);
     for stretch in shapes.chunk_by(|a, b| a == b) {
         let rows = row..row + stretch.len() as u64;
         row = rows.end;
@@ -125,6 +129,21 @@ fn many_rows<T: Element>(cells: &dyn ColumnCells, rows: u64, all: &[T], place: &
         let values = |elements: &[T]| T::values(elements.to_vec());
         assert!(same_bits(&values(&found), &values(elements)), "{place}, rows {rows:?}");
         assert_eq!(whole.read(&mut T::zeros(elements.len() + 1).unwrap()).unwrap_err().kind(), ErrorKind::Usage);
+        // plain numbers, where the column has a way of its own: the last row first, then all, then every second
+        let runs = [rows.end - 1..rows.end, rows.clone()];
+        let runs = || runs.iter().cloned().chain(rows.clone().step_by(2).map(|row| row..row + 1));
+        let places = runs().flatten().map(|row| (row - rows.start) as usize * len);
+        let expected: Vec<T> = places.flat_map(|at| elements[at..at + len].to_vec()).collect();
+        let mut found = T::zeros(expected.len()).unwrap();
+        if let Some(bytes) = T::bytes_mut(&mut found)
+            && let Some(order) = cells.read_plain(&mut runs(), bytes)
+        {
+            if order != ByteOrder::NATIVE {
+                swap_bytes(bytes, swap_width(T::DATA_TYPE));
+            }
+            assert!(same_bits(&values(&found), &values(&expected)), "{place}, rows {rows:?} as plain numbers");
+            found_plain += 1;
+        }
         // a list of rows: the last one first, then every third
         let list: Vec<u64> = [rows.end - 1].into_iter().chain(rows.clone().step_by(3)).collect();
         let places = list.iter().map(|row| (row - rows.start) as usize * len);
@@ -146,7 +165,7 @@ fn many_rows<T: Element>(cells: &dyn ColumnCells, rows: u64, all: &[T], place: &
         Wanted { cells, rows: Rows::Range(rows.clone()), cell, region: Some(&region) }.read(&mut found).unwrap();
         assert!(same_bits(&values(&found), &expected), "{place}, rows {rows:?}, {region:?}");
     }
-    stretches
+    (stretches, found_plain)
 }
 
 fn same_bits(a: &Values, b: &Values) -> bool {

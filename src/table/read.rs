@@ -10,8 +10,8 @@ use rayon::prelude::*;
 
 use super::{ColumnCells, ColumnInfo, Tiling};
 use crate::error::{Error, Result};
-use crate::grid::{ChunkRead, Part, for_each_chunk, for_each_run};
-use crate::io::ByteOrder;
+use crate::grid::{ChunkRead, ChunkStorage, Part, copy_elements, for_each_chunk};
+use crate::io::{ByteOrder, Gather};
 use crate::value::{Element, Region, Shape, Values, swap_bytes, swap_width};
 
 /// Size in bytes of the pieces that a read is cut into where the storage does not suggest another one.
@@ -157,6 +157,7 @@ impl<'a> Wanted<'a> {
         }
         let read = |scratch: &mut Values, (piece, out): (Piece<'_>, &mut [T])| match (piece.tiles, &tiling) {
             (Some((cube, positions)), Some(tiling)) => self.read_tiles(&*tiling.cubes[cube], positions, scratch, out),
+            (_, Some(tiling)) if self.gather(&piece.rows, tiling, out) => Ok(()),
             _ => self.read_cells(&piece.rows, scratch, out),
         };
         let scratch = || Values::new(T::DATA_TYPE);
@@ -207,7 +208,56 @@ impl<'a> Wanted<'a> {
         grid.chunk.last().copied().filter(|&rows| rows > 0 && grid.shape.len() == self.cell.len() + 1)
     }
 
+    /// Reads whole cells, each of which is in one tile, from their places in the file; false if they are not so, or it failed.
+    fn gather<T: Element>(&self, rows: &Rows<'_>, tiling: &Tiling<'_>, out: &mut [T]) -> bool {
+        let Some(bytes) = T::bytes_mut(out).filter(|_| self.region.is_none()) else { return false };
+        let Some(order) = self.gather_bytes(rows, tiling, bytes, size_of::<T>() as u64) else { return false };
+        if order != ByteOrder::NATIVE {
+            swap_bytes(bytes, swap_width(T::DATA_TYPE));
+        }
+        true
+    }
+
+    /// The same for elements of `size` bytes in the order of the file, which is returned.
+    fn gather_bytes(&self, rows: &Rows<'_>, tiling: &Tiling<'_>, out: &mut [u8], size: u64) -> Option<ByteOrder> {
+        // one cube: rows in turn from several files are not near each other
+        let [cube] = &tiling.cubes[..] else { return None };
+        let ChunkStorage::Block { file, offset, order } = cube.storage() else { return None };
+        let (chunk, cell) = (&cube.grid().chunk, self.cell);
+        self.tile_rows(tiling, 0).filter(|_| chunk[..cell.len()] == cell[..])?;
+        let bytes = cell.elements().ok()?.checked_mul(size)?;
+        let mut gather = Gather::new(file, out)?;
+        let mut at = 0;
+        for rows in rows.runs() {
+            let mut row = rows.start;
+            while row < rows.end {
+                let holds = |at: usize| tiling.runs.get(at).is_some_and(|run| run.rows.contains(&row));
+                if !holds(at) {
+                    at = tiling.runs.partition_point(|run| run.rows.end <= row);
+                }
+                let run = tiling.runs.get(at).filter(|run| run.rows.contains(&row))?;
+                let position = run.position + (row - run.rows.start);
+                let count = run.rows.end.min(rows.end) - row;
+                // the tiles follow each other, and have the bytes of their rows one after the other
+                if !gather.push(offset + position * bytes, count * bytes) {
+                    return None;
+                }
+                row += count;
+            }
+        }
+        gather.finish().then_some(order)
+    }
+
     fn read_cells<T: Element>(&self, rows: &Rows<'_>, scratch: &mut Values, out: &mut [T]) -> Result<()> {
+        if self.region.is_none()
+            && let Some(bytes) = T::bytes_mut(out)
+            && let Some(order) = self.cells.read_plain(&mut rows.runs(), bytes)
+        {
+            if order != ByteOrder::NATIVE {
+                swap_bytes(bytes, swap_width(T::DATA_TYPE));
+            }
+            return Ok(());
+        }
         scratch.clear();
         let cell = self.cell.elements()?;
         let small = self.region.filter(|_| cell.saturating_mul(size_of::<T>() as u64) <= SMALL_CELL_BYTES);
@@ -228,15 +278,8 @@ impl<'a> Wanted<'a> {
         match small {
             None => out.clone_from_slice(found),
             Some(region) => {
-                let part = region.shape.elements()? as usize;
-                let zero = vec![0; region.shape.len()];
-                let cells = found.chunks_exact(cell.max(1) as usize);
-                for (from, to) in cells.zip(out.chunks_exact_mut(part.max(1))) {
-                    let copy = |at: usize, place: usize, run: usize| {
-                        to[place..place + run].clone_from_slice(&from[at..at + run])
-                    };
-                    for_each_run(self.cell, &region.start, &region.shape, &zero, &region.shape, copy);
-                }
+                let (all, part) = (self.cell.with_axis(rows.len()), region.shape.with_axis(rows.len()));
+                copy_elements(found, &all, &region.start.with_axis(0), out, &part, &vec![0; part.len()], &part);
             }
         }
         Ok(())
@@ -268,11 +311,15 @@ impl<'a> Wanted<'a> {
                     return Ok(());
                 }
             }
-            scratch.clear();
-            cube.read_chunk(index, scratch)?;
+            let len = grid.chunk.elements()? as usize;
+            // memory that was filled before need not be cleared
+            let is_plain = scratch.len() == len && cube.raw_order().is_some();
+            if !is_plain || !cube.read_elements(number, 0, scratch, 0..len)? {
+                scratch.clear();
+                cube.read_chunk(index, scratch)?;
+            }
             let from = typed::<T>(scratch)?;
-            let copy = |at: usize, to: usize, run: usize| out[to..to + run].clone_from_slice(&from[at..at + run]);
-            for_each_run(&grid.chunk, &part.in_chunk, &wanted.shape, &part.in_region, &part.extent, copy);
+            copy_elements(from, &grid.chunk, &part.in_chunk, out, &wanted.shape, &part.in_region, &part.extent);
             Ok(())
         };
         for_each_chunk(grid, &wanted, read)

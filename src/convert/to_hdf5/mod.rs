@@ -4,6 +4,7 @@ mod blocks;
 mod budget;
 mod column;
 mod compression;
+mod datasets;
 mod described;
 mod hdf5_version;
 mod lanes;

@@ -2,12 +2,11 @@
 
 use super::plan::{ColumnPlan, Plan, ToHdf5Options};
 use crate::pool;
+use crate::value::DataType;
 
-/// Assumed compressed size, as a fraction of their bytes, of numbers without a sample; they are few.
-const UNKNOWN_REMAINS: f64 = 0.5;
-/// Bytes of headers, indices and attributes that a column adds to the HDF5 file.
-const COLUMN_OVERHEAD: f64 = 4096.0;
-/// Assumed rate of computing digests, in bytes per second, on a processor with instructions for SHA-256.
+/// Bytes of headers, indices and attributes of a column, and its share of what belongs to its table.
+const COLUMN_OVERHEAD: f64 = 2560.0;
+/// Bytes a second: digests on a processor with instructions for SHA-256.
 const DIGEST_RATE: f64 = 1.4e9;
 /// Assumed rate of reading the source from the page cache into memory, in bytes per second.
 const READ_RATE: f64 = 3e9;
@@ -15,6 +14,8 @@ const READ_RATE: f64 = 3e9;
 const WRITE_RATE: f64 = 1.2e9;
 /// Assumed time in seconds to open a column of the source and to create its datasets.
 const COLUMN_SECONDS: f64 = 2e-4;
+/// Seconds to open a table, and to make its groups and documents.
+const TABLE_SECONDS: f64 = 3.3e-3;
 
 /// Prediction of the size and duration of a conversion, before it runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -26,11 +27,20 @@ pub struct Prediction {
     pub seconds: f64,
 }
 
+/// What remains of compressed elements of which no sample was taken, because they are few: noise, coordinates, numbers of things.
+fn usual_remains(data_type: DataType) -> f64 {
+    match data_type {
+        DataType::Float | DataType::Complex | DataType::DComplex => 0.85,
+        DataType::Double => 0.5,
+        _ => 0.3,
+    }
+}
+
 impl ColumnPlan {
     fn expected_bytes(&self) -> f64 {
         let remains = match (self.compression.is_none(), self.sample_remains()) {
             (true, _) => self.form.padding(),
-            (false, remains) => remains.unwrap_or(UNKNOWN_REMAINS),
+            (false, remains) => remains.unwrap_or_else(|| usual_remains(self.data_type)),
         };
         COLUMN_OVERHEAD + self.bytes as f64 * remains
     }
@@ -46,12 +56,13 @@ impl Plan {
     /// Predicts size and duration of the conversion, from the samples of the columns and the rates of an ordinary machine.
     pub(crate) fn prediction(&self, options: &ToHdf5Options) -> Prediction {
         let (bytes, columns) = (self.bytes() as f64, self.columns().count() as f64);
+        let tables = self.tables.len() as f64;
         let file_bytes = self.columns().map(ColumnPlan::expected_bytes).sum::<f64>();
         let filters = self.columns().map(ColumnPlan::filter_seconds).sum::<f64>();
         let digests = if options.digest { bytes / DIGEST_RATE } else { 0.0 };
         let moving = bytes / READ_RATE + file_bytes / WRITE_RATE;
         let threads = pool::threads(options.threads) as f64;
-        let seconds = (filters + digests) / threads + moving + columns * COLUMN_SECONDS;
+        let seconds = (filters + digests) / threads + moving + columns * COLUMN_SECONDS + tables * TABLE_SECONDS;
         Prediction { file_bytes: file_bytes as u64, seconds }
     }
 }

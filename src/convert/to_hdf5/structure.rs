@@ -13,6 +13,7 @@ use rayon::prelude::*;
 use super::blocks::{Block, BlockWriter, Sharing};
 use super::column::{ColumnResult, ColumnWriter, write_row_numbers};
 use super::compression::Compress;
+use super::datasets::Datasets;
 use super::described::Described;
 use super::lanes::{self, DatasetSink, Lane, Message};
 use super::layout_choice::{ColumnForm, ReadStrategy, chunk_rows, grid};
@@ -40,9 +41,9 @@ pub(crate) struct Writer<'a> {
     options: &'a ToHdf5Options,
     pub(crate) root: Group,
     exact: Group,
-    /// All datasets that are filled with data, by their indices in [`DatasetSink`].
-    datasets: Vec<Dataset>,
-    /// HDF5 group of each table of the conversion plan.
+    /// The datasets that are filled, by the numbers in [`DatasetSink`].
+    datasets: Datasets,
+    /// The group of each table of the plan.
     groups: Vec<Group>,
     exact_groups: Vec<Group>,
     jobs: Vec<(u64, Job)>,
@@ -98,9 +99,9 @@ impl<'a> Writer<'a> {
             source,
             plan,
             options,
+            datasets: Datasets::new(file.root()?),
             root,
             exact,
-            datasets: Vec::new(),
             groups: Vec::new(),
             exact_groups: Vec::new(),
             jobs: Vec::new(),
@@ -132,6 +133,7 @@ impl<'a> Writer<'a> {
             self.write_table(number, table, &group, &exact, dimensions).with_context(|| Context::table(&table.name))?;
             self.groups.push(group);
             self.exact_groups.push(exact);
+            self.datasets.settle();
         }
         Ok(())
     }
@@ -215,7 +217,7 @@ impl<'a> Writer<'a> {
                 self.blocks.push(block);
                 continue;
             }
-            let path = self.datasets[block.dataset].path().to_owned();
+            let path = self.datasets.path(block.dataset).to_owned();
             let Block { table, column, cube, grid, address, .. } = block;
             held.push(Held { table, column, cube, path, grid, is_of_tiles: true, address: Some(address) });
         }
@@ -228,7 +230,7 @@ impl<'a> Writer<'a> {
             let is_large = plan.data_type.is_fixed_size() && plan.bytes >= least;
             let is_of_tiles = plan.form.is_of_tiles();
             let hold = |(cube, sink): (usize, &DatasetSink)| {
-                let (path, grid) = (self.datasets[sink.dataset].path().to_owned(), sink.grid.clone());
+                let (path, grid) = (self.datasets.path(sink.dataset).to_owned(), sink.grid.clone());
                 Held { table, column, cube, path, grid, is_of_tiles, address: None }
             };
             match &*targets {
@@ -326,8 +328,7 @@ impl<'a> Writer<'a> {
         // HDF5 has no chunks without elements
         let appendable = spec.appendable && self.options.appendable && !chunk.contains(&0);
         let spec = DatasetSpec { appendable, compression, ..spec };
-        let dataset = self.datasets.len();
-        self.datasets.push(group.create_allocated(name, &spec, allocation)?);
+        let dataset = self.datasets.add(group.create_allocated(name, &spec, allocation)?);
         let size = spec.element.size();
         let pipeline = (!compression.is_none()).then(|| compression.pipeline(size));
         Ok(DatasetSink { dataset, grid: grid(spec.shape, &chunk), size, pipeline })
@@ -335,7 +336,7 @@ impl<'a> Writer<'a> {
 
     /// Where the elements of each dataset that gets data come from, by the path of the dataset.
     pub(super) fn places(&self) -> BTreeMap<String, Place> {
-        let path = |sink: &DatasetSink| self.datasets[sink.dataset].path().to_owned();
+        let path = |sink: &DatasetSink| self.datasets.path(sink.dataset).to_owned();
         let places = self.jobs.iter().flat_map(|(_, job)| match job {
             Job::RowNumbers { table, target, .. } => vec![(path(target), Place::Rows { table: *table })],
             Job::Column { table, column, targets, .. } => {
@@ -398,7 +399,7 @@ impl<'a> Writer<'a> {
                 shas[table][column] = Some(sha);
             }
         }
-        let (plan, source, datasets) = (self.plan, self.source, &self.datasets);
+        let (plan, source, datasets) = (self.plan, self.source, &mut self.datasets);
         let wanted = self.options.digest || self.options.restorable;
         let cells = if wanted { CellDigest::Wanted } else { CellDigest::Skipped };
         let work = |job: Job, lane: &mut Lane<'_, ColumnResult>| -> Result<()> {
@@ -421,13 +422,13 @@ impl<'a> Writer<'a> {
         lanes::run(jobs, lanes, &pool, work, |message, buffers| match message {
             Message::Chunk { dataset, index, bytes, len } => {
                 progress.go_on()?;
-                datasets[dataset].write_chunk(&index, &bytes, 0)?;
+                datasets.opened(dataset)?.write_chunk(&index, &bytes, 0)?;
                 buffers.give(bytes);
                 let (table, column) = columns[dataset];
                 progress.advance(len, table, column);
                 Ok(())
             }
-            Message::Strings { dataset, region, values } => datasets[dataset].write_region(&region, &values),
+            Message::Strings { dataset, region, values } => datasets.opened(dataset)?.write_region(&region, &values),
             Message::Done(done) => {
                 shas[done.table][done.column] = Some(done.digest);
                 if done.raw.len() > 0 {

@@ -15,7 +15,7 @@ use bstr::{BStr, BString, ByteSlice};
 
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::stman::{ColumnCells, ColumnSpec, Columns, Kind, Manager, OpenArgs, OtherColumn, Storage, Tiling};
-use crate::value::{DataType, Record, Region, Shape, Values};
+use crate::value::{ByteOrder, DataType, Record, Region, Shape, Values};
 
 const PREFIX: &str = "_ForwardColumn_";
 
@@ -207,6 +207,10 @@ impl ColumnCells for ForwardColumn {
 
     fn read_rows(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
         self.other.cells().read_rows(rows, out).with_context(|| self.place())
+    }
+
+    fn read_plain(&self, runs: &mut dyn Iterator<Item = Range<u64>>, out: &mut [u8]) -> Option<ByteOrder> {
+        self.other.cells().read_plain(runs, out)
     }
 
     fn same_shape(&self, rows: &Range<u64>) -> Option<Shape> {

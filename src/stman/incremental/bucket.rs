@@ -90,21 +90,46 @@ impl Bucket {
     /// The values of a column, by its number from 0, from the one that holds for `row` (counted from the bucket's first) on.
     pub(super) fn runs(&self, column: usize, row: u64) -> impl Iterator<Item = Result<Run<'_>>> {
         let entries = self.columns[column];
+        (self.find(entries, row)..entries.count).map(move |entry| self.run(column, entry))
+    }
+
+    /// The value of a column that holds for `row`; `entry` is that of the last one, and becomes that of this one.
+    pub(super) fn run_near(&self, column: usize, row: u64, entry: &mut usize) -> Result<Run<'_>> {
+        let entries = self.columns[column];
+        let starts_by = |entry: usize| entry < entries.count && self.row(entries, entry) <= row;
+        // rows ascend: the value of the last row, or the next one
+        if !starts_by(*entry) {
+            *entry = self.find(entries, row);
+        } else if starts_by(*entry + 1) {
+            *entry += 1;
+            if starts_by(*entry + 1) {
+                *entry = self.find(entries, row);
+            }
+        }
+        self.run(column, *entry)
+    }
+
+    /// The entry that holds for `row`.
+    fn find(&self, entries: Entries, row: u64) -> usize {
         // the first entry beyond `row`; there is one before it, because the first row is 0
         let (mut low, mut high) = (1, entries.count);
         while low < high {
             let middle = low.midpoint(high);
             if self.row(entries, middle) <= row { low = middle + 1 } else { high = middle }
         }
-        (low - 1..entries.count).map(move |entry| {
-            let offset = self.u32(entries.rows + entries.count * self.row_bytes + entry * 4)? as usize;
-            let value = self.bytes[HEADER_BYTES..self.index_offset].get(offset..);
-            let value = value.ok_or_else(|| {
-                Error::format(format!("value {entry} of column {column} is at byte {offset} of its data part"))
-            })?;
-            let end = (entry + 1 < entries.count).then(|| self.row(entries, entry + 1));
-            Ok(Run { value, end })
-        })
+        low - 1
+    }
+
+    /// The value of an entry.
+    fn run(&self, column: usize, entry: usize) -> Result<Run<'_>> {
+        let entries = self.columns[column];
+        let offset = self.u32(entries.rows + entries.count * self.row_bytes + entry * 4)? as usize;
+        let value = self.bytes[HEADER_BYTES..self.index_offset].get(offset..);
+        let value = value.ok_or_else(|| {
+            Error::format(format!("value {entry} of column {column} is at byte {offset} of its data part"))
+        })?;
+        let end = (entry + 1 < entries.count).then(|| self.row(entries, entry + 1));
+        Ok(Run { value, end })
     }
 
     /// The row of an entry in the index part, counted from the bucket's first, which was found to be inside the bucket.
@@ -121,6 +146,36 @@ impl Bucket {
         match self.bytes.get(offset..).and_then(|bytes| bytes.first_chunk()) {
             Some(&bytes) => Ok(self.order.u32(bytes)),
             None => Err(Error::format(format!("its index part reaches byte {offset} of {}", self.bytes.len()))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_found_from_the_last_one_on() {
+        // four values of a column, of one byte each, and one of another column
+        let words = [8, 0x0403_0201, 4, 0, 3, 4, 9, 0, 1, 2, 3, 1, 0, 2];
+        let bytes = words.iter().flat_map(|word: &u32| word.to_le_bytes()).collect();
+        let bucket = Bucket::decode(bytes, ByteOrder::Little, 2).unwrap();
+        let value_of = |run: Run<'_>| (run.value[0], run.end);
+        for first in [0, 1, 3, 4, 100] {
+            let mut entry = first;
+            for row in [0, 1, 2, 3, 4, 5, 8, 9, 100, 3, 0, 9, 4, 0, 4] {
+                let found = value_of(bucket.run_near(0, row, &mut entry).unwrap());
+                let expected = value_of(bucket.runs(0, row).next().unwrap().unwrap());
+                assert_eq!(found, expected, "row {row} from value {first}");
+                let (value, end) = match row {
+                    0..3 => (1, Some(3)),
+                    3 => (2, Some(4)),
+                    4..9 => (3, Some(9)),
+                    _ => (4, None),
+                };
+                assert_eq!(found, (value, end), "row {row}");
+            }
+            assert_eq!(value_of(bucket.run_near(1, 7, &mut entry).unwrap()), (3, None));
         }
     }
 }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use super::Shared;
 use super::bucket::Bucket;
 use super::cell::{Cell, array_offset};
+use super::index::Found;
 use crate::error::{Result, ResultExt};
+use crate::io::ByteOrder;
 use crate::limits;
 use crate::stman::elements::Elements;
 use crate::stman::indirect::ArrayFile;
@@ -124,6 +126,53 @@ impl ColumnCells for IncrementalColumn {
             repeat_last(out, count, rows);
             Ok(())
         })
+    }
+
+    /// Keeps the bucket and the value of the last row at hand.
+    fn read_plain(&self, runs: &mut dyn Iterator<Item = Range<u64>>, out: &mut [u8]) -> Option<ByteOrder> {
+        let Cell::Elements { bytes, .. } = self.cell else { return None };
+        let bytes = usize::try_from(bytes).ok()?;
+        let mut rest = out;
+        let mut at = None;
+        for rows in runs {
+            let mut row = rows.start;
+            while row < rows.end {
+                let is_near = |(found, _, _): &(Found, _, _)| found.start <= row && row < found.end;
+                if at.as_ref().is_none_or(|at| !is_near(at)) {
+                    let found = self.shared.index.find(row).ok()?;
+                    let bucket = self.shared.bucket(found.bucket).ok()?;
+                    at = Some((found, bucket, 0));
+                }
+                let (found, bucket, entry) = at.as_mut()?;
+                let run = bucket.run_near(self.number, row - found.start, entry).ok()?;
+                let end = run.end.map_or(found.end, |end| found.end.min(found.start.saturating_add(end)));
+                let end = end.min(rows.end);
+                let len = usize::try_from(end - row).ok()?.checked_mul(bytes)?;
+                let (now, later) = std::mem::take(&mut rest).split_at_mut_checked(len)?;
+                fill(now, run.value.get(..bytes)?);
+                rest = later;
+                row = end;
+            }
+        }
+        rest.is_empty().then_some(self.shared.order)
+    }
+}
+
+/// Fills `out` with copies of a value of its length or a part of it.
+fn fill(out: &mut [u8], value: &[u8]) {
+    fn units<const N: usize>(out: &mut [u8], value: &[u8]) {
+        if let Some(&value) = value.first_chunk::<N>() {
+            out.as_chunks_mut().0.fill(value);
+        }
+    }
+    match value.len() {
+        0 => {}
+        1 => units::<1>(out, value),
+        2 => units::<2>(out, value),
+        4 => units::<4>(out, value),
+        8 => units::<8>(out, value),
+        16 => units::<16>(out, value),
+        len => out.chunks_exact_mut(len).for_each(|cell| cell.copy_from_slice(value)),
     }
 }
 

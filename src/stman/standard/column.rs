@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use super::Shared;
 use super::cell::Cell;
-use super::index::Index;
+use super::index::{self, Index};
 use super::strings::{self, HeapBudget, Item};
 use crate::error::{Error, Result, ResultExt};
-use crate::io::{read_array, read_bytes};
+use crate::io::{ByteOrder, Gather, read_array, read_bytes};
 use crate::stman::elements::Elements;
 use crate::stman::{ColumnCells, ColumnSpec, EachExtent, Extent, Stored, read_part, undefined};
 use crate::value::{Region, Shape, Values};
@@ -52,7 +52,11 @@ impl StandardColumn {
     /// The rows from `row` (from 0) on that lie in one bucket, up to, not including, `end`; all their bytes are within the
     /// bucket.
     fn stretch(&self, row: u64, end: u64) -> Result<Stretch> {
-        let found = self.index().find(row, end)?;
+        self.place_of(row, self.index().find(row, end)?)
+    }
+
+    /// Where the bytes of the rows from `row` on are.
+    fn place_of(&self, row: u64, found: index::Stretch) -> Result<Stretch> {
         let offset = self.shared.buckets.offset(found.bucket, format_args!("row {row}"))?;
         // fewer than 2^32 rows, but a damaged shape may be of any size
         let bits = u128::from(self.cell.bits()) * u128::from(found.first + found.count);
@@ -242,6 +246,26 @@ impl ColumnCells for StandardColumn {
                 offsets.into_iter().filter(|&offset| offset != 0).try_for_each(|offset| arrays.read(offset, None, out))
             }
         }
+    }
+
+    /// Reads many buckets at a time where they are small, and of large ones only the column.
+    fn read_plain(&self, runs: &mut dyn Iterator<Item = Range<u64>>, out: &mut [u8]) -> Option<ByteOrder> {
+        let Cell::Elements { bits, .. } = self.cell else { return None };
+        let cell = (bits.is_multiple_of(8)).then_some(bits / 8)?;
+        let mut gather = Gather::new(self.shared.buckets.file.file(), out)?;
+        let mut entry = 0;
+        for rows in runs {
+            let mut row = rows.start;
+            while row < rows.end {
+                let found = self.index().find_near(row, rows.end, &mut entry).ok()?;
+                let stretch = self.place_of(row, found).ok()?;
+                if !gather.push(stretch.offset + stretch.first * cell, stretch.count * cell) {
+                    return None;
+                }
+                row += stretch.count;
+            }
+        }
+        gather.finish().then_some(self.shared.order)
     }
 
     fn extents(&self, rows: u64, _max_cubes: usize, each: &mut EachExtent<'_>) -> Result<()> {

@@ -91,7 +91,26 @@ impl Index {
 
     /// Finds the rows from `row` (from 0) on that lie in one bucket, up to, not including, `end`.
     pub(super) fn find(&self, row: u64, end: u64) -> Result<Stretch> {
-        let entry = self.last_rows.partition_point(|&last| last < row);
+        self.at(self.last_rows.partition_point(|&last| last < row), row, end)
+    }
+
+    /// The same; `entry` is where the last one was found, and becomes where this one is.
+    pub(super) fn find_near(&self, row: u64, end: u64, entry: &mut usize) -> Result<Stretch> {
+        let holds = |entry: usize| {
+            self.last_rows.get(entry).is_some_and(|&last| row <= last)
+                && (entry == 0 || self.last_rows[entry - 1] < row)
+        };
+        if !holds(*entry) {
+            *entry += 1;
+            if !holds(*entry) {
+                *entry = self.last_rows.partition_point(|&last| last < row);
+            }
+        }
+        self.at(*entry, row, end)
+    }
+
+    /// The stretch that starts at `row`, which is in the bucket of an entry.
+    fn at(&self, entry: usize, row: u64, end: u64) -> Result<Stretch> {
         let Some(&last) = self.last_rows.get(entry) else {
             let covered = self.last_rows.last().map_or("no rows".into(), |last| format!("rows 0 to {last}"));
             return Err(
@@ -295,6 +314,14 @@ mod tests {
         assert_eq!(find(3, 8), Stretch { bucket: 1, first: 0, count: 4 });
         assert_eq!(find(5, 6), Stretch { bucket: 1, first: 2, count: 1 });
         assert_eq!(find(7, 8), Stretch { bucket: 2, first: 0, count: 1 });
+        // from any entry on
+        for first in 0..5 {
+            let mut entry = first;
+            for row in [0, 1, 3, 6, 7, 2, 7, 0, 3, 7, 6] {
+                assert_eq!(index.find_near(row, 8, &mut entry).unwrap(), find(row, 8), "row {row} from entry {first}");
+            }
+            assert!(index.find_near(8, 9, &mut entry).is_err());
+        }
         let error = index.find(8, 9).unwrap_err();
         assert_eq!(error.to_string(), "index at byte 520: row 8 is not stored: the index has rows 0 to 7");
         assert_eq!(error.kind(), crate::ErrorKind::Format);
