@@ -1,5 +1,6 @@
 //! `shard`: one conversion on many machines.
 
+mod claims;
 mod items;
 mod plan;
 mod publish;

@@ -28,9 +28,10 @@ pub(super) struct Args {
     source: PathBuf,
     /// The HDF5 file that will be written; the plan is in OUT.shards
     out: PathBuf,
-    /// Bytes of an item; datasets of fewer than this, and fewer than 64M, are written now
-    #[arg(long, default_value = "512M", value_parser = work_bytes, value_name = "512M")]
-    work_bytes: u64,
+    /// Bytes of an item; datasets of fewer than this, and fewer than 64M, are written now. Without, items are a 64th of the large
+    /// datasets, but at least 32M and at most 512M
+    #[arg(long, value_parser = work_bytes, value_name = "512M")]
+    work_bytes: Option<u64>,
     /// Convert only these columns, as for to-hdf5
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     columns: Vec<String>,
@@ -85,7 +86,7 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
         let parts = Parts { source, out: target, bytes, names, overwrite: *overwrite };
         return split::run(&convert.plan()?, &parts, global, out);
     }
-    let made = convert.plan().and_then(|plan| plan.shard(&args.out, args.work_bytes));
+    let made = convert.plan().and_then(|plan| plan.shard(&args.out, args.work_bytes.unwrap_or(0)));
     bar.finish();
     let made = made?;
     let seconds = started.elapsed().as_secs_f64();
