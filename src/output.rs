@@ -22,7 +22,7 @@ use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::publishing::{IfExists, Publishing, SyncPolicy};
 
 /// Interval at which the output is made durable while it is written.
-const SYNC_EVERY: Duration = Duration::from_millis(100);
+pub(crate) const SYNC_EVERY: Duration = Duration::from_millis(100);
 
 /// Files of less than this are left for the end.
 const SYNC_BYTES: u64 = 8 << 20;

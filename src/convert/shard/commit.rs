@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind as IoErrorKind;
 use std::ops::Range;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 
 use nix::unistd::{Whence, lseek};
 use rayon::prelude::*;
@@ -18,7 +20,7 @@ use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::grid::unravel;
 use crate::h5::{self, Bounds};
 use crate::native::open_dataset;
-use crate::output::publish_file;
+use crate::output::{SYNC_EVERY, publish_file};
 use crate::pool::thread_pool;
 use crate::progress::Progress;
 use crate::publishing::SyncPolicy;
@@ -121,14 +123,37 @@ impl<'a> CommitShards<'a> {
             return Err(Error::format(message).context(Context::path(&path)));
         }
         let checked_bytes = self.check(&items, progress)?;
-        let inserted_bytes = self.insert(&items, begun, progress)?;
+        // one descriptor from here on: each one is told only once that bytes were lost
+        let file = File::open(&path).with_context(|| Context::path(&path))?;
+        let inserted_bytes = self.sync_behind(&file, || self.insert(&items, begun, progress))?;
         if self.call.publishing.sync != SyncPolicy::Never {
-            File::open(&path)?.sync_all().with_context(|| Context::path(&path))?;
+            file.sync_all().with_context(|| Context::path(&path))?;
         }
         self.write_ranges()?;
         progress.go_on()?;
         publish_file(&path, plan.target(), self.call.publishing.if_exists)?;
         Ok(ShardCommitSummary { inserted_bytes, checked_bytes, ..self.finish()? })
+    }
+
+    /// Runs `write`, which writes to `file` by another descriptor, and makes the bytes durable at the same time.
+    fn sync_behind<T>(&self, file: &File, write: impl FnOnce() -> Result<T>) -> Result<T> {
+        if self.call.publishing.sync != SyncPolicy::Behind {
+            return write();
+        }
+        let (path, (end, ended)) = (self.plan.unpublished(), channel::<()>());
+        std::thread::scope(|scope| {
+            let syncing = scope.spawn(|| -> Result<()> {
+                let ended = ended;
+                while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(SYNC_EVERY) {
+                    file.sync_data().with_context(|| Context::path(&path))?;
+                }
+                Ok(())
+            });
+            let written = write();
+            drop(end);
+            let synced = syncing.join().unwrap_or_else(|panic| resume_unwind(panic));
+            written.and_then(|written| synced.map(|()| written))
+        })
     }
 
     /// All items; fails if one has no result.

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use ctds_hdf5::convert::{Compress, DigestPolicy, ShardPlan, ToHdf5};
+use ctds_hdf5::{Error, ErrorKind};
 use serde_json::json;
 
 use super::split::{self, Parts};
@@ -64,6 +65,11 @@ fn work_bytes(text: &str) -> Result<u64> {
 /// Makes the plan.
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
+    if args.out.extension().is_some_and(|end| end.eq_ignore_ascii_case("ms")) {
+        let message = "the target of a plan is an HDF5 file, not a MeasurementSet: `h5bridge link` makes a table of an HDF5 file in seconds, \
+                       `h5bridge to-ms` an independent one";
+        return Err(Error::new(ErrorKind::Usage, message).context(args.out.as_path()).into());
+    }
     let interrupts = Interrupts::listen(global.caller.as_ref())?;
     let bar = Bar::new(0, global.quiet || global.json);
     let stoppable = interrupts.stoppable(&bar);

@@ -109,7 +109,9 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
             let (items, unsynced): (Vec<_>, Vec<_>) =
                 all.map(|(item, began, unsynced)| ((item, began), unsynced)).unzip();
             for ((item, began), result) in items.into_iter().zip(worker.sync(unsynced)) {
-                if record(&item, began, result)? == Next::Stop {
+                // a disk that fails fails for the next item as well
+                let is_lost = result.is_err();
+                if record(&item, began, result)? == Next::Stop || is_lost {
                     ends.store(true, Ordering::SeqCst);
                 }
             }
@@ -139,12 +141,17 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     bar.finish();
     ran?;
     let done = done.into_inner().unwrap_or_default();
-    let results = results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut results = results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    // what other workers have done since
+    results.refresh()?;
     let left = plan.items().iter().filter(|item| !results.is_done(item)).count();
     let seconds = started.elapsed().as_secs_f64();
     let target = args.out.display();
-    let next =
-        if left == 0 { format!("next: h5bridge shard commit {target}") } else { format!("{left} items are left") };
+    let next = if left == 0 {
+        format!("next: h5bridge shard commit {target}")
+    } else {
+        format!("{left} items are left, or other workers are doing them")
+    };
     Ending {
         failed: done.kind.map(Status::of_kind),
         warnings: &done.failures,
