@@ -560,6 +560,17 @@ def test_interrupted(sources, target):
     assert filecmp.cmp(target, sources[1], shallow=False)
 
 
+def test_a_commit_that_was_killed_at_its_end(sources, target):
+    """The file is published and the plan removed, but its directory is left: the next commit removes it, another one says so."""
+    work(target)
+    commit(target)
+    os.mkdir(str(target) + '.shards')
+    done = commit(target)
+    assert done['rows'] == ROWS and done['file_bytes'] == os.path.getsize(target)
+    check_published(target, sources[0])
+    assert 'published already' in commit(target, code=support.EXISTS)
+
+
 def test_killed_at_random_moments(sources, tmp_path, counts):
     """Plan, two workers and commit, killed again and again, in the end give the file of to-hdf5."""
     seed = int(os.environ.get('H5BRIDGE_SEED', time.time_ns()))

@@ -87,6 +87,10 @@ impl<'a> CommitShards<'a> {
     /// `Usage` if an item has no result; `Format` if its bytes are missing or differ, or the source changed; `Exists` if there is
     /// something at the target, unless [`if_exists`](Self::if_exists) says otherwise; `Locked` if another commit is running.
     pub fn write(self) -> Result<ShardCommitSummary> {
+        // a commit that was killed at its very end has left the directory, empty
+        if self.plan.is_committed() && fs::remove_dir(self.plan.directory()).is_ok() {
+            return self.summary();
+        }
         self.plan.check_not_committed()?;
         let _lock = self.lock()?;
         self.call.run(|progress| self.commit(progress))
@@ -256,10 +260,16 @@ impl<'a> CommitShards<'a> {
             Err(error) if error.kind() != IoErrorKind::NotFound => return Err(error.into()),
             _ => {}
         }
-        let file_bytes = target.metadata()?.len();
         remove_plan(&plan.directory()).with_context(|| Context::path(plan.directory()))?;
-        let rows = plan.header.rows;
-        Ok(ShardCommitSummary { items: plan.items().len(), inserted_bytes: 0, checked_bytes: 0, rows, file_bytes })
+        self.summary()
+    }
+
+    /// The summary of a published file in which nothing was inserted now.
+    fn summary(&self) -> Result<ShardCommitSummary> {
+        let (plan, target) = (self.plan, self.plan.target());
+        let file_bytes = target.metadata().with_context(|| Context::path(target))?.len();
+        let (items, rows) = (plan.items().len(), plan.header.rows);
+        Ok(ShardCommitSummary { items, inserted_bytes: 0, checked_bytes: 0, rows, file_bytes })
     }
 }
 

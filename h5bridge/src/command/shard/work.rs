@@ -90,7 +90,7 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
         if !claims.take(item) {
             return Ok(Wanted::Later);
         }
-        // after the claim: whoever had it has recorded the item
+        // after the claim: the process that had it has recorded the item
         let mut results = locked(&results);
         results.refresh()?;
         if results.is_done(item) {
