@@ -53,10 +53,11 @@ def convert_sharded(
 ) -> ShardSummary:
     """Converts one table to the file `out` by all workers, as `h5bridge shard` does.
 
-    Plan and commit run here; workers, which need the same paths, write items of about `work_bytes` (`"512M"`; without, of a
-    size that suits the table). If `out` has a plan already, from a call that was interrupted or from the command line,
-    what it lacks is done; `work_bytes`, `columns`, `exclude` and `tables` are then those of the plan. `check` reads everything back before the file is published. The
-    other options are those of `convert_many`. Use workers of one thread each; each does `threads` items at a time.
+    Plan and commit run here; workers, which need the same paths, write items of about `work_bytes` (`"512M"`; without,
+    of a size that suits the table). If `out` has a plan already, from a call that was interrupted or from the command
+    line, what it lacks is done; `work_bytes`, `columns`, `exclude` and `tables` are then those of the plan. `check`
+    reads everything back before the file is published. The other options are those of `convert_many`. Use workers of
+    one thread each; each does `threads` items at a time.
 
     >>> convert_sharded(client, "huge.ms", "huge.h5")
     """
