@@ -21,8 +21,8 @@ use nix::sys::statvfs::statvfs;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::publishing::{IfExists, Publishing, SyncPolicy};
 
-/// Pause between two passes in which an output is made durable while it is written.
-const SYNC_EVERY: Duration = Duration::from_millis(100);
+/// Interval at which the output is made durable while it is written.
+pub(crate) const SYNC_EVERY: Duration = Duration::from_millis(100);
 
 /// Size in bytes from which a file of an output is made durable while it is written; smaller ones wait for the end.
 const SYNC_BYTES: u64 = 8 << 20;

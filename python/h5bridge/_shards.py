@@ -38,7 +38,7 @@ def convert_sharded(
     source: Path,
     out: Path,
     *,
-    work_bytes: str = "512M",
+    work_bytes: str | None = None,
     columns: Sequence[str] = (),
     exclude: Sequence[str] = (),
     tables: Sequence[str] = (),
@@ -53,16 +53,18 @@ def convert_sharded(
 ) -> ShardSummary:
     """Converts one table to the file `out` by all workers, as `h5bridge shard` does.
 
-    Plan and commit run here; workers, which need the same paths, write items of about `work_bytes`. If `out` has a plan
-    already, from a call that was interrupted or from the command line, what it lacks is done; `work_bytes`, `columns`,
-    `exclude` and `tables` are then those of the plan. `check` reads everything back before the file is published. The
-    other options are those of `convert_many`. Use workers of one thread each; each does `threads` items at a time.
+    Plan and commit run here; workers, which need the same paths, write items of about `work_bytes` (`"512M"`; without,
+    of a size that suits the table). If `out` has a plan already, from a call that was interrupted or from the command
+    line, what it lacks is done; `work_bytes`, `columns`, `exclude` and `tables` are then those of the plan. `check`
+    reads everything back before the file is published. The other options are those of `convert_many`. Use workers of
+    one thread each; each does `threads` items at a time.
 
     >>> convert_sharded(client, "huge.ms", "huge.h5")
     """
     target = os.path.abspath(os.fspath(out))
     if not os.path.isdir(target + ".shards"):
-        words = ["plan", os.path.abspath(os.fspath(source)), target, "--work-bytes", work_bytes]
+        words = ["plan", os.path.abspath(os.fspath(source)), target]
+        words += ["--work-bytes", work_bytes] if work_bytes else []
         for option, names in (("--columns", columns), ("--exclude", exclude), ("--tables", tables)):
             words += [option, ",".join(names)] if names else []
         _run([*words, *(["--overwrite"] if overwrite else [])])

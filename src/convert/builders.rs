@@ -374,9 +374,9 @@ impl<'a> ToHdf5Plan<'a> {
         })
     }
 
-    /// Prepares a conversion to the HDF5 file `target` by many processes: writes everything but the large datasets of numbers
-    /// to [a directory beside it](super::ShardPlan::directory_of), and cuts those into items of about `work_bytes` bytes.
-    /// [`ShardWorker`](super::ShardWorker) has an example. Only with [`Compress::Shared`].
+    /// Prepares a conversion to the file `target` that many processes do: everything but the large datasets of numbers is written
+    /// to [a directory beside it](super::ShardPlan::directory_of), and these are cut into items of about `work_bytes` bytes;
+    /// 0: of a 64th of them, but at least 32 MiB and at most 512 MiB. [`ShardWorker`](super::ShardWorker) has an example. Only with [`Compress::Shared`].
     ///
     /// # Errors
     /// `Usage` for options that are not for plans, conditions on rows and averages among them; `Exists` if `target` exists or has

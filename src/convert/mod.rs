@@ -57,6 +57,7 @@ pub use exact::{SpaceUsage, ToOriginalSummary};
 pub use manifest::{ChangedFile, CheckManifest, LeftOutColumn, ManifestCheck, ManifestSummary, ToManifest};
 pub use shard::{
     CommitShards, RangeCheck, ShardCommitSummary, ShardItem, ShardPlan, ShardPlanSummary, ShardResult, ShardWorker,
+    UnsyncedItem,
 };
 pub use thin::{LinkSummary, LinkTable, Materialize, ReplaceSummary, ReplaceTable, ThinTable};
 pub use to_hdf5::{

@@ -1,6 +1,7 @@
 """`h5bridge shard`: one file by many processes (docs/shards.md).
 
 H5BRIDGE_LONG=1: workers and commits killed at 50 random moments; H5BRIDGE_SEED sets the moments."""
+import fcntl
 import filecmp
 import hashlib
 import json
@@ -8,6 +9,7 @@ import os
 import random
 import shutil
 import signal
+import struct
 import subprocess
 import time
 
@@ -227,6 +229,83 @@ def test_two_workers(sources, target):
     assert filecmp.cmp(target, sources[1], shallow=False)
 
 
+def claim(file, item=None, kind=fcntl.F_WRLCK, command=fcntl.F_OFD_SETLK):
+    """Locks the byte of ITEM in the file of claims, or asks for locks on all bytes; returns the kind of lock."""
+    start, length = (int(item, 16) >> 2, 1) if item else (0, 0)
+    answer = fcntl.fcntl(file, command, struct.pack('hhqqi4x', kind, os.SEEK_SET, start, length, 0))
+    return struct.unpack('hhqqi4x', answer)[0]
+
+
+def test_items_of_another_worker(sources, target):
+    """An item that another process has claimed is left to it; who names it gets it in any case."""
+    first, second = (item['id'] for item in lines(target)['item'][3:5])
+    with open(str(target) + '.shards/claims', 'w+b') as file:
+        claim(file, first)
+        claim(file, second)
+        done = work(target)
+        assert done['left'] == 2 and {first, second}.isdisjoint(result['id'] for result in done['results'])
+        assert work(target)['items'] == 0
+        assert work(target, '--ids', first)['items'] == 1
+        claim(file, second, fcntl.F_UNLCK)
+        assert work(target)['items'] == 1
+    commit(target)
+    assert filecmp.cmp(target, sources[1], shallow=False)
+
+
+def test_workers_claim_items(sources, tmp_path):
+    """No item is done twice by workers that run at the same time, without options, and each holds a lock while it works."""
+    target = tmp_path / 'my.h5'
+    plan(sources[2], target)
+    processes = [subprocess.Popen([support.H5BRIDGE, 'shard', 'work', '-q', target]) for _ in range(3)]
+    seen = 0
+    with open(str(target) + '.shards/claims', 'a+b') as file:
+        while any(process.poll() is None for process in processes):
+            seen += claim(file, command=fcntl.F_OFD_GETLK) == fcntl.F_WRLCK
+    assert [process.returncode for process in processes] == [0, 0, 0] and seen
+    found = records(target)
+    assert sorted(record['id'] for record in found) == sorted(item['id'] for item in lines(target)['item'])
+    commit(target)
+    check_published(target, sources[2])
+
+
+def test_without_claims(sources, target):
+    """Where the file of claims cannot be used, items are done all the same."""
+    os.mkdir(str(target) + '.shards/claims')
+    work(target)
+    commit(target)
+    assert filecmp.cmp(target, sources[1], shallow=False)
+
+
+FAILING = """#include <errno.h>
+#include <unistd.h>
+#include <sys/syscall.h>
+int fdatasync(int file) {
+    static int calls;
+    if (__sync_fetch_and_add(&calls, 1)) return syscall(SYS_fdatasync, file);
+    usleep(500000);
+    errno = EIO;
+    return -1;
+}
+"""
+
+
+@pytest.mark.skipif(not shutil.which('cc'), reason='a function of the system is replaced by one in C')
+def test_a_disk_that_fails(sources, target):
+    """The system says once that bytes were lost: none of the items that were written until then are done, and the worker ends."""
+    library = str(target) + '.so'
+    subprocess.run(['cc', '-shared', '-fPIC', '-x', 'c', '-', '-o', library], input=FAILING, text=True, check=True)
+    failing = subprocess.run([support.H5BRIDGE, 'shard', 'work', target, '--threads', '2'], stdin=subprocess.DEVNULL, capture_output=True,
+                             text=True, env={**os.environ, 'LD_PRELOAD': library}, timeout=60)
+    assert failing.returncode == support.FAILED and 'my.h5' in failing.stderr, failing.stderr
+    # those that were written while the disk was busy, and no others
+    found = records(target)
+    assert 2 < len(found) < 10 and {record['state'] for record in found} == {'retry'}
+    os.remove(library)
+    work(target)
+    commit(target)
+    assert filecmp.cmp(target, sources[1], shallow=False)
+
+
 def test_items_twice(sources, mixed_target):
     """Two workers do all items at the same time, and some are done a third time: nothing changes."""
     target = mixed_target
@@ -400,6 +479,7 @@ def test_refused(sources, tmp_path):
     assert 'no plan exists' in support.h5bridge('shard', 'work', target, code=support.DAMAGED).stderr
     plan(source, target)
     assert 'a plan for this file exists' in support.h5bridge('shard', 'plan', source, target, code=support.EXISTS).stderr
+    assert 'h5bridge link' in support.h5bridge('shard', 'plan', target, tmp_path / 'again.ms', code=support.USAGE).stderr
     assert '--shard' in support.h5bridge('shard', 'work', target, '--shard', '2/2', code=support.USAGE).stderr
     assert 'does not exist' in support.h5bridge('shard', 'work', target, '--ids', '0' * 16, code=support.USAGE).stderr
     work(target)
@@ -480,6 +560,17 @@ def test_interrupted(sources, target):
     assert filecmp.cmp(target, sources[1], shallow=False)
 
 
+def test_a_commit_that_was_killed_at_its_end(sources, target):
+    """The file is published and the plan removed, but its directory is left: the next commit removes it, another one says so."""
+    work(target)
+    commit(target)
+    os.mkdir(str(target) + '.shards')
+    done = commit(target)
+    assert done['rows'] == ROWS and done['file_bytes'] == os.path.getsize(target)
+    check_published(target, sources[0])
+    assert 'published already' in commit(target, code=support.EXISTS)
+
+
 def test_killed_at_random_moments(sources, tmp_path, counts):
     """Plan, two workers and commit, killed again and again, in the end give the file of to-hdf5."""
     seed = int(os.environ.get('H5BRIDGE_SEED', time.time_ns()))
@@ -525,6 +616,17 @@ def run_killed(source, target, chosen, counts):
                 break     # killed after it was published
             if commands[0][0] == 'commit' and not os.path.isdir(str(target) + '.shards'):
                 break
+
+
+@pytest.mark.parametrize('mib, items', [(80, 3), (4096, 64), (65536, 128)])
+def test_size_of_items(tmp_path, mib, items):
+    """Without --work-bytes: 64 items, of 32 MiB at least and 512 MiB at most."""
+    columns = [writing.column('DATA', 'complex', shape=[4, 32768])]
+    managers = [writing.manager('TiledColumnStMan', 'tiles', ['DATA'], DEFAULTTILESHAPE=[4, 32768, 1])]
+    with writing.Script(tmp_path / 'my.tab', columns, managers) as script:
+        script.add_rows(mib)
+    made = json.loads(support.h5bridge('shard', 'plan', '--json', tmp_path / 'my.tab', tmp_path / 'my.h5').stdout)
+    assert made['bytes'] == mib << 20 and made['items'] == items
 
 
 def test_ten_terabytes(tmp_path):

@@ -1,10 +1,11 @@
-"""Array jobs of a real Slurm, started without installing it: requeue, elements that are killed, a second array.
+"""Array jobs of a real Slurm, started without installing it: requeue, elements that are killed, a second array; `batch` and `shard`.
 
 Debian's packages are unpacked into a folder. H5BRIDGE_LONG=1 downloads them; otherwise the test is skipped, unless H5BRIDGE_SLURM names
 a folder in which they are unpacked already.
 """
 import collections
 import glob
+import json
 import os
 import random
 import shutil
@@ -16,6 +17,7 @@ import time
 import pytest
 
 import batches
+import sharing
 import support
 
 LONG = bool(os.environ.get('H5BRIDGE_LONG'))
@@ -129,9 +131,9 @@ def slurm(tmp_path_factory):
         started.close()
 
 
-def template():
-    """The script of docs/scale.md."""
-    with open(os.path.join(support.ROOT, 'docs', 'scale.md'), encoding='utf-8') as file:
+def template(page='scale.md'):
+    """The script of a page of the documentation."""
+    with open(os.path.join(support.ROOT, 'docs', page), encoding='utf-8') as file:
         text = file.read()
     script = text[text.index('#!/bin/bash\n#SBATCH'):]
     return script[:script.index('```')]
@@ -213,3 +215,73 @@ def test_array_requeue_and_second_array(tmp_path, slurm, counts):
     assert batches.identities(tmp_path / 'out') == before
     counts['items'] += len(items)
     counts.update(done)
+
+
+def shard_template(folder):
+    """The script of docs/shards.md for this machine, in FOLDER."""
+    script = template('shards.md')
+    script = script[:script.index('END\n')].replace('0-15', '0-3').replace('--cpus-per-task=4', '--cpus-per-task=1')
+    assert '--array=0-3 --cpus-per-task=1 --mem=2G' in script
+    path = os.path.join(folder, 'shards.sbatch')
+    with open(path, 'w') as file:
+        file.write(script.replace('--mem=2G', '--mem=0'))
+    return path
+
+
+def stop_worker(target, known):
+    """Stops a worker on TARGET that has recorded something, and returns its number; `None` if none runs but those in KNOWN."""
+    for path in glob.glob('%s.shards/ledger/*.ndjson' % target):
+        number = int(os.path.basename(path).split('-')[-2])
+        if number not in known and os.path.getsize(path):
+            try:
+                os.kill(number, signal.SIGSTOP)
+            except ProcessLookupError:
+                continue
+            return number
+    return None
+
+
+def records(target):
+    """Number of results in the ledger of TARGET."""
+    return sum(sum(1 for _ in open(path, 'rb')) for path in glob.glob('%s.shards/ledger/*.ndjson' % target))
+
+
+def test_shards(tmp_path, slurm):
+    """The array of docs/shards.md: an element that is killed and one that is told to end keep the commit from running; a second array
+    does what they have left, and its commit publishes."""
+    source = sharing.make(tmp_path / 'my.tab', [sharing.Tiles('DATA', 'c8', (64, 4), [4, 64, 16]),
+                                                sharing.Tiles('FLAG', '?', (64, 4), [4, 64, 64])], rows=60000)
+    target = tmp_path / 'my.h5'
+    made = json.loads(support.h5bridge('shard', 'plan', '--json', source, target, '--work-bytes', '1M').stdout)
+    script = shard_template(str(tmp_path))
+    export = 'ALL,PATH=%s:%s' % (os.path.dirname(support.H5BRIDGE), os.environ['PATH'])
+
+    def submit_both():
+        words = ['--parsable', '--output', str(tmp_path / '%A_%a.out'), '--export', export]
+        array = slurm.call('sbatch', *words, script, str(target)).split(';')[0]
+        wrapped = 'h5bridge shard commit %s' % target
+        return array, slurm.call('sbatch', *words, '--dependency=afterok:' + array, '--wrap', wrapped).split(';')[0]
+
+    def ends():
+        return [line.split() for line in slurm.call('scontrol', '--oneliner', 'show', 'job').splitlines()]
+
+    first, commit = submit_both()
+    stopped, end = [], time.monotonic() + 60
+    while len(stopped) < 2 and time.monotonic() < end:
+        stopped += filter(None, [stop_worker(target, stopped)])
+        time.sleep(0.002)
+    killed, told = stopped
+    os.kill(killed, signal.SIGKILL)
+    os.kill(told, signal.SIGTERM)
+    os.kill(told, signal.SIGCONT)
+    slurm.wait(lambda: all(line.split()[0] == commit for line in slurm.jobs()))
+    codes = sorted(field for job in ends() if 'ArrayJobId=' + first in job for field in job if field.startswith('ExitCode='))
+    assert codes == ['ExitCode=0:0', 'ExitCode=0:0', 'ExitCode=0:9', 'ExitCode=130:0'], codes
+    assert not target.exists()
+    done = records(target)
+    slurm.call('scancel', commit)
+    second, _ = submit_both()
+    slurm.wait(lambda: not slurm.jobs())
+    assert target.exists() and second != first and 2 < done < made['items']
+    support.h5bridge('verify', source, target)
+    support.h5bridge('shard', 'verify', target)

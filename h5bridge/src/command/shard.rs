@@ -1,5 +1,6 @@
 //! `shard` divides one conversion among many machines.
 
+mod claims;
 mod items;
 mod plan;
 mod publish;

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind as IoErrorKind;
 use std::ops::Range;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 
 use nix::unistd::{Whence, lseek};
 use rayon::prelude::*;
@@ -18,7 +20,7 @@ use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::grid::unravel;
 use crate::h5::{self, Bounds};
 use crate::native::open_dataset;
-use crate::output::publish_file;
+use crate::output::{SYNC_EVERY, publish_file};
 use crate::pool::thread_pool;
 use crate::progress::Progress;
 use crate::publishing::SyncPolicy;
@@ -85,6 +87,10 @@ impl<'a> CommitShards<'a> {
     /// `Usage` if an item has no result; `Format` if its bytes are missing or differ, or the source changed; `Exists` if there is
     /// something at the target, unless [`if_exists`](Self::if_exists) says otherwise; `Locked` if another commit is running.
     pub fn write(self) -> Result<ShardCommitSummary> {
+        // a commit that was killed at its very end has left the directory, empty
+        if self.plan.is_committed() && fs::remove_dir(self.plan.directory()).is_ok() {
+            return self.summary();
+        }
         self.plan.check_not_committed()?;
         let _lock = self.lock()?;
         self.call.run(|progress| self.commit(progress))
@@ -121,9 +127,11 @@ impl<'a> CommitShards<'a> {
             return Err(Error::format(message).context(Context::path(&path)));
         }
         let checked_bytes = self.check(&items, progress)?;
-        let inserted_bytes = self.insert(&items, begun, progress)?;
+        // one descriptor from here on: each one is told only once that bytes were lost
+        let file = File::open(&path).with_context(|| Context::path(&path))?;
+        let inserted_bytes = self.sync_behind(&file, || self.insert(&items, begun, progress))?;
         if self.call.publishing.sync != SyncPolicy::Never {
-            File::open(&path)?.sync_all().with_context(|| Context::path(&path))?;
+            file.sync_all().with_context(|| Context::path(&path))?;
         }
         self.write_ranges()?;
         progress.go_on()?;
@@ -131,7 +139,28 @@ impl<'a> CommitShards<'a> {
         Ok(ShardCommitSummary { inserted_bytes, checked_bytes, ..self.finish()? })
     }
 
-    /// All items of the plan with the results of their workers; fails if one has no result.
+    /// Runs `write`, which writes to `file` by another descriptor, and makes the bytes durable at the same time.
+    fn sync_behind<T>(&self, file: &File, write: impl FnOnce() -> Result<T>) -> Result<T> {
+        if self.call.publishing.sync != SyncPolicy::Behind {
+            return write();
+        }
+        let (path, (end, ended)) = (self.plan.unpublished(), channel::<()>());
+        std::thread::scope(|scope| {
+            let syncing = scope.spawn(|| -> Result<()> {
+                let ended = ended;
+                while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(SYNC_EVERY) {
+                    file.sync_data().with_context(|| Context::path(&path))?;
+                }
+                Ok(())
+            });
+            let written = write();
+            drop(end);
+            let synced = syncing.join().unwrap_or_else(|panic| resume_unwind(panic));
+            written.and_then(|written| synced.map(|()| written))
+        })
+    }
+
+    /// All items; fails if one has no result.
     fn items_with_results(&self) -> Result<Vec<(&'a ShardItem, &ShardResult)>> {
         let items = self.plan.items();
         let mut found = Vec::with_capacity(items.len());
@@ -232,10 +261,16 @@ impl<'a> CommitShards<'a> {
             Err(error) if error.kind() != IoErrorKind::NotFound => return Err(error.into()),
             _ => {}
         }
-        let file_bytes = target.metadata()?.len();
         remove_plan(&plan.directory()).with_context(|| Context::path(plan.directory()))?;
-        let rows = plan.header.rows;
-        Ok(ShardCommitSummary { items: plan.items().len(), inserted_bytes: 0, checked_bytes: 0, rows, file_bytes })
+        self.summary()
+    }
+
+    /// The summary of a published file in which nothing was inserted now.
+    fn summary(&self) -> Result<ShardCommitSummary> {
+        let (plan, target) = (self.plan, self.plan.target());
+        let file_bytes = target.metadata().with_context(|| Context::path(target))?.len();
+        let (items, rows) = (plan.items().len(), plan.header.rows);
+        Ok(ShardCommitSummary { items, inserted_bytes: 0, checked_bytes: 0, rows, file_bytes })
     }
 }
 

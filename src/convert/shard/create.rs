@@ -20,7 +20,11 @@ use crate::source::tree::Tree;
 
 /// Size in bytes from which a dataset is left to workers; smaller ones are written when the plan is made.
 const LARGE_BYTES: u64 = 64 << 20;
-/// Name of the files by which casacore locks tables; a plan does not record them, for every reader changes their times.
+/// Bytes of the smallest and the largest item, where the caller leaves that to the plan.
+const ITEM_BYTES: (u64, u64) = (32 << 20, 512 << 20);
+/// Number of items that such a plan has, unless they would be smaller or larger than that.
+const ITEMS: u64 = 64;
+/// Name of the files by which casacore locks tables: their times change with every reader.
 const LOCK_FILE: &str = "table.lock";
 
 /// Summary of a plan for a conversion by many processes.
@@ -41,7 +45,7 @@ pub struct ShardPlanSummary {
     pub warnings: Vec<String>,
 }
 
-/// Makes the plan of a conversion to the HDF5 file `target` by many processes, with items of about `work_bytes` bytes.
+/// Makes the plan of a conversion to the file `target`, with items of about `work_bytes` bytes; 0: by the size of the large datasets.
 ///
 /// # Errors
 /// `Usage` for options that are not for plans; `Exists` if `target` has a plan; `NoSpace`; those of reading the source.
@@ -59,7 +63,7 @@ pub(in crate::convert) fn create(
     check_options(source, options)?;
     check_target(target, publishing.if_exists)?;
     let files = files_of(source, path)?;
-    let least = LARGE_BYTES.min(work_bytes);
+    let least = if work_bytes == 0 { LARGE_BYTES } else { LARGE_BYTES.min(work_bytes) };
     let small = |bytes: u64| if bytes < least { bytes } else { 0 };
     let needed = plan.columns().fold(0u64, |sum, column| sum.saturating_add(small(column.bytes)));
     progress.expect(needed);
@@ -84,7 +88,8 @@ pub(in crate::convert) fn create(
     let rows = plan.tables.first().map_or(0, |table| table.rows.end - table.rows.start);
     let header = Header::new(&std::path::absolute(path)?, files, file_bytes, rows)?;
     header.check_source()?;
-    let datasets = held.iter().map(|held| dataset(plan, held)).collect();
+    let datasets: Vec<_> = held.iter().map(|held| dataset(plan, held)).collect();
+    let work_bytes = if work_bytes == 0 { item_bytes(&datasets)? } else { work_bytes };
     let document = ShardPlan::new(target, header, datasets, work_bytes)?;
     let packed_bytes = document.items().iter().filter(|item| document.is_packed(item)).map(|item| item.bytes).sum();
     if packed_bytes > 0 {
@@ -96,7 +101,16 @@ pub(in crate::convert) fn create(
     Ok(ShardPlanSummary { items, bytes, packed_bytes, file_bytes, rows, warnings })
 }
 
-/// Refuses options with which a worker could not find the cells of an item, or that need all cells in one process.
+/// Bytes of an item: of a small table less, so that several workers are busy until the end.
+fn item_bytes(datasets: &[Dataset]) -> Result<u64> {
+    let mut all = 0u64;
+    for dataset in datasets {
+        all = all.saturating_add(dataset.grid().counts().elements()?.saturating_mul(dataset.chunk_bytes()?));
+    }
+    Ok((all / ITEMS).clamp(ITEM_BYTES.0, ITEM_BYTES.1))
+}
+
+/// Refuses options by which a worker could not find the cells of an item, or that need all cells in one place.
 fn check_options(source: &Source, options: &ToHdf5Options) -> Result<()> {
     let refused = [
         (options.compress != Compress::Shared, "a plan compresses as `shared` does"),

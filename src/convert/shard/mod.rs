@@ -26,4 +26,4 @@ pub use commit::{CommitShards, ShardCommitSummary};
 pub use create::ShardPlanSummary;
 pub(super) use create::create;
 pub use document::{ShardItem, ShardPlan, ShardResult};
-pub use work::ShardWorker;
+pub use work::{ShardWorker, UnsyncedItem};

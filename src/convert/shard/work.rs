@@ -4,11 +4,14 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::ops::Range;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use sha2::{Digest as _, Sha256 as Hasher};
+use tempfile::NamedTempFile;
 
-use super::document::{Dataset, ShardItem, ShardPlan, ShardResult};
+use super::document::{CHUNKS, Dataset, ShardItem, ShardPlan, ShardResult};
+use super::structure::sync_directory;
 use crate::convert::to_hdf5::Tiles;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt, column_context};
 use crate::grid::Grid;
@@ -55,6 +58,17 @@ pub struct ShardWorker<'a> {
     source: Source,
     /// The HDF5 file of the plan; `None` for a worker that only computes digests.
     file: Option<FileTarget>,
+    /// Whether the system has failed to make the HDF5 file durable. It says so once, and not for which bytes.
+    is_lost: AtomicBool,
+}
+
+/// An item that is written, but may not be on the disk yet: [`ShardWorker::sync`] makes it durable. Dropped before that, it is not done.
+#[derive(Debug)]
+#[must_use = "only `ShardWorker::sync` gives the result"]
+pub struct UnsyncedItem {
+    result: ShardResult,
+    /// The file of chunks and the name that it gets; `None` if the item is in a block of the HDF5 file.
+    chunks: Option<(NamedTempFile, PathBuf)>,
 }
 
 impl<'a> ShardWorker<'a> {
@@ -79,7 +93,7 @@ impl<'a> ShardWorker<'a> {
         let source = Source::open_with(plan.source(), options)?;
         // a writer may have held the lock until now
         plan.header.check_source()?;
-        Ok(ShardWorker { plan, source, file: None })
+        Ok(ShardWorker { plan, source, file: None, is_lost: AtomicBool::new(false) })
     }
 
     /// Writes the chunks of an item and makes them durable. Doing an item again, or twice at the same time, writes the same
@@ -88,9 +102,19 @@ impl<'a> ShardWorker<'a> {
     /// # Errors
     /// `Format` if the source changed; `NoSpace`; `Interrupted`; those of reading the source.
     pub fn write(&self, item: &ShardItem, progress: &dyn Progress) -> Result<ShardResult> {
+        let written = self.write_unsynced(item, progress)?;
+        self.sync([written]).pop().unwrap_or_else(|| Err(Error::usage("the item was not made durable")))
+    }
+
+    /// Writes the chunks of an item, which the system writes to the disk later: [`sync`](Self::sync) waits for that, so that the
+    /// next item is read while the disk is busy with this one.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn write_unsynced(&self, item: &ShardItem, progress: &dyn Progress) -> Result<UnsyncedItem> {
         let Some(file) = &self.file else { return Err(Error::usage("the worker was opened for digests")) };
         let dataset = self.plan.dataset(item);
-        let result = match dataset.address {
+        let written = match dataset.address {
             Some(address) => {
                 let mut begun = None;
                 let result = self.produce(item, progress, &mut |at, bytes| {
@@ -104,13 +128,50 @@ impl<'a> ShardWorker<'a> {
                     }
                     Ok(())
                 })?;
-                file.file().sync_data()?;
-                result
+                UnsyncedItem { result, chunks: None }
             }
             None => self.write_chunk_file(item, progress)?,
         };
         self.plan.header.check_source()?;
-        Ok(result)
+        Ok(written)
+    }
+
+    /// Makes items durable, at one go, and returns their results in the same order. If that fails for the HDF5 file, it fails for all
+    /// items of this worker from then on: the bytes that were lost may be those of any.
+    ///
+    /// # Errors
+    /// Each result may be `Io` or `NoSpace`.
+    pub fn sync(&self, items: impl IntoIterator<Item = UnsyncedItem>) -> Vec<Result<ShardResult>> {
+        let items: Vec<_> = items.into_iter().collect();
+        let (packed, blocks): (Vec<_>, Vec<_>) =
+            items.iter().map(|item| item.chunks.is_some()).partition(|packed| *packed);
+        let blocks = if blocks.is_empty() { Ok(()) } else { self.sync_blocks() };
+        let synced = items.into_iter().map(|item| match item.chunks {
+            Some((file, path)) => (true, name_chunk_file(file, &path).map(|()| item.result)),
+            None => (false, blocks.clone().map(|()| item.result)),
+        });
+        let synced: Vec<_> = synced.collect();
+        let directory = self.plan.directory().join(CHUNKS);
+        let names = if packed.is_empty() { Ok(()) } else { sync_directory(&directory).map_err(Error::from) };
+        let names = names.with_context(|| Context::path(&directory));
+        let named = |(is_packed, result): (bool, Result<ShardResult>)| {
+            result.and_then(|result| if is_packed { names.clone().map(|()| result) } else { Ok(result) })
+        };
+        synced.into_iter().map(named).collect()
+    }
+
+    /// Makes the blocks of the HDF5 file durable.
+    fn sync_blocks(&self) -> Result<()> {
+        let Some(file) = &self.file else { return Err(Error::usage("the worker was opened for digests")) };
+        let sync = || -> Result<()> {
+            if self.is_lost.load(Ordering::SeqCst) {
+                let message =
+                    "the system could not write bytes of this process to the disk: run `h5bridge shard work` again";
+                return Err(Error::new(ErrorKind::Io, message));
+            }
+            Ok(file.file().sync_data().inspect_err(|_| self.is_lost.store(true, Ordering::SeqCst))?)
+        };
+        sync().with_context(|| Context::path(self.plan.file()))
     }
 
     /// Computes the result that an item should have, from the source and without writing anything.
@@ -123,8 +184,8 @@ impl<'a> ShardWorker<'a> {
         Ok(result)
     }
 
-    /// Writes the file of chunks of an item under a temporary name, and then renames it.
-    fn write_chunk_file(&self, item: &ShardItem, progress: &dyn Progress) -> Result<ShardResult> {
+    /// Writes the file of the chunks of an item under a name of its own.
+    fn write_chunk_file(&self, item: &ShardItem, progress: &dyn Progress) -> Result<UnsyncedItem> {
         let path = self.plan.chunk_file(item);
         let directory = path.parent().unwrap_or(Path::new("."));
         let place = || Context::path(&path);
@@ -139,10 +200,8 @@ impl<'a> ShardWorker<'a> {
             out.flush().with_context(place)?;
             result
         };
-        partial.as_file().sync_all().with_context(place)?;
-        partial.persist(&path).map_err(|error| error.error).with_context(place)?;
-        File::open(directory).and_then(|directory| directory.sync_all()).with_context(place)?;
-        Ok(result)
+        write_back(partial.as_file(), 0, result.file_bytes);
+        Ok(UnsyncedItem { result, chunks: Some((partial, path)) })
     }
 
     /// Produces the bytes of a plan's item and passes them to `write`, in order, with their offset from the start of the
@@ -222,7 +281,16 @@ impl<'a> ShardWorker<'a> {
     }
 }
 
-/// Reader of the chunks of a plan's dataset from the source.
+/// Makes a file of chunks durable and gives it its name, which is not durable yet.
+fn name_chunk_file(file: NamedTempFile, path: &Path) -> Result<()> {
+    let name = || -> Result<()> {
+        file.as_file().sync_all()?;
+        Ok(file.persist(path).map(drop).map_err(|error| error.error)?)
+    };
+    name().with_context(|| Context::path(path))
+}
+
+/// The chunks of a dataset, read from the source.
 struct Chunks<'a> {
     dataset: &'a Dataset,
     content: &'a Content,

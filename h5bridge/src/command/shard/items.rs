@@ -1,5 +1,6 @@
 //! Selects the items of a shard plan that a process does, and divides them among its threads.
 
+use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::time::Instant;
 
@@ -46,7 +47,12 @@ impl Choice {
         Ok(chosen)
     }
 
-    /// Number of threads that do items; with `--threads 0` the number of processors.
+    /// Whether the caller knows that no other process does these items, or wants them in any case.
+    pub(super) fn is_exact(&self) -> bool {
+        self.shard.is_some() || !self.ids.is_empty()
+    }
+
+    /// Number of threads.
     pub(super) fn threads(&self) -> usize {
         match self.threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
@@ -64,34 +70,46 @@ fn share(text: &str) -> Result<(usize, usize)> {
     found.ok_or_else(|| anyhow!("expected K/N, with K from 0 to N - 1"))
 }
 
-/// Calls `each` on several threads for all items for which `is_wanted` holds when they are about to begin, until it returns
-/// `Next::Stop`.
+/// Runs `each` for all items that are wanted when they are about to begin, on several threads, until it says that no other should
+/// begin. Those that another process is doing are looked at a second time after all others.
 pub(super) fn run(
     items: &[&ShardItem],
     threads: usize,
     progress: &dyn Progress,
     deadline: Option<Instant>,
-    is_wanted: impl Fn(&ShardItem) -> Result<bool, Error> + Sync,
+    is_wanted: impl Fn(&ShardItem) -> Result<Wanted, Error> + Sync,
     each: impl Fn(&ShardItem) -> Result<Next, Error> + Sync,
 ) -> Result<(), Error> {
-    let queue = Mutex::new(items.iter());
+    let queue = Mutex::new((VecDeque::from(items.to_vec()), Vec::new()));
     let next = || -> Result<Option<&ShardItem>, Error> {
         let mut queue = locked(&queue);
+        let (first, second) = &mut *queue;
         loop {
             if progress.is_cancelled() {
                 return Err(Error::new(ErrorKind::Interrupted, "interrupted"));
             }
             let is_late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
-            let Some(item) = queue.next().filter(|_| !is_late) else { return Ok(None) };
-            if is_wanted(item)? {
-                return Ok(Some(item));
+            if is_late {
+                return Ok(None);
+            }
+            let (item, is_first) = match first.pop_front() {
+                Some(item) => (item, true),
+                None => match second.pop() {
+                    Some(item) => (item, false),
+                    None => return Ok(None),
+                },
+            };
+            match is_wanted(item)? {
+                Wanted::Now => return Ok(Some(item)),
+                Wanted::Later if is_first => second.push(item),
+                Wanted::Later | Wanted::Never => {}
             }
         }
     };
     let work = || -> Result<(), Error> {
         while let Some(item) = next()? {
             if each(item)? == Next::Stop {
-                locked(&queue).by_ref().for_each(drop);
+                *locked(&queue) = Default::default();
             }
         }
         Ok(())
@@ -104,7 +122,16 @@ pub(super) fn run(
     })
 }
 
-/// Whether further items of a plan should begin after one has ended.
+/// Whether an item should begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Now,
+    /// Another process is doing it, which may fail.
+    Later,
+    Never,
+}
+
+/// Whether other items should begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
     GoOn,

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use ctds_hdf5::convert::{Compress, DigestPolicy, ShardPlan, ToHdf5};
+use ctds_hdf5::{Error, ErrorKind};
 use serde_json::json;
 
 use super::split::{self, Parts};
@@ -27,11 +28,19 @@ pub(super) struct Args {
     source: PathBuf,
     /// The HDF5 file that will be written; the plan is in OUT.shards
     out: PathBuf,
-    /// Bytes of an item; datasets of fewer than this, and fewer than 64M, are written now
-    #[arg(long, default_value = "512M", value_parser = work_bytes, value_name = "512M")]
-    work_bytes: u64,
-    #[command(flatten)]
-    chosen: Chosen,
+    /// Bytes of an item; datasets of fewer than this, and fewer than 64M, are written now. Without, items are a 64th of the large
+    /// datasets, but at least 32M and at most 512M
+    #[arg(long, value_parser = work_bytes, value_name = "512M")]
+    work_bytes: Option<u64>,
+    /// Convert only these columns, as for to-hdf5
+    #[arg(long, value_delimiter = ',', value_name = "A,B")]
+    columns: Vec<String>,
+    /// Leave out these columns
+    #[arg(long, value_delimiter = ',', value_name = "A,B")]
+    exclude: Vec<String>,
+    /// Convert only these rows of the main table: from A up to but without B. Tiles are then not blocks: all items go to files of chunks
+    #[arg(long, value_name = "A..B", value_parser = row_range)]
+    rows: Option<Range<u64>>,
     /// Instead of one file, plan independent files of about this size, OUT-0000 and so on, by ranges of rows: a manifest for
     /// `h5bridge batch run`
     #[arg(long, value_parser = size, value_name = "500G", conflicts_with_all = ["rows", "work_bytes"])]
@@ -52,6 +61,11 @@ fn work_bytes(text: &str) -> Result<u64> {
 /// Runs `h5bridge shard plan`: makes the plan and prints a summary.
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
+    if args.out.extension().is_some_and(|end| end.eq_ignore_ascii_case("ms")) {
+        let message = "the target of a plan is an HDF5 file, not a MeasurementSet: `h5bridge link` makes a table of an HDF5 file in seconds, \
+                       `h5bridge to-ms` an independent one";
+        return Err(Error::new(ErrorKind::Usage, message).context(args.out.as_path()).into());
+    }
     let interrupts = Interrupts::listen(global.caller.as_ref())?;
     let bar = Bar::new(0, global.quiet || global.json);
     let stoppable = interrupts.stoppable(&bar);
@@ -71,7 +85,7 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
         let parts = Parts { source, out: target, bytes, names, overwrite: *overwrite };
         return split::run(&convert.plan()?, &parts, global, out);
     }
-    let made = convert.plan().and_then(|plan| plan.shard(&args.out, args.work_bytes));
+    let made = convert.plan().and_then(|plan| plan.shard(&args.out, args.work_bytes.unwrap_or(0)));
     bar.finish();
     let made = made?;
     let seconds = started.elapsed().as_secs_f64();

@@ -10,7 +10,7 @@ use ctds_hdf5::convert::{RangeCheck, ShardItem, ShardPlan, ShardResult, ShardWor
 use ctds_hdf5::{Error, ErrorKind};
 use serde_json::json;
 
-use super::items::{self, Choice, Next};
+use super::items::{self, Choice, Next, Wanted};
 use super::results::Results;
 use crate::args::Global;
 use crate::exit::Status;
@@ -84,7 +84,7 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
         compared.differences.extend(difference.map(|difference| (item.id.clone(), plan.describe(item), difference)));
         Ok(Next::GoOn)
     };
-    let ran = items::run(&chosen, args.choice.threads(), &stoppable, None, |_| Ok(true), each);
+    let ran = items::run(&chosen, args.choice.threads(), &stoppable, None, |_| Ok(Wanted::Now), each);
     bar.finish();
     ran?;
     let Compared { items, bytes, mut differences } = compared.into_inner().unwrap_or_default();

@@ -3,14 +3,17 @@
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use ctds_hdf5::convert::{ShardItem, ShardPlan, ShardWorker};
+use ctds_hdf5::convert::{ShardItem, ShardPlan, ShardResult, ShardWorker, UnsyncedItem};
 use ctds_hdf5::{Error, ErrorKind};
 use serde_json::json;
 
-use super::items::{self, Choice, Next};
+use super::claims::Claims;
+use super::items::{self, Choice, Next, Wanted};
 use super::results::{Results, may_pass};
 use crate::args::{Global, duration};
 use crate::exit::Status;
@@ -61,15 +64,11 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     let bar = Bar::new(left, global.quiet || global.json);
     let stoppable = interrupts.stoppable(&bar);
     let done = Mutex::new(Done::default());
-    let each = |item: &ShardItem| -> Result<Next, Error> {
-        let began = Instant::now();
-        let result = worker.write(item, &stoppable);
-        if result.as_ref().is_err_and(|error| error.kind() == ErrorKind::Interrupted) {
-            // nothing is known of the item
-            return result.map(|_| Next::Stop);
-        }
+    let claims = if args.choice.is_exact() { Claims::none() } else { Claims::open(&plan.directory()) };
+    let record = |item: &ShardItem, began: Instant, result: Result<ShardResult, Error>| -> Result<Next, Error> {
         let seconds = began.elapsed().as_secs_f64();
         locked(&results).append(item, &result, seconds)?;
+        claims.release(item);
         let mut done = locked(&done);
         let error = result.as_ref().err();
         let state = error.map_or("done", |error| if may_pass(error) { "retry" } else { "failed" });
@@ -87,21 +86,72 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
         Ok(if ends { Next::Stop } else { Next::GoOn })
     };
     let deadline = args.stop_after.map(|time| started + time);
-    let is_wanted = |item: &ShardItem| -> Result<bool, Error> {
+    let is_wanted = |item: &ShardItem| -> Result<Wanted, Error> {
+        if !claims.take(item) {
+            return Ok(Wanted::Later);
+        }
+        // after the claim: the process that had it has recorded the item
         let mut results = locked(&results);
         results.refresh()?;
-        Ok(!results.is_done(item))
+        if results.is_done(item) {
+            claims.release(item);
+            return Ok(Wanted::Never);
+        }
+        Ok(Wanted::Now)
     };
-    let ran = items::run(&chosen, args.choice.threads(), &stoppable, deadline, is_wanted, each);
+    let threads = args.choice.threads();
+    let (written, to_sync) = sync_channel(threads);
+    let ends = AtomicBool::new(false);
+    // all that was written while the disk was busy is made durable at one go
+    let sync = |to_sync: Receiver<(ShardItem, Instant, UnsyncedItem)>| -> Result<(), Error> {
+        while let Ok(first) = to_sync.recv() {
+            let all = std::iter::once(first).chain(to_sync.try_iter());
+            let (items, unsynced): (Vec<_>, Vec<_>) =
+                all.map(|(item, began, unsynced)| ((item, began), unsynced)).unzip();
+            for ((item, began), result) in items.into_iter().zip(worker.sync(unsynced)) {
+                // a disk that fails fails for the next item as well
+                let is_lost = result.is_err();
+                if record(&item, began, result)? == Next::Stop || is_lost {
+                    ends.store(true, Ordering::SeqCst);
+                }
+            }
+        }
+        Ok(())
+    };
+    let ran = std::thread::scope(|scope| {
+        let syncing = scope.spawn(|| sync(to_sync));
+        let each = |item: &ShardItem| -> Result<Next, Error> {
+            if ends.load(Ordering::SeqCst) {
+                return Ok(Next::Stop);
+            }
+            let began = Instant::now();
+            match worker.write_unsynced(item, &stoppable) {
+                // the other end is gone if the ledger cannot be written
+                Ok(unsynced) => Ok(written.send((item.clone(), began, unsynced)).map_or(Next::Stop, |()| Next::GoOn)),
+                // nothing is known of the item
+                Err(error) if error.kind() == ErrorKind::Interrupted => Err(error),
+                Err(error) => record(item, began, Err(error)),
+            }
+        };
+        let ran = items::run(&chosen, threads, &stoppable, deadline, is_wanted, each);
+        // ends the thread that waits for items
+        drop(written);
+        syncing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).and(ran)
+    });
     bar.finish();
     ran?;
     let done = done.into_inner().unwrap_or_default();
-    let results = results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut results = results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    // what other workers have done since
+    results.refresh()?;
     let left = plan.items().iter().filter(|item| !results.is_done(item)).count();
     let seconds = started.elapsed().as_secs_f64();
     let target = args.out.display();
-    let next =
-        if left == 0 { format!("next: h5bridge shard commit {target}") } else { format!("{left} items are left") };
+    let next = if left == 0 {
+        format!("next: h5bridge shard commit {target}")
+    } else {
+        format!("{left} items are left, or other workers are doing them")
+    };
     Ending {
         failed: done.kind.map(Status::of_kind),
         warnings: &done.failures,

@@ -1,0 +1,57 @@
+//! Which items a process is doing, so that others do not do them at the same time.
+//!
+//! A claim is a lock on one byte of the file `claims` in the directory of the plan; it ends with the process. It saves work and nothing
+//! else: where the file system has no locks, items are done twice.
+
+use std::fs::File;
+use std::path::Path;
+
+use ctds_hdf5::convert::ShardItem;
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::libc::{self, c_int, c_short, off_t};
+
+/// Name of the file.
+const CLAIMS: &str = "claims";
+
+/// Claims of this process.
+#[derive(Debug)]
+pub(super) struct Claims {
+    /// `None` if claims are not used.
+    file: Option<File>,
+}
+
+impl Claims {
+    /// No claims: each item may be taken.
+    pub(super) fn none() -> Self {
+        Claims { file: None }
+    }
+
+    /// Claims in the directory of a plan.
+    pub(super) fn open(directory: &Path) -> Self {
+        let file = File::options().read(true).write(true).create(true).truncate(false).open(directory.join(CLAIMS));
+        // of another user, or on a file system that is read only: the plan works without
+        Claims { file: file.ok() }
+    }
+
+    /// Claims an item; `false` if another process has it.
+    pub(super) fn take(&self, item: &ShardItem) -> bool {
+        !matches!(self.lock(item, libc::F_WRLCK), Err(Errno::EAGAIN | Errno::EACCES))
+    }
+
+    /// Gives an item back, which now has a record, or does not need one.
+    pub(super) fn release(&self, item: &ShardItem) {
+        // the lock ends with the process at the latest
+        let _ = self.lock(item, libc::F_UNLCK);
+    }
+
+    fn lock(&self, item: &ShardItem, kind: c_int) -> Result<(), Errno> {
+        let Some(file) = &self.file else { return Ok(()) };
+        // 62 bits of the identifier: an offset is signed, and two items with the same one are not done at the same time
+        let offset = u64::from_str_radix(&item.id, 16).map_or(0, |id| id >> 2);
+        let l_start = off_t::try_from(offset).unwrap_or(0);
+        let lock =
+            libc::flock { l_type: kind as c_short, l_whence: libc::SEEK_SET as c_short, l_start, l_len: 1, l_pid: 0 };
+        fcntl(file, FcntlArg::F_OFD_SETLK(&lock)).map(drop)
+    }
+}
