@@ -32,15 +32,8 @@ pub(super) struct Args {
     /// datasets, but at least 32M and at most 512M
     #[arg(long, value_parser = work_bytes, value_name = "512M")]
     work_bytes: Option<u64>,
-    /// Convert only these columns, as for to-hdf5
-    #[arg(long, value_delimiter = ',', value_name = "A,B")]
-    columns: Vec<String>,
-    /// Leave out these columns
-    #[arg(long, value_delimiter = ',', value_name = "A,B")]
-    exclude: Vec<String>,
-    /// Convert only these rows of the main table: from A up to but without B. Tiles are then not blocks: all items go to files of chunks
-    #[arg(long, value_name = "A..B", value_parser = row_range)]
-    rows: Option<Range<u64>>,
+    #[command(flatten)]
+    chosen: Chosen,
     /// Instead of one file, plan independent files of about this size, OUT-0000 and so on, by ranges of rows: a manifest for
     /// `h5bridge batch run`
     #[arg(long, value_parser = size, value_name = "500G", conflicts_with_all = ["rows", "work_bytes"])]
