@@ -357,7 +357,9 @@ def test_options_go_deeper(converted):
         keywords = h5bridge('info', path, '--keywords').stdout
         assert re.search(r'MS_VERSION +2', keywords) and 'UVW QuantumUnits' in keywords and 'ANTENNA' in keywords
         missing = h5bridge('info', path, '--table', 'ANTENA', code=support.DAMAGED).stderr
-        assert 'ANTENA' in missing and 'SPECTRAL_WINDOW' in missing
+        assert 'no table ANTENA; did you mean ANTENNA?' in missing
+        unlike = h5bridge('info', path, '--table', 'XYZ', code=support.DAMAGED).stderr
+        assert 'XYZ' in unlike and 'SPECTRAL_WINDOW' in unlike
     storage = h5bridge('info', DEMO, '--storage').stdout
     assert 'BUCKETSIZE=32768' in storage and 'hypercube [210, 16, 4] in tiles [32, 16, 4]' in storage
     storage = h5bridge('info', native, '--storage').stdout

@@ -4,8 +4,10 @@ use super::plan::{ColumnPlan, Plan, ToHdf5Options};
 use crate::pool;
 use crate::value::DataType;
 
-/// Bytes of headers, indices and attributes of a column, and its share of what belongs to its table.
-const COLUMN_OVERHEAD: f64 = 2560.0;
+/// Bytes of headers, indices and attributes of a column. This and the next were fitted to the tables of testdata/.
+const COLUMN_OVERHEAD: f64 = 2200.0;
+/// Bytes of the groups, documents and scales of a table.
+const TABLE_OVERHEAD: f64 = 5500.0;
 /// Bytes a second: digests on a processor with instructions for SHA-256.
 const DIGEST_RATE: f64 = 1.4e9;
 /// Assumed rate of reading the source from the page cache into memory, in bytes per second.
@@ -57,7 +59,7 @@ impl Plan {
     pub(crate) fn prediction(&self, options: &ToHdf5Options) -> Prediction {
         let (bytes, columns) = (self.bytes() as f64, self.columns().count() as f64);
         let tables = self.tables.len() as f64;
-        let file_bytes = self.columns().map(ColumnPlan::expected_bytes).sum::<f64>();
+        let file_bytes = tables * TABLE_OVERHEAD + self.columns().map(ColumnPlan::expected_bytes).sum::<f64>();
         let filters = self.columns().map(ColumnPlan::filter_seconds).sum::<f64>();
         let digests = if options.digest { bytes / DIGEST_RATE } else { 0.0 };
         let moving = bytes / READ_RATE + file_bytes / WRITE_RATE;
