@@ -33,7 +33,7 @@ for (const [name, content] of files) {
   writeFileSync(path, packed);
 }
 const lines = [...files.keys()].sort().map((name) => `    asset!("${name}"),\n`).join('');
-writeFileSync(list, `//! Files of the page in h5bridge/page/dist, compressed by gzip. Written by \`scripts/page\`: do not edit.
+writeFileSync(list, `//! Files of the web page in h5bridge/page/dist, compressed by gzip. Written by \`scripts/page\`: do not edit.
 
 macro_rules! asset {
     ($name:literal) => {
@@ -41,7 +41,7 @@ macro_rules! asset {
     };
 }
 
-/// The files of the page: address below the root of the server, and content compressed by gzip, sorted by address.
+/// The files of the web page: address below the root of the server, and content compressed by gzip, sorted by address.
 pub(super) static ASSETS: &[(&str, &[u8])] = &[
 ${lines}];
 `);
