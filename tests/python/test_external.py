@@ -282,7 +282,7 @@ def test_soft_links(folder):
     shutil.copy(path, folder / 'safe.h5')
     old = replace(path, 'X', soft('/elsewhere/x'))
     assert np.array_equal(x_of(folder), old + 1)
-    for target, code, named in (('/elsewhere/none', support.DAMAGED, 'nothing'), ('/MAIN/X', support.DAMAGED, 'circle'),
+    for target, code, named in (('/elsewhere/none', support.DAMAGED, 'target is missing'), ('/MAIN/X', support.DAMAGED, 'circle'),
                                 ('/out/d', support.UNSUPPORTED, 'other.h5')):
         shutil.copy(folder / 'safe.h5', path)
         replace(path, 'X', soft(target))
