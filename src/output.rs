@@ -10,9 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
@@ -20,9 +18,7 @@ use nix::sys::statvfs::statvfs;
 
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::publishing::{IfExists, Publishing, SyncPolicy};
-
-/// Interval at which the output is made durable while it is written.
-pub(crate) const SYNC_EVERY: Duration = Duration::from_millis(100);
+use crate::sync_behind::SyncBehind;
 
 /// Size in bytes from which a file of an output is made durable while it is written; smaller ones wait for the end.
 const SYNC_BYTES: u64 = 8 << 20;
@@ -345,18 +341,18 @@ impl Output {
     /// Begins to make the output durable in a thread while it is written, so that little is left to do at the end.
     pub(crate) fn sync_behind(&self) -> SyncBehind {
         if self.publishing.sync != SyncPolicy::Behind {
-            return SyncBehind { stop: None, thread: None };
+            return SyncBehind::none();
         }
-        let partial = self.partial().to_owned();
-        let (stop, stopped) = channel();
-        let thread = std::thread::spawn(move || {
-            let mut synced = HashMap::new();
-            while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(SYNC_EVERY) {
-                // an error comes again when all is made durable
-                let _ = walk(&partial, &mut |path| sync_changed(path, &mut synced));
-            }
-        });
-        SyncBehind { stop: Some(stop), thread: Some(thread) }
+        let (partial, target, mut synced) = (self.partial().to_owned(), self.target.clone(), HashMap::new());
+        SyncBehind::start(move || {
+            let mut result = Ok(());
+            // files and directories may be renamed or removed meanwhile
+            let _ = walk(&partial, &mut |path| {
+                result = sync_changed(path, &mut synced);
+                result.clone()
+            });
+            result.with_context(|| Context::path(&target))
+        })
     }
 
     /// Size in bytes of all files of the output that were written so far.
@@ -471,21 +467,6 @@ pub(crate) fn publish_file(new: &Path, target: &Path, if_exists: IfExists) -> Re
         Ok(File::open(directory_of(target))?.sync_all()?)
     };
     publish().with_context(|| Context::path(target))
-}
-
-/// A thread that makes an output durable while it is written, until this guard is dropped.
-pub(crate) struct SyncBehind {
-    stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Drop for SyncBehind {
-    fn drop(&mut self) {
-        self.stop = None;
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
 }
 
 /// Directory in which `target` is: its parent, or `.` for a bare name.
@@ -645,9 +626,9 @@ pub(crate) fn walk(path: &Path, visit: &mut dyn FnMut(&Path) -> Result<()>) -> R
     if kind.is_symlink() { Ok(()) } else { visit(path) }
 }
 
-/// Makes the file at `path` durable if it is large and has changed since the modification time in `synced`.
+/// Makes the file at `path` durable if it is there, is large and has changed since the modification time in `synced`.
 fn sync_changed(path: &Path, synced: &mut HashMap<PathBuf, SystemTime>) -> Result<()> {
-    let file = File::open(path)?;
+    let Ok(file) = File::open(path) else { return Ok(()) };
     let metadata = file.metadata()?;
     let changed = metadata.modified()?;
     if metadata.is_file() && metadata.len() >= SYNC_BYTES && synced.insert(path.to_owned(), changed) != Some(changed) {
@@ -711,8 +692,8 @@ mod tests {
             fs::create_dir(output.partial().join("SUB"))?;
             fs::write(output.partial().join("SUB/table.dat"), text)?;
             fs::write(output.partial().join("table.dat"), text)?;
-            std::thread::sleep(2 * SYNC_EVERY);
-            drop(syncing);
+            std::thread::sleep(std::time::Duration::from_millis(200));
+            syncing.finish()?;
             Ok(output)
         };
         drop(make(IfExists::Fail, "half").unwrap());

@@ -105,7 +105,7 @@ impl<'a> Export<'a> {
             };
             let syncing = output.sync_behind();
             self.write_to(output.partial(), format, progress).context(self.arrays.place.clone())?;
-            drop(syncing);
+            syncing.finish()?;
             let stored_bytes = output.bytes()?;
             progress.phase(Phase::Flushing);
             output.commit()?;

@@ -87,7 +87,7 @@ pub(crate) fn to_hdf5(
         let pool = thread_pool(options.threads)?;
         exact::record(tree, source, plan, &writer.root, &written, &pool, options.max_memory, progress)?;
     }
-    drop(syncing);
+    syncing.finish()?;
     progress.go_on()?;
     let mut warnings = plan.warnings.clone();
     warnings.append(&mut writer.warnings);

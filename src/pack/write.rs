@@ -148,7 +148,7 @@ fn finish(
     let mut copier = Copier::new(&directory, progress);
     write(&mut copier).map_err(|error| source.blame(error))?;
     let shared_bytes = copier.shared();
-    drop(syncing);
+    syncing.finish()?;
     let stored_bytes = output.bytes()?;
     progress.phase(Phase::Flushing);
     output.commit()?;

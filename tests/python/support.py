@@ -47,6 +47,31 @@ def h5bridge(*words, code=DONE, timeout=300):
     return process
 
 
+# the first call of fdatasync fails, after a while, as where the system has lost bytes; later ones do not
+LOSING = """#include <errno.h>
+#include <unistd.h>
+#include <sys/syscall.h>
+int fdatasync(int file) {
+    static int calls;
+    if (__sync_fetch_and_add(&calls, 1)) return syscall(SYS_fdatasync, file);
+    usleep(%d);
+    errno = EIO;
+    return -1;
+}
+"""
+needs_compiler = pytest.mark.skipif(not shutil.which('cc'), reason='a function of the system is replaced by one in C')
+
+
+def on_failing_disk(*words, microseconds=500_000):
+    """Runs h5bridge where the first call that makes a file durable fails so many MICROSECONDS after it began."""
+    with tempfile.TemporaryDirectory() as folder:
+        library = os.path.join(folder, 'losing.so')
+        compiler = ['cc', '-shared', '-fPIC', '-x', 'c', '-', '-o', library]
+        subprocess.run(compiler, input=LOSING % microseconds, text=True, check=True)
+        return subprocess.run([H5BRIDGE, *map(str, words)], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+                              env={**os.environ, 'LD_PRELOAD': library})
+
+
 def partials(target):
     """The directories in which runs are writing, or were when they were killed, what will be at TARGET."""
     name = os.path.basename(target)

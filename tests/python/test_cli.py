@@ -592,3 +592,11 @@ def test_digest_of_the_source(out, words, kept):
     assert summary['digest'] == expected
     with h5py.File(out) as f:
         assert f.attrs.get('source_digest') == expected
+
+
+@support.needs_compiler
+def test_a_disk_that_loses_bytes(big_ms, tmp_path):
+    """The system says once that bytes were lost, here to the thread that makes the file durable while it is written."""
+    failed = support.on_failing_disk('to-hdf5', big_ms, tmp_path / 'big.h5', '--threads', '1', microseconds=1000)
+    assert failed.returncode == support.FAILED and 'big.h5: Input/output error' in failed.stderr, failed.stderr
+    assert os.listdir(tmp_path) == []

@@ -276,31 +276,14 @@ def test_without_claims(sources, target):
     assert filecmp.cmp(target, sources[1], shallow=False)
 
 
-FAILING = """#include <errno.h>
-#include <unistd.h>
-#include <sys/syscall.h>
-int fdatasync(int file) {
-    static int calls;
-    if (__sync_fetch_and_add(&calls, 1)) return syscall(SYS_fdatasync, file);
-    usleep(500000);
-    errno = EIO;
-    return -1;
-}
-"""
-
-
-@pytest.mark.skipif(not shutil.which('cc'), reason='a function of the system is replaced by one in C')
+@support.needs_compiler
 def test_a_disk_that_fails(sources, target):
     """The system says once that bytes were lost: none of the items that were written until then are done, and the worker ends."""
-    library = str(target) + '.so'
-    subprocess.run(['cc', '-shared', '-fPIC', '-x', 'c', '-', '-o', library], input=FAILING, text=True, check=True)
-    failing = subprocess.run([support.H5BRIDGE, 'shard', 'work', target, '--threads', '2'], stdin=subprocess.DEVNULL, capture_output=True,
-                             text=True, env={**os.environ, 'LD_PRELOAD': library}, timeout=60)
+    failing = support.on_failing_disk('shard', 'work', target, '--threads', '2')
     assert failing.returncode == support.FAILED and 'my.h5' in failing.stderr, failing.stderr
     # those that were written while the disk was busy, and no others
     found = records(target)
     assert 2 < len(found) < 10 and {record['state'] for record in found} == {'retry'}
-    os.remove(library)
     work(target)
     commit(target)
     assert filecmp.cmp(target, sources[1], shallow=False)

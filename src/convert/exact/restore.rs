@@ -74,7 +74,7 @@ pub(crate) fn restore(
     let restorer =
         Restorer { source: &source, archive: &archive, root, pool: &pool, buffers: &buffers, sharer: &sharer };
     pool.install(|| (0..recipe.files.len()).try_for_each(|number| restorer.restore(number, progress).context(&place)))?;
-    drop(syncing);
+    syncing.finish()?;
     progress.phase(Phase::Flushing);
     output.commit()?;
     Ok(ToOriginalSummary { files: recipe.files.len() as u64, bytes, shared_bytes: sharer.shared() })

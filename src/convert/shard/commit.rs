@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind as IoErrorKind;
 use std::ops::Range;
-use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{RecvTimeoutError, channel};
 
 use nix::unistd::{Whence, lseek};
 use rayon::prelude::*;
@@ -20,10 +18,11 @@ use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::grid::unravel;
 use crate::h5::{self, Bounds};
 use crate::native::open_dataset;
-use crate::output::{SYNC_EVERY, publish_file};
+use crate::output::publish_file;
 use crate::pool::thread_pool;
 use crate::progress::Progress;
 use crate::publishing::SyncPolicy;
+use crate::sync_behind::SyncBehind;
 
 /// Name of the file in the directory of a plan that is locked during a commit.
 const LOCK: &str = "commit.lock";
@@ -129,7 +128,9 @@ impl<'a> CommitShards<'a> {
         let checked_bytes = self.check(&items, progress)?;
         // one descriptor from here on: each one is told only once that bytes were lost
         let file = File::open(&path).with_context(|| Context::path(&path))?;
-        let inserted_bytes = self.sync_behind(&file, || self.insert(&items, begun, progress))?;
+        let syncing = self.sync_behind(&file)?;
+        let inserted_bytes = self.insert(&items, begun, progress)?;
+        syncing.finish()?;
         if self.call.publishing.sync != SyncPolicy::Never {
             file.sync_all().with_context(|| Context::path(&path))?;
         }
@@ -139,25 +140,13 @@ impl<'a> CommitShards<'a> {
         Ok(ShardCommitSummary { inserted_bytes, checked_bytes, ..self.finish()? })
     }
 
-    /// Runs `write`, which writes to `file` by another descriptor, and makes the bytes durable at the same time.
-    fn sync_behind<T>(&self, file: &File, write: impl FnOnce() -> Result<T>) -> Result<T> {
+    /// Begins to make the bytes durable that are written to `file` by any descriptor.
+    fn sync_behind(&self, file: &File) -> Result<SyncBehind> {
         if self.call.publishing.sync != SyncPolicy::Behind {
-            return write();
+            return Ok(SyncBehind::none());
         }
-        let (path, (end, ended)) = (self.plan.unpublished(), channel::<()>());
-        std::thread::scope(|scope| {
-            let syncing = scope.spawn(|| -> Result<()> {
-                let ended = ended;
-                while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(SYNC_EVERY) {
-                    file.sync_data().with_context(|| Context::path(&path))?;
-                }
-                Ok(())
-            });
-            let written = write();
-            drop(end);
-            let synced = syncing.join().unwrap_or_else(|panic| resume_unwind(panic));
-            written.and_then(|written| synced.map(|()| written))
-        })
+        let (file, path) = (file.try_clone()?, self.plan.unpublished());
+        Ok(SyncBehind::start(move || file.sync_data().with_context(|| Context::path(&path))))
     }
 
     /// All items; fails if one has no result.

@@ -143,16 +143,16 @@ impl<'a> ShardWorker<'a> {
     /// Each result may be `Io` or `NoSpace`.
     pub fn sync(&self, items: impl IntoIterator<Item = UnsyncedItem>) -> Vec<Result<ShardResult>> {
         let items: Vec<_> = items.into_iter().collect();
-        let (packed, blocks): (Vec<_>, Vec<_>) =
-            items.iter().map(|item| item.chunks.is_some()).partition(|packed| *packed);
-        let blocks = if blocks.is_empty() { Ok(()) } else { self.sync_blocks() };
+        let has_blocks = items.iter().any(|item| item.chunks.is_none());
+        let has_files = items.iter().any(|item| item.chunks.is_some());
+        let blocks = if has_blocks { self.sync_blocks() } else { Ok(()) };
         let synced = items.into_iter().map(|item| match item.chunks {
             Some((file, path)) => (true, name_chunk_file(file, &path).map(|()| item.result)),
             None => (false, blocks.clone().map(|()| item.result)),
         });
         let synced: Vec<_> = synced.collect();
         let directory = self.plan.directory().join(CHUNKS);
-        let names = if packed.is_empty() { Ok(()) } else { sync_directory(&directory).map_err(Error::from) };
+        let names = if has_files { sync_directory(&directory).map_err(Error::from) } else { Ok(()) };
         let names = names.with_context(|| Context::path(&directory));
         let named = |(is_packed, result): (bool, Result<ShardResult>)| {
             result.and_then(|result| if is_packed { names.clone().map(|()| result) } else { Ok(result) })

@@ -214,7 +214,7 @@ fn write(
     })?;
     // those inside others first
     writers.into_iter().rev().try_for_each(TableWriter::finish)?;
-    drop(syncing);
+    syncing.finish()?;
     progress.go_on()?;
     Ok(warnings)
 }
