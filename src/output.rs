@@ -346,7 +346,7 @@ impl Output {
         let (partial, target, mut synced) = (self.partial().to_owned(), self.target.clone(), HashMap::new());
         SyncBehind::start(move || {
             let mut result = Ok(());
-            // files and directories may be renamed or removed meanwhile
+            // files and directories may be renamed or removed at any time
             let _ = walk(&partial, &mut |path| {
                 result = sync_changed(path, &mut synced);
                 result.clone()
@@ -626,7 +626,7 @@ pub(crate) fn walk(path: &Path, visit: &mut dyn FnMut(&Path) -> Result<()>) -> R
     if kind.is_symlink() { Ok(()) } else { visit(path) }
 }
 
-/// Makes the file at `path` durable if it is there, is large and has changed since the modification time in `synced`.
+/// Makes the file at `path` durable if it exists, is large and has changed since the modification time in `synced`.
 fn sync_changed(path: &Path, synced: &mut HashMap<PathBuf, SystemTime>) -> Result<()> {
     let Ok(file) = File::open(path) else { return Ok(()) };
     let metadata = file.metadata()?;
