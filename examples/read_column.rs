@@ -16,9 +16,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let step: u64 = step.parse()?;
     let mut file = file.first().map(File::create).transpose()?;
-    let start = Instant::now();
     let table = Table::open(table)?;
     let column = table.column(column)?;
+    let start = Instant::now();
     let mut total = 0;
     for first in (0..table.rows()).step_by(step.max(1) as usize) {
         let rows = first..table.rows().min(first + step);

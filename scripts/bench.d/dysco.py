@@ -1,8 +1,8 @@
 """Times the decoding of a Dysco column: python-casacore's getcol and the example read_column, in turns, in one run.
 
 A table of the given size is made once per normalisation; each reader opens it anew every round, by as many rows at a time,
-on a warm page cache. casacore's time is that of its getcol calls, read_column's includes opening the table. Shown are the
-fastest rounds, by the clock and in processor time, which means more when other programs are running.
+on a warm page cache. The time is that of the calls that read, without opening the table. Shown are the fastest rounds, by the
+clock and in processor time (of read_column with opening), which means more when other programs are running.
 """
 import argparse
 import os

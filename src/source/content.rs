@@ -377,6 +377,10 @@ impl ColumnCells for Borrowed<'_> {
         self.0.read_plain(runs, out)
     }
 
+    fn is_computed(&self) -> bool {
+        self.0.is_computed()
+    }
+
     fn shapes(&self, rows: std::ops::Range<u64>) -> Result<Vec<Option<Shape>>> {
         self.0.shapes(rows)
     }

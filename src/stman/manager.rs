@@ -322,6 +322,11 @@ pub(crate) trait ColumnCells: Send + Sync {
         None
     }
 
+    /// Whether elements are computed from what is stored, rather than copied: several threads are then worth it for fewer bytes.
+    fn is_computed(&self) -> bool {
+        false
+    }
+
     /// The shapes of the cells of `rows`, as [`cell_shape`](Self::cell_shape) has them one by one.
     fn shapes(&self, rows: Range<u64>) -> Result<Vec<Option<Shape>>> {
         rows.map(|row| self.cell_shape(row)).collect()

@@ -18,6 +18,8 @@ use crate::value::{Element, Region, Shape, Values, swap_bytes, swap_width};
 const PIECE_BYTES: u64 = 256 << 10;
 /// Reads of less than this many bytes are made by the calling thread alone: starting threads takes longer.
 const PARALLEL_BYTES: u64 = 4 << 20;
+/// The same for columns whose elements are computed.
+const PARALLEL_COMPUTED_BYTES: u64 = 512 << 10;
 /// Cells of at most this many bytes are read whole even if only a part of each was asked for.
 const SMALL_CELL_BYTES: u64 = 512;
 /// Most hypercubes of a column that are read tile by tile; columns with more are read cell by cell.
@@ -145,8 +147,9 @@ impl<'a> Wanted<'a> {
         let pieces = tiling.as_ref().and_then(of_tiles);
         let pieces = pieces.unwrap_or_else(|| self.rows.pieces((PIECE_BYTES / row_bytes).max(1) as usize));
         // what is read counts: a part of each cell may take all of the tiles
+        let parallel_from = if self.cells.is_computed() { PARALLEL_COMPUTED_BYTES } else { PARALLEL_BYTES };
         let is_large =
-            self.cell.elements()?.saturating_mul(count).saturating_mul(size_of::<T>() as u64) >= PARALLEL_BYTES;
+            self.cell.elements()?.saturating_mul(count).saturating_mul(size_of::<T>() as u64) >= parallel_from;
         let mut rest = out;
         let mut work = Vec::with_capacity(pieces.len());
         for piece in pieces {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::header::{Header, Normalization};
-use super::symbols::{self, PADDING, WIDTHS};
+use super::symbols::{self, Decode, PADDING, WIDTHS};
 use crate::error::{Error, Result, ResultExt};
 use crate::io::{ReadAt, Recent};
 
@@ -136,9 +136,9 @@ pub(super) struct Packed {
 }
 
 impl Packed {
-    /// Unpacks symbols into `out`, from number `first` (from 0) of those that were read on.
-    pub(super) fn unpack(&self, first: usize, out: &mut [u16]) {
+    /// Unpacks symbols for `decoder`, from number `first` (from 0) of those that were read on.
+    pub(super) fn decode(&self, first: usize, decoder: impl Decode) {
         let bit = self.first_bit + first * usize::from(self.width);
-        symbols::unpack(self.width, &self.bytes[bit / 8..], bit % 8, out);
+        symbols::decode(self.width, &self.bytes[bit / 8..], bit % 8, decoder);
     }
 }

@@ -10,9 +10,9 @@ use super::antennas::Antennas;
 use super::blocks::{Blocks, Packed, Part};
 use super::dictionary::{Dictionary, dictionary};
 use super::header::{Distribution, Header};
-use super::scale::{self, DataScale, RowScale};
+use super::scale::{DataScale, RowScale, Visibilities, Weights};
 use crate::error::{Context, Error, Result, ResultExt};
-use crate::io::ReadAt;
+use crate::io::{ByteOrder, ReadAt};
 use crate::limits;
 use crate::stman::{ColumnCells, ColumnSpec, Storage, memory_bytes};
 use crate::value::{DataType, Region, Shape, Values};
@@ -56,8 +56,33 @@ struct Lazy {
 #[derive(Debug, Default)]
 struct Scratch {
     packed: Packed,
-    symbols: Vec<u16>,
     factors: Vec<f64>,
+}
+
+/// Where decoded values go: row after row, polarisations fastest.
+enum Out<'a> {
+    Visibilities(&'a mut [Complex32]),
+    Weights(&'a mut [f32]),
+}
+
+impl Out<'_> {
+    fn data_type(&self) -> DataType {
+        match self {
+            Out::Visibilities(_) => DataType::Complex,
+            Out::Weights(_) => DataType::Float,
+        }
+    }
+}
+
+/// A row that is decoded.
+#[derive(Debug, Clone, Copy)]
+struct Row {
+    /// Number of the row in its block, from 0.
+    in_block: u64,
+    /// Number of the row in the table, from 0.
+    in_table: u64,
+    /// Number of the row's first symbol among those that were read, from 0.
+    symbols: usize,
 }
 
 impl DyscoColumn {
@@ -106,46 +131,83 @@ impl DyscoColumn {
         let total =
             total.ok_or_else(|| Error::limit(format!("{count} cells of {elements} elements exceed the memory")))?;
         let base = out.len();
-        match out {
-            Values::Complex(out) => extend_zeros(out, total),
-            Values::Float(out) => extend_zeros(out, total),
-            _ => out.extend_default(total),
-        }
-        let backed = rows.start..rows.end.min(backed);
+        let out = match out {
+            Values::Complex(out) => {
+                extend_zeros(out, total);
+                Out::Visibilities(&mut out[base..])
+            }
+            Values::Float(out) => {
+                extend_zeros(out, total);
+                Out::Weights(&mut out[base..])
+            }
+            out => return Err(self.other_type(out.data_type())),
+        };
+        self.fill(rows, channels, out)
+    }
+
+    fn other_type(&self, found: DataType) -> Error {
+        Error::usage(format!("{found} values where {} are stored", self.data_type))
+    }
+
+    /// Fills `out` with the channels `channels` of the cells of `rows` (both half-open, from 0), all polarisations; what was never
+    /// written stays as it is.
+    fn fill(&self, rows: Range<u64>, channels: Range<u64>, out: Out<'_>) -> Result<()> {
+        let elements = self.polarisations * (channels.end - channels.start);
+        let backed = rows.start..rows.end.min(self.rows_written());
         let Some(written) = self.written.as_ref().filter(|_| elements > 0 && !backed.is_empty()) else {
             return Ok(());
         };
-        // the rest stays zero
-        let end = base + elements as usize * (backed.end - backed.start) as usize;
+        let end = elements as usize * (backed.end - backed.start) as usize;
         match (&written.coding, out) {
-            (Coding::Data { scale, dictionary, antennas }, Values::Complex(out)) => {
+            (Coding::Data { scale, dictionary, antennas }, Out::Visibilities(out)) => {
                 let antennas = antennas.as_ref().map(|antennas| antennas.read(backed.clone())).transpose()?;
-                let values = dictionary.get();
-                let decode = |scales: &[f64], row: usize, from: u64, scratch: &mut Scratch, out: &mut [Complex32]| {
-                    let antennas =
-                        antennas.as_ref().map_or([0; 2], |antennas| antennas[(from - backed.start) as usize]);
-                    scratch.factors.resize(out.len(), 0.0);
-                    scale.factors(scales, RowScale { row, antennas }, channels.start as usize, &mut scratch.factors);
-                    scale::data(values, &scratch.symbols, &scratch.factors, out);
-                };
+                let dictionary = dictionary.get();
+                let decode =
+                    |scales: &[f64], row: Row, Scratch { packed, factors }: &mut Scratch, out: &mut [Complex32]| {
+                        let of_row = |antennas: &Vec<[u32; 2]>| antennas[(row.in_table - backed.start) as usize];
+                        let antennas = antennas.as_ref().map_or([0; 2], of_row);
+                        let of_row = RowScale { row: row.in_block as usize, antennas };
+                        factors.resize(out.len(), 0.0);
+                        scale.factors(scales, of_row, channels.start as usize, factors);
+                        packed.decode(row.symbols, Visibilities { dictionary, factors, out });
+                    };
                 let per_channel = self.polarisations * 2;
-                self.decode(&written.blocks, &backed, &channels, per_channel, &mut out[base..end], decode)
+                self.decode(&written.blocks, &backed, &channels, per_channel, &mut out[..end], decode)
             }
-            (Coding::Weight { width }, Values::Float(out)) => {
+            (Coding::Weight { width }, Out::Weights(out)) => {
                 let polarisations = self.polarisations as usize;
-                let decode = |scales: &[f64], _: usize, _: u64, scratch: &mut Scratch, out: &mut [f32]| {
-                    scale::weights(scales[0], *width, &scratch.symbols, polarisations, out);
+                let decode = |scales: &[f64], row: Row, scratch: &mut Scratch, out: &mut [f32]| {
+                    let weights = Weights { maximum: scales[0], width: *width, polarisations, out };
+                    scratch.packed.decode(row.symbols, weights);
                 };
-                self.decode(&written.blocks, &backed, &channels, 1, &mut out[base..end], decode)
+                self.decode(&written.blocks, &backed, &channels, 1, &mut out[..end], decode)
             }
-            (_, out) => Err(Error::usage(format!("{} values where {} are stored", out.data_type(), self.data_type))),
+            (_, out) => Err(self.other_type(out.data_type())),
         }
+    }
+
+    /// Fills `out` with the cells, of `cell` elements each, of all rows of `runs`; `None` if some were never written, or reading
+    /// failed.
+    fn fill_runs<'a, T>(
+        &self,
+        runs: &mut dyn Iterator<Item = Range<u64>>,
+        cell: usize,
+        mut out: &'a mut [T],
+        as_out: impl Fn(&'a mut [T]) -> Out<'a>,
+    ) -> Option<()> {
+        let written = self.rows_written();
+        for rows in runs {
+            let len = usize::try_from(rows.end - rows.start).ok()?.checked_mul(cell)?;
+            let (now, later) = std::mem::take(&mut out).split_at_mut_checked(len).filter(|_| rows.end <= written)?;
+            self.fill(rows, 0..self.channels, as_out(now)).ok()?;
+            out = later;
+        }
+        out.is_empty().then_some(())
     }
 
     /// Decodes some channels of `rows` (half-open, from 0), all of which are in blocks, on several threads.
     ///
-    /// `decode` is given the scales of a block, a row by its number in the block and in the table, the row's symbols
-    /// and where its values go.
+    /// `decode` is given the scales of a block, a row, its packed symbols, and where its values go.
     fn decode<T: Send>(
         &self,
         blocks: &Blocks,
@@ -153,7 +215,7 @@ impl DyscoColumn {
         channels: &Range<u64>,
         symbols_per_channel: u64,
         out: &mut [T],
-        decode: impl Fn(&[f64], usize, u64, &mut Scratch, &mut [T]) + Sync,
+        decode: impl Fn(&[f64], Row, &mut Scratch, &mut [T]) + Sync,
     ) -> Result<()> {
         let elements = out.len() / (rows.end - rows.start) as usize;
         let in_row = self.channels * symbols_per_channel;
@@ -161,7 +223,6 @@ impl DyscoColumn {
         let wanted = (channels.end - channels.start) * symbols_per_channel;
         let task = |start: u64, out: &mut [T]| -> Result<()> {
             let mut scratch = Scratch::default();
-            scratch.symbols.resize(wanted as usize, 0);
             let mut row = start;
             let mut rest = out;
             while !rest.is_empty() {
@@ -172,9 +233,12 @@ impl DyscoColumn {
                 let span = (count - 1) * in_row + wanted;
                 blocks.pack(block, row_in_block * in_row + first, span, &mut scratch.packed)?;
                 for (i, values) in now.chunks_exact_mut(elements).enumerate() {
-                    let Scratch { packed, symbols, .. } = &mut scratch;
-                    packed.unpack(i * in_row as usize, symbols);
-                    decode(&scales, row_in_block as usize + i, row + i as u64, &mut scratch, values);
+                    let of = Row {
+                        in_block: row_in_block + i as u64,
+                        in_table: row + i as u64,
+                        symbols: i * in_row as usize,
+                    };
+                    decode(&scales, of, &mut scratch, values);
                 }
                 row += count;
                 rest = later;
@@ -253,6 +317,21 @@ impl ColumnCells for DyscoColumn {
 
     fn read_rows(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
         self.read(rows, 0..self.channels, out).in_contexts(&self.place)
+    }
+
+    fn read_plain(&self, runs: &mut dyn Iterator<Item = Range<u64>>, out: &mut [u8]) -> Option<ByteOrder> {
+        let cell = usize::try_from(self.polarisations.checked_mul(self.channels)?).ok()?;
+        match self.data_type {
+            DataType::Complex => {
+                self.fill_runs(runs, cell, bytemuck::try_cast_slice_mut(out).ok()?, Out::Visibilities)?
+            }
+            _ => self.fill_runs(runs, cell, bytemuck::try_cast_slice_mut(out).ok()?, Out::Weights)?,
+        }
+        Some(ByteOrder::NATIVE)
+    }
+
+    fn is_computed(&self) -> bool {
+        true
     }
 
     fn same_shape(&self, _rows: &Range<u64>) -> Option<Shape> {

@@ -5,7 +5,9 @@ use super::normal;
 use super::student::Student;
 
 /// The value of each symbol before scaling; longer than needed, so that every `u16` is an index.
-pub(super) type Dictionary = [f32; 1 << 16];
+///
+/// They are f32, kept as f64 since that is what they are multiplied as.
+pub(super) type Dictionary = [f64; 1 << 16];
 
 /// Computes the value of each symbol of `bits` bits, before scaling, for data of this distribution.
 ///
@@ -16,10 +18,10 @@ pub(super) fn dictionary(distribution: Distribution, bits: u32) -> Box<Dictionar
     let q = count as f64;
     let probability = |i: usize| (i as f64 + 0.5) / q;
     let sqrt3 = f64::from(3f64.sqrt() as f32);
-    let mut values = vec![f32::NAN; 1 << 16];
+    let mut values = vec![f64::NAN; 1 << 16];
     let mut fill = |value: &dyn Fn(usize) -> f64| {
         for (i, to) in values[..count].iter_mut().enumerate() {
-            *to = value(i) as f32;
+            *to = f64::from(value(i) as f32);
         }
     };
     match distribution {
@@ -69,13 +71,13 @@ mod tests {
             ),
         ];
         for (distribution, lower) in cases {
-            let values = dictionary(distribution, 4);
+            let values = dictionary(distribution, 4).map(|value| value as f32);
             assert_eq!(values[..8], lower as [f32; 8], "{distribution:?}");
             let upper: Vec<f32> = values[7..15].iter().rev().map(|value| -value).collect();
             assert_eq!(upper, lower, "{distribution:?}");
             assert!(values[15].is_nan());
         }
-        let values = dictionary(Distribution::TruncatedGaussian { truncation: 2.5 }, 10);
+        let values = dictionary(Distribution::TruncatedGaussian { truncation: 2.5 }, 10).map(|value| value as f32);
         let some = [values[0], values[1], values[100], values[512]];
         assert_eq!(some, [-2.4733658, -2.4248323, -1.2633592, 0.0024198436]);
         assert_eq!(values[1023].to_bits(), 0x7fc0_0000);

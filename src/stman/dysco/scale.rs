@@ -4,6 +4,7 @@ use num_complex::Complex32;
 
 use super::dictionary::Dictionary;
 use super::header::Normalization;
+use super::symbols::Decode;
 
 /// Which scale factors apply to the symbols of a data column, by the normalisation and the shape of cells.
 ///
@@ -42,48 +43,116 @@ impl DataScale {
         }
         let (of_channels, others) = scales.split_at(polarisations * self.channels);
         let of_channels = &of_channels[polarisations * channel..][..factors.len()];
-        for polarisation in 0..polarisations {
-            let of_row = match self.normalization {
-                Normalization::AntennaFrequency => {
-                    let of_antennas = &others[polarisation * self.antennas..][..self.antennas];
-                    let [one, other] = of.antennas.map(|antenna| of_antennas[antenna as usize]);
-                    one * other
+        let of_row = |polarisation: usize| match self.normalization {
+            Normalization::AntennaFrequency => {
+                let of_antennas = &others[polarisation * self.antennas..][..self.antennas];
+                let [one, other] = of.antennas.map(|antenna| of_antennas[antenna as usize]);
+                one * other
+            }
+            _ => others[of.row * polarisations + polarisation],
+        };
+        match polarisations {
+            2 => multiply::<2>(of_channels, std::array::from_fn(of_row), factors),
+            4 => multiply::<4>(of_channels, std::array::from_fn(of_row), factors),
+            _ => {
+                for polarisation in 0..polarisations {
+                    let of_row = of_row(polarisation);
+                    for i in (polarisation..factors.len()).step_by(polarisations) {
+                        factors[i] = of_channels[i] * of_row;
+                    }
                 }
-                _ => others[of.row * polarisations + polarisation],
-            };
-            for i in (polarisation..factors.len()).step_by(polarisations) {
-                factors[i] = of_channels[i] * of_row;
             }
         }
     }
 }
 
-/// Decodes data symbols to complex values; they are real and imaginary parts in turn, and each value has its factor.
-pub(super) fn data(dictionary: &Dictionary, symbols: &[u16], factors: &[f64], out: &mut [Complex32]) {
-    let (symbols, _) = symbols.as_chunks::<2>();
-    let scale = |symbol: u16, factor: f64| (f64::from(dictionary[usize::from(symbol)]) * factor) as f32;
-    // which of two NaNs a product becomes is unspecified: casacore's is the first, so the sign is that of the dictionary
-    if factors.iter().any(|factor| factor.is_nan()) {
-        for ((value, pair), &factor) in out.iter_mut().zip(symbols).zip(factors) {
-            let [re, im] = pair.map(|symbol| match dictionary[usize::from(symbol)] {
-                entry if !entry.is_nan() && factor.is_nan() => factor as f32,
-                entry if entry.is_nan() => entry,
-                _ => scale(symbol, factor),
-            });
-            *value = Complex32::new(re, im);
-        }
-        return;
+/// Multiplies the scales of channels, polarisations fastest, by those of a row.
+fn multiply<const POLARISATIONS: usize>(of_channels: &[f64], of_row: [f64; POLARISATIONS], factors: &mut [f64]) {
+    let (of_channels, _) = of_channels.as_chunks::<POLARISATIONS>();
+    let (factors, _) = factors.as_chunks_mut::<POLARISATIONS>();
+    for (factors, of_channel) in factors.iter_mut().zip(of_channels) {
+        *factors = std::array::from_fn(|i| of_channel[i] * of_row[i]);
     }
-    for ((value, pair), &factor) in out.iter_mut().zip(symbols).zip(factors) {
-        *value = Complex32::new(scale(pair[0], factor), scale(pair[1], factor));
+}
+
+/// Decodes symbols to complex values: real and imaginary parts in turn, each value with its factor.
+pub(super) struct Visibilities<'a> {
+    pub(super) dictionary: &'a Dictionary,
+    pub(super) factors: &'a [f64],
+    pub(super) out: &'a mut [Complex32],
+}
+
+impl Decode for Visibilities<'_> {
+    fn decode(self, next: impl FnMut() -> [u16; 4]) {
+        // which of two NaNs a product becomes is unspecified: casacore's is the first, so the sign is that of the dictionary
+        match self.factors.iter().any(|factor| factor.is_nan()) {
+            true => self.decode_by(next, |entry, factor| match (entry.is_nan(), factor.is_nan()) {
+                (true, _) => entry as f32,
+                (_, true) => factor as f32,
+                _ => (entry * factor) as f32,
+            }),
+            false => self.decode_by(next, |entry, factor| (entry * factor) as f32),
+        }
+    }
+}
+
+impl Visibilities<'_> {
+    #[inline(always)]
+    fn decode_by(self, mut next: impl FnMut() -> [u16; 4], product: impl Fn(f64, f64) -> f32) {
+        let value = |[re, im]: [u16; 2], factor: f64| {
+            let [re, im] = [re, im].map(|symbol| self.dictionary[usize::from(symbol)]);
+            Complex32::new(product(re, factor), product(im, factor))
+        };
+        let (pairs, last) = self.out.as_chunks_mut::<2>();
+        let (factors, last_factor) = self.factors.as_chunks::<2>();
+        for (pair, factors) in pairs.iter_mut().zip(factors) {
+            let [a, b, c, d] = next();
+            *pair = [value([a, b], factors[0]), value([c, d], factors[1])];
+        }
+        if let ([last], [factor]) = (last, last_factor) {
+            let [a, b, ..] = next();
+            *last = value([a, b], *factor);
+        }
     }
 }
 
 /// Decodes symbols of `width` bits to weights, each of which applies to all `polarisations` of a channel; `maximum` is the
 /// weight of the largest symbol.
-pub(super) fn weights(maximum: f64, width: u8, symbols: &[u16], polarisations: usize, out: &mut [f32]) {
-    let unit = maximum / f64::from((1u32 << width) - 1);
-    for (values, &symbol) in out.chunks_exact_mut(polarisations).zip(symbols) {
-        values.fill((f64::from(symbol) * unit) as f32);
+pub(super) struct Weights<'a> {
+    pub(super) maximum: f64,
+    pub(super) width: u8,
+    pub(super) polarisations: usize,
+    pub(super) out: &'a mut [f32],
+}
+
+impl Decode for Weights<'_> {
+    fn decode(self, next: impl FnMut() -> [u16; 4]) {
+        match self.polarisations {
+            1 => self.decode_each::<1>(next),
+            2 => self.decode_each::<2>(next),
+            4 => self.decode_each::<4>(next),
+            polarisations => self.decode_to(next, |out, weights: [f32; 4]| {
+                out.chunks_mut(polarisations).zip(weights).for_each(|(out, weight)| out.fill(weight));
+            }),
+        }
+    }
+}
+
+impl Weights<'_> {
+    #[inline(always)]
+    fn decode_each<const POLARISATIONS: usize>(self, next: impl FnMut() -> [u16; 4]) {
+        self.decode_to(next, |out, weights| {
+            let (out, _) = out.as_chunks_mut::<POLARISATIONS>();
+            out.iter_mut().zip(weights).for_each(|(out, weight)| *out = [weight; POLARISATIONS]);
+        });
+    }
+
+    /// Decodes the weights of four channels at a time, and gives them to `put` with where their values go.
+    #[inline(always)]
+    fn decode_to(self, mut next: impl FnMut() -> [u16; 4], put: impl Fn(&mut [f32], [f32; 4])) {
+        let unit = self.maximum / f64::from((1u32 << self.width) - 1);
+        for out in self.out.chunks_mut(4 * self.polarisations) {
+            put(out, next().map(|symbol| (f64::from(symbol) * unit) as f32));
+        }
     }
 }

@@ -213,6 +213,10 @@ impl ColumnCells for ForwardColumn {
         self.other.cells().read_plain(runs, out)
     }
 
+    fn is_computed(&self) -> bool {
+        self.other.cells().is_computed()
+    }
+
     fn same_shape(&self, rows: &Range<u64>) -> Option<Shape> {
         self.other.cells().same_shape(rows)
     }
