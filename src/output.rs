@@ -439,11 +439,7 @@ impl Output {
         check_target(&self.target, kind, if_exists)?;
         let (new, target) = (self.partial(), &self.target);
         self.publish_parts()?;
-        match (if_exists, kind) {
-            (IfExists::Fail, kind) => rename_new(new, target, kind)?,
-            (IfExists::Replace, OutputKind::File) => replace_file(new, target)?,
-            (IfExists::Replace, OutputKind::Directory) => replace_with_directory(new, target)?,
-        }
+        place(new, target, kind, if_exists)?;
         if is_durable {
             File::open(directory_of(target))?.sync_all()?;
         }
@@ -457,16 +453,35 @@ impl Output {
 /// # Errors
 /// `Exists` if there is something that is not to be replaced.
 pub(crate) fn publish_file(new: &Path, target: &Path, if_exists: IfExists) -> Result<()> {
+    publish_at(new, target, OutputKind::File, if_exists)
+}
+
+/// Renames the table directory `new`, which is durable and in the same file system, to `target`. An existing table is replaced only
+/// if `if_exists` says so, and is then at `new`, or removed.
+///
+/// # Errors
+/// `Exists` if there is something that is not to be replaced.
+pub(crate) fn publish_directory(new: &Path, target: &Path, if_exists: IfExists) -> Result<()> {
+    publish_at(new, target, OutputKind::Directory, if_exists)
+}
+
+fn publish_at(new: &Path, target: &Path, kind: OutputKind, if_exists: IfExists) -> Result<()> {
     let publish = || -> Result<()> {
         let target = &resolve(target, if_exists)?;
-        check_target(target, OutputKind::File, if_exists)?;
-        match if_exists {
-            IfExists::Fail => rename_new(new, target, OutputKind::File)?,
-            IfExists::Replace => replace_file(new, target)?,
-        }
+        check_target(target, kind, if_exists)?;
+        place(new, target, kind, if_exists)?;
         Ok(File::open(directory_of(target))?.sync_all()?)
     };
     publish().with_context(|| Context::path(target))
+}
+
+/// Renames `new` to `target`; something of the same kind is replaced only if `if_exists` says so.
+fn place(new: &Path, target: &Path, kind: OutputKind, if_exists: IfExists) -> Result<()> {
+    match (if_exists, kind) {
+        (IfExists::Fail, kind) => rename_new(new, target, kind),
+        (IfExists::Replace, OutputKind::File) => replace_file(new, target),
+        (IfExists::Replace, OutputKind::Directory) => replace_with_directory(new, target),
+    }
 }
 
 /// Directory in which `target` is: its parent, or `.` for a bare name.

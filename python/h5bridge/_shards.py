@@ -26,11 +26,11 @@ class ShardSummary:
 
     out: str
     items: int
-    """Ranges of chunks that workers wrote."""
+    """Ranges of chunks, or of tiles, that workers wrote."""
     rows: int
     """Rows of the main table."""
     file_bytes: int
-    """Size of the file."""
+    """Size of the file, or of all files of the table."""
 
 
 def convert_sharded(
@@ -51,15 +51,17 @@ def convert_sharded(
     window: int | None = None,
     progress: Progress = None,
 ) -> ShardSummary:
-    """Converts one table to the file `out` by all workers, as `h5bridge shard` does.
+    """Converts one table to the file `out`, or an HDF5 file to the table `out`, by all workers, as `h5bridge shard`.
 
     Plan and commit run here; workers, which need the same paths, write items of about `work_bytes` (`"512M"`; without,
     of a size that suits the table). If `out` has a plan already, from a call that was interrupted or from the command
     line, what it lacks is done; `work_bytes`, `columns`, `exclude` and `tables` are then those of the plan. `check`
-    reads everything back before the file is published. The other options are those of `convert_many`. Use workers of
+    reads everything back before the file is published. A table has all that its HDF5 file has: `columns`, `exclude` and
+    `tables` are refused. The other options are those of `convert_many`. Use workers of
     one thread each; each does `threads` items at a time.
 
     >>> convert_sharded(client, "huge.ms", "huge.h5")
+    >>> convert_sharded(client, "huge.h5", "huge-again.ms")
     """
     target = os.path.abspath(os.fspath(out))
     if not os.path.isdir(target + ".shards"):

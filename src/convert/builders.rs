@@ -457,6 +457,26 @@ impl<'a> ToTable<'a> {
         });
         written.map_err(|error| error.of_file(&place))
     }
+
+    /// Prepares a conversion to the table directory `target` that many processes do, as
+    /// [`ToHdf5Plan::shard`] does for an HDF5 file: everything but the tiles of large hypercubes is written to
+    /// [a directory beside it](super::ShardPlan::directory_of), and these are cut into items of about `work_bytes` bytes; 0: of a
+    /// 64th of them, but at least 32 MiB and at most 512 MiB. The table will be that of [`write`](Self::write), byte for byte.
+    ///
+    /// # Errors
+    /// `Usage` with [`salvage`](Self::salvage) or [`engines`](Self::engines); `Exists` if `target` exists or has a plan; `NoSpace`,
+    /// `Interrupted`; those of reading the source.
+    pub fn shard(self, target: impl AsRef<Path>, work_bytes: u64) -> Result<ShardPlanSummary> {
+        if self.salvage {
+            return Err(Error::usage("damage cannot be left out in a plan"));
+        }
+        let source = Source::open_with(&self.source, self.open)?;
+        let (options, publishing, target) = (&self.options, self.call.publishing, target.as_ref());
+        let made = self.call.run(|progress| {
+            shard::create_table(&source, &self.source, options, work_bytes, target, publishing, progress)
+        });
+        made.map_err(|error| error.of_file(&Context::path(&self.source)))
+    }
 }
 
 /// Restores the original table directory, every file and every byte, from a native file made with [`ToHdf5::restorable`].

@@ -1,5 +1,6 @@
 //! Reads chunks from the file itself, on any thread; libhdf5 only tells where they are.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
@@ -22,11 +23,23 @@ pub(crate) struct ChunkReader {
     grid: Grid,
     element: DataType,
     pipeline: Pipeline,
-    /// Places of the chunks in the file, by their linear number in the grid of chunks. Chunks that were never written are
-    /// missing here and read as zeros.
-    chunks: HashMap<u64, ChunkInfo>,
+    chunks: Places,
     source: Arc<dyn ReadAt>,
     place: String,
+}
+
+/// Where the chunks of a dataset are in the file.
+enum Places {
+    /// All chunks follow each other as one [block](Dataset::block): nothing is listed, however many they are.
+    Block {
+        /// Offset in the file of the first chunk, in bytes.
+        first: u64,
+        /// Number of chunks in the block.
+        count: u64,
+    },
+    /// The places of the chunks by their linear number in the grid of chunks. Chunks that were never written are missing here
+    /// and read as zeros.
+    Listed(HashMap<u64, ChunkInfo>),
 }
 
 impl ChunkReader {
@@ -51,6 +64,18 @@ impl ChunkReader {
         let counts = grid.counts();
         let total = counts.elements().context(&place)?;
         let file_len = source.len()?;
+        if rows == u64::MAX
+            && let Some(first) = dataset.block()?
+        {
+            let chunks = Places::Block { first, count: total };
+            let reader = ChunkReader { grid, element, pipeline, chunks, source, place };
+            let bytes = total.checked_mul(reader.chunk_bytes()? as u64);
+            if bytes.and_then(|bytes| bytes.checked_add(first)).is_none_or(|end| end > file_len) {
+                let message = format!("the block of {total} chunks at offset {first} ends past the end of the file");
+                return Err(Error::format(message).context(reader.place));
+            }
+            return Ok(Some(reader));
+        }
         let mut chunks = HashMap::new();
         let inside = |info: &ChunkInfo| info.index.iter().zip(counts.iter()).all(|(index, count)| index < count);
         for info in dataset.chunks()?.into_iter().filter(inside) {
@@ -62,7 +87,7 @@ impl ChunkReader {
         if (chunks.len() as u64) < total && !dataset.fills_with_zeros()? {
             return Ok(None);
         }
-        Ok(Some(ChunkReader { grid, element, pipeline, chunks, source, place }))
+        Ok(Some(ChunkReader { grid, element, pipeline, chunks: Places::Listed(chunks), source, place }))
     }
 
     /// Size of a decoded chunk of the dataset in bytes.
@@ -77,19 +102,36 @@ impl ChunkReader {
     /// `None`.
     fn block(&self) -> Option<u64> {
         let bytes = self.chunk_bytes().ok().filter(|_| self.pipeline.is_empty())? as u64;
-        let first = self.chunks.get(&0)?.address;
+        let chunks = match &self.chunks {
+            Places::Block { first, .. } => return Some(*first),
+            Places::Listed(chunks) => chunks,
+        };
+        let first = chunks.get(&0)?.address;
         let counts = self.grid.counts().elements().ok()?;
         let is_next = |(&number, info): (&u64, &ChunkInfo)| {
             info.stored_bytes == bytes
                 && number.checked_mul(bytes).and_then(|at| at.checked_add(first)) == Some(info.address)
         };
-        (self.chunks.len() as u64 == counts && self.chunks.iter().all(is_next)).then_some(first)
+        (chunks.len() as u64 == counts && chunks.iter().all(is_next)).then_some(first)
+    }
+
+    /// Where the chunk with this linear number is; `None` if it was never written.
+    fn find(&self, number: u64) -> Option<Cow<'_, ChunkInfo>> {
+        match &self.chunks {
+            Places::Block { count, .. } if number >= *count => None,
+            Places::Block { first, .. } => {
+                let stored_bytes = self.chunk_bytes().ok()? as u64;
+                let address = first + number * stored_bytes;
+                Some(Cow::Owned(ChunkInfo { index: Shape::default(), address, stored_bytes, filter_mask: 0 }))
+            }
+            Places::Listed(chunks) => chunks.get(&number).map(Cow::Borrowed),
+        }
     }
 
     /// Calls `with` with the decoded bytes of the chunk with this linear number, or with `None` if it was never written.
     fn with_chunk<T>(&self, number: u64, with: impl FnOnce(Option<&[u8]>) -> Result<T>) -> Result<T> {
-        let Some(info) = self.chunks.get(&number) else { return with(None) };
-        with_decoded(&*self.source, &self.pipeline, info, self.chunk_bytes()?, |bytes| with(Some(bytes)))
+        let Some(info) = self.find(number) else { return with(None) };
+        with_decoded(&*self.source, &self.pipeline, &info, self.chunk_bytes()?, |bytes| with(Some(bytes)))
             .with_context(|| Context::offset("stored bytes", info.address))
     }
 }
@@ -155,7 +197,7 @@ impl ChunkRead for ChunkReader {
         let mut read = || -> Result<()> {
             let chunk_bytes = self.chunk_bytes()?.max(1);
             for (number, out) in (first..).zip(out.chunks_mut(chunk_bytes)) {
-                if let Some(info) = self.chunks.get(&number)
+                if let Some(info) = self.find(number)
                     && self.pipeline.is_empty()
                     && info.stored_bytes == chunk_bytes as u64
                 {
@@ -177,7 +219,7 @@ impl ChunkRead for ChunkReader {
     }
 
     fn read_elements(&self, number: u64, first: u64, out: &mut Values, to: Range<usize>) -> Result<bool> {
-        let Some(info) = self.chunks.get(&number).filter(|_| self.pipeline.is_empty()) else { return Ok(false) };
+        let Some(info) = self.find(number).filter(|_| self.pipeline.is_empty()) else { return Ok(false) };
         let Some(bytes) = out.bytes_mut(to) else { return Ok(false) };
         let start = first * self.element.size() as u64;
         if start + bytes.len() as u64 > info.stored_bytes {

@@ -164,6 +164,12 @@ impl Content {
         }
     }
 
+    /// The cells of a column, by its number from 0, that do not borrow from this, if the table is in an HDF5 file; otherwise
+    /// `None`.
+    pub(crate) fn owned_cells(&self, index: usize) -> Result<Option<Box<dyn ColumnCells>>> {
+        self.as_native().map(|table| table.cells(index)).transpose()
+    }
+
     /// The error of reading a column, by its number from 0, as far as it is known without opening the column; `None` if none
     /// is.
     pub(crate) fn unreadable(&self, index: usize) -> Option<Error> {

@@ -173,6 +173,14 @@ impl Source {
         Ok((source, number))
     }
 
+    /// Whether an HDF5 file with datasets of its own is at `path`; every other source is a casacore table in some container.
+    ///
+    /// # Errors
+    /// `Io`, `Format`.
+    pub fn is_hdf5(path: &Path) -> Result<bool> {
+        Ok(path.is_file() && native::is_native(path).with_context(|| Context::path(path))?)
+    }
+
     /// The native file that `path` leads into, and the rest of the path, which is to name a table: `my.h5` and `ANTENNA` of
     /// `my.h5/ANTENNA`. `None` for every other path, and for addresses.
     pub fn split_path(path: &Path) -> Option<(&Path, String)> {

@@ -274,6 +274,11 @@ pub(crate) trait ManagerMut: Debug + Send {
         Ok(Vec::new())
     }
 
+    /// Where the tiles of each hypercube of a tiled column are, in the order of [`cubes`](Self::cubes); empty for other managers.
+    fn tile_places(&self, _column: usize) -> Result<Vec<TilePlace>> {
+        Ok(Vec::new())
+    }
+
     /// Leaves the tiles of the only column in another file, in which they are already; returns the names of the files that are
     /// to be links to it, in the order of `cubes`. `None` if that is not possible: nothing has changed then.
     fn link(&mut self, _cubes: &[LinkedCube]) -> Result<Option<Vec<String>>> {
@@ -282,6 +287,19 @@ pub(crate) trait ManagerMut: Debug + Send {
 
     /// Writes changes that are still in memory; returns the bytes that the manager keeps in `table.dat`.
     fn flush(&mut self) -> Result<Vec<u8>>;
+}
+
+/// Where a column's parts of the tiles of a hypercube are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TilePlace {
+    /// Name of the file of tiles in the directory of the table.
+    pub(crate) file: String,
+    /// Offset in the file of the column's part of the first tile, in bytes.
+    pub(crate) offset: u64,
+    /// Distance between the column's parts of consecutive tiles, in bytes.
+    pub(crate) stride: u64,
+    /// Size of the column's part of a tile as it is stored, in bytes.
+    pub(crate) bytes: u64,
 }
 
 /// A hypercube whose tiles are already in another file, one after the other.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{ColumnSpec, CreateArgs, LinkedCube, ManagerMut};
+use super::{ColumnSpec, CreateArgs, LinkedCube, ManagerMut, TilePlace};
 use crate::error::{Context, Result, ResultExt};
 use crate::grid::ChunkWrite;
 use crate::value::{Region, Shape, Values};
@@ -72,6 +72,10 @@ impl<M: ManagerMut> ManagerMut for WithContext<M> {
 
     fn cubes(&mut self, column: usize) -> Result<Vec<Box<dyn ChunkWrite + '_>>> {
         self.manager.cubes(column).context(&self.context)
+    }
+
+    fn tile_places(&self, column: usize) -> Result<Vec<TilePlace>> {
+        self.manager.tile_places(column).context(&self.context)
     }
 
     fn link(&mut self, cubes: &[LinkedCube]) -> Result<Option<Vec<String>>> {
@@ -148,6 +152,10 @@ mod tests {
             self.call("cubes")
         }
 
+        fn tile_places(&self, _: usize) -> Result<Vec<TilePlace>> {
+            self.call("tile_places")
+        }
+
         fn link(&mut self, _: &[LinkedCube]) -> Result<Option<Vec<String>>> {
             self.call("link")
         }
@@ -174,6 +182,7 @@ mod tests {
             outer.write_cell(0, 0, None, &values).unwrap_err(),
             outer.write_rows(0, 0..1, &values).unwrap_err(),
             outer.cubes(0).err().unwrap(),
+            outer.tile_places(0).unwrap_err(),
             outer.link(&[]).unwrap_err(),
             outer.flush().unwrap_err(),
         ];
@@ -190,6 +199,7 @@ mod tests {
             "write_cell",
             "write_rows",
             "cubes",
+            "tile_places",
             "link",
             "flush",
         ];

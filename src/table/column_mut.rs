@@ -11,7 +11,7 @@ use crate::aipsio::Encoder;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::grid::ChunkWrite;
 use crate::schema::ColumnKind;
-use crate::stman::{LinkedCube, ManagerMut};
+use crate::stman::{LinkedCube, ManagerMut, TilePlace};
 use crate::value::{ByteOrder, DataType, Element, Record, Region, Shape, Values};
 
 /// A column of a table that is being written.
@@ -191,6 +191,12 @@ impl<'a> ColumnMut<'a> {
         let path = self.path;
         let column = Context::column(&self.info.desc.name);
         self.manager.cubes(self.index).context(column).context(Context::path(path))
+    }
+
+    /// Where the tiles of each of the [`cubes`](Self::cubes) are.
+    pub(crate) fn tile_places(&self) -> Result<Vec<TilePlace>> {
+        let column = Context::column(&self.info.desc.name);
+        self.manager.tile_places(self.index).context(column).context(Context::path(self.path))
     }
 
     /// Leaves the tiles of the column in the HDF5 file they come from and stores where they are, see [`ManagerMut::link`].

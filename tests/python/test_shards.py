@@ -22,6 +22,7 @@ import xarray
 import sharing
 import support
 import writing
+from sharding import WORK, claim, commit, file_of, flip, lines, plan, records, run_killed, status, verify, work
 from sharing import Tiles
 
 ROWS = 3333
@@ -40,53 +41,6 @@ PACKED = [
     Tiles('FLAG_CUBES', '?', (128, 4), [4, 128, 8], shapes=((150, 4),)),
     Tiles('COUNTS', 'i4', (8, 4), None, kind='StandardStMan'),
 ]
-WORK = '256K'
-
-
-def plan(source, target, *words):
-    return json.loads(support.h5bridge('shard', 'plan', '--json', source, target, '--work-bytes', WORK, *words).stdout)
-
-
-def work(target, *words, code=support.DONE):
-    process = support.h5bridge('shard', 'work', '--json', target, *words, code=code)
-    return json.loads(process.stdout) if code == support.DONE else process.stderr
-
-
-def commit(target, *words, code=support.DONE):
-    process = support.h5bridge('shard', 'commit', '--json', target, *words, code=code)
-    return json.loads(process.stdout) if code == support.DONE else process.stderr
-
-
-def status(target):
-    return json.loads(support.h5bridge('shard', 'status', '--json', target).stdout)
-
-
-def verify(target, *words, code=support.DONE):
-    return json.loads(support.h5bridge('shard', 'verify', '--json', target, *words, code=code).stdout)
-
-
-def lines(target):
-    """{kind: [line]} of the plan, or of the ranges of a published file."""
-    directory = str(target) + '.shards'
-    path = os.path.join(directory, 'plan.ndjson') if os.path.isdir(directory) else str(target) + '.shards.ndjson'
-    found = {'plan': [], 'dataset': [], 'item': []}
-    with open(path) as file:
-        for line in file:
-            (kind, value), = json.loads(line).items()
-            found[kind].append(value)
-    return found
-
-
-def records(target):
-    """All records of the ledger, in the order of their times."""
-    folder = str(target) + '.shards/ledger'
-    found = []
-    for name in os.listdir(folder):
-        with open(os.path.join(folder, name)) as file:
-            found += [json.loads(line) for line in file if line.endswith('\n')]
-    return sorted(found, key=lambda record: record['time'])
-
-
 def block_items(target):
     """[(item, dataset, offset in the file)] of the items that are written to addresses."""
     found = lines(target)
@@ -100,19 +54,6 @@ def block_items(target):
 def packed_items(target):
     found = lines(target)
     return [item for item in found['item'] if found['dataset'][item['dataset']]['address'] is None]
-
-
-def file_of(target):
-    """The file that is not published yet."""
-    return os.path.join(str(target) + '.shards', os.path.basename(target))
-
-
-def flip(path, offset):
-    with open(path, 'r+b') as file:
-        file.seek(offset)
-        byte = file.read(1)[0]
-        file.seek(offset)
-        file.write(bytes([byte ^ 1]))
 
 
 @pytest.fixture(scope='module')
@@ -227,13 +168,6 @@ def test_two_workers(sources, target):
     assert work(target)['items'] == 0
     commit(target)
     assert filecmp.cmp(target, sources[1], shallow=False)
-
-
-def claim(file, item=None, kind=fcntl.F_WRLCK, command=fcntl.F_OFD_SETLK):
-    """Locks the byte of ITEM in the file of claims, or asks for locks on all bytes; returns the kind of lock."""
-    start, length = (int(item, 16) >> 2, 1) if item else (0, 0)
-    answer = fcntl.fcntl(file, command, struct.pack('hhqqi4x', kind, os.SEEK_SET, start, length, 0))
-    return struct.unpack('hhqqi4x', answer)[0]
 
 
 def test_items_of_another_worker(sources, target):
@@ -573,32 +507,6 @@ def test_killed_at_random_moments(sources, tmp_path, counts):
         verify(folder / 'my.h5', '--source')
         shutil.rmtree(folder)
         round_number += 1
-
-
-def run_killed(source, target, chosen, counts):
-    """Runs all steps until each is done; half of the processes are killed."""
-    steps = [[['plan', source, target, '--work-bytes', WORK]],
-             [['work', target, '--threads', '1']] * 2,
-             [['commit', target]]]
-    for commands in steps:
-        # as long as an undisturbed run takes here, at most
-        longest = 0.25 if commands[0][0] == 'work' else 0.08
-        while True:
-            processes = [subprocess.Popen([support.H5BRIDGE, 'shard', *map(str, words)], stdout=subprocess.DEVNULL,
-                                          stderr=subprocess.PIPE, text=True) for words in commands]
-            if chosen.random() < 0.7:
-                time.sleep(chosen.random() * longest)
-                victim = chosen.choice(processes)
-                counts['kills'] += int(victim.poll() is None)
-                victim.kill()
-            ends = [(process.communicate(timeout=60)[1], process.returncode) for process in processes]
-            assert all(code in (0, -signal.SIGKILL) for _, code in ends), ends
-            if all(code == 0 for _, code in ends):
-                break
-            if commands[0][0] == 'plan' and os.path.isdir(str(target) + '.shards'):
-                break     # killed after it was published
-            if commands[0][0] == 'commit' and not os.path.isdir(str(target) + '.shards'):
-                break
 
 
 @pytest.mark.parametrize('mib, items', [(80, 3), (4096, 64), (65536, 128)])

@@ -49,6 +49,10 @@ def test_a_table_on_two_workers(tmp_path, cluster):
         support.h5bridge('shard', 'work', tmp_path / 'two.h5', '--shard', '0/2')
         convert_sharded(client, source, tmp_path / 'two.h5')
         support.h5bridge('verify', source, tmp_path / 'two.h5')
+        # and back
+        back = convert_sharded(client, tmp_path / 'my.h5', tmp_path / 'back.tab', work_bytes='128K')
+        assert back.rows == 3333 and back.items > 5
+        support.h5bridge('verify', source, tmp_path / 'back.tab')
         # a source that changes ends the call
         support.h5bridge('shard', 'plan', source, tmp_path / 'three.h5', '--work-bytes', '512K')
         os.utime(tmp_path / 'my.tab' / 'table.dat')

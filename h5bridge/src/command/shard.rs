@@ -24,7 +24,8 @@ use crate::exit::Status;
   h5bridge shard work huge.h5
   h5bridge shard work huge.h5 --shard 3/16
   h5bridge shard status huge.h5
-  h5bridge shard commit huge.h5")]
+  h5bridge shard commit huge.h5
+  h5bridge shard plan huge.h5 huge-again.ms")]
 pub(crate) struct Args {
     #[command(subcommand)]
     step: Step,
@@ -33,13 +34,13 @@ pub(crate) struct Args {
 /// The steps of a conversion by several processes: plan, work, status, commit, verify.
 #[derive(Debug, clap::Subcommand)]
 enum Step {
-    /// Write everything but the large datasets, and cut these into items
+    /// Write everything but the large datasets or hypercubes, and cut these into items
     Plan(plan::Args),
     /// Write the items that are not done: on any number of machines at the same time
     Work(work::Args),
     /// Show how many items are done
     Status(status::Args),
-    /// Publish the file when all items are done
+    /// Publish the file or table when all items are done
     Commit(publish::Args),
     /// Read back what was written and compare it with the recorded SHA-256, before or after commit
     Verify(verify::Args),

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use sha2::{Digest as _, Sha256 as Hasher};
 
-use super::document::{Dataset, ShardItem, ShardPlan, ShardResult};
+use super::document::{Dataset, Place, ShardItem, ShardPlan, ShardResult};
+use super::tile_file::TileFile;
 use super::work::StoredChunks;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5;
@@ -15,12 +16,14 @@ use crate::progress::Progress;
 /// Number of bytes that are read at a time to check what workers have written.
 const STEP_BYTES: u64 = 1 << 20;
 
-/// Reads back what the workers of a conversion by many processes have written: in the file of a plan, or in the published one.
+/// Reads back what the workers of a conversion by many processes have written: in the file or table of a plan, or in the
+/// published one.
 /// Items may be checked from any thread.
 pub struct RangeCheck<'a> {
     plan: &'a ShardPlan,
     path: PathBuf,
-    file: FileSource,
+    /// The HDF5 file; `None` if the plan makes a table.
+    file: Option<FileSource>,
     /// Chunks that commit has inserted, for each dataset of the plan, sorted by number.
     inserted: Vec<Vec<Inserted>>,
 }
@@ -36,15 +39,18 @@ struct Inserted {
 }
 
 impl<'a> RangeCheck<'a> {
-    /// Opens the HDF5 file of a plan, or the published one, to check what workers have written for items.
+    /// Opens the HDF5 file or table of a plan, or the published one, to check what workers have written for items.
     ///
     /// # Errors
     /// `NotFound`, `Format`, `Io`.
     pub fn open(plan: &'a ShardPlan) -> Result<Self> {
         let path = plan.file();
         let open = || -> Result<_> {
+            if plan.makes_table() {
+                return Ok((None, Vec::new()));
+            }
             let inserted = if plan.is_committed() { inserted(plan)? } else { Vec::new() };
-            Ok((FileSource::open(&path)?, inserted))
+            Ok((Some(FileSource::open(&path)?), inserted))
         };
         let (file, inserted) = open().with_context(|| Context::path(&path))?;
         Ok(RangeCheck { plan, path, file, inserted })
@@ -57,17 +63,14 @@ impl<'a> RangeCheck<'a> {
     /// `Io`, `Interrupted`.
     pub fn check(&self, item: &ShardItem, expected: &ShardResult, progress: &dyn Progress) -> Result<Option<String>> {
         let dataset = self.plan.dataset(item);
-        let found = match dataset.address {
-            Some(address) => self.block(item, dataset, address, expected, progress),
-            None if self.plan.is_committed() => self.chunks(item, progress),
-            None => self.chunk_file(item, progress),
+        let found = match dataset.place() {
+            Place::Block(address) => self.block(item, dataset, address, expected, progress),
+            Place::Tiles(tiles) => self.tiles(item, dataset, tiles, expected, progress),
+            Place::Chunks if self.plan.is_committed() => self.chunks(item, progress),
+            Place::Chunks => self.chunk_file(item, progress),
         };
         match found {
-            Ok(found) if found == *expected => Ok(None),
-            Ok(found) => Ok(Some(format!(
-                "{} bytes with SHA-256 {} are found, {} with {} are recorded",
-                found.file_bytes, found.sha256, expected.file_bytes, expected.sha256
-            ))),
+            Ok(found) => Ok(expected.difference(&found)),
             Err(error) if error.kind() == crate::error::ErrorKind::Format => Ok(Some(error.to_string())),
             Err(error) => Err(error.context(Context::path(&self.path))),
         }
@@ -87,8 +90,36 @@ impl<'a> RangeCheck<'a> {
         // the last chunk of a block may be shorter
         let len = expected.file_bytes.min((item.last - item.first) * chunk_bytes);
         let mut hasher = Hasher::new();
-        self.hash(start, len, &mut hasher, progress)?;
+        hash(self.file()?, start, len, &mut hasher, progress)?;
         Ok(ShardResult::new(len, hasher))
+    }
+
+    /// Hashes the tiles that a worker has written for an item.
+    fn tiles(
+        &self,
+        item: &ShardItem,
+        dataset: &Dataset,
+        tiles: &TileFile,
+        expected: &ShardResult,
+        progress: &dyn Progress,
+    ) -> Result<ShardResult> {
+        let path = self.path.join(&tiles.path);
+        let read = || -> Result<ShardResult> {
+            let file = FileSource::open(&path)?;
+            let chunk_bytes = dataset.chunk_bytes()?;
+            // the last chunk may have fewer tiles
+            let len = expected.file_bytes.min((item.last - item.first) * chunk_bytes);
+            let mut hasher = Hasher::new();
+            for (start, len) in tiles.parts(item.first * chunk_bytes, len) {
+                hash(&file, start, len, &mut hasher, progress)?;
+            }
+            Ok(ShardResult::new(len, hasher))
+        };
+        read().with_context(|| Context::path(&path))
+    }
+
+    fn file(&self) -> Result<&FileSource> {
+        self.file.as_ref().ok_or_else(|| Error::usage("an item of the plan is not part of its target"))
     }
 
     /// Hashes the chunks of an item that commit has inserted into the HDF5 file, as they were in the file of chunks.
@@ -100,7 +131,7 @@ impl<'a> RangeCheck<'a> {
             let chunk = found.map_err(|_| Error::format(format!("chunk {number} is missing")))?;
             let Inserted { address, bytes, .. } = inserted[chunk];
             hasher.update(bytes.to_le_bytes());
-            self.hash(address, bytes, &mut hasher, progress)?;
+            hash(self.file()?, address, bytes, &mut hasher, progress)?;
             len += 8 + bytes;
         }
         Ok(ShardResult::new(len, hasher))
@@ -118,30 +149,26 @@ impl<'a> RangeCheck<'a> {
                 hasher.update(&bytes);
             }
             len -= chunks.left();
-            if chunks.left() > 0 {
-                return Err(Error::format(format!(
-                    "{} bytes follow the last chunk, expected the end of the file",
-                    chunks.left()
-                )));
-            }
+            chunks.end()?;
             Ok(ShardResult::new(len, hasher))
         };
         read().with_context(|| Context::path(self.plan.chunk_file(item)))
     }
+}
 
-    fn hash(&self, mut start: u64, len: u64, hasher: &mut Hasher, progress: &dyn Progress) -> Result<()> {
-        let end = start.saturating_add(len);
-        let mut buffer = vec![0; len.min(STEP_BYTES) as usize];
-        while start < end {
-            progress.go_on()?;
-            let bytes = &mut buffer[..(end - start).min(STEP_BYTES) as usize];
-            self.file.read_at(start, bytes)?;
-            hasher.update(&*bytes);
-            start += bytes.len() as u64;
-            progress.advance(bytes.len() as u64, "", "");
-        }
-        Ok(())
+/// Passes `len` bytes of a file, from byte `start` on, to a hasher.
+fn hash(file: &FileSource, mut start: u64, len: u64, hasher: &mut Hasher, progress: &dyn Progress) -> Result<()> {
+    let end = start.saturating_add(len);
+    let mut buffer = vec![0; len.min(STEP_BYTES) as usize];
+    while start < end {
+        progress.go_on()?;
+        let bytes = &mut buffer[..(end - start).min(STEP_BYTES) as usize];
+        file.read_at(start, bytes)?;
+        hasher.update(&*bytes);
+        start += bytes.len() as u64;
+        progress.advance(bytes.len() as u64, "", "");
     }
+    Ok(())
 }
 
 /// The chunks in the published HDF5 file, for each dataset of the plan; empty for contiguous datasets.

@@ -1,24 +1,21 @@
-//! Publishes the HDF5 file of a conversion by many processes when all items of its plan are done.
+//! Publishes the HDF5 file or table of a conversion by many processes when all items of its plan are done.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind as IoErrorKind;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use nix::unistd::{Whence, lseek};
 use rayon::prelude::*;
 
 use super::check::RangeCheck;
-use super::document::{PLAN, ShardItem, ShardPlan, ShardResult};
-use super::structure::{STRUCTURE, copy_structure, sync_directory};
-use super::work::StoredChunks;
+use super::document::{PLAN, Place, ShardItem, ShardPlan, ShardResult};
+use super::insert::{Insertion, damaged};
+use super::structure::{STRUCTURE, check_len, restore_structure, sync_directory};
+use super::table;
 use crate::call::{Call, call_setters};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
-use crate::grid::unravel;
-use crate::h5::{self, Bounds};
-use crate::native::open_dataset;
-use crate::output::publish_file;
+use crate::output::{publish_directory, publish_file};
 use crate::pool::thread_pool;
 use crate::progress::Progress;
 use crate::publishing::SyncPolicy;
@@ -31,7 +28,7 @@ const BEGUN: &str = "commit.begun";
 /// Name of the document with the ranges that workers wrote, before commit moves it beside the published file.
 const RANGES: &str = "ranges.ndjson";
 
-/// Commit of a conversion by many processes: checks the items of a plan and publishes its HDF5 file.
+/// Commit of a conversion by many processes: checks the items of a plan and publishes its HDF5 file or table.
 #[must_use = "`write` publishes"]
 pub struct CommitShards<'a> {
     plan: &'a ShardPlan,
@@ -49,11 +46,11 @@ pub struct ShardCommitSummary {
     pub items: usize,
     /// Bytes of chunks that were inserted into the HDF5 file from files of chunks.
     pub inserted_bytes: u64,
-    /// Bytes of contiguous datasets that were read back and compared with the results of workers.
+    /// Bytes of contiguous datasets, or of tiles, that were read back and compared with the results of workers.
     pub checked_bytes: u64,
-    /// Number of rows of the main table in the HDF5 file.
+    /// Number of rows of the main table that were converted.
     pub rows: u64,
-    /// Size of the published HDF5 file in bytes.
+    /// Size of the published HDF5 file, or of all files of the table, in bytes.
     pub file_bytes: u64,
 }
 
@@ -66,8 +63,8 @@ impl<'a> CommitShards<'a> {
 
     call_setters!(target);
 
-    /// Sets whether all ranges of contiguous datasets are read back and compared with the results of workers; by default only
-    /// those in which the file system knows of missing bytes. Files of chunks are always read.
+    /// Sets whether all ranges of contiguous datasets, or of tiles, are read back and compared with the results of workers; by
+    /// default only those in which the file system knows of missing bytes. Files of chunks are always read.
     pub fn check_ranges(mut self, checks_ranges: bool) -> Self {
         self.checks_ranges = checks_ranges;
         self
@@ -79,8 +76,8 @@ impl<'a> CommitShards<'a> {
         self
     }
 
-    /// Publishes the HDF5 file: inserts the files of chunks, renames it to its target, and leaves the document of the ranges
-    /// beside it ([`ShardPlan::ranges_of`]). A commit that was interrupted can be repeated.
+    /// Publishes the HDF5 file or table: inserts the files of chunks, renames it to its target, and leaves the document of the
+    /// ranges beside it ([`ShardPlan::ranges_of`]). A commit that was interrupted can be repeated.
     ///
     /// # Errors
     /// `Usage` if an item has no result; `Format` if its bytes are missing or differ, or the source changed; `Exists` if there is
@@ -114,30 +111,49 @@ impl<'a> CommitShards<'a> {
 
     fn commit(&self, progress: &dyn Progress) -> Result<ShardCommitSummary> {
         let (plan, path) = (self.plan, self.plan.unpublished());
-        if !path.exists() {
+        if !path.exists() || plan.makes_table() && table::is_published(plan) {
             return self.finish();
         }
         plan.header.check_source()?;
         let items = self.items_with_results()?;
         let begun = self.path(BEGUN).exists();
-        let found = path.metadata()?.len();
-        if !begun && found != plan.header.file_bytes {
-            let message = format!("the file has {found} bytes, {} are expected", plan.header.file_bytes);
-            return Err(Error::format(message).context(Context::path(&path)));
+        if plan.makes_table() {
+            table::check_files(plan)?;
+        } else if !begun {
+            check_len(&path, plan.header.file_bytes)?;
         }
         let checked_bytes = self.check(&items, progress)?;
+        let inserted_bytes = match plan.makes_table() {
+            true => self.complete_table().map(|()| 0),
+            false => self.complete_file(&items, begun, progress),
+        }?;
+        self.write_ranges()?;
+        progress.go_on()?;
+        let publish = if plan.makes_table() { publish_directory } else { publish_file };
+        publish(&path, plan.target(), self.call.publishing.if_exists)?;
+        Ok(ShardCommitSummary { inserted_bytes, checked_bytes, ..self.finish()? })
+    }
+
+    /// Inserts the files of chunks into the HDF5 file and makes it durable; returns the bytes that were inserted.
+    fn complete_file(&self, items: &[(&ShardItem, &ShardResult)], begun: bool, progress: &dyn Progress) -> Result<u64> {
+        let path = self.plan.unpublished();
         // one descriptor from here on: each one is told only once that bytes were lost
         let file = File::open(&path).with_context(|| Context::path(&path))?;
         let syncing = self.sync_behind(&file)?;
-        let inserted_bytes = self.insert(&items, begun, progress)?;
+        let inserted_bytes = self.insert(items, begun, progress)?;
         syncing.finish()?;
         if self.call.publishing.sync != SyncPolicy::Never {
             file.sync_all().with_context(|| Context::path(&path))?;
         }
-        self.write_ranges()?;
-        progress.go_on()?;
-        publish_file(&path, plan.target(), self.call.publishing.if_exists)?;
-        Ok(ShardCommitSummary { inserted_bytes, checked_bytes, ..self.finish()? })
+        Ok(inserted_bytes)
+    }
+
+    /// Makes the files of tiles durable, in case that workers on other machines have not.
+    fn complete_table(&self) -> Result<()> {
+        match self.call.publishing.sync {
+            SyncPolicy::Never => Ok(()),
+            SyncPolicy::Behind | SyncPolicy::End => table::sync(self.plan),
+        }
     }
 
     /// Begins to make the bytes durable that are written to `file` by any descriptor.
@@ -168,26 +184,21 @@ impl<'a> CommitShards<'a> {
         Ok(found)
     }
 
-    /// Checks the files of chunks, and ranges of contiguous datasets if that is wanted or bytes seem to be missing; returns the
-    /// bytes of those ranges.
+    /// Checks the lengths of files of chunks, and ranges of contiguous datasets or tiles if that is wanted or bytes seem to be
+    /// missing; returns the bytes of those ranges.
     fn check(&self, items: &[(&ShardItem, &ShardResult)], progress: &dyn Progress) -> Result<u64> {
         let (plan, check) = (self.plan, RangeCheck::open(self.plan)?);
-        let file = File::open(plan.unpublished())?;
         let check_item = |&(item, result): &(&ShardItem, &ShardResult)| -> Result<u64> {
             progress.go_on()?;
-            let range = item_range(plan, item, result)?;
-            if range.as_ref().is_some_and(|range| !self.checks_ranges && !has_hole(&file, range)) {
+            if plan.is_packed(item) {
+                return check_chunk_file(plan, item, result).map(|()| 0);
+            }
+            if !self.checks_ranges && !has_hole(plan, item, result)? {
                 return Ok(0);
             }
             match check.check(item, result, progress)? {
-                None => Ok(range.map_or(0, |range| range.end - range.start)),
-                Some(difference) => {
-                    let (id, name) = (&item.id, plan.describe(item));
-                    let message = format!(
-                        "item {id} ({name}) is damaged: {difference}; `h5bridge shard verify` marks it, and `shard work` does it again"
-                    );
-                    Err(Error::format(message).context(Context::path(plan.target())))
-                }
+                None => Ok(result.file_bytes),
+                Some(difference) => Err(damaged(plan, item, &difference)),
             }
         };
         let pool = thread_pool(self.threads)?;
@@ -197,36 +208,22 @@ impl<'a> CommitShards<'a> {
     /// Writes the chunks in all files of chunks into the HDF5 file; returns their bytes.
     fn insert(&self, items: &[(&ShardItem, &ShardResult)], begun: bool, progress: &dyn Progress) -> Result<u64> {
         let (plan, path) = (self.plan, self.plan.unpublished());
-        let packed: Vec<_> = items.iter().filter(|(item, _)| plan.is_packed(item)).collect();
+        let packed: Vec<_> = items.iter().copied().filter(|(item, _)| plan.is_packed(item)).collect();
         if packed.is_empty() {
             return Ok(0);
         }
         progress.expect(packed.iter().map(|(_, result)| result.file_bytes).sum());
         if begun {
-            copy_structure(plan, &self.path(STRUCTURE), &path)?;
+            restore_structure(&self.path(STRUCTURE), &path)?;
         }
         File::create(self.path(BEGUN))?.sync_all()?;
         sync_directory(&plan.directory())?;
-        let file = h5::File::edit(&path, Bounds::V110)?;
-        let root = file.root()?;
-        let (mut bytes, mut inserted) = (Vec::new(), 0);
-        for (number, dataset) in plan.datasets.iter().enumerate().filter(|(_, dataset)| dataset.address.is_none()) {
-            let counts = dataset.grid().counts();
-            let open = open_dataset(&root, &dataset.path)?;
-            for (item, _) in packed.iter().filter(|(item, _)| item.dataset == number) {
-                let mut chunks = StoredChunks::open(&plan.chunk_file(item))?;
-                for chunk in item.first..item.last {
-                    progress.go_on()?;
-                    chunks.next(&mut bytes)?;
-                    open.write_chunk(&unravel(chunk, &counts), &bytes, 0).map_err(Error::blame_source)?;
-                    inserted += bytes.len() as u64;
-                    progress.advance(8 + bytes.len() as u64, &dataset.table, &dataset.column);
-                }
-            }
+        let inserted = Insertion { plan, items: &packed, progress }.run(&path);
+        // where that fails the next commit does it
+        if inserted.is_err() && restore_structure(&self.path(STRUCTURE), &path).is_ok() {
+            let _ = fs::remove_file(self.path(BEGUN));
         }
-        drop(root);
-        file.close()?;
-        Ok(inserted)
+        inserted
     }
 
     /// Writes the document of the ranges that workers wrote: the plan with the results of its items.
@@ -254,10 +251,13 @@ impl<'a> CommitShards<'a> {
         self.summary()
     }
 
-    /// The summary of a published file in which nothing was inserted now.
+    /// The summary of a published file or table in which nothing was inserted now.
     fn summary(&self) -> Result<ShardCommitSummary> {
         let (plan, target) = (self.plan, self.plan.target());
-        let file_bytes = target.metadata().with_context(|| Context::path(target))?.len();
+        let file_bytes = match plan.makes_table() {
+            true => plan.header.file_bytes,
+            false => target.metadata().with_context(|| Context::path(target))?.len(),
+        };
         let (items, rows) = (plan.items().len(), plan.header.rows);
         Ok(ShardCommitSummary { items, inserted_bytes: 0, checked_bytes: 0, rows, file_bytes })
     }
@@ -277,18 +277,40 @@ fn remove_plan(directory: &Path) -> Result<()> {
     Ok(fs::remove_dir(directory)?)
 }
 
-/// Half-open range of bytes in the HDF5 file that a worker has written for an item; `None` if the item has a file of chunks.
-fn item_range(plan: &ShardPlan, item: &ShardItem, result: &ShardResult) -> Result<Option<Range<u64>>> {
-    let dataset = plan.dataset(item);
-    let Some(address) = dataset.address else { return Ok(None) };
-    let start = address + item.first * dataset.chunk_bytes()?;
-    Ok(Some(start..start.saturating_add(result.file_bytes)))
+/// Fails if the file of chunks of an item does not have the length that the item's result says; its bytes are compared when they
+/// are inserted.
+fn check_chunk_file(plan: &ShardPlan, item: &ShardItem, result: &ShardResult) -> Result<()> {
+    let path = plan.chunk_file(item);
+    match path.metadata() {
+        Ok(found) if found.len() == result.file_bytes => Ok(()),
+        Ok(found) => {
+            let (found, expected) = (found.len(), result.file_bytes);
+            Err(damaged(plan, item, &format!("its file of chunks has {found} bytes, {expected} are expected")))
+        }
+        Err(error) if error.kind() == IoErrorKind::NotFound => {
+            Err(damaged(plan, item, "the file of chunks is missing"))
+        }
+        Err(error) => Err(Error::from(error).context(Context::path(path))),
+    }
 }
 
-/// Whether the file system knows of bytes in a range that were never written. One that does not store zeros reports them in the
-/// same way.
-fn has_hole(file: &File, range: &Range<u64>) -> bool {
-    let Ok(start) = i64::try_from(range.start) else { return true };
+/// Whether the file system knows of bytes in the range of an item that were never written. One that does not store zeros reports
+/// them in the same way.
+fn has_hole(plan: &ShardPlan, item: &ShardItem, result: &ShardResult) -> Result<bool> {
+    let dataset = plan.dataset(item);
+    let at = item.first * dataset.chunk_bytes()?;
+    let (path, range) = match dataset.place() {
+        Place::Chunks => return Ok(false),
+        Place::Block(address) => (plan.unpublished(), address + at..(address + at).saturating_add(result.file_bytes)),
+        Place::Tiles(tiles) => {
+            let mut parts = tiles.parts(at, result.file_bytes);
+            let Some((start, len)) = parts.next() else { return Ok(false) };
+            let (last, last_len) = parts.last().unwrap_or((start, len));
+            (plan.unpublished().join(&tiles.path), start..last + last_len)
+        }
+    };
+    let file = File::open(&path).with_context(|| Context::path(&path))?;
+    let Ok(start) = i64::try_from(range.start) else { return Ok(true) };
     // where this is not supported the end of the file is found, or nothing
-    lseek(file, start, Whence::SeekHole).is_ok_and(|hole| (hole as u64) < range.end)
+    Ok(lseek(file, start, Whence::SeekHole).is_ok_and(|hole| (hole as u64) < range.end))
 }

@@ -1,11 +1,11 @@
-//! Makes the plan of a conversion by many processes: the HDF5 file without the chunks of large datasets, and the document with
-//! the items.
+//! Makes the plan of a conversion to HDF5 by many processes: the file without the chunks of large datasets, and the document
+//! with the items.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::document::{CHUNKS, Dataset, Header, LEDGER, NewDataset, PLAN, ShardPlan};
-use super::structure::{STRUCTURE, copy_structure};
+use super::structure::{STRUCTURE, keep_structure};
 use crate::clone::trim;
 use crate::convert::recorded_file::RecordedFile;
 use crate::convert::to_hdf5::{Compress, Held, Plan, ToHdf5Options, Writer};
@@ -19,13 +19,13 @@ use crate::source::Source;
 use crate::source::tree::Tree;
 
 /// Size in bytes from which a dataset is left to workers; smaller ones are written when the plan is made.
-const LARGE_BYTES: u64 = 64 << 20;
+pub(super) const LARGE_BYTES: u64 = 64 << 20;
 /// Bytes of the smallest and the largest item, where the caller leaves that to the plan.
 const ITEM_BYTES: (u64, u64) = (32 << 20, 512 << 20);
 /// Number of items that such a plan has, unless they would be smaller or larger than that.
 const ITEMS: u64 = 64;
 /// Name of the files by which casacore locks tables: their times change with every reader.
-const LOCK_FILE: &str = "table.lock";
+pub(super) const LOCK_FILE: &str = "table.lock";
 
 /// Summary of a plan for a conversion by many processes.
 #[derive(Debug)]
@@ -37,7 +37,8 @@ pub struct ShardPlanSummary {
     pub bytes: u64,
     /// Bytes of the elements that workers will write to files of chunks, which commit inserts, uncompressed.
     pub packed_bytes: u64,
-    /// Length of the plan's HDF5 file before commit, in bytes; its contiguous datasets occupy no disk space yet.
+    /// Length of the plan's HDF5 file before commit, or of all files of its table, in bytes; what workers write occupies no disk
+    /// space yet.
     pub file_bytes: u64,
     /// Number of rows of the main table that the plan converts.
     pub rows: u64,
@@ -67,11 +68,13 @@ pub(in crate::convert) fn create(
     let small = |bytes: u64| if bytes < least { bytes } else { 0 };
     let needed = plan.columns().fold(0u64, |sum, column| sum.saturating_add(small(column.bytes)));
     progress.expect(needed);
-    let publishing = Publishing { if_exists: IfExists::Fail, sync: SyncPolicy::End };
+    // the disk is busy while the small datasets are written
+    let publishing = Publishing { if_exists: IfExists::Fail, sync: SyncPolicy::Behind };
     let output = Output::create_directory(&ShardPlan::directory_of(target), publishing, needed)?;
     for name in [CHUNKS, LEDGER] {
         fs::create_dir(output.partial().join(name))?;
     }
+    let syncing = output.sync_behind();
     let name = target.file_name().ok_or_else(|| Error::usage("the target has no name of its own"))?;
     let file_path = output.partial().join(name);
     let file = File::create_aligned(&file_path)?;
@@ -81,31 +84,34 @@ pub(in crate::convert) fn create(
     writer.write_data(&file_path, progress)?;
     let mut warnings = plan.warnings.clone();
     warnings.append(&mut writer.warnings);
+    let is_packed = held.iter().any(|held| held.address.is_none());
+    let chunks = if is_packed { writer.chunk_ranges(&held)? } else { Vec::new() };
     drop(writer);
     file.close()?;
     trim(&file_path)?;
     let file_bytes = file_path.metadata()?.len();
     let rows = plan.tables.first().map_or(0, |table| table.rows.end - table.rows.start);
-    let header = Header::new(&std::path::absolute(path)?, files, file_bytes, rows)?;
+    let header = Header::new(&std::path::absolute(path)?, files, file_bytes, rows, Vec::new())?;
     header.check_source()?;
     let datasets: Vec<_> = held.iter().map(|held| dataset(plan, held)).collect();
     let work_bytes = if work_bytes == 0 { item_bytes(&datasets)? } else { work_bytes };
     let document = ShardPlan::new(target, header, datasets, work_bytes)?;
     let packed_bytes = document.items().iter().filter(|item| document.is_packed(item)).map(|item| item.bytes).sum();
-    if packed_bytes > 0 {
-        copy_structure(&document, &file_path, &output.partial().join(STRUCTURE))?;
+    if is_packed {
+        keep_structure(&document, chunks, &file_path, &output.partial().join(STRUCTURE))?;
     }
     document.write(&output.partial().join(PLAN))?;
+    syncing.finish()?;
     output.commit()?;
     let (items, bytes) = (document.items().len(), document.items().iter().map(|item| item.bytes).sum());
     Ok(ShardPlanSummary { items, bytes, packed_bytes, file_bytes, rows, warnings })
 }
 
 /// Bytes of an item: of a small table less, so that several workers are busy until the end.
-fn item_bytes(datasets: &[Dataset]) -> Result<u64> {
+pub(super) fn item_bytes(datasets: &[Dataset]) -> Result<u64> {
     let mut all = 0u64;
     for dataset in datasets {
-        all = all.saturating_add(dataset.grid().counts().elements()?.saturating_mul(dataset.chunk_bytes()?));
+        all = all.saturating_add(dataset.chunks()?.saturating_mul(dataset.chunk_bytes()?));
     }
     Ok((all / ITEMS).clamp(ITEM_BYTES.0, ITEM_BYTES.1))
 }
@@ -127,7 +133,7 @@ fn check_options(source: &Source, options: &ToHdf5Options) -> Result<()> {
 }
 
 /// Fails if the target of a conversion exists and is not to be replaced, or has a plan already.
-fn check_target(target: &Path, if_exists: IfExists) -> Result<()> {
+pub(super) fn check_target(target: &Path, if_exists: IfExists) -> Result<()> {
     let directory = ShardPlan::directory_of(target);
     let exists = |path: &Path| path.symlink_metadata().is_ok();
     if exists(&directory) {
@@ -142,7 +148,7 @@ fn check_target(target: &Path, if_exists: IfExists) -> Result<()> {
 }
 
 /// Lists the files of all tables of a source with sizes and times, except for casacore's lock files.
-fn files_of(source: &Source, path: &Path) -> Result<Vec<RecordedFile>> {
+pub(super) fn files_of(source: &Source, path: &Path) -> Result<Vec<RecordedFile>> {
     let tables = source.tables.iter().filter_map(|table| table.path.clone());
     let mut roots: Vec<PathBuf> = tables.chain([path.canonicalize().context(Context::path(path))?]).collect();
     roots.sort();
@@ -174,5 +180,6 @@ fn dataset(plan: &Plan, held: &Held) -> Dataset {
         is_of_tiles: held.is_of_tiles,
         compression: column.compression,
         address: held.address,
+        tiles: None,
     })
 }

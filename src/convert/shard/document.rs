@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256 as Hasher};
 
+use super::tile_file::TileFile;
 use crate::convert::recorded_file::RecordedFile;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::grid::Grid;
@@ -24,22 +25,23 @@ const MOST_ITEMS: u64 = 1 << 20;
 /// Number of hexadecimal digits in the identifier of an item of a plan.
 const ID_DIGITS: usize = 16;
 /// Largest chunk in bytes that a plan may have: four times the largest tile that becomes a chunk.
-const MOST_CHUNK_BYTES: u64 = 64 << 20;
+pub(super) const MOST_CHUNK_BYTES: u64 = 64 << 20;
 /// Longest line in bytes of a plan's document; the first lists all files of the source.
 const LINE_BYTES: u64 = 1 << 28;
 
-/// The plan of a conversion by two or more processes, made by [`ToHdf5Plan::shard`](super::super::ToHdf5Plan::shard).
+/// The plan of a conversion by two or more processes, made by [`ToHdf5Plan::shard`](super::super::ToHdf5Plan::shard) or
+/// [`ToTable::shard`](super::super::ToTable::shard).
 #[derive(Debug)]
 pub struct ShardPlan {
     target: PathBuf,
     pub(super) header: Header,
     pub(super) datasets: Vec<Dataset>,
     items: Vec<ShardItem>,
-    /// Whether the plan's HDF5 file is published: the document is then the one that commit has left beside it.
+    /// Whether the plan's HDF5 file or table is published: the document is then the one that commit has left beside it.
     is_committed: bool,
 }
 
-/// An item of a plan: a range of chunks of a dataset, which one worker writes.
+/// An item of a plan: a range of chunks of a dataset, or of tiles of a table, which one worker writes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ShardItem {
@@ -47,11 +49,12 @@ pub struct ShardItem {
     pub id: String,
     /// Index of the item's dataset in `ShardPlan::datasets`, from 0.
     pub(super) dataset: usize,
-    /// Number of the item's first chunk in the dataset from 0, counting along the fastest axis first.
+    /// Number of the item's first chunk in the dataset from 0, counting along the fastest axis first. A chunk of a table's
+    /// hypercube is the tiles that are made at a time, see [`TileFile::joined`].
     pub(super) first: u64,
     /// Number of the chunk after the item's last one, so that the range of chunks is half-open.
     pub(super) last: u64,
-    /// Bytes of the elements in the item's chunks, uncompressed; edge padding counts.
+    /// Bytes of the elements in the item's chunks, uncompressed; edge padding counts. Of tiles: as they are stored.
     pub bytes: u64,
     /// The result that a worker had for the item; `None` until the file is published.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -61,7 +64,7 @@ pub struct ShardItem {
 /// Result of an item: number and SHA-256 of the bytes that a worker has written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShardResult {
-    /// Number of bytes that were written for the item to the HDF5 file, or to its file of chunks.
+    /// Number of bytes that were written for the item to the HDF5 file, to its file of chunks, or to a file of tiles.
     pub file_bytes: u64,
     /// SHA-256 of the bytes that were written for the item, in hexadecimal digits.
     pub sha256: String,
@@ -70,6 +73,16 @@ pub struct ShardResult {
 impl ShardResult {
     pub(super) fn new(file_bytes: u64, hasher: Hasher) -> Self {
         ShardResult { file_bytes, sha256: Sha256::from(hasher.finalize()).to_string() }
+    }
+
+    /// How the bytes that were found differ from this result, as a sentence; `None` if they do not.
+    pub(super) fn difference(&self, found: &ShardResult) -> Option<String> {
+        (found != self).then(|| {
+            format!(
+                "{} bytes with SHA-256 {} are found, {} with {} are recorded",
+                found.file_bytes, found.sha256, self.file_bytes, self.sha256
+            )
+        })
     }
 }
 
@@ -83,10 +96,14 @@ pub(super) struct Header {
     pub(super) source: PathBuf,
     /// Files of the source with their sizes and times when the plan was made.
     files: Vec<RecordedFile>,
-    /// Length of the plan's HDF5 file before commit, in bytes.
+    /// Length of the plan's HDF5 file before commit, or of all files of its table, in bytes.
     pub(super) file_bytes: u64,
     /// Number of rows of the main table that are converted.
     pub(super) rows: u64,
+    /// Files of the plan's table, by their paths below its directory, except casacore's lock files; empty if the plan makes an HDF5
+    /// file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) table_files: Vec<RecordedFile>,
 }
 
 /// A line of a plan's document for a dataset that workers write.
@@ -118,6 +135,20 @@ pub(super) struct Dataset {
     compression: String,
     /// Offset in the HDF5 file of the first chunk of a contiguous dataset; `None` if chunks go to files of chunks.
     pub(super) address: Option<u64>,
+    /// Where the tiles of a table are written; `None` in a plan that makes an HDF5 file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) tiles: Option<TileFile>,
+}
+
+/// Where the bytes of an item go.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Place<'a> {
+    /// The HDF5 file, from this offset of the dataset's first chunk on.
+    Block(u64),
+    /// A file of chunks.
+    Chunks,
+    /// A file of tiles.
+    Tiles(&'a TileFile),
 }
 
 /// A line of a plan's document, of any of its three kinds.
@@ -144,6 +175,7 @@ pub(super) struct NewDataset<'a> {
     pub(super) is_of_tiles: bool,
     pub(super) compression: Compression,
     pub(super) address: Option<u64>,
+    pub(super) tiles: Option<TileFile>,
 }
 
 impl From<NewDataset<'_>> for Dataset {
@@ -162,6 +194,7 @@ impl From<NewDataset<'_>> for Dataset {
             is_of_tiles: new.is_of_tiles,
             compression: new.compression.to_string(),
             address: new.address,
+            tiles: new.tiles,
         }
     }
 }
@@ -171,8 +204,27 @@ impl Dataset {
         Grid { shape: Shape::from_reversed(&self.shape), chunk: Shape::from_reversed(&self.chunk) }
     }
 
-    /// Size in bytes of a chunk of the dataset, uncompressed.
+    /// Where the bytes of the dataset's items go.
+    pub(super) fn place(&self) -> Place<'_> {
+        match (&self.tiles, self.address) {
+            (Some(tiles), _) => Place::Tiles(tiles),
+            (None, Some(address)) => Place::Block(address),
+            (None, None) => Place::Chunks,
+        }
+    }
+
+    /// Number of chunks that items are ranges of.
+    pub(super) fn chunks(&self) -> Result<u64> {
+        let chunks = self.grid().counts().elements()?;
+        Ok(self.tiles.as_ref().map_or(chunks, |tiles| chunks.div_ceil(tiles.joined)))
+    }
+
+    /// Size in bytes of a chunk of the dataset, uncompressed, or of the tiles that are made at a time.
     pub(super) fn chunk_bytes(&self) -> Result<u64> {
+        if let Some(tiles) = &self.tiles {
+            let bytes = tiles.joined.checked_mul(tiles.bytes);
+            return bytes.ok_or_else(|| Error::format("the tiles of a chunk have more than 2^64 bytes"));
+        }
         let bytes = Shape::from_reversed(&self.chunk).elements()?.checked_mul(self.element_bytes);
         bytes.ok_or_else(|| Error::format("a chunk has more than 2^64 bytes"))
     }
@@ -202,6 +254,9 @@ impl Dataset {
             return Err(Error::format(format!("chunks {} do not fit the shape {}", grid.chunk, grid.shape)));
         }
         grid.shape.elements()?;
+        if let Some(tiles) = &self.tiles {
+            tiles.check(grid.counts().elements()?)?;
+        }
         if self.chunk_bytes()? > MOST_CHUNK_BYTES {
             return Err(Error::format(format!(
                 "a chunk has {} bytes, at most {MOST_CHUNK_BYTES} are expected",
@@ -214,14 +269,21 @@ impl Dataset {
 }
 
 impl Header {
-    pub(super) fn new(source: &Path, files: Vec<RecordedFile>, file_bytes: u64, rows: u64) -> Result<Self> {
-        let not_utf8 =
-            files.iter().map(|file| file.path.as_path()).chain([source]).find(|path| path.to_str().is_none());
+    /// The first line of the plan of a conversion of `source`; `table_files` is empty if it makes an HDF5 file.
+    pub(super) fn new(
+        source: &Path,
+        files: Vec<RecordedFile>,
+        file_bytes: u64,
+        rows: u64,
+        table_files: Vec<RecordedFile>,
+    ) -> Result<Self> {
+        let paths = files.iter().chain(&table_files).map(|file| file.path.as_path());
+        let not_utf8 = paths.chain([source]).find(|path| path.to_str().is_none());
         if let Some(path) = not_utf8 {
             return Err(Error::unsupported("the path is not UTF-8: a plan cannot name it").context(Context::path(path)));
         }
         let (source, program) = (source.to_owned(), env!("CARGO_PKG_VERSION").to_owned());
-        Ok(Header { version: VERSION, program, source, files, file_bytes, rows })
+        Ok(Header { version: VERSION, program, source, files, file_bytes, rows, table_files })
     }
 
     fn hash_source(&self) -> Hasher {
@@ -248,15 +310,15 @@ impl Header {
     }
 }
 
-/// Path `target` with `suffix` appended to the file name.
+/// Path `target` with `suffix` appended to the file name. The name of a directory may end with a slash.
 fn with_suffix(target: &Path, suffix: &str) -> PathBuf {
-    let mut name = OsString::from(target);
+    let mut name = OsString::from(target.components().as_path());
     name.push(suffix);
     name.into()
 }
 
 impl ShardPlan {
-    /// Path of the directory with the plan of a conversion to the file `target` by many processes: `target.shards`.
+    /// Path of the directory with the plan of a conversion to the file or table `target` by many processes: `target.shards`.
     pub fn directory_of(target: impl AsRef<Path>) -> PathBuf {
         with_suffix(target.as_ref(), ".shards")
     }
@@ -319,7 +381,7 @@ impl ShardPlan {
         let mut items = Vec::new();
         let of_source = header.hash_source();
         for (number, dataset) in datasets.iter().enumerate() {
-            let (chunks, chunk_bytes) = (dataset.grid().counts().elements()?, dataset.chunk_bytes()?);
+            let (chunks, chunk_bytes) = (dataset.chunks()?, dataset.chunk_bytes()?);
             let of_item = (work_bytes / chunk_bytes.max(1)).max(1);
             if chunks.div_ceil(of_item).saturating_add(items.len() as u64) > MOST_ITEMS {
                 let message = format!("the plan has more than {MOST_ITEMS} items: more bytes for each are needed");
@@ -353,7 +415,7 @@ impl ShardPlan {
         write().with_context(|| Context::path(path))
     }
 
-    /// Path of the HDF5 file that the conversion makes.
+    /// Path of the HDF5 file or the table directory that the conversion makes.
     pub fn target(&self) -> &Path {
         &self.target
     }
@@ -386,20 +448,33 @@ impl ShardPlan {
         self.header.check_source()
     }
 
-    /// Whether the HDF5 file is published: only [`RangeCheck`](super::RangeCheck) is then left to do.
+    /// Whether the HDF5 file or table is published: only [`RangeCheck`](super::RangeCheck) is then left to do.
     pub fn is_committed(&self) -> bool {
         self.is_committed
     }
 
-    /// Describes an item for people: `MAIN/DATA, chunks 0..32`.
+    /// Whether the conversion makes a table directory; otherwise an HDF5 file.
+    pub fn makes_table(&self) -> bool {
+        !self.header.table_files.is_empty()
+    }
+
+    /// Describes an item for people: `MAIN/DATA, chunks 0..32`; of a table: `MAIN/DATA, tiles 0..32`.
     pub fn describe(&self, item: &ShardItem) -> String {
-        let path = self.dataset(item).path.trim_start_matches('/');
-        format!("{path}, chunks {}..{}", item.first, item.last)
+        let dataset = self.dataset(item);
+        let path = dataset.path.trim_start_matches('/');
+        match &dataset.tiles {
+            Some(tiles) => {
+                let all = dataset.grid().counts().elements().unwrap_or(u64::MAX);
+                let tile = |chunk: u64| chunk.saturating_mul(tiles.joined).min(all);
+                format!("{path}, tiles {}..{}", tile(item.first), tile(item.last))
+            }
+            None => format!("{path}, chunks {}..{}", item.first, item.last),
+        }
     }
 
     /// Whether the chunks of an item go to a file of chunks, because their offsets in the HDF5 file are known at commit only.
     pub fn is_packed(&self, item: &ShardItem) -> bool {
-        self.dataset(item).address.is_none()
+        matches!(self.dataset(item).place(), Place::Chunks)
     }
 
     pub(super) fn dataset(&self, item: &ShardItem) -> &Dataset {
@@ -407,12 +482,12 @@ impl ShardPlan {
         &self.datasets[item.dataset]
     }
 
-    /// Path of the plan's HDF5 file: before commit in the directory of the plan, then the target.
+    /// Path of the plan's HDF5 file or table: before commit in the directory of the plan, then the target.
     pub(super) fn file(&self) -> PathBuf {
         if self.is_committed { self.target.clone() } else { self.unpublished() }
     }
 
-    /// Path of the unpublished HDF5 file in the directory of the plan, before commit.
+    /// Path of the unpublished HDF5 file or table in the directory of the plan, before commit.
     pub(super) fn unpublished(&self) -> PathBuf {
         self.directory().join(self.target.file_name().unwrap_or_default())
     }
@@ -426,12 +501,12 @@ impl ShardPlan {
         &mut self.items
     }
 
-    /// Fails if the plan's HDF5 file is already published.
+    /// Fails if the plan's HDF5 file or table is already published.
     pub(super) fn check_not_committed(&self) -> Result<()> {
         if !self.is_committed {
             return Ok(());
         }
-        let message = "the file is published already; `h5bridge shard verify` checks it";
+        let message = "the target is published already; `h5bridge shard verify` checks it";
         Err(Error::new(ErrorKind::Exists, message).context(Context::path(&self.target)))
     }
 }
@@ -462,7 +537,7 @@ fn check_item(item: &ShardItem, datasets: &[Dataset]) -> Result<()> {
     let Some(dataset) = datasets.get(item.dataset) else {
         return Err(Error::format(format!("item {} names dataset {}, which is missing", item.id, item.dataset)));
     };
-    let chunks = dataset.grid().counts().elements()?;
+    let chunks = dataset.chunks()?;
     if item.first >= item.last || item.last > chunks {
         let ShardItem { id, first, last, .. } = item;
         return Err(Error::format(format!("item {id} has chunks {first}..{last}, the dataset has {chunks}")));

@@ -1,56 +1,107 @@
-//! A copy of all parts of the HDF5 file of a plan that workers do not write, to which an interrupted commit returns.
+//! A copy of what a commit may change in the HDF5 file of a plan, to which an interrupted commit returns.
+//!
+//! ```text
+//! 8 bytes   length of the HDF5 file
+//! then for each range, all numbers little-endian:
+//!   8 bytes   offset of the range in the HDF5 file
+//!   8 bytes   length of the range
+//!   bytes     of the range
+//! ```
 
 use std::fs::File;
-use std::io;
+use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use super::document::ShardPlan;
-use crate::error::{Context, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 
 /// Number of bytes of the plan's HDF5 file that are copied at a time.
 const STEP_BYTES: u64 = 1 << 20;
 
 /// Name of the copy of the HDF5 file's structure in the directory of a plan.
-pub(super) const STRUCTURE: &str = "structure.h5";
+pub(super) const STRUCTURE: &str = "structure";
 
-/// Copies all of the HDF5 file at `from`, except the contiguous datasets that workers write, to the same offsets of the file at
-/// `to`, which gets the same length, and makes it durable.
+/// Keeps all of the HDF5 file at `from` in the file at `to`, except the contiguous datasets that workers write and the ranges
+/// `chunks`, which have the chunks of other datasets: a commit changes neither.
 ///
 /// # Errors
 /// `NoSpace`, `Io`.
-pub(super) fn copy_structure(plan: &ShardPlan, from: &Path, to: &Path) -> Result<()> {
-    let copy = || -> Result<()> {
+pub(super) fn keep_structure(plan: &ShardPlan, chunks: Vec<Range<u64>>, from: &Path, to: &Path) -> Result<()> {
+    let keep = || -> Result<()> {
         let source = File::open(from)?;
-        let target = File::options().write(true).create(true).truncate(false).open(to)?;
+        let mut out = BufWriter::with_capacity(STEP_BYTES as usize, File::create_new(to)?);
         let len = plan.header.file_bytes;
-        target.set_len(len)?;
+        out.write_all(&len.to_le_bytes())?;
         let mut buffer = vec![0; STEP_BYTES as usize];
-        for range in outside(plan, len)? {
+        for range in outside(plan, chunks, len)? {
+            out.write_all(&range.start.to_le_bytes())?;
+            out.write_all(&(range.end - range.start).to_le_bytes())?;
             let mut at = range.start;
             while at < range.end {
                 let bytes = &mut buffer[..(range.end - at).min(STEP_BYTES) as usize];
                 source.read_exact_at(bytes, at)?;
+                out.write_all(bytes)?;
+                at += bytes.len() as u64;
+            }
+        }
+        Ok(out.into_inner().map_err(|error| error.into_error())?.sync_all()?)
+    };
+    keep().with_context(|| Context::path(to))
+}
+
+/// Makes the HDF5 file at `to` what it was when its structure was kept in the file at `from`, and makes it durable.
+///
+/// # Errors
+/// `Format`, `NoSpace`, `Io`.
+pub(super) fn restore_structure(from: &Path, to: &Path) -> Result<()> {
+    let restore = || -> Result<()> {
+        let mut source = BufReader::with_capacity(STEP_BYTES as usize, File::open(from)?);
+        let target = File::options().write(true).open(to).with_context(|| Context::path(to))?;
+        let too_short = || Error::format("the copy of the structure ends too early: make a new plan");
+        let len = number(&mut source)?.ok_or_else(too_short)?;
+        target.set_len(len)?;
+        let mut buffer = vec![0; STEP_BYTES as usize];
+        while let Some(start) = number(&mut source)? {
+            let count = number(&mut source)?.ok_or_else(too_short)?;
+            let end = start.checked_add(count).filter(|&end| end <= len).ok_or_else(|| {
+                Error::format(format!("{count} bytes at offset {start} exceed the file, which has {len} bytes"))
+            })?;
+            let mut at = start;
+            while at < end {
+                let bytes = &mut buffer[..(end - at).min(STEP_BYTES) as usize];
+                source.read_exact(bytes).map_err(|_| too_short())?;
                 target.write_all_at(bytes, at)?;
                 at += bytes.len() as u64;
             }
         }
         Ok(target.sync_all()?)
     };
-    copy().with_context(|| Context::path(to))
+    restore().with_context(|| Context::path(from))
 }
 
-/// Half-open byte ranges of an HDF5 file of `len` bytes that are outside the contiguous datasets of a plan.
-fn outside(plan: &ShardPlan, len: u64) -> Result<Vec<Range<u64>>> {
+/// The next number; `None` at the end of the file.
+fn number(source: &mut impl Read) -> io::Result<Option<u64>> {
+    let mut bytes = [0; 8];
+    match source.read_exact(&mut bytes) {
+        Ok(()) => Ok(Some(u64::from_le_bytes(bytes))),
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Half-open byte ranges of an HDF5 file of `len` bytes that are outside `chunks` and the contiguous datasets of a plan.
+fn outside(plan: &ShardPlan, chunks: Vec<Range<u64>>, len: u64) -> Result<Vec<Range<u64>>> {
     let blocks = plan.datasets.iter().map(|dataset| dataset.block());
-    let mut blocks = blocks.filter_map(Result::transpose).collect::<Result<Vec<_>>>()?;
-    blocks.sort_by_key(|block| block.start);
+    let mut inside = blocks.filter_map(Result::transpose).collect::<Result<Vec<_>>>()?;
+    inside.extend(chunks);
+    inside.sort_by_key(|range| range.start);
     let mut ranges = Vec::new();
     let mut at = 0;
-    for block in blocks {
-        ranges.push(at..block.start.min(len));
-        at = at.max(block.end);
+    for range in inside {
+        ranges.push(at..range.start.min(len));
+        at = at.max(range.end);
     }
     ranges.push(at..len);
     ranges.retain(|range| !range.is_empty());
@@ -60,4 +111,14 @@ fn outside(plan: &ShardPlan, len: u64) -> Result<Vec<Range<u64>>> {
 /// Makes the names of the files in a plan's directory durable.
 pub(super) fn sync_directory(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
+}
+
+/// Fails if a file does not have the length that the plan gave it.
+pub(super) fn check_len(path: &Path, expected: u64) -> Result<()> {
+    let found = path.metadata().with_context(|| Context::path(path))?.len();
+    if found == expected {
+        return Ok(());
+    }
+    let message = format!("the file has {found} bytes, {expected} are expected");
+    Err(Error::format(message).context(Context::path(path)))
 }

@@ -2,30 +2,29 @@
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::ops::Range;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use sha2::{Digest as _, Sha256 as Hasher};
 use tempfile::NamedTempFile;
 
-use super::document::{CHUNKS, Dataset, ShardItem, ShardPlan, ShardResult};
+use super::chunks::Chunks;
+use super::document::{CHUNKS, Dataset, Place, ShardItem, ShardPlan, ShardResult};
 use super::structure::sync_directory;
-use crate::convert::to_hdf5::Tiles;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt, column_context};
-use crate::grid::Grid;
 use crate::h5::FilterScratch;
 use crate::io::{FileTarget, WriteAt, write_back};
-use crate::native::MAX_CUBES;
 use crate::progress::Progress;
-use crate::source::blocks::{RowBlocks, WRITE_BYTES};
 use crate::source::{Content, Source};
+use crate::sync::LockUnpoisoned;
 use crate::table::{ColumnCells, OpenOptions};
-use crate::value::Values;
 
 /// Number of bytes that a worker has written after which the system is told to begin writing them to the disk.
 const WRITE_BACK_BYTES: u64 = 8 << 20;
+/// Number of columns of an HDF5 file that a worker keeps open: the places of their chunks are read when they are opened.
+const KEPT_COLUMNS: usize = 4;
 
 /// A worker of a conversion by many processes: does items of a plan, each from any thread. It keeps the source open, and locked
 /// if it is a table directory.
@@ -56,10 +55,21 @@ const WRITE_BACK_BYTES: u64 = 8 << 20;
 pub struct ShardWorker<'a> {
     plan: &'a ShardPlan,
     source: Source,
-    /// The HDF5 file of the plan; `None` for a worker that only computes digests.
-    file: Option<FileTarget>,
+    target: Target,
+    /// The columns of an HDF5 file that were read last, by the index of the dataset; the one used last is at the end.
+    kept: Mutex<Vec<(usize, Arc<dyn ColumnCells>)>>,
     /// Whether the system has failed to make the HDF5 file durable. It says so once, and not for which bytes.
     is_lost: AtomicBool,
+}
+
+/// What a worker writes to.
+enum Target {
+    /// The worker only computes digests.
+    None,
+    /// The HDF5 file of the plan.
+    File(FileTarget),
+    /// The table directory of the plan.
+    Table(PathBuf),
 }
 
 /// An item that is written, but may not be on the disk yet: [`ShardWorker::sync`] makes it durable. Dropped before that, it is not done.
@@ -67,12 +77,22 @@ pub struct ShardWorker<'a> {
 #[must_use = "only `ShardWorker::sync` gives the result"]
 pub struct UnsyncedItem {
     result: ShardResult,
-    /// The file of chunks and the name that it gets; `None` if the item is in a block of the HDF5 file.
-    chunks: Option<(NamedTempFile, PathBuf)>,
+    written: Written,
+}
+
+/// Where an item was written.
+#[derive(Debug)]
+enum Written {
+    /// A block of the HDF5 file.
+    Block,
+    /// A file of chunks that gets this name.
+    Chunks(NamedTempFile, PathBuf),
+    /// A file of tiles with this path. The descriptor is that of the item: each is told once that bytes were lost.
+    Tiles(FileTarget, PathBuf),
 }
 
 impl<'a> ShardWorker<'a> {
-    /// Opens the source and the HDF5 file of a plan, to do items of it.
+    /// Opens the source and the HDF5 file or table of a plan, to do items of it.
     ///
     /// # Errors
     /// `Format` if the source changed since the plan was made, `Exists` if the file is published; those of
@@ -80,8 +100,11 @@ impl<'a> ShardWorker<'a> {
     pub fn open(plan: &'a ShardPlan, options: OpenOptions) -> Result<Self> {
         plan.check_not_committed()?;
         let path = plan.unpublished();
-        let file = FileTarget::open(&path).with_context(|| Context::path(&path))?;
-        Ok(ShardWorker { file: Some(file), ..Self::for_digests(plan, options)? })
+        let target = match plan.makes_table() {
+            true => Target::Table(path),
+            false => Target::File(FileTarget::open(&path).with_context(|| Context::path(&path))?),
+        };
+        Ok(ShardWorker { target, ..Self::for_digests(plan, options)? })
     }
 
     /// Opens only the source of a plan, to compute [`digest`](Self::digest)s of items without writing them.
@@ -93,7 +116,8 @@ impl<'a> ShardWorker<'a> {
         let source = Source::open_with(plan.source(), options)?;
         // a writer may have held the lock until now
         plan.header.check_source()?;
-        Ok(ShardWorker { plan, source, file: None, is_lost: AtomicBool::new(false) })
+        let (target, kept) = (Target::None, Mutex::default());
+        Ok(ShardWorker { plan, source, target, kept, is_lost: AtomicBool::new(false) })
     }
 
     /// Writes the chunks of an item and makes them durable. Doing an item again, or twice at the same time, writes the same
@@ -112,25 +136,31 @@ impl<'a> ShardWorker<'a> {
     /// # Errors
     /// As [`write`](Self::write).
     pub fn write_unsynced(&self, item: &ShardItem, progress: &dyn Progress) -> Result<UnsyncedItem> {
-        let Some(file) = &self.file else { return Err(Error::usage("the worker was opened for digests")) };
-        let dataset = self.plan.dataset(item);
-        let written = match dataset.address {
-            Some(address) => {
-                let mut begun = None;
-                let result = self.produce(item, progress, &mut |at, bytes| {
-                    file.write_at(address + at, bytes)?;
-                    // the disk is busy while the next chunks are read
-                    let start = *begun.get_or_insert(at);
-                    let len = at + bytes.len() as u64 - start;
-                    if len >= WRITE_BACK_BYTES {
-                        write_back(file.file(), address + start, len);
-                        begun = None;
+        let written = match (self.plan.dataset(item).place(), &self.target) {
+            (Place::Block(address), Target::File(file)) => {
+                let mut behind = WriteBehind::new(file);
+                let result = self.produce(item, progress, &mut |at, bytes| behind.write(address + at, bytes))?;
+                UnsyncedItem { result, written: Written::Block }
+            }
+            (Place::Tiles(tiles), Target::Table(directory)) => {
+                let path = directory.join(&tiles.path);
+                let file = FileTarget::open(&path).with_context(|| Context::path(&path))?;
+                let mut behind = WriteBehind::new(&file);
+                let result = self.produce(item, progress, &mut |at, mut bytes| {
+                    for (offset, len) in tiles.parts(at, bytes.len() as u64) {
+                        let (part, rest) = bytes.split_at(len as usize);
+                        behind.write(offset, part)?;
+                        bytes = rest;
                     }
                     Ok(())
                 })?;
-                UnsyncedItem { result, chunks: None }
+                UnsyncedItem { result, written: Written::Tiles(file, path) }
             }
-            None => self.write_chunk_file(item, progress)?,
+            (Place::Chunks, Target::File(_)) => self.write_chunk_file(item, progress)?,
+            (_, Target::None) => return Err(for_digests()),
+            (Place::Block(_) | Place::Chunks, Target::Table(_)) | (Place::Tiles(_), Target::File(_)) => {
+                return Err(Error::format("an item of the plan is not part of its target"));
+            }
         };
         self.plan.header.check_source()?;
         Ok(written)
@@ -143,12 +173,16 @@ impl<'a> ShardWorker<'a> {
     /// Each result may be `Io` or `NoSpace`.
     pub fn sync(&self, items: impl IntoIterator<Item = UnsyncedItem>) -> Vec<Result<ShardResult>> {
         let items: Vec<_> = items.into_iter().collect();
-        let has_blocks = items.iter().any(|item| item.chunks.is_none());
-        let has_files = items.iter().any(|item| item.chunks.is_some());
+        let has_blocks = items.iter().any(|item| matches!(item.written, Written::Block));
+        let has_files = items.iter().any(|item| matches!(item.written, Written::Chunks(..)));
         let blocks = if has_blocks { self.sync_blocks() } else { Ok(()) };
-        let synced = items.into_iter().map(|item| match item.chunks {
-            Some((file, path)) => (true, name_chunk_file(file, &path).map(|()| item.result)),
-            None => (false, blocks.clone().map(|()| item.result)),
+        let synced = items.into_iter().map(|item| match item.written {
+            Written::Chunks(file, path) => (true, name_chunk_file(file, &path).map(|()| item.result)),
+            Written::Block => (false, blocks.clone().map(|()| item.result)),
+            Written::Tiles(file, path) => {
+                let synced = file.file().sync_data().map_err(Error::from).with_context(|| Context::path(&path));
+                (false, synced.map(|()| item.result))
+            }
         });
         let synced: Vec<_> = synced.collect();
         let directory = self.plan.directory().join(CHUNKS);
@@ -162,7 +196,7 @@ impl<'a> ShardWorker<'a> {
 
     /// Makes the blocks of the HDF5 file durable.
     fn sync_blocks(&self) -> Result<()> {
-        let Some(file) = &self.file else { return Err(Error::usage("the worker was opened for digests")) };
+        let Target::File(file) = &self.target else { return Err(for_digests()) };
         let sync = || -> Result<()> {
             if self.is_lost.load(Ordering::SeqCst) {
                 let message =
@@ -201,11 +235,11 @@ impl<'a> ShardWorker<'a> {
             result
         };
         write_back(partial.as_file(), 0, result.file_bytes);
-        Ok(UnsyncedItem { result, chunks: Some((partial, path)) })
+        Ok(UnsyncedItem { result, written: Written::Chunks(partial, path) })
     }
 
     /// Produces the bytes of a plan's item and passes them to `write`, in order, with their offset from the start of the
-    /// dataset.
+    /// dataset, or of all tiles.
     fn produce(
         &self,
         item: &ShardItem,
@@ -215,8 +249,10 @@ impl<'a> ShardWorker<'a> {
         let dataset = self.plan.dataset(item);
         let mut produce = || {
             let content = self.content(dataset)?;
-            let cells = content.cells(dataset.column_number)?;
-            let chunks = Chunks::new(dataset, content, &*cells)?;
+            let kept = self.kept_cells(item.dataset, content, dataset)?;
+            let opened = if kept.is_none() { Some(content.cells(dataset.column_number)?) } else { None };
+            let cells = kept.as_deref().or(opened.as_deref());
+            let chunks = Chunks::new(dataset, content, cells.ok_or_else(changed_source)?)?;
             self.write_chunks(item, &chunks, progress, write)
         };
         produce().with_context(|| column_context(&dataset.table, &dataset.column))
@@ -234,12 +270,12 @@ impl<'a> ShardWorker<'a> {
         let (mut bytes, mut packed, mut scratch) = (Vec::new(), Vec::new(), FilterScratch::default());
         let compression = dataset.compression()?;
         let pipeline = (!compression.is_none()).then(|| compression.pipeline(dataset.element_bytes() as usize));
-        let is_block = dataset.address.is_some();
+        let is_packed = matches!(dataset.place(), Place::Chunks);
+        let batch = chunks.batch()?;
         let mut first = item.first;
         while first < item.last {
             progress.go_on()?;
-            // a file of chunks has them one by one
-            let last = if is_block { item.last.min(first + chunks.batch()) } else { first + 1 };
+            let last = item.last.min(first + batch);
             chunks.read(first..last, &mut bytes)?;
             let mut add = |piece: &[u8]| {
                 hasher.update(piece);
@@ -247,7 +283,7 @@ impl<'a> ShardWorker<'a> {
                 file_bytes += piece.len() as u64;
                 Ok::<_, Error>(())
             };
-            if is_block {
+            if !is_packed {
                 add(&bytes)?;
             } else {
                 bytes.resize(chunks.chunk_bytes as usize, 0);
@@ -267,17 +303,63 @@ impl<'a> ShardWorker<'a> {
         Ok(ShardResult::new(file_bytes, hasher))
     }
 
+    /// The cells of a column of an HDF5 file, kept for the next item; `None` for other sources.
+    fn kept_cells(&self, number: usize, content: &Content, dataset: &Dataset) -> Result<Option<Arc<dyn ColumnCells>>> {
+        let mut kept = self.kept.lock_unpoisoned();
+        if let Some(found) = kept.iter().position(|(known, _)| *known == number) {
+            kept[found..].rotate_left(1);
+        } else {
+            let Some(cells) = content.owned_cells(dataset.column_number)? else { return Ok(None) };
+            if kept.len() == KEPT_COLUMNS {
+                kept.remove(0);
+            }
+            kept.push((number, Arc::from(cells)));
+        }
+        Ok(kept.last().map(|(_, cells)| cells.clone()))
+    }
+
     /// The source table of a dataset in the plan; fails if its column is not the one of the plan.
     fn content(&self, dataset: &Dataset) -> Result<&Content> {
-        let changed = || Error::format("the source lacks this column of the plan: make a new plan");
         let table = self.source.tables.get(dataset.table_number).filter(|table| table.name == dataset.table);
-        let content = table.ok_or_else(changed)?.content()?;
+        let content = table.ok_or_else(changed_source)?.content()?;
         let column = content.columns().get(dataset.column_number);
         let same = |size: usize| size as u64 == dataset.element_bytes();
         match column {
             Some(info) if info.desc.name == dataset.column.as_str() && same(info.data_type().size()) => Ok(content),
-            _ => Err(changed()),
+            _ => Err(changed_source()),
         }
+    }
+}
+
+fn changed_source() -> Error {
+    Error::format("the source lacks this column of the plan: make a new plan")
+}
+
+fn for_digests() -> Error {
+    Error::usage("the worker was opened for digests")
+}
+
+/// Writes to a file and tells the system early to begin writing to the disk, which is then busy while the next bytes are read.
+struct WriteBehind<'a> {
+    file: &'a FileTarget,
+    /// Offset of the first byte that the system was not told of yet.
+    begun: Option<u64>,
+}
+
+impl<'a> WriteBehind<'a> {
+    fn new(file: &'a FileTarget) -> Self {
+        WriteBehind { file, begun: None }
+    }
+
+    fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.file.write_at(offset, bytes)?;
+        let start = *self.begun.get_or_insert(offset);
+        let len = (offset + bytes.len() as u64).saturating_sub(start);
+        if len >= WRITE_BACK_BYTES {
+            write_back(self.file.file(), start, len);
+            self.begun = None;
+        }
+        Ok(())
     }
 }
 
@@ -288,64 +370,6 @@ fn name_chunk_file(file: NamedTempFile, path: &Path) -> Result<()> {
         Ok(file.persist(path).map(drop).map_err(|error| error.error)?)
     };
     name().with_context(|| Context::path(path))
-}
-
-/// The chunks of a dataset, read from the source.
-struct Chunks<'a> {
-    dataset: &'a Dataset,
-    content: &'a Content,
-    cells: &'a dyn ColumnCells,
-    tiling: Option<crate::table::Tiling<'a>>,
-    grid: Grid,
-    chunk_bytes: u64,
-}
-
-impl<'a> Chunks<'a> {
-    fn new(dataset: &'a Dataset, content: &'a Content, cells: &'a dyn ColumnCells) -> Result<Self> {
-        let tiling = if dataset.is_of_tiles { cells.tiling(MAX_CUBES) } else { None };
-        let (grid, chunk_bytes) = (dataset.grid(), dataset.chunk_bytes()?);
-        let chunks = Chunks { dataset, content, cells, tiling, grid, chunk_bytes };
-        if dataset.is_of_tiles {
-            chunks.tiles()?;
-        }
-        Ok(chunks)
-    }
-
-    fn tiles(&self) -> Result<Tiles<'_>> {
-        let cubes = self.tiling.as_ref().map_or(&[][..], |tiling| &tiling.cubes);
-        let cube = cubes.get(self.dataset.cube).filter(|cube| cube.grid().shape == self.grid.shape);
-        let cube = cube.ok_or_else(|| Error::format("the hypercubes have changed since the plan was made"))?;
-        Tiles::new(&**cube, &self.grid)
-    }
-
-    /// Number of chunks of the dataset that are read from the source at a time.
-    fn batch(&self) -> u64 {
-        self.tiles().map_or(1, |tiles| tiles.batch())
-    }
-
-    /// Replaces `bytes` by those of the chunks in a half-open range of numbers; the last chunk of the dataset may be shorter.
-    fn read(&self, chunks: Range<u64>, bytes: &mut Vec<u8>) -> Result<()> {
-        if self.dataset.is_of_tiles {
-            return self.tiles()?.read(chunks, bytes);
-        }
-        let (Some(&rows), Some(&chunk_rows)) = (self.grid.shape.last(), self.grid.chunk.last()) else {
-            return Err(Error::format("the dataset has no row axis"));
-        };
-        let first = self.dataset.first_row;
-        let rows = first + chunks.start * chunk_rows..first + (chunks.end * chunk_rows).min(rows);
-        let info = &self.content.columns()[self.dataset.column_number];
-        let mut values = Values::new(info.data_type());
-        bytes.clear();
-        for block in RowBlocks::new(info, self.cells, rows, WRITE_BYTES) {
-            values.clear();
-            block?.read(self.cells, &mut values)?;
-            bytes.extend_from_slice(&values.le_bytes().ok_or_else(|| Error::format("the cells are not numbers"))?);
-        }
-        if bytes.len() as u64 > (chunks.end - chunks.start) * self.chunk_bytes {
-            return Err(Error::format("the cells have changed since the plan was made"));
-        }
-        Ok(())
-    }
 }
 
 /// Reader of a file of chunks: the chunks of an item as they will be stored, each after its length.
@@ -370,6 +394,14 @@ impl<R: std::io::Read> StoredChunks<R> {
     /// Number of bytes of the file of chunks that were not read yet.
     pub(super) fn left(&self) -> u64 {
         self.left
+    }
+
+    /// Fails if bytes follow the last chunk.
+    pub(super) fn end(&self) -> Result<()> {
+        if self.left == 0 {
+            return Ok(());
+        }
+        Err(Error::format(format!("{} bytes follow the last chunk, expected the end of the file", self.left)))
     }
 
     /// Reads the next chunk of the file of chunks, and replaces `bytes` by its stored bytes.

@@ -3,7 +3,7 @@
 //! First everything but the data is made, in the order of the plan: groups, attributes, datasets, scales. Then the
 //! columns run through [`lanes`](super::lanes), and at last come the digests that only the data gives.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::path::Path;
 
@@ -21,7 +21,7 @@ use super::plan::{ColumnPlan, Plan, TablePlan, ToHdf5Options};
 use super::stored::Place;
 use crate::error::{Context, Error, Result, ResultExt, column_context as place};
 use crate::grid::Grid;
-use crate::h5::{Allocation, Attribute, Compression, Dataset, DatasetSpec, File, Group};
+use crate::h5::{Allocation, Attribute, ChunkInfo, Compression, Dataset, DatasetSpec, File, Group};
 use crate::io::FileTarget;
 use crate::native::{
     self, AVERAGED, AxisNames, ColumnDocument, Dimensions, MAIN_TABLE, Maker, Members, Part, RawStrings, SOURCE_DIGEST,
@@ -245,6 +245,22 @@ impl<'a> Writer<'a> {
             }
         }
         Ok(held)
+    }
+
+    /// The half-open byte ranges of the HDF5 file that have the chunks which were written, except those of `held` datasets.
+    ///
+    /// # Errors
+    /// Those of opening the datasets.
+    pub(crate) fn chunk_ranges(&mut self, held: &[Held]) -> Result<Vec<Range<u64>>> {
+        let held: HashSet<&str> = held.iter().map(|held| held.path.as_str()).collect();
+        let mut ranges = Vec::new();
+        for number in 0..self.datasets.len() {
+            if !held.contains(self.datasets.path(number)) {
+                let add = |chunk: ChunkInfo| ranges.push(chunk.address..chunk.address + chunk.stored_bytes);
+                self.datasets.opened(number)?.each_chunk(add)?;
+            }
+        }
+        Ok(ranges)
     }
 
     /// Fills the datasets that are contiguous blocks, in the HDF5 file at `path`, which this writer has open. Their places are

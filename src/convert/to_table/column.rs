@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use bstr::ByteSlice;
 
+use super::hold::{Holder, Holding};
 use super::links::Links;
 use super::plan::TableBlueprint;
 use super::tiles::chunks_to_tiles;
@@ -16,18 +17,20 @@ use crate::source::blocks::{RowBlocks, Shapes, WRITE_BYTES};
 use crate::table::{ColumnCells, ColumnInfo, ColumnMut, Part};
 use crate::value::{Shape, Values};
 
+/// How the cells of columns get into a new table.
+pub(super) struct Means<'a> {
+    /// Columns that these can take stay in the file of the source.
+    pub(super) links: Option<&'a Links>,
+    /// Tiles that it takes are left to other processes.
+    pub(super) holder: Option<&'a Holder>,
+    pub(super) sharer: &'a Sharer<'a>,
+    pub(super) progress: &'a dyn Progress,
+}
+
 impl TableBlueprint {
     /// Copies the cells of all columns of a storage manager into the new table.
-    ///
-    /// Columns that `links` can take stay in the file of the source.
-    pub(super) fn fill(
-        &self,
-        source: &Source,
-        mut part: Part<'_>,
-        links: Option<&Links>,
-        sharer: &Sharer<'_>,
-        progress: &dyn Progress,
-    ) -> Result<()> {
+    pub(super) fn fill(&self, source: &Source, mut part: Part<'_>, means: &Means<'_>) -> Result<()> {
+        let Means { links, holder, sharer, progress } = *means;
         let content = source.tables[self.source].content()?;
         if let (Some(links), [number]) = (links, part.columns().as_slice()) {
             let column = &self.columns[*number];
@@ -49,7 +52,13 @@ impl TableBlueprint {
             };
             let cells = content.cells(index).with_context(|| place(&self.name, &name))?;
             let info = &content.columns()[index];
-            Copy { info, cells: &*cells, rows: 0..self.rows, sharer, advance: &advance }
+            let holding = holder.map(|holder| Holding {
+                holder,
+                table: self.source,
+                directory: self.directory.clone(),
+                column: index,
+            });
+            Copy { info, cells: &*cells, rows: 0..self.rows, holding, sharer, advance: &advance }
                 .run(part.column(nth))
                 .with_context(|| place(&self.name, &name))?;
         }
@@ -62,6 +71,8 @@ struct Copy<'a> {
     info: &'a ColumnInfo,
     cells: &'a dyn ColumnCells,
     rows: Range<u64>,
+    /// What may leave tiles of the column to other processes.
+    holding: Option<Holding<'a>>,
     sharer: &'a Sharer<'a>,
     /// Callback that reports a number of copied bytes; it fails if the conversion should stop.
     advance: &'a (dyn Fn(u64) -> Result<()> + Sync),
@@ -80,9 +91,18 @@ impl Copy<'_> {
                 let Some((cell, _)) = cube.grid().shape.split_last() else { continue };
                 column.set_shapes(run.rows.clone(), &cell)?;
             }
-            if chunks_to_tiles(&tiling, &column.cubes()?, self.sharer, self.advance)? {
+            let is_done = match &self.holding {
+                Some(holding) => holding.hold_chunks(&tiling, &mut column, self.sharer, self.advance)?,
+                None => chunks_to_tiles(&tiling, &column.cubes()?, self.sharer, self.advance)?,
+            };
+            if is_done {
                 return Ok(());
             }
+        }
+        if let Some(holding) = self.holding.as_ref().filter(|_| column.is_tiled())
+            && holding.hold_rows(self.info, self.cells, self.rows.end, &mut column)?
+        {
+            return Ok(());
         }
         let mut values = Values::new(self.info.data_type());
         for block in RowBlocks::new(self.info, self.cells, self.rows.clone(), WRITE_BYTES) {

@@ -6,12 +6,15 @@
 
 mod column;
 mod expression;
+mod hold;
 mod links;
 mod manager_choice;
 mod plan;
 mod tiles;
 mod write;
 
+pub(crate) use hold::{HeldTiles, RowTiles};
 pub(crate) use plan::ToTableOptions;
+pub(crate) use tiles::ChunkTiles;
 pub use write::ToTableSummary;
-pub(crate) use write::{to_checked_table, to_table};
+pub(crate) use write::{HeldTable, to_checked_table, to_held_table, to_table};

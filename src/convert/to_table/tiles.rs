@@ -1,24 +1,30 @@
 //! Copies chunks of a source to tiles of a casacore table without decoding their elements: docs/layout.md, "Chunks and their
 //! index".
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use crate::clone::{SharedOnly, Sharer};
-use crate::error::Result;
-use crate::grid::{ChunkRead, ChunkStorage, ChunkWrite, read_chunks, read_chunks_in, unravel};
-use crate::io::Raw;
+use crate::error::{Error, Result};
+use crate::grid::{ChunkRead, ChunkStorage, ChunkWrite, Grid, read_chunks, read_chunks_in};
+use crate::io::{ByteOrder, Raw};
 use crate::table::Tiling;
-use crate::value::Values;
+use crate::value::{Values, bits};
 
 /// Approximate number of bytes of chunks that are copied to tiles at a time.
 const BATCH_BYTES: u64 = 1 << 20;
 
 /// A hypercube of the source and the one it becomes in the table, whose tiles are its chunks or parts of them.
-struct Pair<'a> {
-    from: &'a dyn ChunkRead,
-    to: &'a dyn ChunkWrite,
+pub(super) struct Pair<'a> {
+    /// Index of the hypercube in the source, from 0.
+    pub(super) cube: usize,
+    /// Index of the hypercube in the table, from 0.
+    pub(super) target: usize,
+    pub(super) from: &'a dyn ChunkRead,
+    pub(super) to: &'a dyn ChunkWrite,
     /// Number of tiles that a chunk is divided into.
-    joined: u64,
+    pub(super) joined: u64,
 }
 
 /// Copies the chunks of all hypercubes to tiles; returns false, with nothing written, if they do not match.
@@ -29,33 +35,31 @@ pub(super) fn chunks_to_tiles(
     advance: &(dyn Fn(u64) -> Result<()> + Sync),
 ) -> Result<bool> {
     let Some(pairs) = pairs(tiling, targets) else { return Ok(false) };
-    pairs.iter().try_for_each(|pair| match pair.share(sharer)? {
-        Some(bytes) => advance(bytes),
-        None => pair.copy(advance),
-    })?;
+    pairs.iter().try_for_each(|pair| pair.fill(sharer, advance))?;
     Ok(true)
 }
 
 /// Pairs each hypercube of the source with its target; `None` if one has no match, or its rows would be elsewhere.
-fn pairs<'a>(tiling: &'a Tiling<'_>, targets: &'a [Box<dyn ChunkWrite + '_>]) -> Option<Vec<Pair<'a>>> {
+pub(super) fn pairs<'a>(tiling: &'a Tiling<'_>, targets: &'a [Box<dyn ChunkWrite + '_>]) -> Option<Vec<Pair<'a>>> {
     let mut next = vec![0; tiling.cubes.len()];
     for run in &tiling.runs {
         let next = next.get_mut(run.cube).filter(|next| **next == run.position)?;
         *next += run.rows.end - run.rows.start;
     }
     let mut pairs = Vec::new();
-    for (cube, rows) in tiling.cubes.iter().zip(next) {
+    for (number, (cube, rows)) in tiling.cubes.iter().zip(next).enumerate() {
         let grid = cube.grid();
         if grid.shape.last() != Some(&rows) {
             return None;
         }
-        let mut same = targets.iter().filter(|target| target.grid().shape == grid.shape);
-        let (target, None) = (same.next()?, same.next()) else { return None };
+        let mut same = targets.iter().enumerate().filter(|(_, target)| target.grid().shape == grid.shape);
+        let ((place, target), None) = (same.next()?, same.next()) else { return None };
         let others = tiling.cubes.iter().filter(|other| other.grid().shape == grid.shape).count();
         if others > 1 || target.data_type() != cube.data_type() {
             return None;
         }
-        pairs.push(Pair { from: &**cube, to: &**target, joined: joined(&**cube, &**target)? });
+        let joined = joined(&**cube, &**target)?;
+        pairs.push(Pair { cube: number, target: place, from: &**cube, to: &**target, joined });
     }
     Some(pairs)
 }
@@ -76,6 +80,14 @@ fn joined(from: &dyn ChunkRead, to: &dyn ChunkWrite) -> Option<u64> {
 }
 
 impl Pair<'_> {
+    /// Lets the table's tiles share the bytes of the source's chunks, or copies them.
+    pub(super) fn fill(&self, sharer: &Sharer<'_>, advance: &(dyn Fn(u64) -> Result<()> + Sync)) -> Result<()> {
+        match self.share(sharer)? {
+            Some(bytes) => advance(bytes),
+            None => self.copy(advance),
+        }
+    }
+
     /// Lets the table's tiles share the bytes of the source's chunks (reflinks); returns the bytes of all tiles, or `None` if
     /// that cannot be done.
     fn share(&self, sharer: &Sharer<'_>) -> Result<Option<u64>> {
@@ -102,45 +114,121 @@ impl Pair<'_> {
     }
 
     fn copy(&self, advance: &(dyn Fn(u64) -> Result<()> + Sync)) -> Result<()> {
-        let size = self.to.data_type().size() as u64;
-        let tile_bytes = self.to.grid().chunk.elements()? * size;
-        let chunk_bytes = self.from.grid().chunk.elements()? * size;
-        let tiles = self.to.grid().counts().elements()?;
-        let chunks = tiles.div_ceil(self.joined);
-        // chunks that are whole tiles can be read and written many at a time
-        let batch = if chunk_bytes == self.joined * tile_bytes { (BATCH_BYTES / chunk_bytes.max(1)).max(1) } else { 1 };
+        let tiles = self.tiles()?;
+        let batch = tiles.batch();
+        let chunks = tiles.chunks();
         (0..chunks.div_ceil(batch)).into_par_iter().try_for_each_init(Vec::new, |bytes: &mut Vec<u8>, number| {
             let first = number * batch;
-            let count = batch.min(chunks - first);
-            let first_tile = first * self.joined;
-            let last_tile = tiles.min(first_tile + count * self.joined);
-            bytes.resize((count * chunk_bytes) as usize, 0);
-            match self.to.raw_order() {
-                Some(order) if read_chunks_in(order, self.from, first, bytes)? => {
-                    bytes.resize(((last_tile - first_tile) * tile_bytes) as usize, 0);
-                    self.to.write_raw(first_tile, bytes)?;
-                }
-                _ => self.copy_elements(first..first + count, first_tile..last_tile)?,
-            }
-            advance((last_tile - first_tile) * tile_bytes)
+            tiles.read(first..chunks.min(first + batch), bytes)?;
+            self.to.write_raw(first * self.joined, bytes)?;
+            advance(bytes.len() as u64)
         })
     }
 
-    /// Copies chunks to tiles element by element, where one side packs Bools to bits.
-    fn copy_elements(&self, chunks: std::ops::Range<u64>, tiles: std::ops::Range<u64>) -> Result<()> {
+    /// The chunks of the source as tiles of the table.
+    fn tiles(&self) -> Result<ChunkTiles<'_>> {
+        ChunkTiles::new(self.from, self.to.grid(), self.to.raw_order(), self.joined)
+    }
+}
+
+/// The chunks of a hypercube of the source as the bytes of the table's tiles.
+pub(crate) struct ChunkTiles<'a> {
+    from: &'a dyn ChunkRead,
+    /// Byte order of the elements in a tile; `None` for packed Bools.
+    order: Option<ByteOrder>,
+    /// Number of tiles that a chunk is divided into.
+    joined: u64,
+    /// Number of tiles in the table's hypercube.
+    tiles: u64,
+    /// Number of elements of a tile.
+    tile_len: u64,
+    /// Size in bytes of a tile as it is stored.
+    tile_bytes: u64,
+    /// Size in bytes of a decoded chunk.
+    chunk_bytes: u64,
+}
+
+impl<'a> ChunkTiles<'a> {
+    /// Prepares to read the chunks of `from` as tiles of a hypercube with the shape and the tile shape of `to`, `joined` of them
+    /// from each chunk.
+    pub(crate) fn new(from: &'a dyn ChunkRead, to: &Grid, order: Option<ByteOrder>, joined: u64) -> Result<Self> {
+        let (size, tile_len) = (from.data_type().size() as u64, to.chunk.elements()?);
+        Ok(ChunkTiles {
+            from,
+            order,
+            joined: joined.max(1),
+            tiles: to.counts().elements()?,
+            tile_len,
+            tile_bytes: stored_bytes(tile_len, size, order),
+            chunk_bytes: from.grid().chunk.elements()?.saturating_mul(size),
+        })
+    }
+
+    /// Number of chunks from which the tiles are made.
+    pub(crate) fn chunks(&self) -> u64 {
+        self.tiles.div_ceil(self.joined)
+    }
+
+    /// Size in bytes of a tile as it is stored.
+    pub(crate) fn tile_bytes(&self) -> u64 {
+        self.tile_bytes
+    }
+
+    /// Number of chunks that one call of [`read`](Self::read) should get: chunks that are whole tiles can be read many at a time.
+    pub(crate) fn batch(&self) -> u64 {
+        let size = self.from.data_type().size() as u64;
+        let are_whole = self.chunk_bytes == self.joined * self.tile_len * size;
+        if are_whole { (BATCH_BYTES / self.chunk_bytes.max(1)).max(1) } else { 1 }
+    }
+
+    /// Replaces `bytes` by the stored tiles of consecutive chunks (a half-open range of numbers), at most
+    /// [`batch`](Self::batch).
+    pub(crate) fn read(&self, chunks: Range<u64>, bytes: &mut Vec<u8>) -> Result<()> {
+        let tiles = self.tiles.min(chunks.end * self.joined).saturating_sub(chunks.start * self.joined);
+        if let Some(order) = self.order {
+            bytes.resize(((chunks.end - chunks.start) * self.chunk_bytes) as usize, 0);
+            if read_chunks_in(order, self.from, chunks.start, bytes)? {
+                // the rest of the last tile is beyond the rows, and zeros
+                bytes.resize((tiles * self.tile_bytes) as usize, 0);
+                return Ok(());
+            }
+        }
         let mut values = Values::new(self.from.data_type());
         read_chunks(self.from, chunks, &mut values)?;
-        let tile_len = self.to.grid().chunk.elements()? as usize;
-        let wanted = (tiles.end - tiles.start) as usize * tile_len;
-        if values.len() < wanted {
-            values.extend_default(wanted - values.len());
-        }
-        let counts = self.to.grid().counts();
-        for (nth, tile) in tiles.enumerate() {
-            let mut elements = Values::new(values.data_type());
-            elements.extend_from(&values, nth * tile_len..(nth + 1) * tile_len)?;
-            self.to.write_chunk(&unravel(tile, &counts), &elements)?;
-        }
-        Ok(())
+        bytes.clear();
+        store_tiles(values, tiles, self.tile_len, self.order, bytes)
     }
+}
+
+/// Size in bytes of `elements` of `size` bytes each as a tile stores them in byte order `order`; `None`: as bits.
+pub(crate) fn stored_bytes(elements: u64, size: u64, order: Option<ByteOrder>) -> u64 {
+    match order {
+        Some(_) => elements.saturating_mul(size),
+        None => bits::packed_len(elements),
+    }
+}
+
+/// Appends `tiles` tiles of `len` elements each to `out` as they are stored in byte order `order`; `None`: as bits. Elements
+/// that are missing are zeros.
+pub(crate) fn store_tiles(
+    mut values: Values,
+    tiles: u64,
+    len: u64,
+    order: Option<ByteOrder>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    let wanted = (tiles * len) as usize;
+    values.extend_default(wanted.saturating_sub(values.len()));
+    match (&values, order) {
+        (Values::Bool(bools), None) => {
+            bools[..wanted].chunks(len.max(1) as usize).for_each(|tile| bits::pack(tile, out));
+        }
+        (_, Some(order)) => {
+            let start = out.len();
+            values.extend_bytes(order, out);
+            out.truncate(start + wanted * values.data_type().size());
+        }
+        (_, None) => return Err(Error::usage("only Bools are stored as bits")),
+    }
+    Ok(())
 }

@@ -5,6 +5,8 @@ use std::path::Path;
 use bstr::ByteSlice;
 use rayon::prelude::*;
 
+use super::column::Means;
+use super::hold::{HeldTiles, Holder};
 use super::links::{Links, make_read_only, relative};
 use super::plan::{Filling, TableBlueprint, ToTableOptions, plan};
 use crate::clone::{Reflink, Sharer};
@@ -18,6 +20,7 @@ use crate::progress::{Phase, Progress};
 use crate::publishing::Publishing;
 use crate::source::digest::{CellDigest, digest_column};
 use crate::source::{Content, Source};
+use crate::sync_behind::SyncBehind;
 use crate::table::{OpenOptions, Table, TableWriter};
 
 /// Size in bytes from which a hypercube is expected to share its bytes with the source; smaller ones are copied.
@@ -89,13 +92,17 @@ pub(crate) fn to_checked_table(
     let links = Links::default();
     let mut output = Output::create_directory(target, publishing, needed)?;
     let mut sharer = Sharer::new(Reflink::Auto, progress);
-    let mut told = write(source, &plans, options, &output, &links, &sharer, progress).map_err(Error::blame_source)?;
+    let write_all = |plans: &[TableBlueprint], output: &Output, sharer: &Sharer<'_>| {
+        let means = Means { links: options.links.then_some(&links), holder: None, sharer, progress };
+        write(source, plans, options, output.partial(), output.sync_behind(), &means).map_err(Error::blame_source)
+    };
+    let mut told = write_all(&plans, &output, &sharer)?;
     let inexact = store_inexact(source, &mut plans, output.partial(), progress)?;
     if !inexact.is_empty() {
         drop(output);
         output = Output::create_directory(target, publishing, needed)?;
         sharer = Sharer::new(Reflink::Auto, progress);
-        told = write(source, &plans, options, &output, &links, &sharer, progress).map_err(Error::blame_source)?;
+        told = write_all(&plans, &output, &sharer)?;
     }
     if options.links {
         finish_links(source, &links, options, target, output.partial(), check)?;
@@ -181,24 +188,59 @@ fn finish_links(
     if options.writable { Ok(()) } else { make_read_only(root) }
 }
 
-/// Writes all casacore tables of the plan; returns warnings for the user.
+/// A table without the tiles that other processes will write.
+#[derive(Debug)]
+pub(crate) struct HeldTable {
+    pub(crate) held: Vec<HeldTiles>,
+    /// Number of rows of the main table.
+    pub(crate) rows: u64,
+    /// Warnings for the user about the table, as sentences.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Writes the tables of `source`, as [`to_table`] would write them to `target`, to the new directory `root`, but leaves out the
+/// tiles of hypercubes of at least `least` bytes of which at most `most` bytes have to be made at a time. Files of tiles have
+/// their lengths, with holes.
+///
+/// # Errors
+/// Those of [`to_table`].
+pub(crate) fn to_held_table(
+    source: &Source,
+    options: &ToTableOptions,
+    target: &Path,
+    root: &Path,
+    (least, most): (u64, u64),
+    progress: &dyn Progress,
+) -> Result<HeldTable> {
+    let mut warnings = Vec::new();
+    let plans = plan(source, target, options, &mut warnings)?;
+    let small = |bytes: u64| if bytes < least { bytes } else { 0 };
+    let columns = plans.iter().flat_map(|plan| &plan.columns);
+    progress.expect(columns.map(|column| small(column.bytes)).fold(0, u64::saturating_add));
+    progress.phase(Phase::Writing);
+    let (holder, sharer) = (Holder::new(least, most), Sharer::new(Reflink::Auto, progress));
+    let means = Means { links: None, holder: Some(&holder), sharer: &sharer, progress };
+    let written = write(source, &plans, options, root, SyncBehind::none(), &means);
+    warnings.append(&mut written.map_err(Error::blame_source)?);
+    let rows = plans.first().map_or(0, |plan| plan.rows);
+    Ok(HeldTable { held: holder.finish(), rows, warnings })
+}
+
+/// Writes all casacore tables of the plan to `root`; returns warnings for the user.
 fn write(
     source: &Source,
     plans: &[TableBlueprint],
     options: &ToTableOptions,
-    output: &Output,
-    links: &Links,
-    sharer: &Sharer<'_>,
-    progress: &dyn Progress,
+    root: &Path,
+    syncing: SyncBehind,
+    means: &Means<'_>,
 ) -> Result<Vec<String>> {
     let mut warnings = Vec::new();
-    let partial = std::path::absolute(output.partial())?;
-    let syncing = output.sync_behind();
+    let root = std::path::absolute(root)?;
     let mut writers = Vec::new();
     for plan in plans {
-        progress.go_on()?;
-        writers
-            .push(plan.create(source, options, &partial, &mut warnings).with_context(|| Context::table(&plan.name))?);
+        means.progress.go_on()?;
+        writers.push(plan.create(source, options, &root, &mut warnings).with_context(|| Context::table(&plan.name))?);
     }
     let pool = thread_pool(options.threads)?;
     let mut jobs = Vec::new();
@@ -208,14 +250,12 @@ fn write(
     // the largest begin first
     jobs.sort_by_key(|(bytes, ..)| std::cmp::Reverse(*bytes));
     pool.install(|| {
-        jobs.into_par_iter()
-            .with_max_len(1)
-            .try_for_each(|(_, plan, part)| plan.fill(source, part, options.links.then_some(links), sharer, progress))
+        jobs.into_par_iter().with_max_len(1).try_for_each(|(_, plan, part)| plan.fill(source, part, means))
     })?;
     // those inside others first
     writers.into_iter().rev().try_for_each(TableWriter::finish)?;
     syncing.finish()?;
-    progress.go_on()?;
+    means.progress.go_on()?;
     Ok(warnings)
 }
 

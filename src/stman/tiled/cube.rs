@@ -92,6 +92,11 @@ impl<F: ReadAt + ?Sized> CubeColumn<F> {
         Ok((self.offset, self.stride, self.grid.counts().elements()?))
     }
 
+    /// The offset of the column's part of the first tile, the distance between tiles, and the size of the part, all in bytes.
+    pub(super) fn place(&self) -> (u64, u64, u64) {
+        (self.offset, self.stride, self.bytes)
+    }
+
     fn file(&self) -> Result<&F> {
         self.file.as_deref().ok_or_else(|| Error::format("the hypercube has no file"))
     }

@@ -14,7 +14,7 @@ use crate::error::{Error, Result, ResultExt};
 use crate::grid::{ChunkWrite, Grid, copy_box};
 use crate::io::{ByteOrder, PagedMut, WriteAt};
 use crate::stman::with_context::WithContext;
-use crate::stman::{ColumnSpec, CreateArgs, LinkedCube, ManagerMut};
+use crate::stman::{ColumnSpec, CreateArgs, LinkedCube, ManagerMut, TilePlace};
 use crate::value::{BString, DataType, Field, Record, Region, Shape, Value, Values};
 
 /// Number of files of tiles of which pages are kept in memory, each a few MB.
@@ -571,6 +571,22 @@ impl ManagerMut for TiledMut {
                 Ok(Box::new(chunks) as Box<dyn ChunkWrite>)
             })
             .collect()
+    }
+
+    fn tile_places(&self, column: usize) -> Result<Vec<TilePlace>> {
+        if !matches!(self.roles[column], Role::Data(_)) {
+            return Ok(Vec::new());
+        }
+        let Cubes { header, .. } = &self.cubes;
+        let defined = header.cubes.iter().enumerate().filter(|(_, cube)| cube.is_defined());
+        let place = |(number, cube): (usize, &CubeEntry)| {
+            let entry = cube.file.and_then(|file| header.files.get(file)?.as_ref());
+            let entry = entry.ok_or_else(|| Error::usage("the hypercube has no file"))?;
+            let (offset, stride, bytes) = self.cubes.column(number, self.tile_places[column])?.place();
+            let file = format!("table.f{}_TSM{}", self.sequence, entry.sequence);
+            Ok(TilePlace { file, offset, stride, bytes })
+        };
+        defined.map(place).collect()
     }
 
     fn link(&mut self, cubes: &[LinkedCube]) -> Result<Option<Vec<String>>> {

@@ -1,12 +1,13 @@
-//! `shard plan` writes the HDF5 file without its large datasets, and cuts these into items.
+//! `shard plan` writes the HDF5 file without its large datasets, or the table without its large hypercubes, and cuts these into
+//! items.
 
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::Result;
-use ctds_hdf5::convert::{Compress, DigestPolicy, ShardPlan, ToHdf5};
-use ctds_hdf5::{Error, ErrorKind};
+use ctds_hdf5::convert::{Compress, DigestPolicy, ShardPlan, ShardPlanSummary, Source, ToHdf5, ToTable};
+use ctds_hdf5::{Error, ErrorKind, Progress};
 use serde_json::json;
 
 use super::split::{self, Parts};
@@ -17,16 +18,21 @@ use crate::interrupt::Interrupts;
 use crate::progress::Bar;
 use crate::report::{self, Ending};
 
+/// Ends of the names of HDF5 files.
+const HDF5_ENDS: [&str; 2] = ["h5", "hdf5"];
+
 /// Command-line arguments of `h5bridge shard plan`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:
   h5bridge shard plan huge.ms huge.h5
   h5bridge shard plan huge.ms huge.h5 --work-bytes 2G --exclude CORRECTED_DATA
-  h5bridge shard plan huge.ms huge.h5 --split 500G")]
+  h5bridge shard plan huge.ms huge.h5 --split 500G
+  h5bridge shard plan huge.h5 huge.ms")]
 pub(super) struct Args {
-    /// A table directory, in a file system that all workers share
+    /// A table directory or an HDF5 file, in a file system that all workers share
     source: PathBuf,
-    /// The HDF5 file that will be written; the plan is in OUT.shards
+    /// The HDF5 file that will be written, or the table directory if SOURCE is an HDF5 file and OUT is not named .h5 or .hdf5; the
+    /// plan is in OUT.shards
     out: PathBuf,
     /// Bytes of an item; datasets of fewer than this, and fewer than 64M, are written now. Without, items are a 64th of the large
     /// datasets, but at least 32M and at most 512M
@@ -54,45 +60,43 @@ fn work_bytes(text: &str) -> Result<u64> {
 /// Runs `h5bridge shard plan`: makes the plan and prints a summary.
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
-    if args.out.extension().is_some_and(|end| end.eq_ignore_ascii_case("ms")) {
-        let message = "the target of a plan is an HDF5 file, not a MeasurementSet: `h5bridge link` makes a table of an HDF5 file in seconds, \
-                       `h5bridge to-ms` an independent one";
+    let is_named = |end: &str| args.out.extension().is_some_and(|found| found.eq_ignore_ascii_case(end));
+    let makes_table = !HDF5_ENDS.into_iter().any(is_named) && Source::is_hdf5(&args.source)?;
+    if is_named("ms") && !makes_table {
+        let message = "the target of a plan for a table is an HDF5 file, not a MeasurementSet: only a plan for an HDF5 file makes one; \
+                       `h5bridge to-ms` copies tables";
         return Err(Error::new(ErrorKind::Usage, message).context(args.out.as_path()).into());
     }
     let interrupts = Interrupts::listen(global.caller.as_ref())?;
     let bar = Bar::new(0, global.quiet || global.json);
     let stoppable = interrupts.stoppable(&bar);
-    let convert = args
-        .chosen
-        .of(ToHdf5::new(&args.source))
-        .open_options(global.open_options())
-        .compression(Compress::Shared)
-        .digest(DigestPolicy::Never)
-        .threads(args.threads)
-        .if_exists(if_exists(args.overwrite))
-        .progress(&stoppable);
-    if let Some(bytes) = args.split {
-        let Args { source, out: target, overwrite, .. } = args;
-        let Chosen { columns, exclude, tables, .. } = &args.chosen;
-        let names = [("--columns", &columns[..]), ("--exclude", &exclude[..]), ("--tables", &tables[..])];
-        let parts = Parts { source, out: target, bytes, names, overwrite: *overwrite };
-        return split::run(&convert.plan()?, &parts, global, out);
-    }
-    let made = convert.plan().and_then(|plan| plan.shard(&args.out, args.work_bytes.unwrap_or(0)));
+    let made = if makes_table {
+        plan_table(args, global, &stoppable)
+    } else {
+        let convert = plan_hdf5(args, global, &stoppable);
+        if let Some(bytes) = args.split {
+            let Args { source, out: target, overwrite, .. } = args;
+            let Chosen { columns, exclude, tables, .. } = &args.chosen;
+            let names = [("--columns", &columns[..]), ("--exclude", &exclude[..]), ("--tables", &tables[..])];
+            let parts = Parts { source, out: target, bytes, names, overwrite: *overwrite };
+            return split::run(&convert.plan()?, &parts, global, out);
+        }
+        convert.plan().and_then(|plan| plan.shard(&args.out, args.work_bytes.unwrap_or(0)))
+    };
     bar.finish();
     let made = made?;
     let seconds = started.elapsed().as_secs_f64();
     let directory = ShardPlan::directory_of(&args.out);
-    let (size, packed) = (report::bytes(made.bytes), report::bytes(made.packed_bytes));
+    let size = report::bytes(made.bytes);
+    let packed = match makes_table {
+        true => String::new(),
+        false => format!(", {} of them compressed", report::bytes(made.packed_bytes)),
+    };
     let target = args.out.display();
     Ending {
         warnings: &made.warnings,
         summary: vec![
-            format!(
-                "{}: {} items of {size}, {packed} of them compressed; {seconds:.2} s",
-                directory.display(),
-                made.items
-            ),
+            format!("{}: {} items of {size}{packed}; {seconds:.2} s", directory.display(), made.items),
             format!(
                 "next: h5bridge shard work {target}, on any number of machines; then h5bridge shard commit {target}"
             ),
@@ -110,4 +114,33 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
         ..Ending::default()
     }
     .print(global, out)
+}
+
+/// The conversion to an HDF5 file.
+fn plan_hdf5<'a>(args: &Args, global: &Global, progress: &'a dyn Progress) -> ToHdf5<'a> {
+    args.chosen
+        .of(ToHdf5::new(&args.source))
+        .open_options(global.open_options())
+        .compression(Compress::Shared)
+        .digest(DigestPolicy::Never)
+        .threads(args.threads)
+        .if_exists(if_exists(args.overwrite))
+        .progress(progress)
+}
+
+/// Makes the plan of a conversion to a table, which has all that the HDF5 file has.
+fn plan_table(args: &Args, global: &Global, progress: &dyn Progress) -> Result<ShardPlanSummary, Error> {
+    let Chosen { columns, exclude, rows, tables } = &args.chosen;
+    let is_part = !columns.is_empty() || !exclude.is_empty() || !tables.is_empty() || rows.is_some();
+    if is_part || args.split.is_some() {
+        let message = "a plan for a table has all that the HDF5 file has: --columns, --exclude, --tables, --rows and --split are for plans \
+                       that make HDF5 files";
+        return Err(Error::new(ErrorKind::Usage, message).context(args.out.as_path()));
+    }
+    let to_table = ToTable::new(&args.source)
+        .open_options(global.open_options())
+        .threads(args.threads)
+        .if_exists(if_exists(args.overwrite))
+        .progress(progress);
+    to_table.shard(&args.out, args.work_bytes.unwrap_or(0))
 }

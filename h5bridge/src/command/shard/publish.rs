@@ -1,4 +1,4 @@
-//! `shard commit` gives the finished HDF5 file its name.
+//! `shard commit` gives the finished HDF5 file or table its name.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ use crate::report::{self, Ending};
   h5bridge shard commit huge.h5
   h5bridge shard commit huge.h5 --check")]
 pub(super) struct Args {
-    /// The HDF5 file that the plan is for
+    /// The HDF5 file or table that the plan is for
     out: PathBuf,
     /// Read back everything that workers have written and compare it with their SHA-256; without, that is done for compressed
     /// datasets only
@@ -57,13 +57,13 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     let published = published?;
     let seconds = started.elapsed().as_secs_f64();
     let (target, size) = (args.out.display(), report::bytes(published.file_bytes));
-    let inserted = report::bytes(published.inserted_bytes);
+    let inserted = match plan.makes_table() {
+        true => String::new(),
+        false => format!(", {} compressed", report::bytes(published.inserted_bytes)),
+    };
     Ending {
         summary: vec![
-            format!(
-                "{target}: {size}, {} rows; {} items, {inserted} compressed; {seconds:.2} s",
-                published.rows, published.items
-            ),
+            format!("{target}: {size}, {} rows; {} items{inserted}; {seconds:.2} s", published.rows, published.items),
             format!("next: h5bridge shard verify {target}, or h5bridge verify {} {target}", plan.source().display()),
         ],
         fields: json!({

@@ -22,7 +22,7 @@ const LISTED: usize = 20;
   h5bridge shard status huge.h5
   h5bridge shard status huge.h5 --json")]
 pub(super) struct Args {
-    /// The HDF5 file that the plan is for
+    /// The HDF5 file or table that the plan is for
     out: PathBuf,
 }
 
@@ -56,7 +56,7 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
         found.push(format!("{} more failures are in --json", failed - LISTED));
     }
     let next = match (plan.is_committed(), done == items.len()) {
-        (true, _) => "the file is published".to_owned(),
+        (true, _) => "the target is published".to_owned(),
         (false, true) => format!("next: h5bridge shard commit {target}"),
         (false, false) => format!("next: h5bridge shard work {target}"),
     };

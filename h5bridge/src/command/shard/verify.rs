@@ -25,7 +25,7 @@ use crate::sync::locked;
   h5bridge shard verify huge.h5
   h5bridge shard verify huge.h5 --source --shard 3/16")]
 pub(super) struct Args {
-    /// The HDF5 file that the plan is for
+    /// The HDF5 file or table that the plan is for
     out: PathBuf,
     /// Also read the source again: its cells have to give the same bytes
     #[arg(long)]

@@ -28,7 +28,7 @@ use crate::sync::locked;
   h5bridge shard work huge.h5
   h5bridge shard work huge.h5 --shard 3/16 --stop-after 230m")]
 pub(super) struct Args {
-    /// The HDF5 file that the plan is for
+    /// The HDF5 file or table that the plan is for
     out: PathBuf,
     #[command(flatten)]
     choice: Choice,

@@ -1,0 +1,116 @@
+//! Inserts the files of chunks that workers have written into the HDF5 file of a plan, and compares them with their results on
+//! the way.
+
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::thread;
+
+use sha2::{Digest as _, Sha256 as Hasher};
+
+use super::document::{ShardItem, ShardPlan, ShardResult};
+use super::work::StoredChunks;
+use crate::error::{Context, Error, Result, ResultExt};
+use crate::grid::unravel;
+use crate::h5::{self, Bounds};
+use crate::native::open_dataset;
+use crate::progress::Progress;
+
+/// Most chunks that are read before they are inserted.
+const READ_AHEAD: usize = 8;
+
+/// Insertion of the files of chunks of these items, those of a dataset after each other.
+pub(super) struct Insertion<'a> {
+    pub(super) plan: &'a ShardPlan,
+    pub(super) items: &'a [(&'a ShardItem, &'a ShardResult)],
+    pub(super) progress: &'a dyn Progress,
+}
+
+/// The next chunk of an item, or why it cannot be read.
+type Read = Result<Vec<u8>>;
+
+impl Insertion<'_> {
+    /// Writes the chunks of all items into the HDF5 file at `path`; returns their bytes. Each file of chunks is read once: what
+    /// is damaged is found after it was written, and the file is not to be published.
+    pub(super) fn run(&self, path: &Path) -> Result<u64> {
+        let (send, chunks) = sync_channel(READ_AHEAD);
+        let (give_back, buffers) = channel();
+        thread::scope(|scope| {
+            scope.spawn(move || self.read_all(&send, &buffers));
+            self.write_all(path, chunks, &give_back)
+        })
+    }
+
+    /// Reads all files of chunks in the order of the items and sends each chunk; stops at an error, which is sent, and when
+    /// nothing takes them any more.
+    fn read_all(&self, send: &SyncSender<Read>, buffers: &Receiver<Vec<u8>>) {
+        for &(item, result) in self.items {
+            let read = || -> Result<bool> {
+                let mut file = StoredChunks::open(&self.plan.chunk_file(item))?;
+                let mut hasher = Hasher::new();
+                for number in item.first..item.last {
+                    let mut bytes = buffers.try_recv().unwrap_or_default();
+                    file.next(&mut bytes)?;
+                    hasher.update((bytes.len() as u64).to_le_bytes());
+                    hasher.update(&bytes);
+                    // the last one only if all were right
+                    let is_last = number + 1 == item.last;
+                    if is_last {
+                        file.end()?;
+                        let found = ShardResult::new(result.file_bytes, std::mem::take(&mut hasher));
+                        if let Some(difference) = result.difference(&found) {
+                            return Err(Error::format(difference));
+                        }
+                    }
+                    if send.send(Ok(bytes)).is_err() {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            };
+            match read() {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(error) => {
+                    let is_damage = error.kind() == crate::error::ErrorKind::Format;
+                    let error = if is_damage { damaged(self.plan, item, &error.to_string()) } else { error };
+                    let _ = send.send(Err(error.of_file(&Context::path(self.plan.chunk_file(item)))));
+                    return;
+                }
+            }
+        }
+    }
+
+    fn write_all(&self, path: &Path, chunks: Receiver<Read>, give_back: &Sender<Vec<u8>>) -> Result<u64> {
+        let file = h5::File::edit(path, Bounds::V110)?;
+        let root = file.root()?;
+        let mut inserted = 0;
+        for items in self.items.chunk_by(|(one, _), (other, _)| one.dataset == other.dataset) {
+            let Some((first, _)) = items.first() else { continue };
+            let dataset = self.plan.dataset(first);
+            let counts = dataset.grid().counts();
+            let open = open_dataset(&root, &dataset.path)?;
+            for number in items.iter().flat_map(|(item, _)| item.first..item.last) {
+                self.progress.go_on()?;
+                let ended = || Error::usage("the thread that reads files of chunks has ended");
+                let bytes = chunks.recv().map_err(|_| ended())??;
+                open.write_chunk(&unravel(number, &counts), &bytes, 0).map_err(Error::blame_source)?;
+                inserted += bytes.len() as u64;
+                self.progress.advance(8 + bytes.len() as u64, &dataset.table, &dataset.column);
+                // nothing is read any more at the end
+                let _ = give_back.send(bytes);
+            }
+        }
+        drop(root);
+        file.close().with_context(|| Context::path(path))?;
+        Ok(inserted)
+    }
+}
+
+/// The error of an item whose bytes are not those of its result.
+pub(super) fn damaged(plan: &ShardPlan, item: &ShardItem, difference: &str) -> Error {
+    let (id, name) = (&item.id, plan.describe(item));
+    let message = format!(
+        "item {id} ({name}) is damaged: {difference}; `h5bridge shard verify` marks it, and `shard work` does it again"
+    );
+    Error::format(message).context(Context::path(plan.target()))
+}

@@ -1,0 +1,64 @@
+//! The table of a plan before its commit: whether it is as the plan left it, but for the tiles that workers write.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::path::Path;
+
+use rayon::prelude::*;
+
+use super::document::{Place, ShardPlan};
+use super::structure::check_len;
+use crate::error::{Context, Error, Result, ResultExt};
+use crate::pool::thread_pool;
+
+/// Number of files of tiles that are made durable concurrently.
+const SYNCING: usize = 16;
+
+/// Paths below the directory of the table of the files that workers write.
+fn written_by_workers(plan: &ShardPlan) -> BTreeSet<&Path> {
+    let tiles = plan.datasets.iter().filter_map(|dataset| match dataset.place() {
+        Place::Tiles(tiles) => Some(tiles.path.as_path()),
+        Place::Block(_) | Place::Chunks => None,
+    });
+    tiles.collect()
+}
+
+/// How the first changed file of the table in `directory` differs from the one that the plan wrote, with its path; files of tiles
+/// are left out.
+fn change(plan: &ShardPlan, directory: &Path) -> Option<(std::path::PathBuf, String)> {
+    let by_workers = written_by_workers(plan);
+    let files = plan.header.table_files.iter().filter(|file| !by_workers.contains(file.path.as_path()));
+    files.into_iter().find_map(|file| Some((directory.join(&file.path), file.change_below(directory)?)))
+}
+
+/// Fails if a file of the table that is not published has changed since the plan was made, or a file of tiles has another length.
+pub(super) fn check_files(plan: &ShardPlan) -> Result<()> {
+    let directory = plan.unpublished();
+    if let Some((path, change)) = change(plan, &directory) {
+        let message = format!(
+            "the table changed since the plan was made: {change}; remove {} and make a new plan",
+            plan.directory().display()
+        );
+        return Err(Error::format(message).context(Context::path(path)));
+    }
+    let by_workers = written_by_workers(plan);
+    let files = plan.header.table_files.iter().filter(|file| by_workers.contains(file.path.as_path()));
+    files.into_iter().try_for_each(|file| check_len(&directory.join(&file.path), file.size))
+}
+
+/// Whether a commit that was killed has published the table: what is in the directory of the plan is then the table that it has
+/// replaced.
+pub(super) fn is_published(plan: &ShardPlan) -> bool {
+    change(plan, plan.target()).is_none() && change(plan, &plan.unpublished()).is_some()
+}
+
+/// Makes the files of tiles durable.
+pub(super) fn sync(plan: &ShardPlan) -> Result<()> {
+    let directory = plan.unpublished();
+    let paths: Vec<_> = written_by_workers(plan).into_iter().map(|path| directory.join(path)).collect();
+    let sync = |path: &std::path::PathBuf| -> Result<()> {
+        let sync = || -> Result<()> { Ok(File::open(path)?.sync_all()?) };
+        sync().with_context(|| Context::path(path))
+    };
+    thread_pool(SYNCING.min(paths.len().max(1)))?.install(|| paths.par_iter().try_for_each(sync))
+}
