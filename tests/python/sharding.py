@@ -12,8 +12,8 @@ import support
 WORK = '256K'
 
 
-def plan(source, target, *words):
-    return json.loads(support.h5bridge('shard', 'plan', '--json', source, target, '--work-bytes', WORK, *words).stdout)
+def plan(source, target, *words, size=WORK):
+    return json.loads(support.h5bridge('shard', 'plan', '--json', source, target, '--work-bytes', size, *words).stdout)
 
 
 def work(target, *words, code=support.DONE):

@@ -139,7 +139,7 @@ impl<'a> RangeCheck<'a> {
 
     /// Hashes the file of chunks that a worker has written for an item, which must have the chunks of the item and no more.
     fn chunk_file(&self, item: &ShardItem, progress: &dyn Progress) -> Result<ShardResult> {
-        let read = || {
+        let read = || -> Result<ShardResult> {
             let mut chunks = StoredChunks::open(&self.plan.chunk_file(item))?;
             let (mut hasher, mut len, mut bytes) = (Hasher::new(), chunks.left(), Vec::new());
             for _ in item.first..item.last {

@@ -193,6 +193,7 @@ impl<'a> CommitShards<'a> {
             if plan.is_packed(item) {
                 return check_chunk_file(plan, item, result).map(|()| 0);
             }
+            check_len_of_range(plan, item, result)?;
             if !self.checks_ranges && !has_hole(plan, item, result)? {
                 return Ok(0);
             }
@@ -292,6 +293,17 @@ fn check_chunk_file(plan: &ShardPlan, item: &ShardItem, result: &ShardResult) ->
         }
         Err(error) => Err(Error::from(error).context(Context::path(path))),
     }
+}
+
+/// Fails if the result of an item has more or fewer bytes than its chunks; only the last chunk may be shorter.
+fn check_len_of_range(plan: &ShardPlan, item: &ShardItem, result: &ShardResult) -> Result<()> {
+    let chunk_bytes = plan.dataset(item).chunk_bytes()?;
+    let most = (item.last - item.first).saturating_mul(chunk_bytes);
+    let found = result.file_bytes;
+    if found > most.saturating_sub(chunk_bytes) && found <= most {
+        return Ok(());
+    }
+    Err(damaged(plan, item, &format!("its result has {found} bytes, {most} are expected")))
 }
 
 /// Whether the file system knows of bytes in the range of an item that were never written. One that does not store zeros reports
