@@ -2,6 +2,7 @@
 import fcntl
 import json
 import os
+import shutil
 import signal
 import struct
 import subprocess
@@ -97,6 +98,11 @@ def run_killed(source, target, chosen, counts):
             if all(code == 0 for _, code in ends):
                 break
             if commands[0][0] == 'plan' and os.path.isdir(str(target) + '.shards'):
-                break     # killed after it was published
+                # killed after it was published: the directory in which it was made may be left, empty but for its lock
+                for name in support.partials(str(target) + '.shards'):
+                    left = os.path.join(os.path.dirname(target), name)
+                    assert os.listdir(left) in ([], ['lock'])
+                    shutil.rmtree(left)
+                break
             if commands[0][0] == 'commit' and not os.path.isdir(str(target) + '.shards'):
                 break

@@ -396,7 +396,8 @@ def test_refused(sources, tmp_path):
     assert 'no plan exists' in support.h5bridge('shard', 'work', target, code=support.DAMAGED).stderr
     plan(source, target)
     assert 'a plan for this file exists' in support.h5bridge('shard', 'plan', source, target, code=support.EXISTS).stderr
-    assert 'h5bridge link' in support.h5bridge('shard', 'plan', target, tmp_path / 'again.ms', code=support.USAGE).stderr
+    assert 'h5bridge to-ms' in support.h5bridge('shard', 'plan', source, tmp_path / 'again.ms', code=support.USAGE).stderr
+    assert 'No such file' in support.h5bridge('shard', 'plan', target, tmp_path / 'again.ms', code=support.DAMAGED).stderr
     assert '--shard' in support.h5bridge('shard', 'work', target, '--shard', '2/2', code=support.USAGE).stderr
     assert 'does not exist' in support.h5bridge('shard', 'work', target, '--ids', '0' * 16, code=support.USAGE).stderr
     work(target)

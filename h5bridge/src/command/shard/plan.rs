@@ -62,7 +62,7 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     let started = Instant::now();
     let is_named = |end: &str| args.out.extension().is_some_and(|found| found.eq_ignore_ascii_case(end));
     let makes_table = !HDF5_ENDS.into_iter().any(is_named) && Source::is_hdf5(&args.source)?;
-    if is_named("ms") && !makes_table {
+    if is_named("ms") && !makes_table && args.source.exists() {
         let message = "the target of a plan for a table is an HDF5 file, not a MeasurementSet: only a plan for an HDF5 file makes one; \
                        `h5bridge to-ms` copies tables";
         return Err(Error::new(ErrorKind::Usage, message).context(args.out.as_path()).into());
