@@ -548,3 +548,11 @@ def test_ten_terabytes(tmp_path):
     print('10 TB: planned in %.1f s, opened in %.3f s, on the disk %d bytes' % (
         planned, opened_in, os.stat(file_of(tmp_path / 'my.h5')).st_blocks * 512))
     assert first in commit(tmp_path / 'my.h5', code=support.USAGE)
+    # and the way back from the file, whose 10 million chunks are not listed
+    started = time.monotonic()
+    back = json.loads(support.h5bridge('shard', 'plan', '--json', file_of(tmp_path / 'my.h5'), tmp_path / 'back.tab').stdout)
+    planned = time.monotonic() - started
+    assert back['bytes'] == rows << 20 and back['items'] == made['items'] and planned < 60
+    assert sum(path.stat().st_blocks for path in (tmp_path / 'back.tab.shards').rglob('*')) * 512 < 64 << 20
+    assert work(tmp_path / 'back.tab', '--ids', lines(tmp_path / 'back.tab')['item'][-1]['id'])['items'] == 1
+    print('10 TB: the way back planned in %.1f s' % planned)
