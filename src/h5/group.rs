@@ -12,7 +12,7 @@ use super::elsewhere::Admission as _;
 use super::sys::{Charset, Link};
 use super::{
     Allocation, Attribute, Bounds, ByteRows, Dataset, DatasetSpec, ElementSpec, Elsewhere, Header, LiveSpec, Reach,
-    attribute, elsewhere, sys,
+    VirtualSpec, attribute, elsewhere, sys,
 };
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 
@@ -208,6 +208,16 @@ impl Group {
 
     /// Creates the dataset `name` in this group, of which the caller writes the chunks in their stored form.
     pub(crate) fn create_elements(&self, name: &str, spec: &ElementSpec<'_>) -> Result<Dataset> {
+        let path = self.path_of(name);
+        let create = || {
+            self.check_new(name)?;
+            spec.create(&self.group, self.bounds, name)
+        };
+        Ok(Dataset::new(create().with_context(|| format!("dataset {path}"))?, path))
+    }
+
+    /// Creates the virtual dataset `name` in this group, whose elements are in other files.
+    pub(crate) fn create_virtual(&self, name: &str, spec: &VirtualSpec<'_>) -> Result<Dataset> {
         let path = self.path_of(name);
         let create = || {
             self.check_new(name)?;

@@ -6,10 +6,11 @@ use super::average::plan::AveragePlan;
 use super::average::windows::WindowPlan;
 use super::chosen::Chosen;
 use super::intact::{ColumnDamage, Intact};
+use super::joined::Joined;
 use super::row_set::RowSet;
 use crate::damage::Damage;
 use crate::error::{Error, Result};
-use crate::h5::Attribute;
+use crate::h5::{Attribute, VirtualSource};
 use crate::native::{AVERAGED, DatasetInfo, Edited, Layout, NativeTable, Part, StoredBlock, StoredDigests};
 use crate::schema::{TableDesc, TableInfo};
 use crate::table::{ColumnCells, ColumnInfo, ManagerInfo, ManagerSpec, RecordCells, Table};
@@ -26,6 +27,8 @@ pub(crate) enum Content {
     Selected(Box<Selected>),
     /// A table that is averaged in time, in channels or both.
     Averaged(Box<AveragedTable>),
+    /// Tables of several native files, one after the other.
+    Joined(Box<Joined>),
 }
 
 impl Content {
@@ -48,6 +51,7 @@ impl Content {
                 HowAveraged::Rows(plan) => plan.rows(),
                 HowAveraged::Windows(_) => table.whole.rows(),
             },
+            Content::Joined(table) => table.rows(),
         }
     }
 
@@ -71,6 +75,9 @@ impl Content {
     /// # Errors
     /// Those of reading the file.
     pub(crate) fn averaging(&self) -> Result<Option<String>> {
+        if let Content::Joined(table) = self {
+            return table.first().averaging();
+        }
         let of_file = match self.as_native() {
             Some(native) => native.root_attributes()?.into_iter().find(|(name, _)| name == AVERAGED),
             None => None,
@@ -102,7 +109,7 @@ impl Content {
                 Ok(Some((0..table.rows.len()).map(|row| self.original_row(row) as i64).collect()))
             }
             Content::Averaged(table) if table.keeps_rows() => table.whole.row_numbers(),
-            Content::Averaged(_) => Ok(None),
+            Content::Averaged(_) | Content::Joined(_) => Ok(None),
         }
     }
 
@@ -114,6 +121,7 @@ impl Content {
             Content::Salvaged(table) => table.whole.keywords(),
             Content::Selected(table) => table.whole.keywords(),
             Content::Averaged(table) => table.whole.keywords(),
+            Content::Joined(table) => table.first().keywords(),
         }
     }
 
@@ -124,6 +132,7 @@ impl Content {
             Content::Salvaged(table) => table.whole.info(),
             Content::Selected(table) => table.whole.info(),
             Content::Averaged(table) => table.whole.info(),
+            Content::Joined(table) => table.first().info(),
         }
     }
 
@@ -138,6 +147,7 @@ impl Content {
                 HowAveraged::Rows(plan) => plan.columns(),
                 HowAveraged::Windows(plan) => plan.columns(),
             },
+            Content::Joined(table) => table.columns(),
         }
     }
 
@@ -161,6 +171,7 @@ impl Content {
                     HowAveraged::Windows(plan) => plan.cells(index, &open),
                 }
             }
+            Content::Joined(table) => table.cells(index),
         }
     }
 
@@ -173,6 +184,7 @@ impl Content {
             Content::Salvaged(table) => table.whole.unreadable(index),
             Content::Selected(table) => table.whole.unreadable(index),
             Content::Averaged(table) => table.whole.unreadable(index),
+            Content::Joined(table) => table.unreadable(index),
         }
     }
 
@@ -186,6 +198,7 @@ impl Content {
             Content::Salvaged(table) => table.whole.table_name(stored),
             Content::Selected(table) => table.whole.table_name(stored),
             Content::Averaged(table) => table.whole.table_name(stored),
+            Content::Joined(table) => table.first().table_name(stored),
         }
     }
 
@@ -193,7 +206,7 @@ impl Content {
     pub(crate) fn as_table(&self) -> Option<&Table> {
         match self {
             Content::Casacore(table) => Some(table),
-            Content::Native(_) => None,
+            Content::Native(_) | Content::Joined(_) => None,
             Content::Salvaged(table) => table.whole.as_table(),
             Content::Selected(table) => table.whole.as_table(),
             Content::Averaged(table) => table.whole.as_table(),
@@ -203,7 +216,7 @@ impl Content {
     /// The table of a native HDF5 file that the content is read from; `None` for a casacore table.
     fn as_native(&self) -> Option<&NativeTable> {
         match self {
-            Content::Casacore(_) => None,
+            Content::Casacore(_) | Content::Joined(_) => None,
             Content::Native(table) => Some(table),
             Content::Salvaged(table) => table.whole.as_native(),
             Content::Selected(table) => table.whole.as_native(),
@@ -253,7 +266,24 @@ impl Content {
 
     /// The path of the group of the subtable that a keyword stores as `stored`, if the table is in an HDF5 file.
     pub(crate) fn group(&self, stored: &[u8]) -> Option<&str> {
-        self.as_native()?.group(stored)
+        match self {
+            Content::Joined(table) => table.first().group(stored),
+            _ => self.as_native()?.group(stored),
+        }
+    }
+
+    /// The number that the first row has in the table it was selected from, if the table is in an HDF5 file that records it.
+    pub(super) fn first_row(&self) -> Result<Option<i64>> {
+        self.as_native().map_or(Ok(None), NativeTable::first_row)
+    }
+
+    /// The datasets of other files that hold the elements of a column, by its number from 0, for a dataset of
+    /// shape `dataset`; `None` if the table is not joined from several files, or the elements are to be copied.
+    pub(crate) fn virtual_sources(&self, index: usize, dataset: &Shape) -> Result<Option<Vec<VirtualSource>>> {
+        match self {
+            Content::Joined(table) => table.virtual_sources(index, dataset),
+            _ => Ok(None),
+        }
     }
 
     /// How the casacore table was stored (byte order, description, managers), as far as that is known.
@@ -264,6 +294,7 @@ impl Content {
             Content::Salvaged(table) => return table.whole.layout(),
             Content::Selected(table) => return table.whole.layout(),
             Content::Averaged(table) => return table.whole.layout(),
+            Content::Joined(table) => return table.first().layout(),
         };
         let desc = TableDesc { keywords: Record::default(), columns: Vec::new(), ..table.description().clone() };
         let manager = |manager: ManagerInfo<'_>| ManagerSpec {
@@ -286,6 +317,7 @@ impl Content {
             Content::Salvaged(table) => table.whole.edited(),
             Content::Selected(table) => table.whole.edited(),
             Content::Averaged(table) => table.whole.edited(),
+            Content::Joined(table) => table.first().edited(),
         }
     }
 }
