@@ -32,7 +32,9 @@ LONG = bool(os.environ.get('H5BRIDGE_LONG'))
 
 @pytest.fixture(scope='module')
 def cluster():
-    settings = {'distributed.scheduler.allowed-failures': 1, 'distributed.worker.memory.terminate': False}
+    # a LocalCluster gives workers up that have not come back after 15 s, which a busy machine needs to start one
+    settings = {'distributed.scheduler.allowed-failures': 1, 'distributed.worker.memory.terminate': False,
+                'distributed.deploy.lost-worker-timeout': '600s', 'distributed.comm.timeouts.connect': '120s'}
     with dask.config.set(settings), LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
         yield cluster
 
@@ -102,20 +104,25 @@ with Client(sys.argv[1]) as client:
 class Killer(threading.Thread):
     """Kills workers that are doing a batch, at random moments, until it has killed as many as it should."""
 
-    def __init__(self, cluster, kills):
+    def __init__(self, cluster, client, kills):
         super().__init__()
-        self.cluster, self.kills, self.killed, self.error = cluster, kills, 0, None
+        self.cluster, self.client, self.kills, self.killed, self.error = cluster, client, kills, 0, None
         self.ended = threading.Event()
 
     def run(self):
         try:
+            last = time.monotonic()
             while self.killed < self.kills and not self.ended.wait(random.uniform(0.2, 0.8)):
                 busy = [pid for pid in pids(self.cluster) if batches.children_of(pid)]
                 if busy:
                     os.kill(random.choice(busy), signal.SIGKILL)
                     self.killed += 1
+                    last = time.monotonic()
+                assert time.monotonic() < last + 180, 'no worker has done anything for 180 s after %d kills' % self.killed
         except Exception as error:
             self.error = error
+            # the driver would wait for ever
+            self.client.close()
 
     def running(self):
         return self.killed < self.kills and self.error is None
@@ -127,7 +134,7 @@ def test_workers_are_killed(tmp_path, cluster, client, counts):
     tables = batches.make_tables(tmp_path / 'in', number)
     batches.damage(tables[7])
     manifest = batches.plan(tmp_path, [*tables, tmp_path / 'in' / 'none.ms', *tables[:9]])
-    killer = Killer(cluster, kills)
+    killer = Killer(cluster, client, kills)
     rounds = 0
     killer.start()
     try:
@@ -147,7 +154,7 @@ def test_workers_are_killed(tmp_path, cluster, client, counts):
     finally:
         killer.ended.set()
         killer.join()
-    assert killer.error is None and killer.killed == kills
+    assert killer.error is None and killer.killed == kills, killer.error
     # kills may hit an item again and again, for which it is not to blame: it is done now
     records = convert(client, manifest, tmp_path / 'l', again=True)
     found, items = batches.states(manifest, tmp_path / 'l'), batches.items(manifest)

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use ctds_hdf5::convert::{JoinCheck, JoinParts, JoinSummary};
-use ctds_hdf5::{Context, Error, ErrorKind};
+use ctds_hdf5::{Error, ErrorKind};
 use serde_json::json;
 
 use crate::args::{Durable, Global, if_exists, size};
@@ -104,7 +104,7 @@ fn parts_of(part: &Path) -> Result<Vec<PathBuf>> {
         let item = manifest.read(number)?;
         let none = || {
             let message = format!("item {} has no target: the list of `shard plan --split` is expected", item.id);
-            Error::new(ErrorKind::Usage, message).context(Context::path(part))
+            Error::new(ErrorKind::Usage, message).context(part)
         };
         parts.push(PathBuf::from(item.target.clone().ok_or_else(none)?));
     }
