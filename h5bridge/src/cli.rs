@@ -10,8 +10,8 @@ use crate::args::Global;
 #[cfg(feature = "serve")]
 use crate::command::serve;
 use crate::command::{
-    batch, completions, digest, finalize, follow, generate, help, info, join, link, lint, ls, manifest, materialize, pack,
-    plot, refs, repair, shard, to_hdf5, to_ms, unpack, verify, watch,
+    batch, completions, digest, finalize, follow, generate, help, info, join, link, lint, ls, manifest, materialize,
+    pack, plot, refs, repair, shard, to_hdf5, to_ms, unpack, verify, watch,
 };
 use crate::exit::Status;
 

@@ -165,7 +165,13 @@ impl<'a> JoinParts<'a> {
     }
 
     /// Compares the file at `partial`, before it is published, with the parts, through libhdf5 as every reader does.
-    fn compare(&self, source: &Source, parts: &[PartFile], partial: &Path, progress: &dyn Progress) -> Result<Comparison> {
+    fn compare(
+        &self,
+        source: &Source,
+        parts: &[PartFile],
+        partial: &Path,
+        progress: &dyn Progress,
+    ) -> Result<Comparison> {
         // HDF5 looks for the parts beside the file
         let links = Links::make(parts, directory_of(partial))?;
         let options = OpenOptions { follow_external: true, ..OpenOptions::default() };
@@ -246,7 +252,8 @@ fn part_files(parts: &[PathBuf], target: &Path) -> Result<Vec<PartFile>> {
             return refused(message);
         };
         let normal = relative.components().all(|part| matches!(part, Component::Normal(_)));
-        let Some(relative) = relative.to_str().filter(|name| normal && !name.contains('%') && name.len() <= MAX_NAME) else {
+        let Some(relative) = relative.to_str().filter(|name| normal && !name.contains('%') && name.len() <= MAX_NAME)
+        else {
             return refused(format!(
                 "HDF5 cannot have this name in a virtual dataset: it is not UTF-8, has a %, or is longer than {MAX_NAME} bytes"
             ));

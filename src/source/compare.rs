@@ -96,12 +96,7 @@ enum Chosen<'a> {
     NotMain,
 }
 
-fn compare_chosen(
-    left: &Source,
-    right: &Source,
-    chosen: Chosen<'_>,
-    progress: &dyn Progress,
-) -> Result<Comparison> {
+fn compare_chosen(left: &Source, right: &Source, chosen: Chosen<'_>, progress: &dyn Progress) -> Result<Comparison> {
     let mut all = Comparison::default();
     all.leave_out(left.damage(), right.damage());
     for table in &left.tables {

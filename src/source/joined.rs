@@ -249,8 +249,8 @@ impl JoinedCells<'_> {
     fn part(&self, row: u64) -> Result<(&dyn ColumnCells, u64)> {
         let next = self.parts.partition_point(|(start, _)| *start <= row);
         let found = next.checked_sub(1).and_then(|number| self.parts.get(number)).filter(|_| row < self.rows);
-        let (start, cells) =
-            found.ok_or_else(|| Error::new(ErrorKind::NotFound, format!("row {row} of {} does not exist", self.rows)))?;
+        let (start, cells) = found
+            .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("row {row} of {} does not exist", self.rows)))?;
         Ok((&**cells, row - start))
     }
 

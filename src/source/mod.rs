@@ -18,8 +18,8 @@ mod tables;
 pub(crate) mod tree;
 
 pub use average::{Averaged, Averaging};
-pub(crate) use compare::{compare, compare_rows};
 pub use compare::{Comparison, Difference};
+pub(crate) use compare::{compare, compare_rows};
 pub(crate) use content::Content;
 pub(crate) use coordinates::coordinates;
 pub(crate) use digest::digest;

@@ -113,7 +113,8 @@ fn parts_of(part: &Path) -> Result<Vec<PathBuf>> {
 
 /// The lines of the summary.
 fn lines(target: &Path, joined: &JoinSummary) -> Vec<String> {
-    let JoinSummary { parts, rows, tables, virtual_columns, virtual_bytes, copied_bytes, cells, file_bytes, .. } = joined;
+    let JoinSummary { parts, rows, tables, virtual_columns, virtual_bytes, copied_bytes, cells, file_bytes, .. } =
+        joined;
     let names = if virtual_columns.is_empty() { "none".to_owned() } else { virtual_columns.join(", ") };
     vec![
         format!(
@@ -121,7 +122,11 @@ fn lines(target: &Path, joined: &JoinSummary) -> Vec<String> {
             target.display(),
             report::bytes(*file_bytes)
         ),
-        format!("virtual: {names}: {} stay in the parts; {} copied", report::bytes(*virtual_bytes), report::bytes(*copied_bytes)),
+        format!(
+            "virtual: {names}: {} stay in the parts; {} copied",
+            report::bytes(*virtual_bytes),
+            report::bytes(*copied_bytes)
+        ),
         format!("h5bridge reads them with --follow-external: `h5bridge info {} --follow-external`", target.display()),
     ]
 }
