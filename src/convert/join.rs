@@ -236,7 +236,7 @@ fn part_files(parts: &[PathBuf], target: &Path) -> Result<Vec<PartFile>> {
     for part in parts {
         let at = || Context::path(part);
         let missing = |error: std::io::Error| match error.kind() {
-            std::io::ErrorKind::NotFound => Error::not_found("the part does not exist: all parts have to be there"),
+            std::io::ErrorKind::NotFound => Error::not_found(format!("{error}: all parts have to exist")),
             _ => error.into(),
         };
         let path = part.canonicalize().map_err(missing).with_context(at)?;
