@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::to_hdf5::{Plan, ToHdf5Options, Writer};
 use crate::call::{Call, call_setters, open_setters};
-use crate::error::{Context, Error, ErrorKind, Result, ResultExt, column_context as place};
+use crate::error::{Context, Error, Result, ResultExt, column_context as place};
 use crate::h5::File;
 use crate::output::{Output, directory_of};
 use crate::progress::{Phase, Progress};
@@ -263,9 +263,6 @@ fn part_files(parts: &[PathBuf], target: &Path) -> Result<Vec<PartFile>> {
         }
         let relative = relative.to_owned();
         files.push(PartFile { path, relative });
-    }
-    if files.is_empty() {
-        return Err(Error::new(ErrorKind::Usage, "no part is named"));
     }
     Ok(files)
 }

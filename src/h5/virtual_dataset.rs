@@ -75,7 +75,7 @@ impl VirtualSpec<'_> {
             first += count;
         }
         if first != rows {
-            return Err(Error::usage(format!("sources of {first} rows for a virtual dataset of {rows}")));
+            return Err(Error::usage(format!("the sources have {first} rows, the virtual dataset has {rows}")));
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use crate::io::FileSource;
 use crate::limits;
 use crate::native::{self, DIMENSION_LIST, is_scale};
 use crate::source::Source;
-use crate::table::{OpenOptions, is_table, without_table};
+use crate::table::{OpenOptions, is_table, listed};
 
 /// Reads all groups, datasets, links and attributes of a file, but no elements of columns.
 pub(super) fn collect(path: &Path) -> Result<Facts> {
@@ -45,7 +45,11 @@ fn check_kind(path: &Path) -> Result<()> {
         )));
     }
     if path.is_dir() {
-        return Err(Error::format(format!("a native HDF5 file is expected: {}", without_table(path))));
+        let found = match listed(path).as_str() {
+            "" => "an empty directory".to_owned(),
+            names => format!("a directory with {names}"),
+        };
+        return Err(Error::format(format!("{found}, a native HDF5 file is expected: name a file")));
     }
     Ok(())
 }

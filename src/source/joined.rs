@@ -7,9 +7,10 @@ use bstr::ByteSlice;
 
 use super::compare::compare_beside_main;
 use super::{Content, Source};
-use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::VirtualSource;
-use crate::native::Part;
+use crate::limits;
+use crate::native::{MAIN_TABLE, Part, table_path};
 use crate::progress::Progress;
 use crate::table::{ColumnCells, ColumnInfo, OpenOptions};
 use crate::value::{DataType, Region, Shape, Values};
@@ -90,12 +91,12 @@ impl Source {
             contents.push(part);
         }
         let mut source = joined.ok_or_else(|| Error::usage("no part is named"))?;
-        let columns = join_columns(&contents)?;
+        let columns = join_columns(&contents);
         let main = super::SourceTable {
-            name: crate::native::MAIN_TABLE.into(),
+            name: MAIN_TABLE.into(),
             parent: None,
             path: None,
-            group: Some(crate::native::table_path(crate::native::MAIN_TABLE)),
+            group: Some(table_path(MAIN_TABLE)),
             content: Ok(Content::Joined(Box::new(Joined { parts: contents, columns }))),
         };
         source.tables.insert(0, main);
@@ -117,7 +118,8 @@ impl Source {
 
 /// Fails unless a source is a native file that is finished and whole.
 fn check_part(source: &Source) -> Result<()> {
-    let main = source.tables.first().ok_or_else(|| Error::format("the file has no main table"))?;
+    let none = || Error::not_found(source.no_table_named(MAIN_TABLE));
+    let main = source.tables.first().ok_or_else(none)?;
     if !matches!(main.content()?, Content::Native(_)) {
         return Err(Error::usage("not a native HDF5 file: parts are what `to-hdf5` writes, convert it first"));
     }
@@ -165,9 +167,8 @@ fn check_follows(first: &JoinedPart, previous: &JoinedPart, part: &JoinedPart) -
 }
 
 /// The columns of the joined table, from those of its parts.
-fn join_columns(parts: &[JoinedPart]) -> Result<Vec<ColumnInfo>> {
-    let Some(first) = parts.first() else { return Err(Error::usage("no part is named")) };
-    let mut columns = first.content.columns().to_vec();
+fn join_columns(parts: &[JoinedPart]) -> Vec<ColumnInfo> {
+    let mut columns = parts.first().map_or_else(Vec::new, |first| first.content.columns().to_vec());
     for part in parts {
         for (column, other) in columns.iter_mut().zip(part.content.columns()) {
             column.may_be_undefined |= other.may_be_undefined;
@@ -176,7 +177,7 @@ fn join_columns(parts: &[JoinedPart]) -> Result<Vec<ColumnInfo>> {
             }
         }
     }
-    Ok(columns)
+    columns
 }
 
 impl Joined {
@@ -247,10 +248,10 @@ struct JoinedCells<'a> {
 impl JoinedCells<'_> {
     /// The cells of the part that has `row`, and the number of the row there.
     fn part(&self, row: u64) -> Result<(&dyn ColumnCells, u64)> {
+        limits::row_range(&(row..row.saturating_add(1)), self.rows)?;
+        // the first part begins with row 0; of several with the same first row all but the last have none
         let next = self.parts.partition_point(|(start, _)| *start <= row);
-        let found = next.checked_sub(1).and_then(|number| self.parts.get(number)).filter(|_| row < self.rows);
-        let (start, cells) = found
-            .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("row {row} of {} does not exist", self.rows)))?;
+        let (start, cells) = &self.parts[next - 1];
         Ok((&**cells, row - start))
     }
 

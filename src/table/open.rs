@@ -132,11 +132,7 @@ const LISTED: usize = 4;
 const LOOKED_AT: usize = 1 << 12;
 
 /// Describes for a message a directory that has no `table.dat`: what it has, and what to name instead.
-pub(crate) fn without_table(directory: &Path) -> String {
-    let list = |names: &[String]| {
-        let more = if names.len() > LISTED { " …" } else { "" };
-        format!("{}{more}", names[..names.len().min(LISTED)].join(", "))
-    };
+fn without_table(directory: &Path) -> String {
     let (tables, all) = (names_in(directory, is_table), names_in(directory, |_| true));
     let (own, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|name| name.starts_with("table."));
     match (tables.as_slice(), own.as_slice(), others.as_slice()) {
@@ -156,6 +152,17 @@ pub(crate) fn without_table(directory: &Path) -> String {
     }
 }
 
+/// The names in a directory for a message, not all of many; empty if the directory is.
+pub(crate) fn listed(directory: &Path) -> String {
+    list(&names_in(directory, |_| true))
+}
+
+fn list(names: &[String]) -> String {
+    let more = if names.len() > LISTED { " …" } else { "" };
+    format!("{}{more}", names[..names.len().min(LISTED)].join(", "))
+}
+
+/// Whether a path is the directory of a table.
 pub(crate) fn is_table(path: &Path) -> bool {
     path.join("table.dat").is_file()
 }

@@ -151,6 +151,8 @@ def test_workers_are_killed(tmp_path, cluster, client, counts):
                 other.kill()
                 other.communicate()
             rounds += 1
+    except Exception as error:
+        raise killer.error or error
     finally:
         killer.ended.set()
         killer.join()

@@ -58,9 +58,8 @@ pub(crate) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     if !args.is_virtual {
         return Err(Error::new(ErrorKind::Usage, CHOICE).into());
     }
-    let Some((target, parts)) = args.paths.split_last() else {
-        return Err(Error::new(ErrorKind::Usage, "no part is named").into());
-    };
+    let none = (Path::new(""), &[][..]);
+    let (target, parts) = args.paths.split_last().map_or(none, |(target, parts)| (target.as_path(), parts));
     report::check_target(target, args.overwrite)?;
     let parts = parts.iter().map(|part| parts_of(part)).collect::<Result<Vec<_>>>()?.concat();
     let interrupts = Interrupts::listen(global.caller.as_ref())?;
@@ -75,7 +74,8 @@ pub(crate) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
         .progress(&stoppable)
         .write(target);
     bar.finish();
-    let joined = joined.map_err(|error| report::stopped(error, &parts[0], target))?;
+    let joined =
+        joined.map_err(|error| report::stopped(error, parts.first().map_or(target, PathBuf::as_path), target))?;
     let mut warnings = joined.warnings.clone();
     warnings.extend((!joined.virtual_columns.is_empty()).then(|| HAZARD.to_owned()));
     let fields = json!({
