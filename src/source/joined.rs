@@ -7,7 +7,7 @@ use bstr::ByteSlice;
 
 use super::compare::compare_beside_main;
 use super::{Content, Source};
-use crate::error::{Context, Error, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt, column_context};
 use crate::h5::VirtualSource;
 use crate::limits;
 use crate::native::{MAIN_TABLE, Part, table_path};
@@ -67,9 +67,13 @@ impl Source {
                 let (found, other) = (compare_beside_main(first, &source, progress)?, &parts[0].path);
                 if let Some(difference) = found.differences.first() {
                     let (left, right) = (&difference.left, &difference.right);
-                    let table = Context::table(&difference.table);
+                    let table = match &difference.column {
+                        Some(column) => column_context(&difference.table, column),
+                        None => Context::table(&difference.table),
+                    };
+                    let row = difference.row.map_or(String::new(), |row| format!(" in row {row}"));
                     let message = format!(
-                        "{table} is not that of {}: {right}, where {left} is expected; parts of one table have the same subtables",
+                        "{table} differs from that of {}: {right}{row}, {left} is expected; parts of one table have the same subtables",
                         other.display()
                     );
                     return Err(Error::usage(message).context(&place));

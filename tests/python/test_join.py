@@ -162,7 +162,7 @@ def test_what_is_not_parts_of_one_table_is_refused(own, demo, tmp_path_factory):
     with h5py.File(folder / 'edited.h5', 'r+') as file:
         file['ANTENNA/POSITION'][0, 0] += 1
     said = join(parts[0], folder / 'edited.h5', parts[2], joined, code=support.USAGE)
-    assert 'ANTENNA' in said and 'edited.h5' in said
+    assert 'subtable ANTENNA: column POSITION' in said and 'in row 0' in said and 'edited.h5' in said
     # HDF5 takes % for a pattern
     os.rename(parts[1], folder / 'p%d.h5')
     assert '%' in join(parts[0], folder / 'p%d.h5', parts[2], joined, code=support.USAGE)
