@@ -12,7 +12,7 @@ use super::elsewhere::Admission as _;
 use super::sys::{Charset, Link};
 use super::{
     Allocation, Attribute, Bounds, ByteRows, Dataset, DatasetSpec, ElementSpec, Elsewhere, Header, LiveSpec, Reach,
-    VirtualSpec, attribute, elsewhere, sys,
+    VirtualSpec, attribute, dataset, elsewhere, sys,
 };
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 
@@ -221,7 +221,7 @@ impl Group {
         let path = self.path_of(name);
         let create = || {
             self.check_new(name)?;
-            spec.create(&self.group, self.bounds, name)
+            spec.create(&self.group, name, &links()?, dataset::creation(self.bounds))
         };
         Ok(Dataset::new(create().with_context(|| format!("dataset {path}"))?, path))
     }

@@ -1,9 +1,10 @@
 //! Virtual datasets: elements of other files, one dataset after the other along the last axis.
 
 use hdf5::dataset::DatasetCreateBuilder;
+use hdf5::plist::link_create::LinkCreate;
 use hdf5::{Hyperslab, Selection, SliceOrIndex};
 
-use super::{Bounds, dataset, datatype, group, sys};
+use super::{datatype, sys};
 use crate::error::{Error, Result};
 use crate::value::{DataType, Shape};
 
@@ -33,14 +34,20 @@ pub(crate) struct VirtualSpec<'a> {
 }
 
 impl VirtualSpec<'_> {
-    pub(super) fn create(&self, parent: &hdf5::Group, bounds: Bounds, name: &str) -> Result<hdf5::Dataset> {
-        let mut creation = dataset::creation(bounds);
+    /// Creates the dataset with these properties of its link and, beside its sources and its fill value, of itself.
+    pub(super) fn create(
+        &self,
+        parent: &hdf5::Group,
+        name: &str,
+        links: &LinkCreate,
+        mut creation: DatasetCreateBuilder,
+    ) -> Result<hdf5::Dataset> {
         self.map(&mut creation)?;
         let creation = creation.finish()?;
         let datatype = datatype::create(self.element)?;
         sys::set_fill(&creation, &datatype, self.fill)?;
         let space = sys::dataspace(&self.shape.reversed(), false)?;
-        sys::create_dataset(parent, name, &datatype, &space, &group::links()?, &creation)
+        sys::create_dataset(parent, name, &datatype, &space, links, &creation)
     }
 
     /// Adds the sources of the dataset to its creation properties.

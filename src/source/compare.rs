@@ -90,7 +90,7 @@ pub(crate) fn compare_rows(
 #[derive(Clone, Copy)]
 enum Chosen<'a> {
     Everything,
-    /// Of the main tables only these rows are compared, as half-open ranges.
+    /// Everything is compared but the other rows of the main tables; the ranges are half-open.
     RowsOfMain(&'a [Range<u64>]),
     /// The main tables are not compared.
     NotMain,

@@ -1,15 +1,16 @@
 //! The content of a table, in whatever form it is stored.
 
 use std::ops::Range;
+use std::path::Path;
 
 use super::average::plan::AveragePlan;
 use super::average::windows::WindowPlan;
 use super::chosen::Chosen;
 use super::intact::{ColumnDamage, Intact};
-use super::joined::Joined;
+use super::joined::JoinedCells;
 use super::row_set::RowSet;
 use crate::damage::Damage;
-use crate::error::{Error, Result};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{Attribute, VirtualSource};
 use crate::native::{AVERAGED, DatasetInfo, Edited, Layout, NativeTable, Part, StoredBlock, StoredDigests};
 use crate::schema::{TableDesc, TableInfo};
@@ -383,6 +384,102 @@ impl AveragedTable {
             HowAveraged::Windows(_) => true,
         }
     }
+}
+
+/// A main table in parts, which are native files.
+pub(crate) struct Joined {
+    pub(super) parts: Vec<JoinedPart>,
+    /// Descriptions of the columns, which are the same in all parts; cells may be undefined if they may be in any part.
+    columns: Vec<ColumnInfo>,
+}
+
+/// A native file with some of the rows of a table.
+pub(super) struct JoinedPart {
+    pub(super) content: Content,
+    /// Path of the file relative to the directory of the joined one.
+    pub(super) file: String,
+    /// Number of the part's first row in the joined table, from 0.
+    pub(super) start: u64,
+    pub(super) rows: u64,
+}
+
+impl Joined {
+    /// Joins the parts, of which there is at least one, in the order of their rows.
+    pub(super) fn new(parts: Vec<JoinedPart>) -> Self {
+        let columns = join_columns(&parts);
+        Joined { parts, columns }
+    }
+
+    pub(super) fn first(&self) -> &Content {
+        &self.parts[0].content
+    }
+
+    pub(super) fn rows(&self) -> u64 {
+        self.parts.last().map_or(0, |part| part.start + part.rows)
+    }
+
+    pub(super) fn columns(&self) -> &[ColumnInfo] {
+        &self.columns
+    }
+
+    pub(super) fn unreadable(&self, index: usize) -> Option<Error> {
+        self.parts.iter().find_map(|part| part.content.unreadable(index))
+    }
+
+    pub(super) fn cells(&self, index: usize) -> Result<Box<dyn ColumnCells + '_>> {
+        let mut parts = Vec::new();
+        for part in &self.parts {
+            let cells = part.content.cells(index).with_context(|| Context::path(Path::new(&part.file)))?;
+            parts.push((part.start, cells));
+        }
+        Ok(Box::new(JoinedCells { parts, rows: self.rows() }))
+    }
+
+    /// The datasets of the parts that hold the elements of a column one after the other, for a dataset of shape `dataset`: cells and
+    /// rows, or only elements. `None` if they are strings, or a part has them in another form.
+    pub(super) fn virtual_sources(&self, index: usize, dataset: &Shape) -> Result<Option<Vec<VirtualSource>>> {
+        if !self.columns[index].data_type().is_fixed_size() {
+            return Ok(None);
+        }
+        let Some((cell, rows)) = dataset.split_last() else { return Ok(None) };
+        let (mut sources, mut count) = (Vec::new(), 0);
+        for part in self.parts.iter().filter(|part| part.rows > 0) {
+            let paths = part.content.dataset_paths(index)?;
+            let found = match paths.as_slice() {
+                [(Part::Data, path)] => Some((Part::Data, path)),
+                _ => paths.iter().find(|(of, _)| *of == Part::Values).map(|(of, path)| (*of, path)),
+            };
+            let Some((of, path)) = found else { return Ok(None) };
+            let shapes = part.content.storage(index)?;
+            let stored = shapes.iter().find(|stored| path.ends_with(&format!("/{}", stored.name)));
+            let Some(shape) = stored.filter(|stored| stored.elsewhere.is_none()).map(|stored| &stored.shape) else {
+                return Ok(None);
+            };
+            let fits = shape.split_last().is_some_and(|(of_part, _)| of_part == cell);
+            count += match of {
+                Part::Data if fits && !cell.is_empty() => part.rows,
+                Part::Data if cell.is_empty() => shape.elements()?,
+                Part::Values if cell.is_empty() => shape.elements()?,
+                _ => return Ok(None),
+            };
+            sources.push(VirtualSource { file: part.file.clone(), dataset: path.clone(), shape: shape.clone() });
+        }
+        Ok((count == rows && count > 0).then_some(sources))
+    }
+}
+
+/// The columns of the joined table, from those of its parts.
+fn join_columns(parts: &[JoinedPart]) -> Vec<ColumnInfo> {
+    let mut columns = parts.first().map_or_else(Vec::new, |first| first.content.columns().to_vec());
+    for part in parts {
+        for (column, other) in columns.iter_mut().zip(part.content.columns()) {
+            column.may_be_undefined |= other.may_be_undefined;
+            if column.shape != other.shape {
+                column.shape = None;
+            }
+        }
+    }
+    columns
 }
 
 /// Borrowed cells of a column in the place of owned ones.
