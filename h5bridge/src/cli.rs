@@ -10,8 +10,8 @@ use crate::args::Global;
 #[cfg(feature = "serve")]
 use crate::command::serve;
 use crate::command::{
-    batch, completions, digest, finalize, follow, generate, help, info, link, lint, ls, manifest, materialize, pack,
-    plot, refs, repair, shard, to_hdf5, to_ms, unpack, verify, watch,
+    batch, completions, digest, finalize, follow, generate, help, info, join, link, lint, ls, manifest, materialize,
+    pack, plot, refs, repair, shard, to_hdf5, to_ms, unpack, verify, watch,
 };
 use crate::exit::Status;
 
@@ -67,6 +67,7 @@ impl Cli {
             Verb::Digest(args) => digest::run(args, global, out),
             Verb::Finalize(args) => finalize::run(args, global, out),
             Verb::Follow(args) => follow::run(args, global, out),
+            Verb::Join(args) => join::run(&args, global, out),
             Verb::Link(args) => link::run(args, global, out),
             Verb::Lint(args) => lint::run(&args, global, out),
             Verb::Materialize(args) => materialize::run(args, global, out),
@@ -136,6 +137,8 @@ pub(crate) enum Verb {
     Lint(lint::Args),
     /// Convert one huge table on many machines: plan, work, status, commit, verify
     Shard(shard::Args),
+    /// Make one file over several with ranges of rows, whose large columns stay there: virtual datasets
+    Join(join::Args),
     /// Show how a live HDF5 file grows
     Watch(watch::Args),
     /// Draw visibilities and flags of a MeasurementSet

@@ -5,6 +5,7 @@
 //! | [`ToHdf5`]     | a native HDF5 file from a table and its subtables; [`plan`](ToHdf5::plan) shows it before      |
 //! | [`ToTable`]    | a casacore table from a native file, or from another table                                     |
 //! | [`ToOriginal`] | the original directory, byte for byte, from a file made with [`ToHdf5::restorable`]            |
+//! | [`JoinParts`]  | a native file over several, whose large columns stay in these                                  |
 //! | [`Compare`]    | nothing: compares two sources value by value, or one with the digests that it holds            |
 //! | [`Digest`]     | nothing: computes fingerprints of the content, whatever its storage                            |
 //!
@@ -34,6 +35,7 @@ mod builders;
 mod check;
 mod conversion;
 mod exact;
+mod join;
 mod manifest;
 mod recorded_file;
 mod shard;
@@ -54,6 +56,7 @@ pub use builders::{Compare, Digest, DigestPolicy, ToHdf5, ToHdf5Plan, ToOriginal
 pub use conversion::ToHdf5Summary;
 pub(crate) use conversion::to_hdf5;
 pub use exact::{SpaceUsage, ToOriginalSummary};
+pub use join::{JoinCheck, JoinParts, JoinSummary};
 pub use manifest::{ChangedFile, CheckManifest, LeftOutColumn, ManifestCheck, ManifestSummary, ToManifest};
 pub use shard::{
     CommitShards, RangeCheck, ShardCommitSummary, ShardItem, ShardPlan, ShardPlanSummary, ShardResult, ShardWorker,

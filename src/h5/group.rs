@@ -12,7 +12,7 @@ use super::elsewhere::Admission as _;
 use super::sys::{Charset, Link};
 use super::{
     Allocation, Attribute, Bounds, ByteRows, Dataset, DatasetSpec, ElementSpec, Elsewhere, Header, LiveSpec, Reach,
-    attribute, elsewhere, sys,
+    VirtualSpec, attribute, dataset, elsewhere, sys,
 };
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 
@@ -212,6 +212,16 @@ impl Group {
         let create = || {
             self.check_new(name)?;
             spec.create(&self.group, self.bounds, name)
+        };
+        Ok(Dataset::new(create().with_context(|| format!("dataset {path}"))?, path))
+    }
+
+    /// Creates the virtual dataset `name` in this group, whose elements are in other files.
+    pub(crate) fn create_virtual(&self, name: &str, spec: &VirtualSpec<'_>) -> Result<Dataset> {
+        let path = self.path_of(name);
+        let create = || {
+            self.check_new(name)?;
+            spec.create(&self.group, name, &links()?, dataset::creation(self.bounds))
         };
         Ok(Dataset::new(create().with_context(|| format!("dataset {path}"))?, path))
     }

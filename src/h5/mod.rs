@@ -33,6 +33,7 @@ mod repair;
 mod stored_element;
 mod stored_filter;
 mod sys;
+mod virtual_dataset;
 
 /// Most axes that a dataset can have in HDF5.
 pub(crate) const MAX_AXES: usize = 32;
@@ -54,6 +55,7 @@ pub(crate) use group::{Group, LinkKind};
 pub(crate) use live::{Element, LiveDataset, LiveFile, LiveSpec};
 pub(crate) use repair::Superblock;
 pub(crate) use sys::{Link, clone_range, prefer_huge_pages};
+pub(crate) use virtual_dataset::{VirtualSource, VirtualSpec};
 
 #[cfg(test)]
 mod tests;

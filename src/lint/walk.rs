@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::facts::{AttributeFacts, DatasetFacts, Facts, FileFacts, LinkFacts, Place};
-use crate::error::{Context, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{
     self, AnyAttribute, AnyClass, AnyDataset, AnyObject, AnyType, Elsewhere, File, Group, Link, ReferenceKind,
     STORED_STRING_BYTES, Superblock, Visitor,
@@ -12,10 +12,12 @@ use crate::h5::{
 use crate::io::FileSource;
 use crate::limits;
 use crate::native::{self, DIMENSION_LIST, is_scale};
-use crate::table::OpenOptions;
+use crate::source::Source;
+use crate::table::{OpenOptions, is_table, listed};
 
 /// Reads all groups, datasets, links and attributes of a file, but no elements of columns.
 pub(super) fn collect(path: &Path) -> Result<Facts> {
+    check_kind(path).context(Context::path(path))?;
     let mut facts = Facts::default();
     let places = check_tables(path, &mut facts)?;
     let read = || -> Result<Facts> {
@@ -27,6 +29,29 @@ pub(super) fn collect(path: &Path) -> Result<Facts> {
         Ok(walk.facts)
     };
     read().context(Context::path(path))
+}
+
+/// Refuses paths that are not those of files.
+fn check_kind(path: &Path) -> Result<()> {
+    if let Some((file, _)) = Source::split_path(path) {
+        let message =
+            format!("a path into a native file, which is checked as a whole: `h5bridge lint {}`", file.display());
+        return Err(Error::usage(message));
+    }
+    if is_table(path) {
+        let shown = path.display();
+        return Err(Error::format(format!(
+            "a table directory, a native HDF5 file is expected: `h5bridge to-hdf5 {shown} OUT.h5` makes one"
+        )));
+    }
+    if path.is_dir() {
+        let found = match listed(path).as_str() {
+            "" => "an empty directory".to_owned(),
+            names => format!("a directory with {names}"),
+        };
+        return Err(Error::format(format!("{found}, a native HDF5 file is expected: name a file")));
+    }
+    Ok(())
 }
 
 /// Opens every column as a conversion does, and notes those that cannot be read; returns the groups of tables and of columns by

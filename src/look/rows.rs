@@ -83,7 +83,8 @@ impl Group {
 
 impl Rows {
     pub(super) fn open(path: &Path, served: Served) -> Result<Self> {
-        let is_file = path.metadata().with_context(|| Context::path(path))?.is_file();
+        // opening a missing path as a source fails with the similar names that exist
+        let is_file = path.is_file();
         let place = match is_file.then(|| Reader::open(path)) {
             Some(Ok(reader)) => Place::Live(reader),
             Some(Err(error)) if !matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::Format) => {

@@ -342,6 +342,16 @@ impl NativeTable {
         scale.integers(0..self.rows).map(Some)
     }
 
+    /// The number that the first row has in the table it was selected from, from 0; `None` if no dimension scale records it.
+    pub(crate) fn first_row(&self) -> Result<Option<i64>> {
+        let name = row_name(self.group.path());
+        if self.rows == 0 || !self.group.has(&name) {
+            return Ok(None);
+        }
+        let scale = self.reader(self.group.dataset(&name)?)?.with_axes(1)?;
+        Ok(if scale.rows() == 0 { None } else { scale.integers(0..1)?.first().copied() })
+    }
+
     pub(crate) fn keywords(&self) -> &Record {
         &self.keywords
     }

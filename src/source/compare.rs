@@ -12,6 +12,7 @@ use crate::damage::Damage;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt, column_context as place};
 use crate::grid::unravel;
 use crate::limits;
+use crate::native::is_main;
 use crate::progress::Progress;
 use crate::table::{ColumnCells, ColumnInfo};
 use crate::value::{Record, Shape, Value, Values, for_each_type};
@@ -61,10 +62,45 @@ pub struct Difference {
 /// `Interrupted` if `progress` says so, and those of reading either source.
 pub(crate) fn compare(left: &Source, right: &Source, progress: &dyn Progress) -> Result<Comparison> {
     check_averaged(left, right)?;
+    compare_chosen(left, right, Chosen::Everything, progress)
+}
+
+/// Compares the subtables of two sources, and nothing of the main tables.
+///
+/// # Errors
+/// As [`compare`].
+pub(super) fn compare_beside_main(left: &Source, right: &Source, progress: &dyn Progress) -> Result<Comparison> {
+    compare_chosen(left, right, Chosen::NotMain, progress)
+}
+
+/// Compares two sources, but of the main tables only these rows, as half-open ranges.
+///
+/// # Errors
+/// As [`compare`].
+pub(crate) fn compare_rows(
+    left: &Source,
+    right: &Source,
+    rows: &[Range<u64>],
+    progress: &dyn Progress,
+) -> Result<Comparison> {
+    compare_chosen(left, right, Chosen::RowsOfMain(rows), progress)
+}
+
+/// What of two sources is compared; subtables always are.
+#[derive(Clone, Copy)]
+enum Chosen<'a> {
+    Everything,
+    /// Everything is compared but the other rows of the main tables; the ranges are half-open.
+    RowsOfMain(&'a [Range<u64>]),
+    /// The main tables are not compared.
+    NotMain,
+}
+
+fn compare_chosen(left: &Source, right: &Source, chosen: Chosen<'_>, progress: &dyn Progress) -> Result<Comparison> {
     let mut all = Comparison::default();
     all.leave_out(left.damage(), right.damage());
     for table in &left.tables {
-        if all.is_left_out(&table.name, None) {
+        if all.is_left_out(&table.name, None) || is_main(&table.name) && matches!(chosen, Chosen::NotMain) {
             continue;
         }
         let Some(other) = right.tables.iter().find(|other| other.name == table.name) else {
@@ -83,10 +119,14 @@ pub(crate) fn compare(left: &Source, right: &Source, progress: &dyn Progress) ->
         }
         all.tables += 1;
         let sides = (Side::of(left, table)?, Side::of(right, other)?);
-        compare_tables(&table.name, sides, &mut all, progress)?;
+        let rows = match chosen {
+            Chosen::RowsOfMain(rows) if is_main(&table.name) => Some(rows),
+            _ => None,
+        };
+        compare_tables(&table.name, sides, rows, &mut all, progress)?;
     }
     for table in &right.tables {
-        if all.is_left_out(&table.name, None) {
+        if all.is_left_out(&table.name, None) || is_main(&table.name) && matches!(chosen, Chosen::NotMain) {
             continue;
         }
         if table.content.is_ok() && !left.tables.iter().any(|other| other.name == table.name) {
@@ -212,9 +252,11 @@ impl Comparison {
     }
 }
 
+/// Compares two tables; of their cells only those of `chosen`, half-open ranges of rows, if these are given.
 fn compare_tables(
     name: &str,
     sides: (Side<'_>, Side<'_>),
+    chosen: Option<&[Range<u64>]>,
     all: &mut Comparison,
     progress: &dyn Progress,
 ) -> Result<()> {
@@ -237,7 +279,7 @@ fn compare_tables(
         .into_par_iter()
         .map(|(a, b)| {
             let column = left.columns()[a].desc.name.to_str_lossy().into_owned();
-            let rows = known.intact_rows(name, &column, left.rows());
+            let rows = chosen.map_or_else(|| known.intact_rows(name, &column, left.rows()), <[_]>::to_vec);
             let found = compare_columns((sides.0, a), (sides.1, b), &rows, &cells, progress)
                 .with_context(|| place(name, &column))?;
             Ok(found.map(|found| found.of(name, column)))

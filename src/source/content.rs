@@ -1,15 +1,17 @@
 //! The content of a table, in whatever form it is stored.
 
 use std::ops::Range;
+use std::path::Path;
 
 use super::average::plan::AveragePlan;
 use super::average::windows::WindowPlan;
 use super::chosen::Chosen;
 use super::intact::{ColumnDamage, Intact};
+use super::joined::JoinedCells;
 use super::row_set::RowSet;
 use crate::damage::Damage;
-use crate::error::{Error, Result};
-use crate::h5::Attribute;
+use crate::error::{Context, Error, Result, ResultExt};
+use crate::h5::{Attribute, VirtualSource};
 use crate::native::{AVERAGED, DatasetInfo, Edited, Layout, NativeTable, Part, StoredBlock, StoredDigests};
 use crate::schema::{TableDesc, TableInfo};
 use crate::table::{ColumnCells, ColumnInfo, ManagerInfo, ManagerSpec, RecordCells, Table};
@@ -26,6 +28,8 @@ pub(crate) enum Content {
     Selected(Box<Selected>),
     /// A table that is averaged in time, in channels or both.
     Averaged(Box<AveragedTable>),
+    /// Tables of several native files, one after the other.
+    Joined(Box<Joined>),
 }
 
 impl Content {
@@ -48,6 +52,7 @@ impl Content {
                 HowAveraged::Rows(plan) => plan.rows(),
                 HowAveraged::Windows(_) => table.whole.rows(),
             },
+            Content::Joined(table) => table.rows(),
         }
     }
 
@@ -71,6 +76,9 @@ impl Content {
     /// # Errors
     /// Those of reading the file.
     pub(crate) fn averaging(&self) -> Result<Option<String>> {
+        if let Content::Joined(table) = self {
+            return table.first().averaging();
+        }
         let of_file = match self.as_native() {
             Some(native) => native.root_attributes()?.into_iter().find(|(name, _)| name == AVERAGED),
             None => None,
@@ -102,7 +110,7 @@ impl Content {
                 Ok(Some((0..table.rows.len()).map(|row| self.original_row(row) as i64).collect()))
             }
             Content::Averaged(table) if table.keeps_rows() => table.whole.row_numbers(),
-            Content::Averaged(_) => Ok(None),
+            Content::Averaged(_) | Content::Joined(_) => Ok(None),
         }
     }
 
@@ -114,6 +122,7 @@ impl Content {
             Content::Salvaged(table) => table.whole.keywords(),
             Content::Selected(table) => table.whole.keywords(),
             Content::Averaged(table) => table.whole.keywords(),
+            Content::Joined(table) => table.first().keywords(),
         }
     }
 
@@ -124,6 +133,7 @@ impl Content {
             Content::Salvaged(table) => table.whole.info(),
             Content::Selected(table) => table.whole.info(),
             Content::Averaged(table) => table.whole.info(),
+            Content::Joined(table) => table.first().info(),
         }
     }
 
@@ -138,6 +148,7 @@ impl Content {
                 HowAveraged::Rows(plan) => plan.columns(),
                 HowAveraged::Windows(plan) => plan.columns(),
             },
+            Content::Joined(table) => table.columns(),
         }
     }
 
@@ -161,6 +172,7 @@ impl Content {
                     HowAveraged::Windows(plan) => plan.cells(index, &open),
                 }
             }
+            Content::Joined(table) => table.cells(index),
         }
     }
 
@@ -179,6 +191,7 @@ impl Content {
             Content::Salvaged(table) => table.whole.unreadable(index),
             Content::Selected(table) => table.whole.unreadable(index),
             Content::Averaged(table) => table.whole.unreadable(index),
+            Content::Joined(table) => table.unreadable(index),
         }
     }
 
@@ -192,6 +205,7 @@ impl Content {
             Content::Salvaged(table) => table.whole.table_name(stored),
             Content::Selected(table) => table.whole.table_name(stored),
             Content::Averaged(table) => table.whole.table_name(stored),
+            Content::Joined(table) => table.first().table_name(stored),
         }
     }
 
@@ -199,7 +213,7 @@ impl Content {
     pub(crate) fn as_table(&self) -> Option<&Table> {
         match self {
             Content::Casacore(table) => Some(table),
-            Content::Native(_) => None,
+            Content::Native(_) | Content::Joined(_) => None,
             Content::Salvaged(table) => table.whole.as_table(),
             Content::Selected(table) => table.whole.as_table(),
             Content::Averaged(table) => table.whole.as_table(),
@@ -209,7 +223,7 @@ impl Content {
     /// The table of a native HDF5 file that the content is read from; `None` for a casacore table.
     fn as_native(&self) -> Option<&NativeTable> {
         match self {
-            Content::Casacore(_) => None,
+            Content::Casacore(_) | Content::Joined(_) => None,
             Content::Native(table) => Some(table),
             Content::Salvaged(table) => table.whole.as_native(),
             Content::Selected(table) => table.whole.as_native(),
@@ -259,7 +273,24 @@ impl Content {
 
     /// The path of the group of the subtable that a keyword stores as `stored`, if the table is in an HDF5 file.
     pub(crate) fn group(&self, stored: &[u8]) -> Option<&str> {
-        self.as_native()?.group(stored)
+        match self {
+            Content::Joined(table) => table.first().group(stored),
+            _ => self.as_native()?.group(stored),
+        }
+    }
+
+    /// The number that the first row has in the table it was selected from, if the table is in an HDF5 file that records it.
+    pub(super) fn first_row(&self) -> Result<Option<i64>> {
+        self.as_native().map_or(Ok(None), NativeTable::first_row)
+    }
+
+    /// The datasets of other files that hold the elements of a column, by its number from 0, for a dataset of
+    /// shape `dataset`; `None` if the table is not joined from several files, or the elements are to be copied.
+    pub(crate) fn virtual_sources(&self, index: usize, dataset: &Shape) -> Result<Option<Vec<VirtualSource>>> {
+        match self {
+            Content::Joined(table) => table.virtual_sources(index, dataset),
+            _ => Ok(None),
+        }
     }
 
     /// How the casacore table was stored (byte order, description, managers), as far as that is known.
@@ -270,6 +301,7 @@ impl Content {
             Content::Salvaged(table) => return table.whole.layout(),
             Content::Selected(table) => return table.whole.layout(),
             Content::Averaged(table) => return table.whole.layout(),
+            Content::Joined(table) => return table.first().layout(),
         };
         let desc = TableDesc { keywords: Record::default(), columns: Vec::new(), ..table.description().clone() };
         let manager = |manager: ManagerInfo<'_>| ManagerSpec {
@@ -292,6 +324,7 @@ impl Content {
             Content::Salvaged(table) => table.whole.edited(),
             Content::Selected(table) => table.whole.edited(),
             Content::Averaged(table) => table.whole.edited(),
+            Content::Joined(table) => table.first().edited(),
         }
     }
 }
@@ -357,6 +390,102 @@ impl AveragedTable {
             HowAveraged::Windows(_) => true,
         }
     }
+}
+
+/// A main table in parts, which are native files.
+pub(crate) struct Joined {
+    pub(super) parts: Vec<JoinedPart>,
+    /// Descriptions of the columns, which are the same in all parts; cells may be undefined if they may be in any part.
+    columns: Vec<ColumnInfo>,
+}
+
+/// A native file with some of the rows of a table.
+pub(super) struct JoinedPart {
+    pub(super) content: Content,
+    /// Path of the file relative to the directory of the joined one.
+    pub(super) file: String,
+    /// Number of the part's first row in the joined table, from 0.
+    pub(super) start: u64,
+    pub(super) rows: u64,
+}
+
+impl Joined {
+    /// Joins the parts, of which there is at least one, in the order of their rows.
+    pub(super) fn new(parts: Vec<JoinedPart>) -> Self {
+        let columns = join_columns(&parts);
+        Joined { parts, columns }
+    }
+
+    pub(super) fn first(&self) -> &Content {
+        &self.parts[0].content
+    }
+
+    pub(super) fn rows(&self) -> u64 {
+        self.parts.last().map_or(0, |part| part.start + part.rows)
+    }
+
+    pub(super) fn columns(&self) -> &[ColumnInfo] {
+        &self.columns
+    }
+
+    pub(super) fn unreadable(&self, index: usize) -> Option<Error> {
+        self.parts.iter().find_map(|part| part.content.unreadable(index))
+    }
+
+    pub(super) fn cells(&self, index: usize) -> Result<Box<dyn ColumnCells + '_>> {
+        let mut parts = Vec::new();
+        for part in &self.parts {
+            let cells = part.content.cells(index).with_context(|| Context::path(Path::new(&part.file)))?;
+            parts.push((part.start, cells));
+        }
+        Ok(Box::new(JoinedCells { parts, rows: self.rows() }))
+    }
+
+    /// The datasets of the parts that hold the elements of a column one after the other, for a dataset of shape `dataset`: cells and
+    /// rows, or only elements. `None` if they are strings, or a part has them in another form.
+    pub(super) fn virtual_sources(&self, index: usize, dataset: &Shape) -> Result<Option<Vec<VirtualSource>>> {
+        if !self.columns[index].data_type().is_fixed_size() {
+            return Ok(None);
+        }
+        let Some((cell, rows)) = dataset.split_last() else { return Ok(None) };
+        let (mut sources, mut count) = (Vec::new(), 0);
+        for part in self.parts.iter().filter(|part| part.rows > 0) {
+            let paths = part.content.dataset_paths(index)?;
+            let found = match paths.as_slice() {
+                [(Part::Data, path)] => Some((Part::Data, path)),
+                _ => paths.iter().find(|(of, _)| *of == Part::Values).map(|(of, path)| (*of, path)),
+            };
+            let Some((of, path)) = found else { return Ok(None) };
+            let shapes = part.content.storage(index)?;
+            let stored = shapes.iter().find(|stored| path.ends_with(&format!("/{}", stored.name)));
+            let Some(shape) = stored.filter(|stored| stored.elsewhere.is_none()).map(|stored| &stored.shape) else {
+                return Ok(None);
+            };
+            let fits = shape.split_last().is_some_and(|(of_part, _)| of_part == cell);
+            count += match of {
+                Part::Data if fits && !cell.is_empty() => part.rows,
+                Part::Data if cell.is_empty() => shape.elements()?,
+                Part::Values if cell.is_empty() => shape.elements()?,
+                _ => return Ok(None),
+            };
+            sources.push(VirtualSource { file: part.file.clone(), dataset: path.clone(), shape: shape.clone() });
+        }
+        Ok((count == rows && count > 0).then_some(sources))
+    }
+}
+
+/// The columns of the joined table, from those of its parts.
+fn join_columns(parts: &[JoinedPart]) -> Vec<ColumnInfo> {
+    let mut columns = parts.first().map_or_else(Vec::new, |first| first.content.columns().to_vec());
+    for part in parts {
+        for (column, other) in columns.iter_mut().zip(part.content.columns()) {
+            column.may_be_undefined |= other.may_be_undefined;
+            if column.shape != other.shape {
+                column.shape = None;
+            }
+        }
+    }
+    columns
 }
 
 /// Borrowed cells of a column in the place of owned ones.

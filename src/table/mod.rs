@@ -35,6 +35,7 @@ pub use column_mut::{ColumnMut, Hypercube};
 pub use create::{ManagerSpec, NewTable};
 pub(crate) use lock::ReadLock;
 pub use lock::{OpenOptions, is_locked_here, is_open_elsewhere};
+pub(crate) use open::{is_table, listed};
 pub(crate) use open_chain::Admits;
 pub(crate) use record::RecordCells;
 pub use subtable::Subtable;

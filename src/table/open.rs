@@ -106,7 +106,7 @@ fn open_plain(plain: PlainTable, chain: &OpenChain<'_>) -> Result<Table> {
 
 fn open_table_dat(files: &dyn Container, path: &Path) -> Result<Arc<dyn ReadAt>> {
     files.open("table.dat").map_err(|error| match error.kind() {
-        ErrorKind::NotFound if path.is_dir() => Error::format("not a table: the directory has no table.dat"),
+        ErrorKind::NotFound if path.is_dir() => Error::format(format!("not a table: {}", without_table(path))),
         ErrorKind::NotFound if path.exists() => Error::format(
             "not a table: the container has no table.dat; if it is in a table directory, that is the table",
         ),
@@ -127,17 +127,58 @@ fn missing(path: &Path, error: std::io::Error) -> Error {
     }
 }
 
-/// Names of the tables in the directory of a table; none in other directories.
-fn subtables(directory: &Path) -> Vec<String> {
-    let is_table = |path: &Path| path.join("table.dat").is_file();
-    if !is_table(directory) {
-        return Vec::new();
+/// Most names in a directory that a message lists, and that are looked at.
+const LISTED: usize = 4;
+const LOOKED_AT: usize = 1 << 12;
+
+/// Describes for a message a directory that has no `table.dat`: what it has, and what to name instead.
+fn without_table(directory: &Path) -> String {
+    let (tables, all) = (names_in(directory, is_table), names_in(directory, |_| true));
+    let (own, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|name| name.starts_with("table."));
+    match (tables.as_slice(), own.as_slice(), others.as_slice()) {
+        ([_, ..], ..) => {
+            format!("the directory has no table.dat; it has the tables {}: name one of them", list(&tables))
+        }
+        ([], [_, ..], _) => {
+            format!("the directory has {} but no table.dat, which describes a table: name a complete copy", list(&own))
+        }
+        ([], [], []) => {
+            "the directory is empty, a file table.dat is expected: name the directory that has one".to_owned()
+        }
+        ([], [], _) => format!(
+            "the directory has no table.dat; it has {}: name the directory of a table, or a file",
+            list(&others)
+        ),
     }
-    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let tables = entries.filter(|entry| is_table(&entry.path()));
-    let mut names: Vec<String> = tables.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+}
+
+/// The names in a directory for a message, not all of many; empty if the directory is.
+pub(crate) fn listed(directory: &Path) -> String {
+    list(&names_in(directory, |_| true))
+}
+
+fn list(names: &[String]) -> String {
+    let more = if names.len() > LISTED { " …" } else { "" };
+    format!("{}{more}", names[..names.len().min(LISTED)].join(", "))
+}
+
+/// Whether a path is the directory of a table.
+pub(crate) fn is_table(path: &Path) -> bool {
+    path.join("table.dat").is_file()
+}
+
+/// The names in a directory for whose paths `is_wanted`, in order.
+fn names_in(directory: &Path, is_wanted: impl Fn(&Path) -> bool) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten().take(LOOKED_AT);
+    let wanted = entries.filter(|entry| is_wanted(&entry.path()));
+    let mut names: Vec<String> = wanted.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     names.sort();
     names
+}
+
+/// Names of the tables in the directory of a table; none in other directories.
+fn subtables(directory: &Path) -> Vec<String> {
+    if is_table(directory) { names_in(directory, is_table) } else { Vec::new() }
 }
 
 fn read_info(files: &dyn Container) -> Result<TableInfo> {

@@ -3,9 +3,12 @@ import collections
 import glob
 import json
 import os
+import random
 import shutil
+import tempfile
 
 import casacore.tables as ct
+import h5py
 import numpy as np
 
 import support
@@ -78,8 +81,10 @@ def leftovers(folder):
             if '.partial' in path or path.endswith('.tmp')]
 
 
-def check_targets(manifest, found, sample=None):
-    """What is done has a target that is equal to its source, and a receipt that fits; what is not done has no target."""
+def check_targets(manifest, found, sample=1):
+    """What is done has a target and a receipt that fits; what is not done has no target. Of SAMPLE targets one is compared with its
+    source, by h5py and casacore and by `verify`."""
+    done = []
     for number, (identity, item) in enumerate(items(manifest).items()):
         target = item['target']
         if found[identity] not in FINISHED:
@@ -88,8 +93,43 @@ def check_targets(manifest, found, sample=None):
         with open(target + '.receipt.json', encoding='utf-8') as file:
             receipt = json.load(file)
         assert receipt['id'] == identity and receipt['file_bytes'] == os.path.getsize(target)
-        if sample is None or number % sample == 0:
-            support.h5bridge('verify', item['source'], target)
+        if number % sample == 0:
+            done.append(item)
+    for item in done:
+        with h5py.File(item['target']) as file, ct.table(item['source'], ack=False) as table:
+            for name in ('DATA', 'TIME'):
+                assert np.array_equal(file['MAIN'][name][()], table.getcol(name)), (item, name)
+    verify_all(done, os.path.dirname(manifest))
+
+
+def verify_all(done, folder):
+    """Compares the targets of items with their sources in one `batch run`, with a target among them that has to be found different."""
+    assert done
+    with tempfile.TemporaryDirectory(dir=folder) as at:
+        wrong = os.path.join(at, 'wrong.h5')
+        shutil.copy(done[0]['target'], wrong)
+        with h5py.File(wrong, 'r+') as file:
+            file['MAIN/DATA'][-1, -1, -1] += 1
+        pairs = [(item['source'], item['target']) for item in done] + [(done[0]['source'], wrong)]
+        check = plan(at, [], out=None, more=[{'source': source, 'target': target, 'verb': 'verify'} for source, target in pairs])
+        support.h5bridge('batch', 'run', check, '--ledger', os.path.join(at, 'l'), '--quiet', '--jobs', '2', '--min-free', '1M',
+                         code=support.FAILED, timeout=900)
+        known = items(check)
+        found = {known[identity]['target']: state for identity, state in states(check, os.path.join(at, 'l')).items()}
+    assert found == {target: 'failed' if target == wrong else 'done' for _, target in pairs}
+
+
+def missing_targets(folder, number):
+    """How many of NUMBER targets in a folder have no receipt yet."""
+    return number - len(glob.glob(os.path.join(str(folder), '*.receipt.json')))
+
+
+def lose_half(folder):
+    """Removes every second target of a folder, with its receipt, at random."""
+    receipts = sorted(glob.glob(os.path.join(str(folder), '*.receipt.json')))
+    for receipt in random.sample(receipts, len(receipts) // 2):
+        os.remove(receipt)
+        os.remove(receipt.removesuffix('.receipt.json'))
 
 
 def identities(folder):

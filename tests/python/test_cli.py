@@ -153,7 +153,8 @@ def test_target_is_the_source(tmp_path):
     ['verify', 'MISSING'], ['verify', '--bytes', 'MISSING'], ['verify', DEMO, 'MISSING'], ['to-hdf5', 'MISSING', 'OUT'],
     ['to-ms', 'MISSING', 'OUT'], ['to-ms', '--exact', 'MISSING', 'OUT'], ['pack', 'MISSING', 'OUT'],
     ['unpack', 'MISSING', 'OUT'], ['finalize', 'MISSING', 'OUT'], ['follow', 'MISSING', 'OUT'],
-    ['manifest', 'MISSING', 'OUT'], ['link', 'MISSING', 'OUT'], ['to-hdf5', '--replace', 'MISSING', 'OUT'], ['materialize', 'MISSING'],
+    ['manifest', 'MISSING', 'OUT'], ['link', 'MISSING', 'OUT'], ['join', '--virtual', 'MISSING', 'OUT'],
+    ['to-hdf5', '--replace', 'MISSING', 'OUT'], ['materialize', 'MISSING'],
 ], ids=lambda words: ' '.join(w for w in words if w != DEMO))
 def test_missing_path(words, tmp_path):
     """The system's words are printed once, and a missing path is not called a table without table.dat."""

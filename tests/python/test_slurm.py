@@ -141,7 +141,7 @@ def template(page='scale.md'):
 
 def submit(slurm, folder, manifest, ledger, *words):
     """The number of a job made from the script of the documents, smaller."""
-    script = template().replace('0-199%50', '0-3%2').replace('--cpus-per-task=4', '--cpus-per-task=1').replace('--mem=2G', '--mem=0')
+    script = template().replace('0-199%50', '0-3%1').replace('--cpus-per-task=4', '--cpus-per-task=1').replace('--mem=2G', '--mem=0')
     path = os.path.join(folder, 'job.sh')
     with open(path, 'w') as file:
         file.write(script)
@@ -163,6 +163,16 @@ def processes(ledger):
     return found
 
 
+def array_of(pid):
+    """Number of the array whose element a process is."""
+    try:
+        with open('/proc/%d/environ' % pid, 'rb') as file:
+            variables = dict(line.split(b'=', 1) for line in file.read().split(b'\0') if b'=' in line)
+    except OSError:
+        return None
+    return variables.get(b'SLURM_ARRAY_JOB_ID', b'').decode()
+
+
 def test_array_requeue_and_second_array(tmp_path, slurm, counts):
     number, kills = (1000, 50) if LONG else (60, 4)
     random.seed(int(os.environ.get('H5BRIDGE_SEED', 3)))
@@ -171,24 +181,25 @@ def test_array_requeue_and_second_array(tmp_path, slurm, counts):
     manifest = batches.plan(tmp_path, [*tables, tmp_path / 'in' / 'none.ms', *tables[:7]])
     ledger = tmp_path / 'l'
     folder = str(tmp_path)
-    done = collections.Counter()
-    job = submit(slurm, folder, manifest, ledger)
-    requeued = False
+    done, arrays = collections.Counter(), []
     while done['runs'] + done['children'] < kills:
-        if not slurm.jobs():
-            # a second array does what is left of the first
-            job = submit(slurm, folder, manifest, ledger)
-            done['arrays'] += 1
+        if batches.missing_targets(tmp_path / 'out', number - 1) == 0:
+            # kills have to hit work
+            slurm.wait(lambda: not slurm.jobs(), 300)
+            batches.lose_half(tmp_path / 'out')
+            done['times that half of the targets were lost'] += 1
+        # two arrays at once do the same items, one element of each at a time; later ones do what is left of the first
+        queued = {line.split('_')[0] for line in slurm.jobs()}
+        arrays += [submit(slurm, folder, manifest, ledger) for _ in range(2 - len(queued & set(arrays)))]
         time.sleep(random.expovariate(4.))
         running = processes(ledger)
-        if not running:
+        if len({array_of(pid) for pid in running} & set(arrays)) < 2:
             continue
         run = random.choice(list(running))
         victim = random.choice([run, *running[run]])
-        if not requeued and any('RUNNING' in line for line in slurm.jobs()):
+        if not done['requeued'] and any('RUNNING' in line for line in slurm.jobs()):
             element = next(line.split()[0] for line in slurm.jobs() if 'RUNNING' in line)
             slurm.call('scontrol', 'requeue', element)
-            requeued = True
             done['requeued'] += 1
             continue
         try:
@@ -196,10 +207,10 @@ def test_array_requeue_and_second_array(tmp_path, slurm, counts):
         except ProcessLookupError:
             continue
         done['runs' if victim == run else 'children'] += 1
-    assert requeued
-    counts['sources without a target after the last kill'] += number - len(glob.glob(str(tmp_path / 'out' / '*.receipt.json')))
+    assert done['requeued']
+    done['arrays'] = len(arrays)
     slurm.wait(lambda: not slurm.jobs(), 900)
-    second = submit(slurm, folder, manifest, ledger, '--dependency', 'afterany:' + job)
+    second = submit(slurm, folder, manifest, ledger, '--dependency', 'afterany:' + arrays[-1])
     slurm.wait(lambda: not slurm.jobs(), 900)
     found = batches.states(manifest, ledger)
     items = batches.items(manifest)
@@ -212,7 +223,7 @@ def test_array_requeue_and_second_array(tmp_path, slurm, counts):
     before = batches.identities(tmp_path / 'out')
     submit(slurm, folder, manifest, ledger, '--dependency', 'afterany:' + second)
     slurm.wait(lambda: not slurm.jobs(), 300)
-    assert batches.identities(tmp_path / 'out') == before
+    assert batches.identities(tmp_path / 'out') == before and batches.states(manifest, ledger) == found
     counts['items'] += len(items)
     counts.update(done)
 

@@ -8,6 +8,7 @@ pub(crate) mod follow;
 pub(crate) mod generate;
 pub(crate) mod help;
 pub(crate) mod info;
+pub(crate) mod join;
 pub(crate) mod link;
 pub(crate) mod lint;
 pub(crate) mod ls;

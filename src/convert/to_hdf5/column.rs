@@ -51,7 +51,7 @@ pub(super) struct ColumnWriter<'a> {
     rows: Range<u64>,
     /// Whether the digest of the converted column is wanted.
     digest: CellDigest,
-    /// Whether the chunks of hypercubes are written; false if they are filled by other means already.
+    /// Whether the elements of hypercubes and of ragged cells are written; false if they are written by other means.
     writes_cubes: bool,
     progress: &'a dyn Progress,
     /// Strings of the column that HDF5 cannot represent (not UTF-8, or with a NUL), if one dataset holds its strings.
@@ -286,8 +286,10 @@ impl<'a> ColumnWriter<'a> {
         for block in self.blocks() {
             let block = block?;
             values.clear();
-            block.read(&*self.cells, &mut values)?;
-            stream.update(&block, &values)?;
+            if self.writes_cubes {
+                block.read(&*self.cells, &mut values)?;
+                stream.update(&block, &values)?;
+            }
             if !block.continues() {
                 let rows = (block.rows.end - block.rows.start) as usize;
                 (0..rows).try_for_each(|row| sinks.add_row(block.shapes.of(row), lane))?;
@@ -305,7 +307,7 @@ impl<'a> ColumnWriter<'a> {
         }
         sinks.finish(lane)?;
         self.raw = raw;
-        Ok(stream.finish())
+        if self.writes_cubes { Ok(stream.finish()) } else { Ok(Err(not_selected())) }
     }
 }
 

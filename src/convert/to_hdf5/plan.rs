@@ -10,7 +10,7 @@ use super::layout_choice::{ColumnForm, Growth, Selection, Survey, TileUse};
 use super::profile::Profile;
 use crate::clone::Reflink;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt, column_context as place};
-use crate::h5::{self, Allocation, Compression};
+use crate::h5::{self, Allocation, Compression, VirtualSource};
 use crate::limits;
 use crate::native::{
     FormKind, MAIN_TABLE, MAX_CUBES, Names, StoredForm, defined_flags, last_part, row_name, source_name, split_name,
@@ -20,7 +20,7 @@ use crate::source::tree::Tree;
 use crate::source::{Averaging, Content, Predicate, Source, no_column};
 use crate::table::{ColumnCells, ColumnInfo, Table};
 use crate::thin;
-use crate::value::{DataType, Region, Values};
+use crate::value::{DataType, Region, Shape, Values};
 
 /// Bytes of memory that averaging needs for sums, and for the samples, flags and weights that are added to them.
 const AVERAGING_BYTES: u64 = 12 << 20;
@@ -63,6 +63,8 @@ pub(crate) struct ToHdf5Options {
     /// Whether to keep what restoring the original directory needs besides the datasets. The digest is then computed in any
     /// case.
     pub(crate) restorable: bool,
+    /// Size in bytes from which a column of a joined table becomes a virtual dataset over those of its parts; smaller ones are copied.
+    pub(crate) virtual_bytes: u64,
 }
 
 impl ToHdf5Options {
@@ -134,6 +136,7 @@ impl Default for ToHdf5Options {
             tries_cells: true,
             quicklook: false,
             restorable: false,
+            virtual_bytes: 0,
         }
     }
 }
@@ -221,6 +224,8 @@ pub struct ColumnPlan {
     pub chunk_index: &'static str,
     /// Bytes of all elements of the column, uncompressed; strings are counted as 16 bytes each.
     pub bytes: u64,
+    /// The datasets of other files that hold the elements of the column; `None` if its own dataset holds them.
+    pub(crate) virtual_sources: Option<Vec<VirtualSource>>,
 }
 
 impl Plan {
@@ -503,10 +508,20 @@ impl ColumnPlan {
         let has_undefined = matches!(form, ColumnForm::Dense { undefined: 1.., .. });
         let defined_link = has_undefined.then(|| names.unique(group, &defined_flags(&link)));
         let manager = info.manager.to_str_lossy().trim_end().to_owned();
+        let virtual_sources = match &form {
+            ColumnForm::Dense { shape, undefined: 0, .. } if bytes >= options.virtual_bytes => {
+                content.virtual_sources(index, shape)?
+            }
+            ColumnForm::Ragged { elements, .. } if bytes >= options.virtual_bytes => {
+                content.virtual_sources(index, &Shape::from([*elements]))?
+            }
+            _ => None,
+        };
         let is_block = tiles == TileUse::Shared && form.is_of_tiles() && has_plain_tiles(&*cells);
         let allocation = if is_block { Allocation::Block } else { Allocation::Chunks };
         let Choice { compression, sample } = match allocation {
             Allocation::Block => Choice::from(Compression::NONE),
+            Allocation::Chunks if virtual_sources.is_some() => Choice::from(Compression::NONE),
             Allocation::Chunks => options.compress.of_column(info, bytes, &*cells, rows)?,
         };
         let chunk_index = options.hdf5.chunk_index(form.chunk_index(growth, allocation));
@@ -521,8 +536,9 @@ impl ColumnPlan {
             compression,
             sample,
             allocation,
-            chunk_index,
+            chunk_index: if virtual_sources.is_some() { "none" } else { chunk_index },
             bytes,
+            virtual_sources,
         })
     }
 }

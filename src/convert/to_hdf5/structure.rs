@@ -21,7 +21,7 @@ use super::plan::{ColumnPlan, Plan, TablePlan, ToHdf5Options};
 use super::stored::Place;
 use crate::error::{Context, Error, Result, ResultExt, column_context as place};
 use crate::grid::Grid;
-use crate::h5::{Allocation, Attribute, ChunkInfo, Compression, Dataset, DatasetSpec, File, Group};
+use crate::h5::{Allocation, Attribute, ChunkInfo, Compression, Dataset, DatasetSpec, File, Group, VirtualSpec};
 use crate::io::FileTarget;
 use crate::native::{
     self, AVERAGED, AxisNames, ColumnDocument, Dimensions, MAIN_TABLE, Maker, Members, Part, RawStrings, SOURCE_DIGEST,
@@ -32,7 +32,7 @@ use crate::pool::thread_pool;
 use crate::progress::Progress;
 use crate::sha::Sha256;
 use crate::source::digest::{CellDigest, CellsDigest, digest_cells, keywords_sha, table_sha};
-use crate::source::{ColumnDigest, Content, Source};
+use crate::source::{ColumnDigest, Content, Source, fill_of};
 use crate::value::{DataType, Shape};
 
 pub(crate) struct Writer<'a> {
@@ -61,11 +61,12 @@ enum Job {
     Column { table: usize, column: usize, targets: Box<Members<DatasetSink>>, cubes: Cubes },
 }
 
-/// Whether the job of a column writes the datasets of its hypercubes.
+/// Whether the job of a column writes the datasets with its elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cubes {
     Written,
-    /// The datasets of hypercubes are written by other means; only those that map rows to hypercubes are written.
+    /// The datasets of elements are written by other means, or are virtual; only those that tell where the cell of each row is are
+    /// written.
     LeftOut,
 }
 
@@ -178,6 +179,13 @@ impl<'a> Writer<'a> {
             }
             let targets = Box::new(targets);
             let job = |cubes| Job::Column { table: number, column: index, targets, cubes };
+            if column.virtual_sources.is_some() {
+                // where the cells of a column with differing shapes are is written all the same
+                if matches!(column.form, ColumnForm::Ragged { .. }) {
+                    self.jobs.push((0, job(Cubes::LeftOut)));
+                }
+                continue;
+            }
             match (column.allocation, &column.form) {
                 (Allocation::Chunks, _) => self.jobs.push((column.bytes, job(Cubes::Written))),
                 // the order in which other chunks are written does not depend on blocks
@@ -553,6 +561,12 @@ impl Maker for ColumnMaker<'_, '_> {
                 (self.writer.options.compress.of_row_numbers(rows), Allocation::Chunks)
             }
         };
+        if let (Some(sources), Part::Data | Part::Values) = (&self.column.virtual_sources, part) {
+            let fill = fill_of(element);
+            let spec = VirtualSpec { element, shape: &shape, sources, fill: &fill };
+            let dataset = self.writer.datasets.add(group.create_virtual(name, &spec)?);
+            return Ok(DatasetSink { dataset, grid: grid(&shape, &chunk), size: element.size(), pipeline: None });
+        }
         let spec = DatasetSpec { element, shape: &shape, chunk: Some(chunk), appendable, compression };
         self.writer.create(group, name, spec, allocation)
     }
