@@ -444,6 +444,22 @@ impl<T, E: Into<Error>> ResultExt<T> for Result<T, E> {
     }
 }
 
+/// What tests assert of results that have to be errors.
+#[cfg(test)]
+pub(crate) trait Fails {
+    /// Asserts that the result is an error of `kind` whose text ends with `words`.
+    fn fails(self, kind: ErrorKind, words: &str);
+}
+
+#[cfg(test)]
+impl<T> Fails for Result<T> {
+    #[track_caller]
+    fn fails(self, kind: ErrorKind, words: &str) {
+        let Err(error) = self else { panic!("no error, expected {kind:?}: {words}") };
+        assert_eq!((error.kind(), error.to_string().ends_with(words)), (kind, true), "{error}, expected {words}");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

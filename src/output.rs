@@ -657,12 +657,20 @@ fn remove(path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Fails;
 
     fn names(directory: &Path) -> Vec<String> {
         let mut names: Vec<_> =
             fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
+    }
+
+    #[test]
+    fn targets_have_names() {
+        let directory = tempfile::tempdir().unwrap();
+        let nameless = directory.path().join("..");
+        Output::create(&nameless, Publishing::default(), 0).fails(ErrorKind::Usage, "the target has no name of its own");
     }
 
     #[test]

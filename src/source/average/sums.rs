@@ -83,11 +83,6 @@ impl Sums {
     }
 }
 
-/// Whether averaging can compute a mean of elements of this type: float or complex numbers.
-pub(super) fn has_mean(data_type: DataType) -> bool {
-    matches!(data_type, DataType::Complex | DataType::DComplex | DataType::Float | DataType::Double)
-}
-
 /// The standard deviation that a weight stands for, 1 / sqrt(weight); -1 without weight, as in CASA.
 pub(super) fn sigma(weight: f64) -> f32 {
     if weight > 0.0 { (1.0 / weight.sqrt()) as f32 } else { -1.0 }
