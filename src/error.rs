@@ -199,7 +199,7 @@ struct Inner {
 #[cfg(feature = "record-messages")]
 impl Inner {
     fn record(&self) {
-        record::record(self.site, &self.kind, self.contexts.len(), || {
+        record::record(self.site, &self.kind, self.contexts.len(), &self.message, || {
             self.contexts.iter().rev().map(|context| format!("{context}: ")).collect::<String>() + &self.message
         });
     }

@@ -122,8 +122,11 @@ mod tests {
         };
         let twice = changed(&|desc, _| desc.columns[1].name = desc.columns[0].name.clone()).unwrap();
         decode(&twice).fails(ErrorKind::Format, "two columns named \"col\"");
-        let twice = changed(&|_, set| set.managers.push(set.managers[0].clone())).unwrap();
-        decode(&twice).fails(ErrorKind::Format, "two data managers with sequence number 0");
+        let twice = changed(&|_, set| {
+            set.managers[0].sequence = 7;
+            set.managers.push(set.managers[0].clone());
+        });
+        decode(&twice.unwrap()).fails(ErrorKind::Format, "two data managers with sequence number 7");
         let mut bytes = changed(&|_, _| {}).unwrap();
         let Body::Plain(plain) = decode(&bytes).unwrap().body else { panic!("a plain table") };
         bytes[plain.1.head.start as usize + 15] = 7;

@@ -105,7 +105,6 @@ fn writes_that_do_not_fit_the_column() {
         &|column| column.put_scalar(0, BString::from("abcd")),
         "a string of 4 bytes; the longest of this column has 3",
     );
-    table.column("NONE").fails(ErrorKind::NotFound, "no column NONE");
     table.column("ANYY").fails(ErrorKind::NotFound, "no column ANYY; did you mean ANY?");
     table.subtable("a/b", NewTable::new()).fails(ErrorKind::Usage, "a subtable cannot be named \"a/b\"");
 

@@ -2,7 +2,7 @@
 
 use num_complex::{Complex32, Complex64};
 
-use crate::value::{DataType, Values};
+use crate::value::Values;
 
 /// Which samples the sum of an averaged sample is made of; those of a higher rank replace those of lower ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]

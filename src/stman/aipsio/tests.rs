@@ -230,10 +230,10 @@ fn calls_that_do_not_fit() {
     let mut out = Values::new(DataType::Int);
     manager.column(0).read_rows(3..4, &mut out).fails(
         ErrorKind::Format,
-        "table.f0 (StManAipsIO): row 3 is not stored: the column has 3 rows",
+        "row 3 is not stored: the column has 3 rows",
     );
     let text = manager.column(2).read_rows(0..1, &mut out);
-    text.fails(ErrorKind::Usage, "table.f0 (StManAipsIO): strings are read into strings");
+    text.fails(ErrorKind::Usage, "strings are read into strings");
     let columns = [column("D", DataType::Double, Storage::Direct, Some(&[1 << 60]))];
     let (files, parameters) = (Arc::new(Memory::default()), Record::default());
     let args = samples::create_args(&files, ByteOrder::Big, &columns, &parameters);

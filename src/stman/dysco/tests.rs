@@ -273,12 +273,13 @@ fn damaged_files() {
 #[test]
 fn columns_that_no_block_holds() {
     let open = |spec: ColumnSpec| {
-        let (files, specs) = (Memory::new([("table.f0", bytes(ROW))]), [spec]);
+        let weights = column("WEIGHT_SPECTRUM", DataType::Float, Storage::Direct, Some(&[2, 2]));
+        let (files, specs) = (Memory::new([("table.f0", bytes(ROW))]), [spec, weights]);
         let pairs = Pairs::golden();
         super::open(&OpenArgs { table: &pairs, ..args(&files, ByteOrder::Big, 8, &specs, &[]) })
     };
     let free = column("DATA", DataType::Complex, Storage::Indirect, None);
-    open(free).fails(ErrorKind::Format, "column DATA: no fixed shape, which all columns of this manager have");
+    open(free).fails(ErrorKind::Format, "no fixed shape, which all columns of this manager have");
     let large = column("DATA", DataType::Complex, Storage::Direct, Some(&[1 << 33, 1 << 33]));
     open(large).fails(ErrorKind::Format, "no block can hold cells of shape [8589934592, 8589934592]");
     let manager = open_file(bytes(ANTENNA_FREQUENCY), &Pairs::golden()).unwrap();

@@ -368,7 +368,7 @@ mod written {
             parameters.set(field, Value::Record(changed));
             create(Type::Data, &data_columns(), &parameters, &definition())
         };
-        let flat = record([("CubeShape", integers(&[2, 3])), ("TileShape", integers(&[2, 2]))]);
+        let flat = record([("CubeShape", integers(&[2, 3])), ("TileShape", integers(&[2, 2])), ("CellShape", integers(&[2]))]);
         change("HYPERCUBES", "*1", Some(Value::Record(flat)))
             .fails(Usage, "a hypercube of shape [2, 3], but the definition has 3 axes");
         change("ROWMAP", "POSITIONS", None).fails(Usage, "ROWMAP without POSITIONS, an array of integers");
@@ -392,13 +392,13 @@ mod written {
         manager.add_rows(5).unwrap();
         manager.add_rows(1 << 63).fails(
             Limit,
-            "table.f0 (TiledColumnStMan): 9223372036854775808 rows are too many for a hypercube of 5 rows",
+            "9223372036854775808 rows are too many for a hypercube of 5 rows",
         );
         manager.remove_row(0).fails(Unsupported, "the data manager cannot remove rows");
         let mut manager = create(Type::Shape, &[matrix("D", Some(&[2, 3]))]);
         manager.add_rows((1 << 32) + 1).fails(
             Limit,
-            "table.f0 (TiledShapeStMan): row 4294967296 cannot be added: TiledShapeStMan counts rows in 32 bits",
+            "row 4294967296 cannot be added: TiledShapeStMan counts rows in 32 bits",
         );
 
         let mut manager = create(Type::Shape, &[matrix("D", Some(&[2, 3])), matrix("E", None)]);
@@ -433,6 +433,9 @@ mod written {
             Usage,
             "table.f0 (TiledColumnStMan): column D, row 0: the hypercube has no file",
         );
+        let cubes = manager.cubes(0).unwrap();
+        let tile = Values::Float(vec![1.; cubes[0].grid().chunk.elements().unwrap() as usize]);
+        cubes[0].write_chunk(&[0, 0, 0], &tile).fails(ErrorKind::Format, "the hypercube has no file");
     }
 
     #[test]
@@ -451,7 +454,7 @@ mod written {
         };
         open(&args, Type::Column)
             .and_then(read)
-            .fails(ErrorKind::Format, "the hypercube has no file");
+            .fails(ErrorKind::Format, "hypercube of shape [2, 3, 3] has no file");
     }
 
     #[test]
