@@ -189,7 +189,8 @@ mod tests {
             &format!("the HDF5 file was rewritten since this table was linked to it: it is another file; {again}"),
         );
         fs::remove_file(&file).unwrap();
-        let missing = "the HDF5 file that has the tiles of this table cannot be opened: No such file or directory (os error 2)";
+        let missing =
+            "the HDF5 file that has the tiles of this table cannot be opened: No such file or directory (os error 2)";
         check(directory).fails(ErrorKind::Format, &format!("a.h5: {missing}; {again}"));
     }
 }

@@ -167,10 +167,10 @@ fn what_has_no_answer_says_why() {
         data("/scalar", Format::Csv).fails(Usage, "Unsupported encoding csv for empty and scalar datasets");
         data("/empty", Format::Tiff).fails(Usage, "Unsupported encoding tiff for datasets without elements");
         let selected = DataOptions { selection: Some("0"), ..DataOptions::default() };
-        browser.data("/null", &selected).map(drop).fails(
-            Usage,
-            "the dataset has no dataspace, so that nothing can be selected",
-        );
+        browser
+            .data("/null", &selected)
+            .map(drop)
+            .fails(Usage, "the dataset has no dataspace, so that nothing can be selected");
         data("/long", Format::Json).fails(Limit, "elements of 67108865 bytes; the limit is 67108864");
         browser.stats("/huge", None).fails(
             Limit,
@@ -181,10 +181,8 @@ fn what_has_no_answer_says_why() {
         assert_eq!(error.kind(), NotFound);
         assert!(error.to_string().contains("Cannot resolve the link at /links/"), "{error}");
         data("/links/dangling", Format::Json).fails(NotFound, "/none does not exist");
-        data("/links/a", Format::Json).fails(
-            NotFound,
-            "the path leads through more than 16 links, or through links in a circle",
-        );
+        data("/links/a", Format::Json)
+            .fails(NotFound, "the path leads through more than 16 links, or through links in a circle");
         data("/links/here", Format::Json).fails(NotFound, "the link leads to \".\", which is not a path");
     });
     with(Limits { paths: 3, ..Limits::default() }, &|browser| {
@@ -212,8 +210,8 @@ fn live_columns_whose_rows_have_no_place() {
     file.close().unwrap();
     let limits = Limits::default();
     let browser = Browser::open(&path, &|_: &Path| false, &limits).unwrap();
-    browser.data("/MAIN/VAR/cube0", &DataOptions::default()).map(drop).fails(
-        ErrorKind::Format,
-        "the position of row 0 is not a number of 0 or more",
-    );
+    browser
+        .data("/MAIN/VAR/cube0", &DataOptions::default())
+        .map(drop)
+        .fails(ErrorKind::Format, "the position of row 0 is not a number of 0 or more");
 }

@@ -42,9 +42,9 @@ pub(super) fn record(
     let Some(Ok(mut recorder)) = RECORDER.as_ref().map(Mutex::lock) else { return };
     let of_site = recorder.known.entry((site.file(), site.line(), site.column())).or_default();
     let letters: String = message.chars().filter(|c| c.is_alphabetic()).collect();
-    match of_site.iter_mut().find(|(known, _)| *known == letters) {
-        Some((_, known)) if *known > contexts => return,
-        Some((_, known)) => *known = contexts + 1,
+    match of_site.iter().position(|(known, _)| *known == letters) {
+        Some(known) if of_site[known].1 > contexts => return,
+        Some(known) => of_site[known].1 = contexts + 1,
         None if of_site.len() == MOST_TEXTS => return,
         None => of_site.push((letters, contexts + 1)),
     }

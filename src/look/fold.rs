@@ -403,9 +403,7 @@ mod tests {
     fn other_elements_are_not_plotted() {
         let numbers = || Values::Int(vec![1]);
         flags_of(numbers()).fails(ErrorKind::Format, "the flags have type int, expected Bool");
-        complex_of(numbers()).fails(
-            ErrorKind::Format,
-            "the visibilities have type int, expected Complex, DComplex, Float or Double",
-        );
+        complex_of(numbers())
+            .fails(ErrorKind::Format, "the visibilities have type int, expected Complex, DComplex, Float or Double");
     }
 }

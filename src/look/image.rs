@@ -342,10 +342,9 @@ mod tests {
         let floats = image("floats.im", DataType::Float);
         floats.frame(&Plane(vec![1])).unwrap();
         floats.frame(&Plane(vec![2])).fails(ErrorKind::Usage, "the image has 2 planes along axis 2, not a plane 2");
-        floats.frame(&Plane(vec![1, 5])).fails(
-            ErrorKind::Usage,
-            "the image has 1 axes after the first two; --plane has one more number, 5",
-        );
+        floats
+            .frame(&Plane(vec![1, 5]))
+            .fails(ErrorKind::Usage, "the image has 1 axes after the first two; --plane has one more number, 5");
         let integers = image("integers.im", DataType::Int);
         integers.frame(&Plane::default()).fails(ErrorKind::Unsupported, "images of type int are not drawn");
     }

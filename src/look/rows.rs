@@ -514,9 +514,7 @@ mod tests {
         rows.doubles("TIME", 0..1).fails(ErrorKind::Format, "column TIME: the elements are of type int, not double");
         rows.integers("ANTENNA1", 0..1).fails(ErrorKind::Format, "column ANTENNA1: the elements are not integers");
         rows.all("NAME", 0..1).fails(ErrorKind::Unsupported, "elements of type string are not plotted");
-        check_cell(DataType::Double, &Shape::from([1 << 30])).fails(
-            ErrorKind::Limit,
-            "a cell of 8589934592 bytes; plots are made of cells of at most 268435456",
-        );
+        check_cell(DataType::Double, &Shape::from([1 << 30]))
+            .fails(ErrorKind::Limit, "a cell of 8589934592 bytes; plots are made of cells of at most 268435456");
     }
 }

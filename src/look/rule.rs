@@ -322,9 +322,7 @@ mod tests {
         };
         assert!(read(b"# none").unwrap().is_empty());
         read(b"lag > 20 \xff").fails(ErrorKind::Usage, "rules.txt: a file with rules is text in UTF-8");
-        read(&vec![b'#'; MAX_FILE_BYTES as usize + 1]).fails(
-            ErrorKind::Limit,
-            "rules.txt: 1048577 bytes; a file with rules has 1048576 at most",
-        );
+        read(&vec![b'#'; MAX_FILE_BYTES as usize + 1])
+            .fails(ErrorKind::Limit, "rules.txt: 1048577 bytes; a file with rules has 1048576 at most");
     }
 }

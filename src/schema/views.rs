@@ -146,8 +146,7 @@ mod tests {
         e.u64(rows);
         e.end();
         e.end();
-        TableDat::decode(&e.into_bytes())
-            .fails(ErrorKind::Format, "2305843009213693952 row numbers exceed 2^64 bytes");
+        TableDat::decode(&e.into_bytes()).fails(ErrorKind::Format, "2305843009213693952 row numbers exceed 2^64 bytes");
     }
 
     /// formats/table.md 3.2, written by casacore.

@@ -148,7 +148,9 @@ mod tests {
     /// Writes that do not fit, to a manager of 2 rows whose first cell of V has shape [2].
     #[test]
     fn writes_that_do_not_fit() {
-        for (name, file) in [("StandardStMan", "table.f0"), ("IncrementalStMan", "table.f0"), ("StManAipsIO", "table.f0")] {
+        for (name, file) in
+            [("StandardStMan", "table.f0"), ("IncrementalStMan", "table.f0"), ("StManAipsIO", "table.f0")]
+        {
             let columns = [
                 samples::column("I", DataType::Int, Storage::Scalar, None),
                 samples::column("V", DataType::Int, Storage::Indirect, None),
@@ -163,14 +165,12 @@ mod tests {
                 ErrorKind::Usage,
                 &words("column V, row 0: 1 elements, fewer than the cells up to this one have"),
             );
-            manager.write_rows(1, 0..1, &Values::Int(vec![1; 3])).fails(
-                ErrorKind::Usage,
-                &words("column V, row 0: 3 elements for 1 cells that have 2"),
-            );
-            manager.write_rows(1, 0..2, &Values::Int(vec![1; 4])).fails(
-                ErrorKind::Usage,
-                &words("column V, row 1: the cell has no shape yet"),
-            );
+            manager
+                .write_rows(1, 0..1, &Values::Int(vec![1; 3]))
+                .fails(ErrorKind::Usage, &words("column V, row 0: 3 elements for 1 cells that have 2"));
+            manager
+                .write_rows(1, 0..2, &Values::Int(vec![1; 4]))
+                .fails(ErrorKind::Usage, &words("column V, row 1: the cell has no shape yet"));
             manager.remove_row(2).fails(ErrorKind::Usage, &words("row 2 is to be removed, the table has 2 rows"));
         }
     }
@@ -179,7 +179,6 @@ mod tests {
     fn managers_that_are_only_read() {
         let (files, parameters) = (Arc::new(Memory::default()), Record::default());
         let args = samples::create_args(&files, ByteOrder::Little, &[], &parameters);
-        stman::create("UvwStMan".into(), &args)
-            .fails(ErrorKind::Unsupported, "data manager UvwStMan is not written");
+        stman::create("UvwStMan".into(), &args).fails(ErrorKind::Unsupported, "data manager UvwStMan is not written");
     }
 }

@@ -49,10 +49,7 @@ fn declarations_that_contradict_themselves() {
             "column A is put into two managers",
         ),
         (NewTable::new().column(records), "column A: the cells of an array cannot be records"),
-        (
-            NewTable::new().column_of_shape(fixed(Shape::from([3])), None),
-            "column A: the shape is fixed, but not given",
-        ),
+        (NewTable::new().column_of_shape(fixed(Shape::from([3])), None), "column A: the shape is fixed, but not given"),
         (NewTable::new().column(fixed(Shape::scalar())), "column A: the fixed shape has no axes"),
         (NewTable::new().column(axes), "column A: the fixed shape is [3], but cells have 2 axes"),
         (NewTable::new().column(ColumnDesc::scalar::<i32>("")), "the name is empty"),
@@ -112,14 +109,12 @@ fn writes_that_do_not_fit_the_column() {
     let cubes = column.hypercubes().unwrap();
     let tile = Values::Float(vec![1.; 24]);
     cubes[0].put_tile(&[0, 0], &tile).unwrap();
-    cubes[0].put_tile(&[0, 1], &tile).fails(
-        ErrorKind::Usage,
-        "tile [0, 1] does not exist, the hypercube has [1, 1] tiles",
-    );
-    cubes[0].put_tile(&[0, 0], &Values::Double(vec![1.; 23])).fails(
-        ErrorKind::Usage,
-        "23 elements of type double do not fill a tile, which has 24 of float",
-    );
+    cubes[0]
+        .put_tile(&[0, 1], &tile)
+        .fails(ErrorKind::Usage, "tile [0, 1] does not exist, the hypercube has [1, 1] tiles");
+    cubes[0]
+        .put_tile(&[0, 0], &Values::Double(vec![1.; 23]))
+        .fails(ErrorKind::Usage, "23 elements of type double do not fill a tile, which has 24 of float");
 }
 
 #[test]
@@ -142,18 +137,15 @@ fn reads_that_do_not_fit_the_column() {
         ErrorKind::Limit,
         "column ANY: a cell of shape [0, 1073741824, 1073741824, 1073741824] is too large for an array in memory",
     );
-    column("PAIR").rows::<f32>(0..2).fails(
-        ErrorKind::Usage,
-        "column PAIR: the cell in row 1 has shape [3, 2], others differ",
-    );
-    column("SCALAR").rows::<f32>(0..2).fails(
-        ErrorKind::Usage,
-        "column SCALAR: the elements are of type int, not float",
-    );
-    column("SCALAR").cell_shape(2).fails(
-        ErrorKind::Usage,
-        "column SCALAR: rows 2..3 exceed the table, which has 2 rows",
-    );
+    column("PAIR")
+        .rows::<f32>(0..2)
+        .fails(ErrorKind::Usage, "column PAIR: the cell in row 1 has shape [3, 2], others differ");
+    column("SCALAR")
+        .rows::<f32>(0..2)
+        .fails(ErrorKind::Usage, "column SCALAR: the elements are of type int, not float");
+    column("SCALAR")
+        .cell_shape(2)
+        .fails(ErrorKind::Usage, "column SCALAR: rows 2..3 exceed the table, which has 2 rows");
 }
 
 #[test]
@@ -167,15 +159,13 @@ fn cells_that_contradict_their_shapes() {
         may_be_undefined: false,
     };
     let column = |values| Column::opened(&info, 4, Context::table("x.tab"), Arc::new(Contradictory(values)));
-    column(Values::Float(vec![1.; 3])).rows::<f32>(0..4).fails(
-        ErrorKind::Format,
-        "rows 0..4 have 3 elements, by their shapes 8",
-    );
+    column(Values::Float(vec![1.; 3]))
+        .rows::<f32>(0..4)
+        .fails(ErrorKind::Format, "rows 0..4 have 3 elements, by their shapes 8");
     column(Values::Float(vec![1.; 3])).cell::<f32>(0).fails(ErrorKind::Format, "a cell of shape [2] has 3 elements");
-    column(Values::Int(vec![1; 8])).rows::<f32>(0..4).fails(
-        ErrorKind::Usage,
-        "the elements are of type int, not float",
-    );
+    column(Values::Int(vec![1; 8]))
+        .rows::<f32>(0..4)
+        .fails(ErrorKind::Usage, "the elements are of type int, not float");
 }
 
 /// A copy of a folder of testdata/ with a table in it.
@@ -248,8 +238,9 @@ fn tables_that_cannot_be_opened() {
     });
     let table = Table::open(copy.path()).unwrap();
     let engine = table.columns().iter().find(|column| column.manager == "CompressFloat").unwrap();
-    table.column(&engine.desc.name).unwrap().cell_shape(0).fails(
-        ErrorKind::Format,
-        "the values of the column come from the column itself",
-    );
+    table
+        .column(&engine.desc.name)
+        .unwrap()
+        .cell_shape(0)
+        .fails(ErrorKind::Format, "the values of the column come from the column itself");
 }

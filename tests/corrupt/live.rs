@@ -89,12 +89,7 @@ fn blocks_and_reads_that_do_not_fit() {
     let no_shapes = Block::from(vec![1i16; 5]);
     give(times().with_shapes(&shapes), &short, &var(&shapes), "all cells have the same shape, none is asked for");
     give(times(), &short, &no_shapes, "which shape each cell has is not said");
-    give(
-        times(),
-        &short,
-        &var(&shapes[..2]),
-        "2 shapes were given for 3 rows, expected one for each row",
-    );
+    give(times(), &short, &var(&shapes[..2]), "2 shapes were given for 3 rows, expected one for each row");
     give(
         times(),
         &short,
@@ -103,11 +98,7 @@ fn blocks_and_reads_that_do_not_fit() {
     );
     give(times(), &names("123456789"), &var(&shapes), "\"123456789\" has 9 bytes, 8 are declared");
     give(times(), &names("a\0b"), &var(&shapes), "the string \"a\\0b\" is not UTF-8 without NUL, as HDF5 needs it");
-    fails(
-        Block::try_from(&Values::Record(Vec::new())),
-        Unsupported,
-        "cells that are records have no fixed size",
-    );
+    fails(Block::try_from(&Values::Record(Vec::new())), Unsupported, "cells that are records have no fixed size");
     fails(writer.table("MAIN").unwrap().rewrite("NONE", 0, 1, [1.]), Usage, "column NONE does not exist");
 
     let reader = Reader::open(&path).unwrap();
@@ -120,7 +111,9 @@ fn blocks_and_reads_that_do_not_fit() {
 
 #[test]
 fn files_that_contradict_themselves() {
-    let cubes = |numbers: [i32; 3]| Live::changed(move |main, _| main.dataset("VAR/row_cube").unwrap().write_raw(&numbers).unwrap());
+    let cubes = |numbers: [i32; 3]| {
+        Live::changed(move |main, _| main.dataset("VAR/row_cube").unwrap().write_raw(&numbers).unwrap())
+    };
     let live = cubes([0, -1, 7]);
     fails(repair(&live.path), Format, "table MAIN: a cell refers to cube7, but there are 2 hypercubes");
     let live = cubes([5, -1, 1]);

@@ -104,7 +104,8 @@ fn dense_columns() {
     Native::fails(DENSE, scalar, Format, &["s_int", "has no axes"]);
     let records = |main: &Group, _: &Group| replace(main, "s_record", &[5], &[0f64; 5]);
     Native::fails(DENSE, records, Format, &["s_record", "elements of type double"]);
-    let text = |main: &Group, _: &Group| replace(main, "s_record", &[5], &vec!["no".parse::<VarLenUnicode>().unwrap(); 5]);
+    let text =
+        |main: &Group, _: &Group| replace(main, "s_record", &[5], &vec!["no".parse::<VarLenUnicode>().unwrap(); 5]);
     Native::fails(DENSE, text, Format, &["s_record: row 0 is not JSON: expected ident"]);
 }
 

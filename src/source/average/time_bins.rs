@@ -432,7 +432,8 @@ mod tests {
 
     #[test]
     fn rows_that_have_no_bins() {
-        bins(&[(f64::NAN, 7, 1)], 1 << 20).fails(ErrorKind::Format, "TIME has the value NaN, expected a number of seconds");
+        bins(&[(f64::NAN, 7, 1)], 1 << 20)
+            .fails(ErrorKind::Format, "TIME has the value NaN, expected a number of seconds");
         let keys = KeyCells {
             time: Box::new(Contradictory(Values::Double(vec![1.]))),
             interval: None,

@@ -228,17 +228,12 @@ mod written {
 fn calls_that_do_not_fit() {
     let manager = open_sample(bytes(FILE), bytes(ARRAYS), 3).unwrap();
     let mut out = Values::new(DataType::Int);
-    manager.column(0).read_rows(3..4, &mut out).fails(
-        ErrorKind::Format,
-        "row 3 is not stored: the column has 3 rows",
-    );
+    manager.column(0).read_rows(3..4, &mut out).fails(ErrorKind::Format, "row 3 is not stored: the column has 3 rows");
     let text = manager.column(2).read_rows(0..1, &mut out);
     text.fails(ErrorKind::Usage, "strings are read into strings");
     let columns = [column("D", DataType::Double, Storage::Direct, Some(&[1 << 60]))];
     let (files, parameters) = (Arc::new(Memory::default()), Record::default());
     let args = samples::create_args(&files, ByteOrder::Big, &columns, &parameters);
-    crate::stman::create("StManAipsIO".into(), &args).fails(
-        ErrorKind::Limit,
-        "column D: cells of shape [1152921504606846976] are too large for the memory",
-    );
+    crate::stman::create("StManAipsIO".into(), &args)
+        .fails(ErrorKind::Limit, "column D: cells of shape [1152921504606846976] are too large for the memory");
 }

@@ -283,8 +283,8 @@ fn columns_that_no_block_holds() {
     let large = column("DATA", DataType::Complex, Storage::Direct, Some(&[1 << 33, 1 << 33]));
     open(large).fails(ErrorKind::Format, "no block can hold cells of shape [8589934592, 8589934592]");
     let manager = open_file(bytes(ANTENNA_FREQUENCY), &Pairs::golden()).unwrap();
-    manager.column(0).read_rows(0..1, &mut Values::new(DataType::Int)).fails(
-        ErrorKind::Usage,
-        "int values where complex are stored",
-    );
+    manager
+        .column(0)
+        .read_rows(0..1, &mut Values::new(DataType::Int))
+        .fails(ErrorKind::Usage, "int values where complex are stored");
 }

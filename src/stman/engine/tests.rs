@@ -349,10 +349,7 @@ fn columns_that_do_not_fit_together() {
 
 #[test]
 fn tables_that_columns_cannot_be_forwarded_to() {
-    let table = keywords(&[
-        ("_ForwardColumn_TableName", text("self")),
-        ("_ForwardColumn_TableName_Row", text("self")),
-    ]);
+    let table = keywords(&[("_ForwardColumn_TableName", text("self")), ("_ForwardColumn_TableName_Row", text("self"))]);
     let open_with = |name: &str, spec: ColumnSpec, around: &Given, rows| {
         let (files, specs, fields) = (Memory::default(), [spec], [&table]);
         let args = samples::args(&files, ByteOrder::Little, rows, &specs, &[]);
@@ -360,10 +357,8 @@ fn tables_that_columns_cannot_be_forwarded_to() {
     };
     let scalar = || column("V", DataType::Int, Storage::Scalar, None);
     let mut around = Given::default().scalars("V", Values::Int(vec![1, 2])).scalars("ROWS", Values::Int(vec![0, 1]));
-    open_with("ForwardColumnEngine", scalar(), &around, 3).fails(
-        crate::ErrorKind::Format,
-        "ForwardColumnEngine: column V: table self: 2 rows, this table has 3",
-    );
+    open_with("ForwardColumnEngine", scalar(), &around, 3)
+        .fails(crate::ErrorKind::Format, "ForwardColumnEngine: column V: table self: 2 rows, this table has 3");
     around.keywords.set("_ForwardColumn_RowName_0", text("ROWS"));
     open_with("ForwardColumnIndexedRowEngine", scalar(), &around, 2).fails(
         crate::ErrorKind::Format,
@@ -373,8 +368,6 @@ fn tables_that_columns_cannot_be_forwarded_to() {
     let free = column("V", DataType::Int, Storage::Indirect, None);
     let around = Given::default().column(free, Record::default(), cells);
     let direct = column("V", DataType::Int, Storage::Direct, Some(&[2]));
-    open_with("ForwardColumnEngine", direct, &around, 1).fails(
-        crate::ErrorKind::Format,
-        "table self: the column's cells do not have the same fixed shape, [2]",
-    );
+    open_with("ForwardColumnEngine", direct, &around, 1)
+        .fails(crate::ErrorKind::Format, "table self: the column's cells do not have the same fixed shape, [2]");
 }

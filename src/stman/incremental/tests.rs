@@ -238,8 +238,8 @@ fn calls_and_buckets_that_do_not_fit() {
     let mut file = bytes(FILE);
     file[512] = 3;
     let manager = open_sample(file, ("table.f0i", bytes(ARRAYS)), &bytes(INFO)).unwrap();
-    manager.column(0).read_rows(0..1, &mut Values::new(DataType::Double)).fails(
-        ErrorKind::Format,
-        "its index part is at byte 3, expected 4 or more",
-    );
+    manager
+        .column(0)
+        .read_rows(0..1, &mut Values::new(DataType::Double))
+        .fails(ErrorKind::Format, "its index part is at byte 3, expected 4 or more");
 }

@@ -190,9 +190,9 @@ fn columns_that_managers_cannot_have() {
     let words = "table.f0 (UvwStMan): column ANTENNA1 does not hold int scalars, but float";
     open_one(name, uvw(3), uvw_file(40.), &floats).fails(Format, words);
     let scalar = |name: &str| column(name, DataType::Int, Storage::Scalar, None);
-    let undefined = ["ANTENNA1", "ANTENNA2"].into_iter().fold(Given::default(), |table, name| {
-        table.column(scalar(name), Default::default(), vec![None])
-    });
+    let undefined = ["ANTENNA1", "ANTENNA2"]
+        .into_iter()
+        .fold(Given::default(), |table, name| table.column(scalar(name), Default::default(), vec![None]));
     let words = "column ANTENNA1 has 0 int scalars in 1 rows";
     read(name, uvw(3), uvw_file(40.), &undefined).fails(Usage, "UVW is read into Doubles");
     let manager = open_one(name, uvw(3), uvw_file(40.), &undefined).unwrap();

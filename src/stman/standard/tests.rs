@@ -176,10 +176,8 @@ fn calls_that_do_not_fit() {
         read.fails(ErrorKind::Usage, "strings are read into strings");
     }
     let fewer = header::Info { name: "SSM".into(), offsets: vec![0; 5], sets: vec![0; 6] }.encode();
-    open_sample(bytes(FILE), bytes(ARRAYS), &fewer).fails(
-        ErrorKind::Format,
-        "5 columns described, the table has 6 in this manager",
-    );
+    open_sample(bytes(FILE), bytes(ARRAYS), &fewer)
+        .fails(ErrorKind::Format, "5 columns described, the table has 6 in this manager");
 
     let (files, parameters, columns) = (Arc::new(Memory::default()), Record::default(), columns());
     let args = samples::create_args(&files, ByteOrder::Little, &columns, &parameters);
@@ -190,9 +188,8 @@ fn calls_that_do_not_fit() {
         "table.f0 (StandardStMan): column F, row 0: a string of 2 bytes, where up to 4 without NUL are stored",
     );
     for column in [4, 5] {
-        manager.set_shape(column, 0, &Shape::from([1 << 31])).fails(
-            ErrorKind::Limit,
-            "an array of shape [2147483648]: extents have 31 bits",
-        );
+        manager
+            .set_shape(column, 0, &Shape::from([1 << 31]))
+            .fails(ErrorKind::Limit, "an array of shape [2147483648]: extents have 31 bits");
     }
 }

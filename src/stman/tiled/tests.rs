@@ -368,7 +368,8 @@ mod written {
             parameters.set(field, Value::Record(changed));
             create(Type::Data, &data_columns(), &parameters, &definition())
         };
-        let flat = record([("CubeShape", integers(&[2, 3])), ("TileShape", integers(&[2, 2])), ("CellShape", integers(&[2]))]);
+        let flat =
+            record([("CubeShape", integers(&[2, 3])), ("TileShape", integers(&[2, 2])), ("CellShape", integers(&[2]))]);
         change("HYPERCUBES", "*1", Some(Value::Record(flat)))
             .fails(Usage, "a hypercube of shape [2, 3], but the definition has 3 axes");
         change("ROWMAP", "POSITIONS", None).fails(Usage, "ROWMAP without POSITIONS, an array of integers");
@@ -390,33 +391,25 @@ mod written {
         };
         let mut manager = create(Type::Column, &[matrix("D", Some(&[2, 3]))]);
         manager.add_rows(5).unwrap();
-        manager.add_rows(1 << 63).fails(
-            Limit,
-            "9223372036854775808 rows are too many for a hypercube of 5 rows",
-        );
+        manager.add_rows(1 << 63).fails(Limit, "9223372036854775808 rows are too many for a hypercube of 5 rows");
         manager.remove_row(0).fails(Unsupported, "the data manager cannot remove rows");
         let mut manager = create(Type::Shape, &[matrix("D", Some(&[2, 3]))]);
-        manager.add_rows((1 << 32) + 1).fails(
-            Limit,
-            "row 4294967296 cannot be added: TiledShapeStMan counts rows in 32 bits",
-        );
+        manager
+            .add_rows((1 << 32) + 1)
+            .fails(Limit, "row 4294967296 cannot be added: TiledShapeStMan counts rows in 32 bits");
 
         let mut manager = create(Type::Shape, &[matrix("D", Some(&[2, 3])), matrix("E", None)]);
         manager.add_rows(2).unwrap();
-        manager.set_shape(1, 0, &Shape::from([3, 3])).fails(
-            Usage,
-            "column E, row 0: shape [3, 3], but all cells of the manager have [2, 3]",
-        );
+        manager
+            .set_shape(1, 0, &Shape::from([3, 3]))
+            .fails(Usage, "column E, row 0: shape [3, 3], but all cells of the manager have [2, 3]");
 
         let mut manager = create(Type::Shape, &[matrix("D", None)]);
         manager.add_rows(1001).unwrap();
         let mut set = |row| manager.set_shape(0, row, &Shape::from([1, row + 1]));
         // the first file has the undefined cells
         (0..999).for_each(|row| set(row).unwrap());
-        set(999).fails(
-            Limit,
-            "column D, row 999: more than 1000 hypercubes that grow; casacore cannot open them",
-        );
+        set(999).fails(Limit, "column D, row 999: more than 1000 hypercubes that grow; casacore cannot open them");
 
         let (_, mut manager) = write_data(&data_parameters(), &definition());
         manager.set_shape(1, 0, &Shape::from([3])).fails(
@@ -429,10 +422,9 @@ mod written {
         manager.add_rows(1).unwrap();
         let cube = LinkedCube { shape: Shape::from([2, 3, 1]), chunk: Shape::from([2, 3, 1]), offset: 512 };
         assert!(manager.link(&[cube]).unwrap().is_some());
-        manager.write_rows(0, 0..1, &Values::Float(vec![1.; 6])).fails(
-            Usage,
-            "table.f0 (TiledColumnStMan): column D, row 0: the hypercube has no file",
-        );
+        manager
+            .write_rows(0, 0..1, &Values::Float(vec![1.; 6]))
+            .fails(Usage, "table.f0 (TiledColumnStMan): column D, row 0: the hypercube has no file");
         let cubes = manager.cubes(0).unwrap();
         let tile = Values::Float(vec![1.; cubes[0].grid().chunk.elements().unwrap() as usize]);
         cubes[0].write_chunk(&[0, 0, 0], &tile).fails(ErrorKind::Format, "the hypercube has no file");
@@ -449,12 +441,8 @@ mod written {
         header[at..at + 4].copy_from_slice(&[0xff; 4]);
         let files = Memory::new([("table.f0", header), ("table.f0_TSM0", vec![0; 260])]);
         let args = samples::args(&files, ByteOrder::Little, 3, &columns, &[]);
-        let read = |manager: Box<dyn Manager>| {
-            manager.column(0).read_rows(0..3, &mut Values::new(DataType::Complex))
-        };
-        open(&args, Type::Column)
-            .and_then(read)
-            .fails(ErrorKind::Format, "hypercube of shape [2, 3, 3] has no file");
+        let read = |manager: Box<dyn Manager>| manager.column(0).read_rows(0..3, &mut Values::new(DataType::Complex));
+        open(&args, Type::Column).and_then(read).fails(ErrorKind::Format, "hypercube of shape [2, 3, 3] has no file");
     }
 
     #[test]
@@ -470,20 +458,13 @@ mod written {
 
         let cube = |extents: &[u64]| CubeEntry { shape: Shape::from(extents), ..CubeEntry::undefined(Some(0)) };
         RowMap::Column.check(&[], 3).fails(ErrorKind::Format, "0 hypercubes where one is expected");
-        RowMap::Cell.check(&[cube(&[2])], 3).fails(
-            ErrorKind::Format,
-            "1 hypercubes for 3 rows, expected one for each",
-        );
+        RowMap::Cell.check(&[cube(&[2])], 3).fails(ErrorKind::Format, "1 hypercubes for 3 rows, expected one for each");
         let interval = row_map::Interval { first_row: 0, end_row: 3, cube: Some(0), position: 0 };
         let map = RowMap::Intervals(vec![interval]);
-        map.locate(1, &[cube(&[2])], 1).fails(
-            ErrorKind::Format,
-            "row 1 in hypercube 0 of shape [2], which has no row axis",
-        );
-        map.locate(1, &[cube(&[2, 0, 3])], 1).fails(
-            ErrorKind::Format,
-            "row 1 refers to hypercube 0, which has no cells: its shape is [2, 0, 3]",
-        );
+        map.locate(1, &[cube(&[2])], 1)
+            .fails(ErrorKind::Format, "row 1 in hypercube 0 of shape [2], which has no row axis");
+        map.locate(1, &[cube(&[2, 0, 3])], 1)
+            .fails(ErrorKind::Format, "row 1 refers to hypercube 0, which has no cells: its shape is [2, 0, 3]");
     }
 
     /// formats/stman.md 6.13.
