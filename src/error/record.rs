@@ -14,11 +14,14 @@ use std::sync::{LazyLock, Mutex};
 /// Most texts that are recorded of a place; some places make errors of several messages.
 const MOST_TEXTS: usize = 24;
 
+/// A place in the sources: file, line and column.
+type Site = (&'static str, u32, u32);
+
 /// The file of this process, and for each place the letters of its messages with the number of contexts to record next.
 struct Recorder {
     file: File,
     program: String,
-    known: HashMap<(&'static str, u32, u32), Vec<(String, usize)>>,
+    known: HashMap<Site, Vec<(String, usize)>>,
 }
 
 static RECORDER: LazyLock<Option<Mutex<Recorder>>> = LazyLock::new(|| {
