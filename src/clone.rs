@@ -287,7 +287,7 @@ pub(crate) fn cannot_share(what: &str, reason: NotShared) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::ErrorKind;
+    use crate::error::{ErrorKind, Fails};
 
     /// A test file of `len` bytes in which no bytes repeat soon.
     fn sample(folder: &Path, name: &str, len: usize) -> File {
@@ -339,5 +339,12 @@ mod tests {
             probe(Raw { file: &from, offset: 8192, len: 1 }, folder.path()).unwrap_err().kind(),
             ErrorKind::Format
         );
+    }
+
+    #[test]
+    fn what_cannot_share_is_named() {
+        let shared: crate::Result<()> = Err(cannot_share("DATA", NotShared::NotTiled));
+        let words = format!("DATA cannot share its bytes with the source: {}", NotShared::NotTiled);
+        shared.fails(ErrorKind::Unsupported, &words);
     }
 }

@@ -199,7 +199,7 @@ struct Inner {
 #[cfg(feature = "record-messages")]
 impl Inner {
     fn record(&self) {
-        record::record(self.site, &self.kind, self.contexts.len(), || {
+        record::record(self.site, &self.kind, self.contexts.len(), &self.message, || {
             self.contexts.iter().rev().map(|context| format!("{context}: ")).collect::<String>() + &self.message
         });
     }
@@ -441,6 +441,22 @@ impl<T, E: Into<Error>> ResultExt<T> for Result<T, E> {
 
     fn in_contexts(self, contexts: &[Context]) -> Result<T> {
         self.map_err(|error| contexts.iter().fold(error.into(), Error::context))
+    }
+}
+
+/// What tests assert of results that have to be errors.
+#[cfg(test)]
+pub(crate) trait Fails {
+    /// Asserts that the result is an error of `kind` whose text ends with `words`.
+    fn fails(self, kind: ErrorKind, words: &str);
+}
+
+#[cfg(test)]
+impl<T> Fails for Result<T> {
+    #[track_caller]
+    fn fails(self, kind: ErrorKind, words: &str) {
+        let Err(error) = self else { panic!("no error, expected {kind:?}: {words}") };
+        assert_eq!((error.kind(), error.to_string().ends_with(words)), (kind, true), "{error}, expected {words}");
     }
 }
 

@@ -672,12 +672,19 @@ fn remove(path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Fails;
 
     fn names(directory: &Path) -> Vec<String> {
         let mut names: Vec<_> =
             fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
+    }
+
+    #[test]
+    fn targets_have_names() {
+        let nameless = Partial::create(Path::new(".."));
+        nameless.fails(ErrorKind::Usage, "the target has no name of its own");
     }
 
     #[test]

@@ -152,3 +152,45 @@ fn read_record(path: &Path) -> Result<Option<Vec<u8>>> {
 fn mtime_ns(metadata: &Metadata) -> i64 {
     metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::{ErrorKind, Fails};
+
+    #[test]
+    fn records_that_lead_nowhere() {
+        let directory = tempfile::tempdir().unwrap();
+        let directory = directory.path();
+        let record = directory.join(RECORD);
+        assert_eq!(check(directory).unwrap(), None);
+        fs::create_dir(&record).unwrap();
+        check(directory).fails(ErrorKind::Format, ".h5bridge.json: the record of links is not a regular file");
+        fs::remove_dir(&record).unwrap();
+        fs::write(&record, "[]").unwrap();
+        let Err(error) = check(directory) else { panic!("an array is not a record") };
+        assert_eq!(error.kind(), ErrorKind::Format);
+        assert!(error.to_string().contains(".h5bridge.json: not a record of links: invalid length 0"), "{error}");
+
+        let file = directory.join("a.h5");
+        fs::write(&file, "HDF5").unwrap();
+        let mut links = Record::new(&file, "a.h5".into(), None, Vec::new()).unwrap();
+        links.version = 2;
+        links.write(directory).unwrap();
+        check(directory).fails(ErrorKind::Unsupported, "a record of links of version 2, only 1 is read");
+        links.version = VERSION;
+        links.write(directory).unwrap();
+        assert_eq!(check(directory).unwrap(), Some(links));
+        let again = format!("`h5bridge link HDF5FILE {} --overwrite` makes the table again", directory.display());
+        fs::write(directory.join("b.h5"), "another").unwrap();
+        fs::rename(directory.join("b.h5"), &file).unwrap();
+        check(directory).fails(
+            ErrorKind::Format,
+            &format!("the HDF5 file was rewritten since this table was linked to it: it is another file; {again}"),
+        );
+        fs::remove_file(&file).unwrap();
+        let missing =
+            "the HDF5 file that has the tiles of this table cannot be opened: No such file or directory (os error 2)";
+        check(directory).fails(ErrorKind::Format, &format!("a.h5: {missing}; {again}"));
+    }
+}

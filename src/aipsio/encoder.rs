@@ -266,6 +266,7 @@ fn array_name(data_type: DataType) -> &'static str {
 mod tests {
     use super::*;
     use crate::aipsio::Decoder;
+    use crate::error::{ErrorKind, Fails};
 
     #[test]
     fn comments_of_fields_are_written() {
@@ -276,5 +277,22 @@ mod tests {
         encoder.record("TableRecord", &record).unwrap();
         let bytes = encoder.into_bytes();
         assert_eq!(Decoder::new(&bytes, 0, ByteOrder::Big, "record").unwrap().record().unwrap(), record);
+    }
+
+    #[test]
+    fn what_streams_cannot_hold() {
+        let mut encoder = Encoder::new(ByteOrder::Big);
+        encoder.values(&Values::Record(Vec::new())).fails(ErrorKind::Usage, "records have no plain form");
+        let mut keyword = |value| {
+            let mut record = Record::default();
+            record.set("K", value);
+            encoder.record("TableRecord", &record)
+        };
+        let short = Value::Scalar(Values::UShort(vec![1]));
+        keyword(short).fails(ErrorKind::Unsupported, "casacore's records cannot hold ushort");
+        keyword(Value::Array(Shape::from([0, 1 << 32]), Values::Int(Vec::new()))).fails(
+            ErrorKind::Limit,
+            "the array of shape [0, 4294967296] is too large for a keyword or header, which counts in 32 bits",
+        );
     }
 }

@@ -91,3 +91,34 @@ impl Decoder<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::aipsio::Encoder;
+    use crate::error::{ErrorKind, Fails};
+    use crate::io::ByteOrder;
+
+    #[test]
+    fn sets_that_no_casacore_wrote() {
+        let read = |map: &str, nested: u32| {
+            let mut e = Encoder::new(ByteOrder::Big);
+            e.start("ScalarKeywordSet", 2);
+            e.start(map, 1);
+            e.u32(0);
+            e.i32(0);
+            e.string("");
+            e.end();
+            e.block_u32(&[]);
+            e.block([""; 0].iter(), |e, name| e.string(name));
+            TYPES.iter().for_each(|_| e.u32(0));
+            e.u32(nested);
+            e.end();
+            let bytes = e.into_bytes();
+            Decoder::new(&bytes, 0, ByteOrder::Big, "keywords")?.record()
+        };
+        assert_eq!(read("Map<String,void>", 0).unwrap(), Record::default());
+        read("Map<String,void>", 2).fails(ErrorKind::Format, "2 nested keyword sets, which were never written");
+        read("Block", 0).fails(ErrorKind::Format, "object \"Block\" where a Map<String,void> is expected");
+    }
+}

@@ -347,6 +347,7 @@ impl<'a> Decoder<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::{ErrorKind, Fails};
 
     /// The index part of the sample in formats/stman.md 2.8, little endian.
     const ISM_INDEX: &[u8] = b"\xbe\xbe\xbe\xbe\x4e\0\0\0\x08\0\0\0ISMIndex\x01\0\0\0\x01\0\0\0\
@@ -361,6 +362,12 @@ mod tests {
         assert_eq!(d.block_uint("rows", false).unwrap(), [0, 6]);
         assert_eq!(d.block_u32("buckets").unwrap(), [0]);
         d.end().unwrap();
+    }
+
+    #[test]
+    fn records_are_not_elements() {
+        let mut d = Decoder::new(&ISM_INDEX, 0, ByteOrder::Little, "index").unwrap();
+        d.values("keyword", DataType::Record, 1).fails(ErrorKind::Format, "keyword: records have no plain form");
     }
 
     #[test]

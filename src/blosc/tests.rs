@@ -2,7 +2,7 @@
 
 use super::{BloscCodec, ChunkHeader, ChunkSettings, HEADER_BYTES, blosclz, check, encode};
 use crate::blosc::samples::{compressed, one_block, plain_chunk};
-use crate::error::{ErrorKind, Result};
+use crate::error::{ErrorKind, Fails, Result};
 
 fn decode(chunk: &[u8]) -> Result<Vec<u8>> {
     let mut out = Vec::new();
@@ -32,6 +32,12 @@ fn every_codec_decodes() {
     }
     assert_eq!(decode(&plain_chunk(b"plain")).unwrap(), b"plain");
     assert_eq!(decode(&plain_chunk(b"")).unwrap(), b"");
+}
+
+#[test]
+fn codecs_have_names() {
+    assert_eq!("blosclz".parse::<BloscCodec>().unwrap(), BloscCodec::Lz4);
+    "lzma".parse::<BloscCodec>().fails(ErrorKind::Format, "the codec \"lzma\" is not one of Blosc");
 }
 
 #[test]

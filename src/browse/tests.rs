@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{Browser, Data, DataOptions, Dtype, Format, Limits, LinkResolution, PIECE_BYTES};
 use crate::Compression;
-use crate::error::ErrorKind;
+use crate::error::{ErrorKind, Fails};
 use crate::h5::{Attribute, DatasetSpec, File};
 use crate::value::{DataType, Region, Shape, Values};
 
@@ -123,4 +123,95 @@ fn what_is_wrong_has_a_kind() {
     let limits = Limits::default();
     let open = |name: &str| Browser::open(&folder.path().join(name), &|_: &Path| false, &limits).unwrap_err().kind();
     assert_eq!([open("a.h5"), open("b.h5")], [ErrorKind::Format, ErrorKind::NotFound]);
+}
+
+/// A file with a dataset of each kind that some answers cannot be given about, and links that lead nowhere.
+fn odd_file(path: &Path) {
+    use hdf5::types::{TypeDescriptor, VarLenUnicode};
+    let file = hdf5::File::create(path).unwrap();
+    file.new_dataset::<i32>().shape(hdf5::Extents::Null).create("null").unwrap();
+    file.new_dataset::<f32>().shape(()).create("scalar").unwrap();
+    file.new_dataset::<f32>().shape((0, 3)).create("empty").unwrap();
+    file.new_dataset::<f32>().chunk(1 << 10).shape(1usize << 40).create("huge").unwrap();
+    let text = file.new_dataset::<VarLenUnicode>().shape(2).create("text").unwrap();
+    text.write_raw(&vec!["a".parse::<VarLenUnicode>().unwrap(); 2]).unwrap();
+    let long = TypeDescriptor::FixedAscii((64 << 20) + 1);
+    file.new_dataset_builder().empty_as(&long).chunk(1).shape(1).create("long").unwrap();
+    let links = file.create_group("links").unwrap();
+    links.link_soft("/none", "dangling").unwrap();
+    links.link_soft("/links/b", "a").unwrap();
+    links.link_soft("/links/a", "b").unwrap();
+    links.link_soft(".", "here").unwrap();
+    file.close().unwrap();
+}
+
+#[test]
+fn what_has_no_answer_says_why() {
+    use ErrorKind::{Limit, NotFound, Usage};
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("odd.h5");
+    odd_file(&path);
+    let with = |limits: Limits, test: &dyn Fn(&Browser<'_>)| {
+        test(&Browser::open(&path, &|_: &Path| false, &limits).unwrap());
+    };
+    with(Limits::default(), &|browser| {
+        let data = |path: &str, format: Format| {
+            browser.data(path, &DataOptions { format, ..DataOptions::default() }).map(drop)
+        };
+        data("/null", Format::Bin).fails(Usage, "/null: Unsupported encoding bin for datasets without a dataspace");
+        data("/text", Format::Bin).fails(
+            Usage,
+            "Unsupported encoding bin for elements of variable length and references: they have no bytes of their own; take json",
+        );
+        data("/text", Format::Csv).fails(Usage, "/text: Unsupported encoding csv for non-numeric content");
+        data("/scalar", Format::Csv).fails(Usage, "Unsupported encoding csv for empty and scalar datasets");
+        data("/empty", Format::Tiff).fails(Usage, "Unsupported encoding tiff for datasets without elements");
+        let selected = DataOptions { selection: Some("0"), ..DataOptions::default() };
+        browser
+            .data("/null", &selected)
+            .map(drop)
+            .fails(Usage, "the dataset has no dataspace, so that nothing can be selected");
+        data("/long", Format::Json).fails(Limit, "elements of 67108865 bytes; the limit is 67108864");
+        browser.stats("/huge", None).fails(
+            Limit,
+            "/huge: statistics of 4398046511104 bytes, of which 2147483648 are allowed; choose less with selection",
+        );
+        let paths = browser.paths("/links", LinkResolution::All);
+        let Err(error) = paths else { panic!("links lead nowhere") };
+        assert_eq!(error.kind(), NotFound);
+        assert!(error.to_string().contains("Cannot resolve the link at /links/"), "{error}");
+        data("/links/dangling", Format::Json).fails(NotFound, "/none does not exist");
+        data("/links/a", Format::Json)
+            .fails(NotFound, "the path leads through more than 16 links, or through links in a circle");
+        data("/links/here", Format::Json).fails(NotFound, "the link leads to \".\", which is not a path");
+    });
+    with(Limits { paths: 3, ..Limits::default() }, &|browser| {
+        browser.paths("/links", LinkResolution::None).fails(Limit, "/links has 4 members, the limit is 3");
+    });
+    with(Limits { json_bytes: 10, ..Limits::default() }, &|browser| {
+        let meta = browser.meta("/links", LinkResolution::None);
+        meta.fails(Limit, "bytes, the limit is 10: ask for a part of it");
+    });
+}
+
+#[test]
+fn live_columns_whose_rows_have_no_place() {
+    use crate::live::{Block, ColumnSpec, Schema, TableSpec};
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("live.h5");
+    let var = ColumnSpec::new("VAR", DataType::Short).shapes([Shape::from([2])]);
+    let mut writer = Schema::new().table(TableSpec::new("MAIN").column(var)).create(&path).unwrap();
+    let mut rows = writer.table("MAIN").unwrap().batch(1);
+    rows.set("VAR", Block::from(&[1i16, 2]).with_shapes(&[Some(0)])).unwrap();
+    rows.append().unwrap();
+    writer.close().unwrap();
+    let file = hdf5::File::open_rw(&path).unwrap();
+    file.dataset("MAIN/VAR/row_index").unwrap().write_raw(&[-5i64]).unwrap();
+    file.close().unwrap();
+    let limits = Limits::default();
+    let browser = Browser::open(&path, &|_: &Path| false, &limits).unwrap();
+    browser
+        .data("/MAIN/VAR/cube0", &DataOptions::default())
+        .map(drop)
+        .fails(ErrorKind::Format, "the position of row 0 is not a number of 0 or more");
 }

@@ -2,7 +2,7 @@
 //!
 //! If the environment variable `H5BRIDGE_MESSAGES` names a directory, each process appends lines of JSON to a file of its own in
 //! it: the place in the sources that made the error, the kind, the number of contexts, the program, and the text. A place has
-//! more lines only for texts with more contexts.
+//! more lines only for other messages and for texts with more contexts.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -11,11 +11,17 @@ use std::panic::Location;
 use std::path::Path;
 use std::sync::{LazyLock, Mutex};
 
-/// The file of this process, and the number of contexts recorded for each place.
+/// Most texts that are recorded of a place; some places make errors of several messages.
+const MOST_TEXTS: usize = 24;
+
+/// A place in the sources: file, line and column.
+type Site = (&'static str, u32, u32);
+
+/// The file of this process, and for each place the letters of its messages with the number of contexts to record next.
 struct Recorder {
     file: File,
     program: String,
-    known: HashMap<(&'static str, u32, u32), usize>,
+    known: HashMap<Site, Vec<(String, usize)>>,
 }
 
 static RECORDER: LazyLock<Option<Mutex<Recorder>>> = LazyLock::new(|| {
@@ -27,19 +33,24 @@ static RECORDER: LazyLock<Option<Mutex<Recorder>>> = LazyLock::new(|| {
     Some(Mutex::new(Recorder { file, program, known: HashMap::new() }))
 });
 
-/// Records an error of `site` unless one with as many contexts is known; `text` is called only then.
+/// Records an error of `site` unless one with this `message`, but for numbers, and as many contexts is known; `text` is
+/// called only then.
 pub(super) fn record(
     site: &'static Location<'static>,
     kind: &dyn std::fmt::Debug,
     contexts: usize,
+    message: &str,
     text: impl FnOnce() -> String,
 ) {
     let Some(Ok(mut recorder)) = RECORDER.as_ref().map(Mutex::lock) else { return };
-    let known = recorder.known.entry((site.file(), site.line(), site.column())).or_default();
-    if *known > contexts {
-        return;
+    let of_site = recorder.known.entry((site.file(), site.line(), site.column())).or_default();
+    let letters: String = message.chars().filter(|c| c.is_alphabetic()).collect();
+    match of_site.iter().position(|(known, _)| *known == letters) {
+        Some(known) if of_site[known].1 > contexts => return,
+        Some(known) => of_site[known].1 = contexts + 1,
+        None if of_site.len() == MOST_TEXTS => return,
+        None => of_site.push((letters, contexts + 1)),
     }
-    *known = contexts + 1;
     let line = serde_json::json!({
         "file": site.file(), "line": site.line(), "column": site.column(), "kind": format!("{kind:?}"), "contexts": contexts,
         "program": recorder.program, "text": text(),

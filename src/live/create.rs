@@ -186,7 +186,7 @@ impl Maker for ColumnMaker<'_> {
                 let element = Element::Number(part.element(self.spec.info.data_type()));
                 LiveSpec { element, cell: &SCALAR, chunk_rows: self.spec.chunk_rows_of(&SCALAR) }
             }
-            _ => return Err(Error::usage(format!("{part:?} does not belong to the form of the column"))),
+            _ => return Err(Error::usage(format!("the form of the column has no dataset {}", part.name()))),
         };
         group.create_live(name, &spec)
     }

@@ -6,6 +6,7 @@ use super::lock::WriterLock;
 use crate::call::{Call, call_setters};
 use crate::convert::{Compress, Plan, ToHdf5Options, ToHdf5Summary, to_hdf5};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
+use crate::native::display_name;
 use crate::output::Output;
 use crate::progress::Phase;
 use crate::publishing::IfExists;
@@ -133,7 +134,7 @@ impl<'a> Finalize<'a> {
             Ok((summary, compare(source, &Source::open(output.partial())?, progress)?))
         })?;
         if let Some(difference) = comparison.differences.first() {
-            let message = format!("what was written differs, first in table {}", difference.table);
+            let message = format!("what was written differs, first in table {}", display_name(&difference.table));
             return Err(Error::new(ErrorKind::Format, message).context(Context::path(target)));
         }
         output.commit()?;
@@ -145,17 +146,18 @@ impl<'a> Finalize<'a> {
 fn check_source(live: &Source, source: &Source) -> Result<()> {
     for table in live.tables() {
         let wrong = |what: String| Err(Error::usage(format!("the source {what}: it was not followed")));
+        let name = display_name(&table.name);
         let Some(theirs) = source.tables().iter().find(|theirs| theirs.name == table.name) else {
-            return wrong(format!("has no table {}", table.name));
+            return wrong(format!("has no table {name}"));
         };
         let (ours, rows) = (table.content()?.rows(), theirs.content()?.rows());
         if rows < ours {
-            return wrong(format!("has {rows} rows in table {}, the live file {ours}", table.name));
+            return wrong(format!("has {rows} rows in table {name}, the live file {ours}"));
         }
         let theirs = theirs.columns()?;
         let is_missing = |ours: &&ColumnInfo| !theirs.iter().any(|theirs| theirs.desc.name == ours.desc.name);
         if let Some(column) = table.columns()?.iter().find(is_missing) {
-            return wrong(format!("has no column {} in table {}", column.desc.name, table.name));
+            return wrong(format!("has no column {} in table {name}", column.desc.name));
         }
     }
     Ok(())

@@ -35,10 +35,21 @@ pub(super) struct ColumnLayout {
     positions: Vec<String>,
 }
 
+/// The datasets of a column in one of the two forms to which rows can be appended.
+#[derive(Debug)]
+pub(super) enum Growing<T> {
+    Dense(T),
+    Cubes { cubes: Vec<T>, row_cube: T, row_index: T },
+}
+
 impl ColumnLayout {
     /// Opens the datasets of the column; `open` is called with the path of each, from the root of the file.
-    pub(super) fn open<T>(&self, mut open: impl FnMut(&str) -> Result<T>) -> Result<Members<T>> {
-        self.form.open(self.positions.len(), None, |path| open(&format!("{}/{path}", self.table)))
+    pub(super) fn open<T>(&self, mut open: impl FnMut(&str) -> Result<T>) -> Result<Growing<T>> {
+        match self.form.open(self.positions.len(), None, |path| open(&format!("{}/{path}", self.table)))? {
+            Members::Dense { data, .. } => Ok(Growing::Dense(data)),
+            Members::Cubes { cubes, row_cube, row_index } => Ok(Growing::Cubes { cubes, row_cube, row_index }),
+            Members::Ragged { .. } => Err(does_not_grow(&self.info)),
+        }
     }
 
     /// Opens the dimension scales of the row positions in the column's hypercubes.
@@ -79,11 +90,15 @@ fn table(root: &Group, described: &DescribedTable, document: TableDocument) -> R
                 links.filter(|name| is_position(name)).collect()
             }
             FormKind::Ragged | FormKind::Record | FormKind::Missing => {
-                return Err(Error::unsupported(format!("column {} has no form that grows", info.desc.name.as_bstr())));
+                return Err(does_not_grow(&info));
             }
         };
         columns.push(ColumnLayout { info, form, table: path.clone(), positions });
     }
     let row = if document.row.is_empty() { row_name(path) } else { document.row };
     Ok(TableLayout { name: path[1..].to_owned(), path: path.to_owned(), row, columns })
+}
+
+fn does_not_grow(info: &ColumnInfo) -> Error {
+    Error::unsupported(format!("column {} has no form that grows", info.desc.name.as_bstr()))
 }

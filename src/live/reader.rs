@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bstr::ByteSlice;
 
 use super::CellShapes;
-use super::layout::{self, ColumnLayout, TableLayout};
+use super::layout::{self, ColumnLayout, Growing, TableLayout};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{Dataset, File, Group, Superblock};
 use crate::io::FileSource;
-use crate::native::{COMMITTED_ROWS, Members, open_dataset};
+use crate::native::{COMMITTED_ROWS, open_dataset};
 use crate::suggest::instead;
 use crate::table::ColumnInfo;
 use crate::value::{DataType, Element, Region, Shape, Values};
@@ -138,9 +138,8 @@ impl TableReader {
         let group = root.group(&layout.path[1..])?;
         let column = |column: ColumnLayout| {
             let parts = match column.open(|path| Part::open(root, path))? {
-                Members::Dense { data, .. } => Parts::Dense(data),
-                Members::Cubes { cubes, row_cube, row_index } => Parts::Cubes { cubes, row_cube, row_index },
-                Members::Ragged { .. } => return Err(Error::unsupported("cells of differing shapes do not grow")),
+                Growing::Dense(data) => Parts::Dense(data),
+                Growing::Cubes { cubes, row_cube, row_index } => Parts::Cubes { cubes, row_cube, row_index },
             };
             Ok(Column { info: column.info, parts })
         };
@@ -228,9 +227,14 @@ impl TableReader {
     /// # Errors
     /// As [`read`](Self::read), and `Usage` if `T` is not the column's type.
     pub fn rows<T: Element>(&self, column: &str, rows: Range<u64>) -> Result<Vec<T>> {
-        let mut values = Values::new(T::DATA_TYPE);
+        let found = self.column(column, &rows)?.info.data_type();
+        if found != T::DATA_TYPE {
+            let message = format!("the elements are of type {found}, not {}", T::DATA_TYPE);
+            return Err(Error::usage(message).context(Context::column(column)));
+        }
+        let mut values = Values::new(found);
         self.read(column, rows, &mut values)?;
-        T::of(values).ok_or_else(|| Error::usage("the requested element type is not that of the column"))
+        Ok(T::of(values).unwrap_or_default())
     }
 
     /// Calls `each` for the runs of cells of ascending `rows` that are stored one after the other. Undefined cells are left
@@ -258,11 +262,7 @@ impl TableReader {
                         }
                         let part = cube.and_then(|cube| cubes.get(usize::try_from(cube).ok()?));
                         let position = index.and_then(|index| u64::try_from(index).ok());
-                        let wrong = || {
-                            Error::format(format!(
-                                "row {row} refers to position {index:?} of hypercube {cube:?}, which does not exist"
-                            ))
-                        };
+                        let wrong = || no_cell(row, cube.unwrap_or_default(), index.unwrap_or_default());
                         part.zip(position).map(|(part, position)| (Some(part), position)).ok_or_else(wrong)
                     };
                     rows.iter().map(place).collect::<Result<Vec<_>>>()?.into_iter().unzip()
@@ -309,14 +309,11 @@ impl TableReader {
                     match (cube, index) {
                         (Values::Int(cube), _) if cube == [-1] => return Ok(None),
                         (Values::Int(cube), Values::Int64(index)) => {
-                            let part = cube.first().and_then(|&cube| cubes.get(usize::try_from(cube).ok()?));
-                            let index = index.first().and_then(|&index| u64::try_from(index).ok());
-                            let wrong = || {
-                                Error::format(format!(
-                                    "row {row} refers to position {index:?} of hypercube {cube:?}, which does not exist"
-                                ))
-                            };
-                            part.zip(index).ok_or_else(wrong)?
+                            let cube = cube.first().copied().unwrap_or_default();
+                            let index = index.first().copied().unwrap_or_default();
+                            let part = usize::try_from(cube).ok().and_then(|cube| cubes.get(cube));
+                            let position = u64::try_from(index).ok();
+                            part.zip(position).ok_or_else(|| no_cell(row, cube.into(), index))?
                         }
                         _ => return Ok(None),
                     }
@@ -328,4 +325,9 @@ impl TableReader {
         let shape = cell(&mut values).with_context(|| Context::column(column))?;
         Ok(shape.map(|shape| (shape, values)))
     }
+}
+
+/// The error of a row map that refers to a cell that no hypercube has.
+fn no_cell(row: u64, cube: i64, position: i64) -> Error {
+    Error::format(format!("row {row} refers to position {position} of hypercube {cube}, which does not exist"))
 }

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use super::layout::{self, TableLayout};
+use super::layout::{self, Growing, TableLayout};
 use super::lock::{self, WriterLock};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::h5::{Bounds, ChunkInfo, Dataset, File, Group, LinkKind, Superblock};
 use crate::io::{FileSource, FileTarget, ReadAt};
 use crate::limits;
-use crate::native::{COMMITTED_ROWS, Members, open_dataset};
+use crate::native::{COMMITTED_ROWS, open_dataset};
 use crate::progress::Progress;
 use crate::value::{DataType, Region, Shape, Values};
 
@@ -162,8 +162,8 @@ fn check_table(root: &Group, table: &TableLayout, len: u64) -> Result<(RepairedT
     let mut trims = vec![to_trim(root, len, format!("{}/{}", table.path, table.row), committed)?];
     for column in &table.columns {
         match column.open(|path| Ok(path.to_owned()))? {
-            Members::Dense { data, .. } => trims.push(to_trim(root, len, data, committed)?),
-            Members::Cubes { cubes, row_cube, row_index } => {
+            Growing::Dense(data) => trims.push(to_trim(root, len, data, committed)?),
+            Growing::Cubes { cubes, row_cube, row_index } => {
                 let counts = cells_of_cubes(&open_dataset(root, &row_cube)?, committed, cubes.len())?;
                 trims.push(to_trim(root, len, row_cube, committed)?);
                 trims.push(to_trim(root, len, row_index, committed)?);
@@ -173,7 +173,6 @@ fn check_table(root: &Group, table: &TableLayout, len: u64) -> Result<(RepairedT
                     trims.push(to_trim(root, len, position, cells)?);
                 }
             }
-            Members::Ragged { .. } => return Err(Error::unsupported("cells of differing shapes do not grow")),
         }
     }
     // a cube has fewer cells than rows, so that this is the rows that some column has more

@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use bstr::ByteSlice;
 
 use super::block::Block;
-use super::layout::{ColumnLayout, TableLayout};
+use super::layout::{ColumnLayout, Growing, TableLayout};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{LiveDataset, LiveFile};
-use crate::native::{COMMITTED_ROWS, Members};
+use crate::native::COMMITTED_ROWS;
 
 #[derive(Debug)]
 pub(super) struct Table {
@@ -107,12 +107,11 @@ impl Column {
     fn open(file: &LiveFile, layout: &ColumnLayout) -> Result<Self> {
         let stream = |path: &str| Stream::new(file, path);
         let parts = match layout.open(stream)? {
-            Members::Dense { data, .. } => Parts::Dense(data),
-            Members::Cubes { cubes, row_cube, row_index } => {
+            Growing::Dense(data) => Parts::Dense(data),
+            Growing::Cubes { cubes, row_cube, row_index } => {
                 let cubes = cubes.into_iter().zip(layout.open_positions(stream)?).collect();
                 Parts::Cubes { cubes, map: Box::new((row_cube, row_index)) }
             }
-            Members::Ragged { .. } => return Err(Error::unsupported("cells of differing shapes do not grow")),
         };
         let desc = &layout.info.desc;
         Ok(Column { name: desc.name.to_str_lossy().into_owned(), string_bytes: desc.max_length as usize, parts })
@@ -142,13 +141,14 @@ impl Column {
                         shapes.len()
                     )));
                 }
-                let bytes = shapes.iter().flatten().try_fold(0, |sum, &shape| {
-                    let (cube, _) = cubes.get(shape)?;
-                    Some(sum + cube.dataset.row_bytes())
-                });
                 let known = cubes.len();
-                let bytes =
-                    bytes.ok_or_else(|| Error::usage(format!("a shape is named, only {known} are declared")))?;
+                let bytes = shapes.iter().flatten().try_fold(0, |sum, &shape| match cubes.get(shape) {
+                    Some((cube, _)) => Ok(sum + cube.dataset.row_bytes()),
+                    None => {
+                        let message = format!("a cell has shape number {shape}, but only {known} are declared, from 0");
+                        Err(Error::usage(message))
+                    }
+                })?;
                 (cubes.first().map(|(cube, _)| cube), bytes)
             }
         };

@@ -3,7 +3,9 @@
 use super::*;
 use crate::error::ErrorKind;
 use crate::publishing::IfExists;
+use crate::schema::{Body, ColumnDesc, TableDat};
 use crate::source::Source;
+use crate::table::NewTable;
 use crate::value::{BString, Complex32, DataType, Record, Shape, Value, Values};
 
 /// Nothing is committed unless asked for.
@@ -224,4 +226,34 @@ fn readers_are_shared_by_threads() {
     });
     assert_eq!(reader.table("MAIN").unwrap().committed_rows(), reader.table("MAIN").unwrap().refresh().unwrap());
     writer.close().unwrap();
+}
+
+/// A subtable that is a view is not followed, and neither are its subtables.
+#[test]
+fn views_are_not_followed() {
+    let tables = ctds_hdf5_testing::Copy::of_path(&ctds_hdf5_testing::testdata().join("ref_tables"));
+    let new = |name: &str, keyword: &str| {
+        let table = NewTable::new().column(ColumnDesc::scalar::<i32>("I"));
+        let table = table.keyword("S", Value::Table(keyword.into()));
+        let mut table = table.create(tables.path().join(name)).unwrap();
+        table.add_rows(1).unwrap();
+        table.close().unwrap();
+    };
+    new("inner.tab", "././none");
+    new("main.tab", "./sel.ref");
+    tables.edit("base.tab/table.dat", |bytes| {
+        let mut dat = TableDat::decode(bytes).unwrap();
+        let Body::Plain(plain) = &mut dat.body else { panic!("a plain table") };
+        plain.0.keywords.set("INNER", Value::Table("./inner.tab".into()));
+        *bytes = dat.encode().unwrap();
+    });
+    let live = tables.path().join("live.h5");
+    let follow = Follow::start(tables.path().join("main.tab"), &live, &FollowOptions::default()).unwrap();
+    let notes = follow.notes();
+    for note in [
+        "S: only tables that have their own rows are followed",
+        "S/INNER: the table that it belongs to is not followed",
+    ] {
+        assert!(notes.iter().any(|known| known == note), "{notes:?}");
+    }
 }

@@ -393,3 +393,17 @@ fn actual(rows: &Rows, block: &Block) -> Result<Range<u64>> {
     let (start, end) = (moved(block.rows.start)?, moved(block.rows.end)?);
     Ok(start..end.max(start))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::{ErrorKind, Fails};
+
+    #[test]
+    fn other_elements_are_not_plotted() {
+        let numbers = || Values::Int(vec![1]);
+        flags_of(numbers()).fails(ErrorKind::Format, "the flags have type int, expected Bool");
+        complex_of(numbers())
+            .fails(ErrorKind::Format, "the visibilities have type int, expected Complex, DComplex, Float or Double");
+    }
+}

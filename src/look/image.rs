@@ -315,11 +315,37 @@ fn sexagesimal(value: f64, digits: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::{ErrorKind, Fails};
+    use crate::schema::{ColumnDesc, ColumnKind};
+    use crate::table::NewTable;
 
     #[test]
     fn angles_are_rounded_as_a_whole() {
         assert_eq!(sexagesimal(12.5, 1), "12:30:00.0");
         assert_eq!(sexagesimal(-0.9999999, 0), "-01:00:00");
         assert_eq!(sexagesimal(5.588_144_4, 1), "05:35:17.3");
+    }
+
+    #[test]
+    fn planes_and_pixels_that_do_not_exist() {
+        let folder = tempfile::tempdir().unwrap();
+        let image = |name: &str, data_type: DataType| {
+            let path = folder.path().join(name);
+            let map = ColumnDesc::new("map".into(), data_type, ColumnKind::Array);
+            let table = NewTable::new().column(map).keyword("coords", Value::Record(Default::default()));
+            let mut table = table.create(&path).unwrap();
+            table.add_rows(1).unwrap();
+            table.column("map").unwrap().set_shape(0, &Shape::from([4, 4, 2])).unwrap();
+            table.close().unwrap();
+            Image::open(&path).unwrap().unwrap()
+        };
+        let floats = image("floats.im", DataType::Float);
+        floats.frame(&Plane(vec![1])).unwrap();
+        floats.frame(&Plane(vec![2])).fails(ErrorKind::Usage, "the image has 2 planes along axis 2, not a plane 2");
+        floats
+            .frame(&Plane(vec![1, 5]))
+            .fails(ErrorKind::Usage, "the image has 1 axes after the first two; --plane has one more number, 5");
+        let integers = image("integers.im", DataType::Int);
+        integers.frame(&Plane::default()).fails(ErrorKind::Unsupported, "images of type int are not drawn");
     }
 }

@@ -331,6 +331,7 @@ fn baselines(value: &str) -> Result<BaselineWords> {
 mod tests {
     use super::*;
     use crate::ErrorKind;
+    use crate::error::Fails;
 
     fn parse(kind: &str, query: &str) -> Result<Request> {
         let pair = |word: &str| word.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned())).unwrap();
@@ -374,5 +375,11 @@ mod tests {
             let error = parse(kind, query).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Usage, "{kind} {query}");
         }
+    }
+
+    #[test]
+    fn lists_have_an_end() {
+        let words = vec!["XX"; MAX_WORDS + 1].join(",");
+        parse("waterfall", &format!("corr={words}")).fails(ErrorKind::Usage, "a list of 4097 words; 4096 can be");
     }
 }

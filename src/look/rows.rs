@@ -491,3 +491,31 @@ fn typed(column: &crate::table::Column<'_>, wanted: &Wanted<'_>) -> Result<Value
         other => Err(Error::unsupported(format!("elements of type {other} are not plotted"))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Fails;
+    use crate::schema::ColumnDesc;
+    use crate::table::NewTable;
+    use crate::value::BString;
+
+    #[test]
+    fn columns_that_plots_cannot_have() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.ms");
+        let table = NewTable::new()
+            .column(ColumnDesc::scalar::<i32>("TIME"))
+            .column(ColumnDesc::scalar::<f64>("ANTENNA1"))
+            .column(ColumnDesc::scalar::<BString>("NAME"));
+        let mut table = table.create(&path).unwrap();
+        table.add_rows(1).unwrap();
+        table.close().unwrap();
+        let rows = Rows::open(&path, Arc::new(|_| true)).unwrap();
+        rows.doubles("TIME", 0..1).fails(ErrorKind::Format, "column TIME: the elements are of type int, not double");
+        rows.integers("ANTENNA1", 0..1).fails(ErrorKind::Format, "column ANTENNA1: the elements are not integers");
+        rows.all("NAME", 0..1).fails(ErrorKind::Unsupported, "elements of type string are not plotted");
+        check_cell(DataType::Double, &Shape::from([1 << 30]))
+            .fails(ErrorKind::Limit, "a cell of 8589934592 bytes; plots are made of cells of at most 268435456");
+    }
+}

@@ -238,6 +238,7 @@ fn limit<'a>(text: &'a str, quantity: &Quantity) -> std::result::Result<(f64, &'
 mod tests {
     use super::*;
     use crate::ErrorKind;
+    use crate::error::Fails;
 
     #[test]
     fn rules_are_read_and_written() {
@@ -309,5 +310,19 @@ mod tests {
         assert_eq!(read(&"lag > 1 s\n".repeat(1001)).unwrap_err().kind(), ErrorKind::Limit);
         std::fs::remove_file(&path).unwrap();
         assert_eq!(Rule::read_file(&path).unwrap_err().kind(), ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn files_that_have_no_rules() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rules.txt");
+        let read = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            Rule::read_file(&path)
+        };
+        assert!(read(b"# none").unwrap().is_empty());
+        read(b"lag > 20 \xff").fails(ErrorKind::Usage, "rules.txt: a file with rules is text in UTF-8");
+        read(&vec![b'#'; MAX_FILE_BYTES as usize + 1])
+            .fails(ErrorKind::Limit, "rules.txt: 1048577 bytes; a file with rules has 1048576 at most");
     }
 }

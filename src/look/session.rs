@@ -475,6 +475,7 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::{ErrorKind, Fails};
     use crate::live::{ColumnSpec, CommitPolicy, Schema, TableSpec, Writer};
     use crate::look::Numbers;
     use crate::value::{BString, Complex32, DataType};
@@ -667,5 +668,29 @@ mod tests {
         let again = session.refresh().unwrap().unwrap();
         assert!(!again.stale && again.revision > look.revision);
         assert_eq!(flagged(&mut session), (100., false));
+    }
+
+    #[test]
+    fn requests_and_sources_that_do_not_fit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("live.h5");
+        let mut writer = begin(&path);
+        append(&mut writer, 1);
+        let mut session = Session::open(&path).unwrap();
+        let mut frame = |corr: &str| {
+            let parameters = [("corr".to_owned(), corr.to_owned())];
+            session.frame(&Request::parse("waterfall", &parameters).unwrap())
+        };
+        frame("70").fails(ErrorKind::Usage, "corr: 70, where a cell has fewer correlations");
+        frame("1,0,1").fails(ErrorKind::Usage, "corr names 1 twice");
+        writer.close().unwrap();
+
+        let table = folder.path().join("a.ms");
+        let new = crate::NewTable::new().column(crate::ColumnDesc::scalar::<f64>("TIME"));
+        new.create(&table).unwrap().close().unwrap();
+        let mut session = Session::open(&table).unwrap();
+        std::fs::remove_dir_all(&table).unwrap();
+        std::fs::rename(&path, &table).unwrap();
+        session.reopen().fails(ErrorKind::Unsupported, "the source is of another kind now");
     }
 }

@@ -28,6 +28,10 @@ fn restore(raw: &HashMap<u64, BString>, first: u64, base: usize, out: &mut Value
     }
 }
 
+fn undefined(row: u64) -> Error {
+    Error::not_found(format!("row {row} is undefined"))
+}
+
 pub(super) struct Dense {
     pub(super) data: Reader,
     pub(super) cell: Shape,
@@ -54,6 +58,9 @@ impl ColumnCells for Dense {
     }
 
     fn read_cell(&self, row: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
+        if self.cell_shape(row)?.is_none() {
+            return Err(undefined(row));
+        }
         let Some(region) = region else { return self.read_block(row..row + 1, out) };
         if !self.raw.is_empty() {
             // exact strings are known by their numbers in the whole dataset
@@ -70,7 +77,7 @@ impl ColumnCells for Dense {
         }
         for row in rows {
             if self.cell_shape(row)?.is_some() {
-                self.read_cell(row, None, out)?;
+                self.read_block(row..row + 1, out)?;
             }
         }
         Ok(())
@@ -188,7 +195,7 @@ impl ColumnCells for Cubes {
     }
 
     fn read_cell(&self, row: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
-        let (reader, index) = self.locate(row)?.ok_or_else(|| Error::not_found(format!("row {row} is undefined")))?;
+        let (reader, index) = self.locate(row)?.ok_or_else(|| undefined(row))?;
         let cell: Shape = reader.shape[..reader.shape.len() - 1].into();
         let region = region.cloned().unwrap_or_else(|| Region::whole(&cell));
         region.check(&cell)?;
@@ -237,9 +244,7 @@ impl Ragged {
             let region = Region::rows(&Shape::from([width]), rows.clone());
             let mut extents = Values::new(DataType::Int);
             self.shape.read(&region, &mut extents)?;
-            let Values::Int(extents) = extents else {
-                return Err(Error::format("the extents are not integers"));
-            };
+            let Values::Int(extents) = extents else { unreachable!("read as Int") };
             let (defined, offsets) = (self.defined.integers(rows.clone())?, self.offset.integers(start..rows.end + 1)?);
             *known = Arc::new(RaggedRows { rows, defined, extents, offsets });
         }
@@ -260,7 +265,7 @@ impl ColumnCells for Ragged {
     }
 
     fn read_cell(&self, row: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
-        let shape = self.cell_shape(row)?.ok_or_else(|| Error::not_found(format!("row {row} is undefined")))?;
+        let shape = self.cell_shape(row)?.ok_or_else(|| undefined(row))?;
         let (rows, number) = self.rows(row)?;
         let (start, end, elements) = (rows.offsets[number], rows.offsets[number + 1], shape.elements()?);
         let range = u64::try_from(start).ok().zip(u64::try_from(end).ok()).map(|(start, end)| start..end);

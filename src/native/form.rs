@@ -246,7 +246,7 @@ impl StoredForm {
         match self.kind {
             FormKind::Missing => Err(Error::unsupported(self.reason.as_str())),
             FormKind::Dense | FormKind::Record => {
-                let cell = cell_of(&shape_of(Part::Data)?)?;
+                let cell = cell_of(&shape_of(Part::Data)?);
                 let mut axes = names.axes(&cell, &(column.roles)(cell.len()));
                 axes.push(NewAxis::Rows);
                 let data = NewDataset { name: self.link.clone(), part: Part::Data, axes };
@@ -257,7 +257,7 @@ impl StoredForm {
                 for number in 0..column.cubes {
                     let part = Part::Cube(number);
                     let shape = shape_of(part)?;
-                    let cell = cell_of(&shape)?;
+                    let cell = cell_of(&shape);
                     let mut roles = (column.roles)(cell.len());
                     let axes = if grows {
                         // the axis has no length that a name could stand for
@@ -442,8 +442,7 @@ pub(crate) trait Maker {
     fn row(&self) -> &Dataset;
 }
 
-/// The shape of a dataset without its slowest axis: that of a cell, fastest axis first.
-fn cell_of(shape: &Shape) -> Result<Shape> {
-    let (cell, _) = shape.split_last().ok_or_else(|| Error::format("the dataset has no axes"))?;
-    Ok(cell)
+/// The shape of a dataset without its slowest axis, if it has one: that of a cell, fastest axis first.
+fn cell_of(shape: &Shape) -> Shape {
+    shape.split_last().map(|(cell, _)| cell).unwrap_or_default()
 }

@@ -8,7 +8,7 @@ use super::names::raw_strings_group;
 use crate::error::{Error, Result, ResultExt};
 use crate::h5::{Attribute, Compression, DatasetSpec, Group};
 use crate::limits;
-use crate::value::{DataType, Region, Shape, Values};
+use crate::value::{Element, Region, Shape, Values};
 
 /// The nearest string that HDF5 can hold: UTF-8, cut at a NUL. The bool tells whether it is the same as `string`.
 pub(crate) fn text(string: &BStr) -> (BString, bool) {
@@ -90,15 +90,9 @@ impl RawStrings {
         }
         let group = exact.group(&name)?;
         let read = || -> Result<HashMap<u64, BString>> {
-            let Values::Int64(index) = all(&group, INDEX, DataType::Int64).context(INDEX)? else {
-                return Err(wrong(INDEX));
-            };
-            let Values::Int64(offset) = all(&group, OFFSET, DataType::Int64).context(OFFSET)? else {
-                return Err(wrong(OFFSET));
-            };
-            let Values::UChar(bytes) = all(&group, BYTES, DataType::UChar).context(BYTES)? else {
-                return Err(wrong(BYTES));
-            };
+            let index: Vec<i64> = all(&group, INDEX).context(INDEX)?;
+            let offset: Vec<i64> = all(&group, OFFSET).context(OFFSET)?;
+            let bytes: Vec<u8> = all(&group, BYTES).context(BYTES)?;
             if offset.len() != index.len() + 1 {
                 return Err(Error::format(format!(
                     "found {} offsets for {} strings, expected one more than strings",
@@ -125,20 +119,17 @@ impl RawStrings {
 }
 
 /// Reads all elements of a dataset with one axis, after checking that the file stores enough bytes for them.
-fn all(group: &Group, name: &str, data_type: DataType) -> Result<Values> {
+fn all<T: Element>(group: &Group, name: &str) -> Result<Vec<T>> {
     let dataset = group.dataset(name)?;
     let shape = dataset.shape()?;
-    let bytes = shape.elements()?.saturating_mul(data_type.size() as u64);
+    let bytes = shape.elements()?.saturating_mul(size_of::<T>() as u64);
     if bytes > dataset.stored_bytes() && dataset.filters()?.is_empty() {
         limits::unbacked_cell(bytes)?;
     }
-    let mut values = Values::new(data_type);
+    let mut values = Values::new(T::DATA_TYPE);
     dataset.read_region(&Region::whole(&shape), &mut values)?;
-    Ok(values)
-}
-
-fn wrong(name: &str) -> Error {
-    Error::format(format!("{name} has elements of another type"))
+    // filled as what it was made for
+    Ok(T::of(values).unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -97,6 +97,7 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     use super::*;
+    use crate::error::{ErrorKind, Fails};
 
     fn find(directory: &Path, found: &mut Vec<PathBuf>) {
         for entry in std::fs::read_dir(directory).unwrap() {
@@ -107,6 +108,34 @@ mod tests {
                 false => {}
             }
         }
+    }
+
+    #[test]
+    fn descriptions_that_contradict_themselves() {
+        let read = |name: &str| std::fs::read(ctds_hdf5_testing::testdata().join(name).join("table.dat")).unwrap();
+        let decode = |bytes: &[u8]| TableDat::decode(&bytes.to_vec());
+        let changed = |change: &dyn Fn(&mut TableDesc, &mut ColumnSet)| {
+            let mut dat = decode(&read("multifile/m2/t.tab")).unwrap();
+            let Body::Plain(plain) = &mut dat.body else { panic!("a plain table") };
+            change(&mut plain.0, &mut plain.1);
+            dat.encode()
+        };
+        let twice = changed(&|desc, _| desc.columns[1].name = desc.columns[0].name.clone()).unwrap();
+        decode(&twice).fails(ErrorKind::Format, "two columns named \"col\"");
+        let twice = changed(&|_, set| {
+            set.managers[0].sequence = 7;
+            set.managers.push(set.managers[0].clone());
+        });
+        decode(&twice.unwrap()).fails(ErrorKind::Format, "two data managers with sequence number 7");
+        let mut bytes = changed(&|_, _| {}).unwrap();
+        let Body::Plain(plain) = decode(&bytes).unwrap().body else { panic!("a plain table") };
+        bytes[plain.1.head.start as usize + 15] = 7;
+        decode(&bytes).fails(ErrorKind::Format, "storage option 7, known are 0 to 2");
+
+        let records = changed(&|desc, _| desc.columns[0].data_type = crate::value::DataType::Record);
+        records.fails(ErrorKind::Unsupported, "column col: arrays of records");
+        let view = decode(&read("ref_tables/sel.ref")).unwrap();
+        view.encode().fails(ErrorKind::Unsupported, "only tables with data of their own are written");
     }
 
     /// What casacore wrote comes out again, byte for byte.

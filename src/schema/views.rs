@@ -92,8 +92,11 @@ impl ConcatTable {
 
 #[cfg(test)]
 mod tests {
+    use crate::aipsio::Encoder;
+    use crate::error::{ErrorKind, Fails};
     use crate::io::ByteOrder;
     use crate::schema::{Body, TableDat};
+    use crate::value::{Shape, Values};
 
     fn unhex(text: &str) -> Vec<u8> {
         let digits: String = text.chars().filter(|c| !c.is_whitespace()).collect();
@@ -120,6 +123,30 @@ mod tests {
         for len in 0..bytes.len() {
             assert!(TableDat::decode(&bytes[..len].to_vec()).is_err());
         }
+    }
+
+    #[test]
+    fn more_row_numbers_than_a_file_has() {
+        let mut e = Encoder::new(ByteOrder::Big);
+        let rows = 1 << 61;
+        e.root("Table", 3);
+        e.u64(rows);
+        e.u32(0);
+        e.string("RefTable");
+        e.start("RefTable", 3);
+        e.string("p.tab");
+        e.start("SimpleOrderedMap", 1);
+        e.string("");
+        e.u32(0);
+        e.u32(1);
+        e.end();
+        e.array("Array", &Shape::from([0]), &Values::String(Vec::new())).unwrap();
+        e.u64(rows);
+        e.bool(true);
+        e.u64(rows);
+        e.end();
+        e.end();
+        TableDat::decode(&e.into_bytes()).fails(ErrorKind::Format, "2305843009213693952 row numbers exceed 2^64 bytes");
     }
 
     /// formats/table.md 3.2, written by casacore.

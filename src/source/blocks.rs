@@ -182,3 +182,19 @@ impl Iterator for RowBlocks<'_> {
         next.transpose()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::{ErrorKind, Fails};
+    use crate::stman::samples::Contradictory;
+
+    #[test]
+    fn cells_have_the_elements_of_their_shapes() {
+        let cells = Contradictory(Values::Float(vec![1.; 3]));
+        let block = RowBlock { rows: 0..4, shapes: Shapes::Same(Shape::from([2])), part: None };
+        block
+            .read(&cells, &mut Values::new(DataType::Float))
+            .fails(ErrorKind::Format, "rows 0..4 have 3 elements, by their shapes 8");
+    }
+}

@@ -156,6 +156,7 @@ pub(super) const CACHE_PARAMETER: &str = "PERSCACHESIZE";
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Fails;
     use crate::io::MemoryFile;
 
     #[test]
@@ -172,5 +173,15 @@ mod tests {
         assert_eq!(read_array(buckets.file(), 640).unwrap(), [0; 128]);
         assert_eq!((buckets.free, buckets.first_free), (0, None));
         assert_eq!(buckets.file().len().unwrap(), 512 + 4 * 128);
+    }
+
+    #[test]
+    fn buckets_have_numbers_of_31_bits() {
+        let mut buckets = BucketsMut::create(Arc::new(MemoryFile::default()), 128).unwrap();
+        buckets.buckets.count = i32::MAX as u32;
+        buckets.take().fails(
+            crate::ErrorKind::Limit,
+            "the file would have more than 2147483647 buckets of 128 bytes: a larger bucket is needed",
+        );
     }
 }

@@ -108,9 +108,14 @@ pub(super) fn more_rows(table_rows: u64, count: u64) -> Result<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::super::{Storage, samples};
     use super::*;
-    use crate::value::DataType;
+    use crate::container::Memory;
+    use crate::error::{ErrorKind, Fails};
+    use crate::stman;
+    use crate::value::{ByteOrder, DataType, Record};
 
     #[test]
     fn column_and_row_are_named() {
@@ -138,5 +143,42 @@ mod tests {
             text(free.check_shape(0, &Shape::from([3, 2]))),
             "column V, row 0: shape [3, 2] for a column whose cells have 1 axes"
         );
+    }
+
+    /// Writes that do not fit, to a manager of 2 rows whose first cell of V has shape [2].
+    #[test]
+    fn writes_that_do_not_fit() {
+        for (name, file) in
+            [("StandardStMan", "table.f0"), ("IncrementalStMan", "table.f0"), ("StManAipsIO", "table.f0")]
+        {
+            let columns = [
+                samples::column("I", DataType::Int, Storage::Scalar, None),
+                samples::column("V", DataType::Int, Storage::Indirect, None),
+            ];
+            let (files, parameters) = (Arc::new(Memory::default()), Record::default());
+            let args = samples::create_args(&files, ByteOrder::Little, &columns, &parameters);
+            let mut manager = stman::create(name.into(), &args).unwrap();
+            manager.add_rows(2).unwrap();
+            manager.set_shape(1, 0, &Shape::from([2])).unwrap();
+            let words = |words: &str| format!("{file} ({name}): {words}");
+            manager.write_rows(1, 0..1, &Values::Int(vec![1])).fails(
+                ErrorKind::Usage,
+                &words("column V, row 0: 1 elements, fewer than the cells up to this one have"),
+            );
+            manager
+                .write_rows(1, 0..1, &Values::Int(vec![1; 3]))
+                .fails(ErrorKind::Usage, &words("column V, row 0: 3 elements for 1 cells that have 2"));
+            manager
+                .write_rows(1, 0..2, &Values::Int(vec![1; 4]))
+                .fails(ErrorKind::Usage, &words("column V, row 1: the cell has no shape yet"));
+            manager.remove_row(2).fails(ErrorKind::Usage, &words("row 2 is to be removed, the table has 2 rows"));
+        }
+    }
+
+    #[test]
+    fn managers_that_are_only_read() {
+        let (files, parameters) = (Arc::new(Memory::default()), Record::default());
+        let args = samples::create_args(&files, ByteOrder::Little, &[], &parameters);
+        stman::create("UvwStMan".into(), &args).fails(ErrorKind::Unsupported, "data manager UvwStMan is not written");
     }
 }

@@ -190,6 +190,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::error::Fails;
     use crate::io::MemoryFile;
 
     #[test]
@@ -254,5 +255,13 @@ mod tests {
             assert!(elements.read_array(&Shape::from([1 << 60]), Some(&region), &mut out).is_err());
             assert!(out.is_empty());
         }
+    }
+
+    #[test]
+    fn strings_have_no_place() {
+        let file = PagedMut::new(Arc::new(MemoryFile::default())).unwrap();
+        let elements = ElementsMut { file: &file, order: ByteOrder::Big, offset: 0, first: 0 };
+        let text = Values::String(vec!["a".into()]);
+        elements.write(&text, 0..1).fails(crate::ErrorKind::Usage, "strings and records have no fixed size");
     }
 }

@@ -354,6 +354,7 @@ mod tests {
 
     use super::*;
     use crate::container::{Container, Memory};
+    use crate::error::Fails;
     use crate::stman::samples;
 
     /// formats/stman.md 3.4, written by casacore: Float [2,2], String [3], Bool [3].
@@ -390,6 +391,9 @@ mod tests {
         let region = Region { start: Shape::from([1, 0]), shape: Shape::from([1, 2]) };
         file.read(0x10, Some(&region), &mut column).unwrap();
         assert_eq!(column, Values::Float(vec![2., 4.]));
+        let text = file.record(0x30).unwrap();
+        let read = file.strings(&text, &mut Values::new(DataType::Int));
+        read.fails(crate::ErrorKind::Usage, "strings are read into strings");
     }
 
     fn create(files: &Arc<Memory>, order: ByteOrder, counted: bool) -> ArraysMut {

@@ -136,6 +136,20 @@ pub(crate) fn read_both_ways(column: &dyn ColumnCells, rows: u64, data_type: Dat
     Ok(at_once)
 }
 
+/// Cells of shape [2] of which every read yields these elements, whatever they are: no file has such cells.
+pub(crate) struct Contradictory(pub(crate) Values);
+
+impl ColumnCells for Contradictory {
+    fn cell_shape(&self, _row: u64) -> Result<Option<Shape>> {
+        Ok(Some(Shape::from([2])))
+    }
+
+    fn read_cell(&self, _row: u64, _region: Option<&Region>, out: &mut Values) -> Result<()> {
+        *out = self.0.clone();
+        Ok(())
+    }
+}
+
 /// A table without other columns.
 #[derive(Debug)]
 pub(super) struct Alone;

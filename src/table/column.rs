@@ -277,8 +277,15 @@ impl<'a> Column<'a> {
 
     fn array<T: Element>(&self, shape: &Shape, values: Vec<T>) -> Result<ArrayD<T>> {
         let axes: Vec<usize> = shape.reversed().iter().map(|&extent| extent as usize).collect();
-        ArrayD::from_shape_vec(IxDyn(&axes), values)
-            .map_err(|error| self.error(Error::format(format!("cell of shape {shape}: {error}"))))
+        let count = values.len();
+        ArrayD::from_shape_vec(IxDyn(&axes), values).map_err(|error| {
+            self.error(match error.kind() {
+                ndarray::ErrorKind::Overflow => {
+                    Error::limit(format!("a cell of shape {shape} is too large for an array in memory"))
+                }
+                _ => Error::format(format!("a cell of shape {shape} has {count} elements")),
+            })
+        })
     }
 
     fn with_cells<T>(&self, read: impl FnOnce(&dyn ColumnCells) -> Result<T>) -> Result<T> {

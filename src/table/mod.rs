@@ -12,6 +12,8 @@ mod open_managers;
 mod read;
 mod record;
 mod subtable;
+#[cfg(test)]
+mod tests;
 mod view;
 mod watch;
 mod writer;

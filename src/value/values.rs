@@ -360,6 +360,7 @@ fn defaults<T: Default>(count: usize) -> Option<Vec<T>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::{ErrorKind, Fails};
 
     #[test]
     fn numbers_of_both_orders() {
@@ -368,6 +369,15 @@ mod tests {
         values.extend_from_bytes(&[0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0], ByteOrder::Little);
         assert_eq!(values, Values::Complex(vec![Complex32::new(1., -2.); 2]));
         assert_eq!(values.le_bytes().unwrap()[..8], [0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0]);
+    }
+
+    #[test]
+    fn other_elements_are_refused() {
+        let mut values = Values::Int(vec![1]);
+        values.extend_from(&Values::Float(vec![1.]), 0..1).fails(ErrorKind::Usage, "float values where int are stored");
+        let mut text = Values::String(Vec::new());
+        let read = text.extend_by_reading(1, ByteOrder::Big, |_| Ok(()));
+        read.fails(ErrorKind::Usage, "string elements are not plain bytes");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! | `flips`    | every byte of every header, and every length to which a file can be cut   |
 //! | `fuzz`     | thousands of random changes to all tables of testdata/                    |
 //! | `named`    | one thing each, and what the message must say of it                       |
+//! | `live`     | live files that contradict themselves, or whose writer did not close them |
 //! | `native`   | HDF5 files that are not what they should be                                |
 //! | `documents`| random changes to the JSON documents in them                              |
 //! | `absurd`   | sizes that no bytes back                                                  |
@@ -18,6 +19,7 @@ mod contexts;
 mod documents;
 mod flips;
 mod fuzz;
+mod live;
 mod named;
 mod native;
 

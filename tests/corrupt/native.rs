@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use ctds_hdf5::ErrorKind;
-use ctds_hdf5::convert::{Compare, ToHdf5, ToTable};
+use ctds_hdf5::convert::{Compare, Source, ToHdf5, ToTable};
+use ctds_hdf5::value::{Complex64, Region};
 use ctds_hdf5_testing::{Copy, find, testdata};
 use hdf5::types::VarLenUnicode;
 use hdf5::{File, Group};
@@ -60,7 +61,7 @@ impl Native {
 }
 
 /// Another dataset in place of one.
-fn replace<T: hdf5::H5Type>(group: &Group, name: &str, shape: &[usize], values: &[T]) {
+pub(super) fn replace<T: hdf5::H5Type>(group: &Group, name: &str, shape: &[usize], values: &[T]) {
     group.unlink(name).unwrap();
     let dataset = group.new_dataset::<T>().shape(shape).create(name).unwrap();
     if !values.is_empty() {
@@ -79,7 +80,7 @@ fn set_text(group: &Group, name: &str, text: &str) {
 }
 
 /// Replaces a part of the text of an attribute, which must be there.
-fn edit_text(group: &Group, name: &str, from: &str, to: &str) {
+pub(super) fn edit_text(group: &Group, name: &str, from: &str, to: &str) {
     let text = text_of(group, name);
     assert!(text.contains(from), "{from} is not in {text}");
     set_text(group, name, &text.replacen(from, to, 1));
@@ -103,6 +104,9 @@ fn dense_columns() {
     Native::fails(DENSE, scalar, Format, &["s_int", "has no axes"]);
     let records = |main: &Group, _: &Group| replace(main, "s_record", &[5], &[0f64; 5]);
     Native::fails(DENSE, records, Format, &["s_record", "elements of type double"]);
+    let text =
+        |main: &Group, _: &Group| replace(main, "s_record", &[5], &vec!["no".parse::<VarLenUnicode>().unwrap(); 5]);
+    Native::fails(DENSE, text, Format, &["s_record: row 0 is not JSON: expected ident"]);
 }
 
 #[test]
@@ -207,6 +211,7 @@ fn documents() {
         ("\"rows\":5", "\"rows\":-5", "invalid value: integer `-5`, expected u64"),
         ("\"keywords\":[]", "\"keywords\":7", "keywords: found 7, expected an array of [name, value]"),
         ("{\"name\"", "\"name\"", "not JSON"),
+        ("\"rows\":5,", "", "rows is missing"),
     ] {
         let change = |_: &Group, exact: &Group| edit_text(exact, "table", from, to);
         Native::fails(DENSE, change, Format, &[part]);
@@ -241,6 +246,11 @@ fn documents() {
         let change = |_: &Group, exact: &Group| edit_text(exact, "column.s_int", from, to);
         Native::fails(DENSE, change, Format, &[part]);
     }
+    let number = |_: &Group, exact: &Group| {
+        exact.delete_attr("table").unwrap();
+        exact.new_attr::<i32>().create("table").unwrap().write_scalar(&7).unwrap();
+    };
+    Native::fails(DENSE, number, Format, &["_ctds attribute table: the attribute is not a string"]);
     let record = |_: &Group, exact: &Group| {
         edit_text(exact, "column.s_record", "\"dtype\":\"record\"", "\"dtype\":\"string\"");
     };
@@ -250,6 +260,24 @@ fn documents() {
     Native::fails(DENSE, record, Format, &parts);
     let loops = |_: &Group, exact: &Group| exact.link_hard("/_ctds/MAIN", "loop").unwrap();
     Native::fails(DENSE, loops, Limit, &["groups are nested too deeply: the limit is 40 levels"]);
+}
+
+/// A link that a user adds is not a column; undefined cells have no parts.
+#[test]
+fn links_and_undefined_cells() {
+    let native = Native::of(&testdata().join("undefined/little.tab"));
+    {
+        let file = File::open_rw(&native.path).unwrap();
+        file.group("MAIN").unwrap().link_soft("/_ctds", "alias").unwrap();
+        file.close().unwrap();
+    }
+    let source = Source::open(&native.path).unwrap();
+    assert!(source.tables()[0].columns().unwrap().iter().all(|info| info.desc.name != "alias"));
+    let column = source.column("IncrementalStMan_half").unwrap();
+    let row = (0..20).find(|&row| column.cell_shape(row).unwrap().is_none()).unwrap();
+    let error = column.part::<Complex64>(row, &Region::c_order(&[0, 0], &[1, 1])).unwrap_err();
+    assert_eq!(error.kind(), NotFound, "{error}");
+    assert!(error.to_string().ends_with(&format!("IncrementalStMan_half: row {row} is undefined")), "{error}");
 }
 
 /// What a table cannot hold is the file's fault, not the caller's.
@@ -314,5 +342,15 @@ fn odd_strings() {
             }
         };
         Native::of(&copy.path()).damaged_by(change, Limit, &[name, "of which the file stores none"]);
+    }
+    for (name, values, words) in [
+        ("offset", &[0i64][..], "found 1 offsets for 1 strings, expected one more than strings"),
+        ("offset", &[0, 1 << 40], "refers to bytes 0 to 1099511627776, which do not exist"),
+    ] {
+        let change = |_: &Group, exact: &Group| {
+            let group = exact.member_names().unwrap().into_iter().find(|name| name.starts_with("strings.")).unwrap();
+            replace(&exact.group(&group).unwrap(), name, &[values.len()], values);
+        };
+        Native::of(&copy.path()).damaged_by(change, Format, &["strings.", words]);
     }
 }

@@ -230,3 +230,16 @@ impl Cells {
         if let Values::Float(values) = &self.values { Some((shape, &values[range])) } else { None }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::{ErrorKind, Fails};
+    use crate::stman::samples::Contradictory;
+
+    #[test]
+    fn cells_have_the_elements_of_their_shapes() {
+        let cells = Contradictory(Values::Float(vec![1.; 3]));
+        Cells::read(&cells, DataType::Float, 0..4).fails(ErrorKind::Format, "rows 0..4 have 3 elements, expected 8");
+    }
+}

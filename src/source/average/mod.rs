@@ -22,6 +22,8 @@ mod rows;
 mod rules;
 mod samples;
 mod sums;
+#[cfg(test)]
+mod tests;
 mod time_bins;
 pub(super) mod windows;
 

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use super::averaging::fewer_channels;
 use super::input::{Input, InputRow};
 use super::rules::Rule;
-use super::sums::{Sums, has_mean, sigma};
+use super::sums::{Sums, sigma};
 use crate::error::{Error, Result};
 use crate::grid::copy_box;
 use crate::stman::undefined;
@@ -170,9 +170,6 @@ impl ColumnCells for AveragedSamples<'_> {
     }
 
     fn read_rows(&self, bins: Range<u64>, out: &mut Values) -> Result<()> {
-        if self.rule == Rule::Mean && !has_mean(self.data_type) {
-            return Err(Error::unsupported(format!("elements of type {} have no mean", self.data_type)));
-        }
         let mut start = bins.start;
         while start < bins.end {
             let (mut shapes, mut samples) = (Vec::new(), 0);

@@ -2,7 +2,7 @@
 
 use num_complex::{Complex32, Complex64};
 
-use crate::value::{DataType, Values};
+use crate::value::Values;
 
 /// Which samples the sum of an averaged sample is made of; those of a higher rank replace those of lower ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -81,11 +81,6 @@ impl Sums {
             _ => {}
         }
     }
-}
-
-/// Whether averaging can compute a mean of elements of this type: float or complex numbers.
-pub(super) fn has_mean(data_type: DataType) -> bool {
-    matches!(data_type, DataType::Complex | DataType::DComplex | DataType::Float | DataType::Double)
 }
 
 /// The standard deviation that a weight stands for, 1 / sqrt(weight); -1 without weight, as in CASA.

@@ -359,7 +359,8 @@ fn too_many() -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::ErrorKind;
+    use crate::error::{ErrorKind, Fails};
+    use crate::stman::samples::Contradictory;
     use crate::value::{Region, Shape};
 
     /// A column of scalars in memory.
@@ -414,5 +415,40 @@ mod tests {
         let reversed: Vec<_> = rows.iter().rev().copied().collect();
         assert_eq!(kind(&reversed, 2000), Some(ErrorKind::Limit));
         assert_eq!(kind(&reversed, 4800), None);
+    }
+
+    /// Numbers of the rows themselves, as many as are asked for.
+    struct Counted;
+
+    impl ColumnCells for Counted {
+        fn cell_shape(&self, _: u64) -> Result<Option<Shape>> {
+            Ok(Some(Shape::scalar()))
+        }
+
+        fn read_cell(&self, row: u64, _: Option<&Region>, out: &mut Values) -> Result<()> {
+            out.extend_from(&Values::Int(vec![row as i32]), 0..1)
+        }
+    }
+
+    #[test]
+    fn rows_that_have_no_bins() {
+        bins(&[(f64::NAN, 7, 1)], 1 << 20)
+            .fails(ErrorKind::Format, "TIME has the value NaN, expected a number of seconds");
+        let keys = KeyCells {
+            time: Box::new(Contradictory(Values::Double(vec![1.]))),
+            interval: None,
+            baseline: Vec::new(),
+            others: Vec::new(),
+        };
+        let found = |rows| find(&keys, rows, 10.0, u64::MAX, &()).map(drop);
+        found(3).fails(ErrorKind::Format, "rows 0..3 of a column of scalars have 1 values");
+        found(1 << 33).fails(ErrorKind::Limit, "averaging 8589934592 rows; the limit is 4294967295");
+        let (mut numbering, mut out) = (Numbering::default(), Vec::new());
+        let columns = [Numbers { cells: Box::new(Counted), data_type: DataType::Int }];
+        numbering.number(&columns, 0..MAX_COMBINATIONS as u64 + 1, &mut out).fails(
+            ErrorKind::Limit,
+            "the rows have more than 1048576 combinations of antennas, or of fields, scans and other numbers: select \
+             fewer rows with a condition",
+        );
     }
 }

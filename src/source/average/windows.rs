@@ -81,7 +81,8 @@ impl AveragedWindows<'_> {
     fn doubles(cells: &dyn ColumnCells, row: u64) -> Result<Vec<f64>> {
         let mut values = Values::new(DataType::Double);
         cells.read_cell(row, None, &mut values)?;
-        if let Values::Double(values) = values { Ok(values) } else { Err(Error::format("the cells are not doubles")) }
+        let Values::Double(values) = values else { unreachable!("read as doubles") };
+        Ok(values)
     }
 
     fn average(&self, row: u64) -> Result<Vec<f64>> {

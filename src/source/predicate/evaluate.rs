@@ -200,3 +200,18 @@ fn compare(left: Scalar<'_>, order: Order, right: Scalar<'_>) -> bool {
         Order::GreaterEqual => matches!(found, Some(Ordering::Greater | Ordering::Equal)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::{ErrorKind, Fails};
+    use crate::stman::samples::Contradictory;
+
+    #[test]
+    fn rows_have_one_value_each() {
+        let cells = Box::new(Contradictory(Values::Int(vec![1; 3])));
+        let values = Values::Int(Vec::new());
+        let mut block = Block { name: "A".into(), cells, is_defined: true, values, places: None };
+        block.read(0..4).fails(ErrorKind::Format, "rows 0..4 have 3 elements, expected 4");
+    }
+}

@@ -3,9 +3,9 @@
 use bstr::BString;
 
 use super::Predicate;
-use crate::error::{ErrorKind, Result};
+use crate::error::{ErrorKind, Fails, Result};
 use crate::source::Source;
-use crate::value::{Shape, Values};
+use crate::value::{Complex32, Shape, Values};
 use crate::{ColumnDesc, NewTable};
 
 /// Ten rows of a MeasurementSet as far as conditions need it.
@@ -20,6 +20,8 @@ fn make(folder: &std::path::Path) -> Result<std::path::PathBuf> {
         .column(ColumnDesc::scalar::<bool>("FLAG_ROW"))
         .column(ColumnDesc::scalar::<f32>("EXPOSURE"))
         .column(ColumnDesc::scalar::<BString>("NOTE"))
+        .column(ColumnDesc::scalar::<Complex32>("GAIN"))
+        .column(ColumnDesc::scalar::<i32>("COUNT"))
         .column(ColumnDesc::array::<f64>("UVW").direct(Shape::from([3])))
         .create(&path)?;
     table.add_rows(10)?;
@@ -152,5 +154,15 @@ fn mistakes_are_explained() -> Result<()> {
     }
     let deep = format!("{}FLAG_ROW{}", "(".repeat(5000), ")".repeat(5000));
     assert!(select(&path, &deep).unwrap_err().to_string().contains("conditions within each other"));
+    Ok(())
+}
+
+#[test]
+fn columns_that_do_not_compare() -> Result<()> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = make(folder.path())?;
+    let gain = select(&path, "GAIN == 1");
+    gain.fails(ErrorKind::Usage, "column GAIN has values of type complex, which do not compare");
+    select(&path, "COUNT == \"many\"").fails(ErrorKind::Usage, "column COUNT holds numbers, and \"many\" is text");
     Ok(())
 }

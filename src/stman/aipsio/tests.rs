@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::container::Memory;
+use crate::error::{ErrorKind, Fails};
 use crate::stman::samples::{self, bytes, column};
-use crate::value::{Shape, Values};
+use crate::value::{Record, Shape, Values};
 
 const FILE: &str = "
     bebebebe 00000190 0000000b 'StManAipsIO' 00000002 00000004 'NAME'
@@ -221,4 +222,18 @@ mod written {
         let shorts = Values::Short(vec![1, 2]);
         assert_eq!(manager.write_cell(3, 0, Some(&region), &shorts).unwrap_err().kind(), crate::ErrorKind::Usage);
     }
+}
+
+#[test]
+fn calls_that_do_not_fit() {
+    let manager = open_sample(bytes(FILE), bytes(ARRAYS), 3).unwrap();
+    let mut out = Values::new(DataType::Int);
+    manager.column(0).read_rows(3..4, &mut out).fails(ErrorKind::Format, "row 3 is not stored: the column has 3 rows");
+    let text = manager.column(2).read_rows(0..1, &mut out);
+    text.fails(ErrorKind::Usage, "strings are read into strings");
+    let columns = [column("D", DataType::Double, Storage::Direct, Some(&[1 << 60]))];
+    let (files, parameters) = (Arc::new(Memory::default()), Record::default());
+    let args = samples::create_args(&files, ByteOrder::Big, &columns, &parameters);
+    crate::stman::create("StManAipsIO".into(), &args)
+        .fails(ErrorKind::Limit, "column D: cells of shape [1152921504606846976] are too large for the memory");
 }

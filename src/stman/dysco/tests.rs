@@ -6,7 +6,7 @@ use bstr::BStr;
 
 use super::*;
 use crate::container::Memory;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind, Fails};
 use crate::io::ByteOrder;
 use crate::stman::samples::{args, bytes, column, damage, read_both_ways};
 use crate::stman::{ColumnSpec, Columns, OtherColumn, Storage, TableContext};
@@ -268,4 +268,23 @@ fn damaged_files() {
             read_both_ways(manager.column(1), 8, DataType::Float).map(drop)
         });
     }
+}
+
+#[test]
+fn columns_that_no_block_holds() {
+    let open = |spec: ColumnSpec| {
+        let weights = column("WEIGHT_SPECTRUM", DataType::Float, Storage::Direct, Some(&[2, 2]));
+        let (files, specs) = (Memory::new([("table.f0", bytes(ROW))]), [spec, weights]);
+        let pairs = Pairs::golden();
+        super::open(&OpenArgs { table: &pairs, ..args(&files, ByteOrder::Big, 8, &specs, &[]) })
+    };
+    let free = column("DATA", DataType::Complex, Storage::Indirect, None);
+    open(free).fails(ErrorKind::Format, "no fixed shape, which all columns of this manager have");
+    let large = column("DATA", DataType::Complex, Storage::Direct, Some(&[1 << 33, 1 << 33]));
+    open(large).fails(ErrorKind::Format, "no block can hold cells of shape [8589934592, 8589934592]");
+    let manager = open_file(bytes(ANTENNA_FREQUENCY), &Pairs::golden()).unwrap();
+    manager
+        .column(0)
+        .read_rows(0..1, &mut Values::new(DataType::Int))
+        .fails(ErrorKind::Usage, "int values where complex are stored");
 }

@@ -66,15 +66,17 @@ impl Coding for BitFlags {
     }
 
     fn decode(&self, _row: (), stored: &Values, range: Range<usize>, out: &mut Values) -> Result<()> {
-        let Values::Bool(out) = out else { return Err(Error::usage("flags are read into Bools")) };
         let mask = self.mask;
-        match stored {
-            Values::UChar(v) => out.extend(v[range].iter().map(|&bits| bits & mask as u8 != 0)),
-            Values::Short(v) => out.extend(v[range].iter().map(|&bits| bits & mask as i16 != 0)),
-            Values::UShort(v) => out.extend(v[range].iter().map(|&bits| bits & mask as u16 != 0)),
-            Values::Int(v) => out.extend(v[range].iter().map(|&bits| bits & mask as i32 != 0)),
-            Values::UInt(v) => out.extend(v[range].iter().map(|&bits| bits & mask != 0)),
-            _ => return Err(Error::usage("flags are stored in integers of up to 32 bits")),
+        match (stored, out) {
+            (Values::UChar(v), Values::Bool(out)) => out.extend(v[range].iter().map(|&bits| bits & mask as u8 != 0)),
+            (Values::Short(v), Values::Bool(out)) => out.extend(v[range].iter().map(|&bits| bits & mask as i16 != 0)),
+            (Values::UShort(v), Values::Bool(out)) => out.extend(v[range].iter().map(|&bits| bits & mask as u16 != 0)),
+            (Values::Int(v), Values::Bool(out)) => out.extend(v[range].iter().map(|&bits| bits & mask as i32 != 0)),
+            (Values::UInt(v), Values::Bool(out)) => out.extend(v[range].iter().map(|&bits| bits & mask != 0)),
+            _ => {
+                let message = "flags, which are stored in integers of up to 32 bits, are read into Bools";
+                return Err(Error::usage(message));
+            }
         }
         Ok(())
     }

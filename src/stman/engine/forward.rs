@@ -142,7 +142,8 @@ fn check_same(spec: &ColumnSpec, other: &ColumnSpec) -> Result<()> {
         )));
     }
     if spec.storage == Storage::Direct && (other.storage != Storage::Direct || other.shape != spec.shape) {
-        return Err(Error::format("the column's cells do not have the same fixed shape"));
+        let shape = spec.shape.clone().unwrap_or_default();
+        return Err(Error::format(format!("the column's cells do not have the same fixed shape, {shape}")));
     }
     Ok(())
 }
@@ -154,7 +155,8 @@ fn row_numbers(args: &OpenArgs<'_>) -> Result<OtherColumn> {
     let name = name.ok_or_else(|| Error::format(format!("the table keyword {key} is missing")))?;
     let column = args.table.column(name).context(&key)?;
     if column.spec.storage != Storage::Scalar || column.spec.data_type != DataType::UInt {
-        return Err(Error::format("uInt scalars are expected").context(Context::column(name)).context(key));
+        let message = format!("uInt scalars are expected, the column has {}", column.spec.data_type);
+        return Err(Error::format(message).context(Context::column(name)).context(key));
     }
     Ok(column)
 }

@@ -205,8 +205,8 @@ fn scale_into<S: Copy, V: With<S>>(stored: &[S], (scale, offset): (V, V), out: &
     out.extend(stored.iter().map(|&stored| V::narrow(steps.apply(V::widen_stored(stored), scale, offset))));
 }
 
-fn wrong_buffer(stored: &Values, out: &Values) -> Error {
-    Error::usage(format!("{} elements are read from a {} column into others", out.data_type(), stored.data_type()))
+fn wrong_buffer(stored: &Values, out: DataType) -> Error {
+    Error::usage(format!("{out} elements are read from a column of {} elements", stored.data_type()))
 }
 
 /// Runs `$body` with `$v` bound to the vector of stored real numbers, whatever its type.
@@ -236,9 +236,9 @@ macro_rules! scaled {
             }
 
             fn decode(&self, row: Self::Row, stored: &Values, range: Range<usize>, out: &mut Values) -> Result<()> {
-                let Values::$variant(out) = out else { return Err(wrong_buffer(stored, out)) };
+                let Values::$variant(out) = out else { return Err(wrong_buffer(stored, out.data_type())) };
                 for_each_real!(
-                    stored, v => scale_into(&v[range], row, out), Err(Error::usage("no real numbers are stored"))
+                    stored, v => scale_into(&v[range], row, out), Err(wrong_buffer(stored, DataType::$variant))
                 );
                 Ok(())
             }
@@ -264,7 +264,7 @@ macro_rules! scaled_complex {
                 range: Range<usize>,
                 out: &mut Values,
             ) -> Result<()> {
-                let Values::$variant(out) = out else { return Err(wrong_buffer(stored, out)) };
+                let Values::$variant(out) = out else { return Err(wrong_buffer(stored, out.data_type())) };
                 // a complex 1 would be (1, 0), but both parts are scaled
                 let steps = Steps::new(scale == <$type>::new(1., 1.), offset == <$type>::new(0., 0.));
                 for_each_real!(
@@ -275,7 +275,7 @@ macro_rules! scaled_complex {
                             scaled_part(steps, im, scale.im, offset.im),
                         )
                     })),
-                    Err(Error::usage("no real numbers are stored"))
+                    Err(wrong_buffer(stored, DataType::$variant))
                 );
                 Ok(())
             }

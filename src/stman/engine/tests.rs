@@ -2,7 +2,7 @@
 //! forward_columns, virtual_taql.
 
 use crate::container::Memory;
-use crate::error::Result;
+use crate::error::{Fails, Result};
 use crate::io::ByteOrder;
 use crate::stman::samples::{self, Given, column};
 use crate::stman::{self, ColumnSpec, Manager, OpenArgs, Storage};
@@ -288,4 +288,86 @@ fn refused_by_name() {
     );
     assert!(refuse("LofarStMan", &fields).starts_with("LofarStMan is a third-party manager"));
     assert_eq!(refuse("SomeVACEngine", &fields), "data manager SomeVACEngine is not supported yet");
+}
+
+#[test]
+fn columns_that_do_not_fit_together() {
+    use crate::ErrorKind::{Format, Usage};
+
+    let cell = |len: u64, count: usize| (Shape::from([len]), Values::Int(vec![1; count]));
+    let fields = scaled_keywords(double(1.), double(0.));
+    let name = "ScaledArrayEngine<double  ,Int     >";
+    let indirect = |data_type| column("V", data_type, Storage::Indirect, None);
+    let around = stored("D", cell(3, 3), cell(1, 1));
+
+    let (files, specs) = (Memory::default(), [indirect(DataType::Double), indirect(DataType::Double)]);
+    let args = samples::args(&files, ByteOrder::Little, around.rows, &specs, &[]);
+    let both = [&fields, &fields];
+    stman::open(name.into(), &OpenArgs { type_name: name.into(), column_keywords: &both, table: &around, ..args })
+        .fails(Format, "ScaledArrayEngine: the engine has 2 columns, expected one");
+
+    let direct = column("V", DataType::Double, Storage::Direct, Some(&[1]));
+    let manager = open(name, direct, &fields, &around).unwrap();
+    let shape = manager.column(0).cell_shape(0);
+    shape.fails(Format, "ScaledArrayEngine: row 0: a cell of shape [3], but the column's cells have shape [1]");
+
+    // fewer elements than the shape has, and a scale of each row
+    let scaled = |first| {
+        stored("D", first, cell(1, 1))
+            .scalars("SC", Values::Float(vec![1.; 3]))
+            .scalars("OF", Values::Float(vec![0.; 3]))
+    };
+    let compressed = keywords(&[
+        ("_BaseMappedArrayEngine_Name", text("D")),
+        ("_CompressComplex_Fixed", flag(false)),
+        ("_CompressComplex_ScaleName", text("SC")),
+        ("_CompressComplex_OffsetName", text("OF")),
+    ]);
+    read("CompressComplex", DataType::Complex, &compressed, &scaled(cell(3, 2)))
+        .fails(Format, "CompressComplex: column D: row 2 has fewer elements than its shape");
+
+    // buffers of other elements
+    let mut text_out = Values::new(DataType::String);
+    let mut into_text = |name: &str, data_type, fields: &Record, around: &Given, words: &str| {
+        let manager = open(name, indirect(data_type), fields, around).unwrap();
+        manager.column(0).read_rows(0..1, &mut text_out).fails(Usage, words);
+    };
+    let words = "ScaledArrayEngine: string elements are read from a column of int elements";
+    into_text(name, DataType::Double, &fields, &around, words);
+    let words = "CompressComplex: elements are read into those of another type";
+    into_text("CompressComplex", DataType::Complex, &compressed, &scaled(cell(3, 3)), words);
+    let mapped = keywords(&[("_BaseMappedArrayEngine_Name", text("D"))]);
+    let words = "MappedArrayEngine: numbers are read into numbers";
+    into_text("MappedArrayEngine<double  ,Int     >", DataType::Double, &mapped, &around, words);
+    let flags = keywords(&[
+        ("_BaseMappedArrayEngine_Name", text("D")),
+        ("_BitFlagsEngine_ReadMask", Value::Scalar(Values::Int(vec![1]))),
+    ]);
+    let words = "BitFlagsEngine: flags, which are stored in integers of up to 32 bits, are read into Bools";
+    into_text("BitFlagsEngine<Int     ", DataType::Bool, &flags, &around, words);
+}
+
+#[test]
+fn tables_that_columns_cannot_be_forwarded_to() {
+    let table = keywords(&[("_ForwardColumn_TableName", text("self")), ("_ForwardColumn_TableName_Row", text("self"))]);
+    let open_with = |name: &str, spec: ColumnSpec, around: &Given, rows| {
+        let (files, specs, fields) = (Memory::default(), [spec], [&table]);
+        let args = samples::args(&files, ByteOrder::Little, rows, &specs, &[]);
+        stman::open(name.into(), &OpenArgs { type_name: name.into(), column_keywords: &fields, table: around, ..args })
+    };
+    let scalar = || column("V", DataType::Int, Storage::Scalar, None);
+    let mut around = Given::default().scalars("V", Values::Int(vec![1, 2])).scalars("ROWS", Values::Int(vec![0, 1]));
+    open_with("ForwardColumnEngine", scalar(), &around, 3)
+        .fails(crate::ErrorKind::Format, "ForwardColumnEngine: column V: table self: 2 rows, this table has 3");
+    around.keywords.set("_ForwardColumn_RowName_0", text("ROWS"));
+    open_with("ForwardColumnIndexedRowEngine", scalar(), &around, 2).fails(
+        crate::ErrorKind::Format,
+        "_ForwardColumn_RowName_0: column ROWS: uInt scalars are expected, the column has int",
+    );
+    let cells = vec![Some((Shape::from([2]), Values::Int(vec![1, 2])))];
+    let free = column("V", DataType::Int, Storage::Indirect, None);
+    let around = Given::default().column(free, Record::default(), cells);
+    let direct = column("V", DataType::Int, Storage::Direct, Some(&[2]));
+    open_with("ForwardColumnEngine", direct, &around, 1)
+        .fails(crate::ErrorKind::Format, "table self: the column's cells do not have the same fixed shape, [2]");
 }

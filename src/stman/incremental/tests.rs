@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::container::{Container, Memory};
+use crate::error::{ErrorKind, Fails};
 use crate::stman::samples::{self, bytes, column};
 use crate::stman::{ColumnSpec, ManagerMut};
 use crate::value::{DataType, Shape, Value, Values};
@@ -223,4 +224,22 @@ fn a_value_that_fits_no_bucket_changes_nothing() {
     let info = manager.flush().unwrap();
     let reader = open(&samples::args(&*files, ByteOrder::Little, 3, &columns, &info)).unwrap();
     assert_eq!(samples::read_both_ways(reader.column(0), 3, DataType::String).unwrap(), strings(0..3));
+}
+
+#[test]
+fn calls_and_buckets_that_do_not_fit() {
+    let manager = open_sample(bytes(FILE), ("table.f0i", bytes(ARRAYS)), &bytes(INFO)).unwrap();
+    let mut out = Values::new(DataType::Int);
+    for column in [1, 2] {
+        let read = manager.column(column).read_rows(4..5, &mut out);
+        read.fails(ErrorKind::Usage, "strings are read into strings");
+    }
+    // the word that begins the only bucket
+    let mut file = bytes(FILE);
+    file[512] = 3;
+    let manager = open_sample(file, ("table.f0i", bytes(ARRAYS)), &bytes(INFO)).unwrap();
+    manager
+        .column(0)
+        .read_rows(0..1, &mut Values::new(DataType::Double))
+        .fails(ErrorKind::Format, "its index part is at byte 3, expected 4 or more");
 }

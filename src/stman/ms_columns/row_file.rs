@@ -50,7 +50,8 @@ impl RowFile {
         let header: [u8; HEADER_BYTES as usize] = read_array(&file, 0)?;
         let u32_at = |at: usize| order.u32([header[at], header[at + 1], header[at + 2], header[at + 3]]);
         if header[..4] != *MAGIC {
-            return Err(Error::format(format!("the file begins with {:02x?}, not with `Crbf`", &header[..4])));
+            let found = bstr::BStr::new(&header[..4]);
+            return Err(Error::format(format!("the file begins with {found:?}, not with `Crbf`")));
         }
         let version = u32_at(4);
         if (version >> 8) & 0xff > 1 {

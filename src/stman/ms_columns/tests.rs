@@ -1,7 +1,7 @@
 //! Small files of formats/engines.md, appendix D. Tables that casacore wrote are in testdata/new_managers.
 
 use crate::container::Memory;
-use crate::error::Result;
+use crate::error::{Fails, Result};
 use crate::io::ByteOrder;
 use crate::stman::samples::{self, Given, bytes, column};
 use crate::stman::{self, ColumnSpec, Manager, OpenArgs, Storage};
@@ -149,9 +149,70 @@ fn the_header_is_checked() {
         error(file)
     };
     let place = "table.f0 (AntennaPairStMan): ";
-    assert_eq!(changed(0, b'c'), format!("{place}the file begins with [63, 72, 62, 66], not with `Crbf`"));
+    assert_eq!(changed(0, b'c'), format!("{place}the file begins with \"crbf\", not with `Crbf`"));
     assert_eq!(changed(5, 2), format!("{place}version 0x0200 of the file, known is 0x0100"));
     assert_eq!(changed(20, 8), format!("{place}headers of 28 and 8 bytes, 28 and 16 are expected"));
     assert!(changed(28, b'U').starts_with(&format!("{place}the manager's header begins with")));
     assert_eq!(error(Vec::new()), format!("{place}28 bytes expected at byte 0, but the file has 0 bytes"));
+}
+
+/// Each manager with a column that it cannot have, a file that is not its own, or a buffer of other elements.
+#[test]
+fn columns_that_managers_cannot_have() {
+    use crate::ErrorKind::{Format, Unsupported, Usage};
+
+    let pairs = || bytes(&format!("{ANTENNA_PAIR_HEADER} 0000000000000000 00000000 01000000"));
+    let stokes = || [bytes(STOKES_HEADER), vec![0; 25]].concat();
+    let open_one = |name: &str, spec: ColumnSpec, file: Vec<u8>, around: &Given| open(name, &[spec], file, around, 1);
+    let read = |name: &str, spec: ColumnSpec, file: Vec<u8>, around: &Given| {
+        open_one(name, spec, file, around).unwrap().column(0).read_rows(0..1, &mut Values::new(DataType::String))
+    };
+    let nothing = Given::default();
+
+    let name = "AntennaPairStMan";
+    let antenna = |data_type| column("ANTENNA1", data_type, Storage::Scalar, None);
+    let floats = open_one(name, antenna(DataType::Float), pairs(), &nothing);
+    floats.fails(Format, "table.f0 (AntennaPairStMan): column ANTENNA1 does not have int scalars");
+    let words = "antennas are read into Ints";
+    read(name, antenna(DataType::Int), pairs(), &nothing).fails(Usage, words);
+    let mut other = pairs();
+    other[..4].copy_from_slice(b"Xrbf");
+    let words = "table.f0 (AntennaPairStMan): the file begins with \"Xrbf\", not with `Crbf`";
+    open_one(name, antenna(DataType::Int), other, &nothing).fails(Format, words);
+
+    let name = "UvwStMan";
+    let uvw = |extent: u64| column("UVW", DataType::Double, Storage::Indirect, Some(&[extent]));
+    let words = "table.f0 (UvwStMan): column UVW is not of double arrays of shape [3]";
+    open_one(name, uvw(2), uvw_file(40.), &uvw_table()).fails(Format, words);
+    let words = "UVW is read into Doubles";
+    read(name, uvw(3), uvw_file(40.), &uvw_table()).fails(Usage, words);
+    let floats = Given::default().scalars("ANTENNA1", Values::Float(vec![0.]));
+    let words = "table.f0 (UvwStMan): column ANTENNA1 does not hold int scalars, but float";
+    open_one(name, uvw(3), uvw_file(40.), &floats).fails(Format, words);
+    let scalar = |name: &str| column(name, DataType::Int, Storage::Scalar, None);
+    let undefined = ["ANTENNA1", "ANTENNA2"]
+        .into_iter()
+        .fold(Given::default(), |table, name| table.column(scalar(name), Default::default(), vec![None]));
+    let words = "column ANTENNA1 has 0 int scalars in 1 rows";
+    read(name, uvw(3), uvw_file(40.), &undefined).fails(Usage, "UVW is read into Doubles");
+    let manager = open_one(name, uvw(3), uvw_file(40.), &undefined).unwrap();
+    manager.column(0).read_rows(0..1, &mut Values::new(DataType::Double)).fails(Format, words);
+
+    let name = "StokesIStMan";
+    let data = |data_type, channels| column("DATA", data_type, Storage::Direct, Some(&[4, channels]));
+    let words = "table.f0 (StokesIStMan): column DATA: the cells have 2199023255552 channels, the limit is 2^40";
+    open_one(name, data(DataType::Complex, 1 << 41), stokes(), &nothing).fails(Format, words);
+    let words = "table.f0 (StokesIStMan): column DATA: int values, complex, float or boolean ones are expected";
+    open_one(name, data(DataType::Int, 2), stokes(), &nothing).fails(Format, words);
+    let specs = [data(DataType::Complex, 2), data(DataType::Float, 2), data(DataType::Bool, 2)];
+    let manager = open(name, &specs, stokes(), &nothing, 1).unwrap();
+    let words = "a complex column is read into string values";
+    manager.column(0).read_rows(0..1, &mut Values::new(DataType::String)).fails(Usage, words);
+
+    for (name, words) in [
+        ("AsdmStMan", "AsdmStMan is a third-party manager: the ASDM that has the values is not read"),
+        ("Adios2StMan", "Adios2StMan needs a third-party library: ADIOS2 files are not read"),
+    ] {
+        open_one(name, scalar("I"), Vec::new(), &nothing).fails(Unsupported, words);
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::container::Memory;
+use crate::error::{ErrorKind, Fails};
 use crate::stman::ColumnSpec;
 use crate::stman::samples::{self, bytes, column};
 use crate::value::{Shape, Values};
@@ -163,5 +164,32 @@ mod written {
     fn holds_what_was_written() {
         let sizes = [0, -5, 130, 1000].map(|size| [("BUCKETSIZE", size)]);
         model::random_edits(&KIND, 40, &sizes.each_ref().map(|set| &set[..]));
+    }
+}
+
+#[test]
+fn calls_that_do_not_fit() {
+    let manager = open_sample(bytes(FILE), bytes(ARRAYS), &bytes(INFO)).unwrap();
+    // scalars, strings of fixed length, arrays of strings
+    for column in [2, 3, 4] {
+        let read = manager.column(column).read_rows(0..1, &mut Values::new(DataType::Int));
+        read.fails(ErrorKind::Usage, "strings are read into strings");
+    }
+    let fewer = header::Info { name: "SSM".into(), offsets: vec![0; 5], sets: vec![0; 6] }.encode();
+    open_sample(bytes(FILE), bytes(ARRAYS), &fewer)
+        .fails(ErrorKind::Format, "5 columns described, the table has 6 in this manager");
+
+    let (files, parameters, columns) = (Arc::new(Memory::default()), Record::default(), columns());
+    let args = samples::create_args(&files, ByteOrder::Little, &columns, &parameters);
+    let mut manager = crate::stman::create("StandardStMan".into(), &args).unwrap();
+    manager.add_rows(1).unwrap();
+    manager.write_rows(3, 0..1, &Values::String(vec!["a\0".into()])).fails(
+        ErrorKind::Usage,
+        "table.f0 (StandardStMan): column F, row 0: a string of 2 bytes, where up to 4 without NUL are stored",
+    );
+    for column in [4, 5] {
+        manager
+            .set_shape(column, 0, &Shape::from([1 << 31]))
+            .fails(ErrorKind::Limit, "an array of shape [2147483648]: extents have 31 bits");
     }
 }

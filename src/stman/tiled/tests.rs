@@ -26,11 +26,12 @@ fn larger_pixels_first_and_equal_ones_reversed() {
 
 mod written {
     use super::super::super::samples::{self, bytes, column, read_both_ways};
-    use super::super::super::{CreateArgs, ManagerMut, OpenArgs, Storage};
+    use super::super::super::{CreateArgs, LinkedCube, ManagerMut, OpenArgs, Storage};
     use super::*;
     use crate::ErrorKind;
     use crate::aipsio::Encoder;
     use crate::container::{Container, Memory};
+    use crate::error::Fails;
 
     /// formats/stman.md 6.10.
     const HEADER: &str = "
@@ -171,13 +172,12 @@ mod written {
         record([("HYPERCUBES", Value::Record(cubes)), ("ROWMAP", Value::Record(rows))])
     }
 
+    fn strings(names: &[&str]) -> Value {
+        let values = names.iter().map(|&name| name.into()).collect();
+        Value::Array(Shape::from([names.len() as u64]), Values::String(values))
+    }
+
     fn definition() -> Record {
-        let strings = |names: &[&str]| {
-            Value::Array(
-                Shape::from([names.len() as u64]),
-                Values::String(names.iter().map(|&name| name.into()).collect()),
-            )
-        };
         let definition = record([
             ("ndim", Value::Scalar(Values::UInt(vec![3]))),
             ("data", strings(&["D"])),
@@ -318,6 +318,153 @@ mod written {
         assert!(message(manager.write_cell(0, 1, None, &values)).starts_with("column V, row 1: 2 elements where 6"));
         assert!(message(manager.write_cell(0, 1, None, &Values::Int(vec![0; 7]))).contains("7 elements, 1 more"));
         assert!(message(manager.write_rows(0, 1..3, &values)).starts_with("column V, row 2: the table has 2 rows"));
+    }
+
+    /// Declarations and calls that a tiled manager refuses, without its place before the words.
+    #[test]
+    fn declarations_that_do_not_fit() {
+        use crate::ErrorKind::{Format, Usage};
+
+        let nothing = Record::default();
+        let create = |kind, columns: &[ColumnSpec], parameters: &Record, keywords: &Record| {
+            let files = Arc::new(Memory::default());
+            let args = samples::create_args(&files, ByteOrder::Little, columns, parameters);
+            write::create(&CreateArgs { private_keywords: keywords, ..args }, kind)
+        };
+        let matrix = |name, shape: Option<&[u64]>| {
+            let mut spec = column(name, DataType::Float, Storage::Indirect, shape);
+            spec.ndim = 2;
+            spec
+        };
+        // hypercolumns: none, one without the column, and some with other axes
+        create(Type::Data, &data_columns(), &nothing, &nothing)
+            .fails(Format, "the table description lacks Hypercolumn_Test, which says what its columns are");
+        let mut columns = data_columns();
+        columns[1].name = "G".into();
+        let create_data = |columns: &[ColumnSpec]| create(Type::Data, columns, &nothing, &definition());
+        create_data(&columns).fails(Format, "column G is not part of Hypercolumn_Test");
+        let mut columns = data_columns();
+        columns[0].ndim = 3;
+        create_data(&columns).fails(Format, "hypercubes of 3 axes do not suit the columns");
+        let axes = record([("ndim", Value::Scalar(Values::UInt(vec![2]))), ("data", strings(&["D"]))]);
+        let axes = record([("Hypercolumn_Test", Value::Record(axes))]);
+        create(Type::Shape, &[matrix("D", None)], &nothing, &axes)
+            .fails(Usage, "hypercubes of 2 axes do not suit the columns' number of axes");
+
+        // columns
+        create(Type::Column, &[matrix("D", None)], &nothing, &nothing)
+            .fails(Usage, "column D: its shape is not fixed, so it cannot be in a TiledColumnStMan");
+        create(Type::Shape, &[matrix("D", Some(&[2, 3])), matrix("E", Some(&[3, 2]))], &nothing, &nothing)
+            .fails(Usage, "column E: columns of different shapes cannot share hypercubes");
+
+        // hypercubes
+        let change = |field: &str, name: &str, value: Option<Value>| {
+            let mut parameters = data_parameters();
+            let mut changed = parameters.record(field).unwrap().clone();
+            match value {
+                Some(value) => changed.set(name, value),
+                None => changed.fields.retain(|field| field.name != name),
+            }
+            parameters.set(field, Value::Record(changed));
+            create(Type::Data, &data_columns(), &parameters, &definition())
+        };
+        let flat =
+            record([("CubeShape", integers(&[2, 3])), ("TileShape", integers(&[2, 2])), ("CellShape", integers(&[2]))]);
+        change("HYPERCUBES", "*1", Some(Value::Record(flat)))
+            .fails(Usage, "a hypercube of shape [2, 3], but the definition has 3 axes");
+        change("ROWMAP", "POSITIONS", None).fails(Usage, "ROWMAP without POSITIONS, an array of integers");
+    }
+
+    #[test]
+    fn rows_and_shapes_that_do_not_fit() {
+        use crate::ErrorKind::{Limit, Unsupported, Usage};
+
+        let parameters = Record::default();
+        let create = |kind, columns: &[ColumnSpec]| {
+            let files = Arc::new(Memory::default());
+            write::create(&samples::create_args(&files, ByteOrder::Little, columns, &parameters), kind).unwrap()
+        };
+        let matrix = |name, shape: Option<&[u64]>| {
+            let mut spec = column(name, DataType::Float, Storage::Indirect, shape);
+            spec.ndim = 2;
+            spec
+        };
+        let mut manager = create(Type::Column, &[matrix("D", Some(&[2, 3]))]);
+        manager.add_rows(5).unwrap();
+        manager.add_rows(1 << 63).fails(Limit, "9223372036854775808 rows are too many for a hypercube of 5 rows");
+        manager.remove_row(0).fails(Unsupported, "the data manager cannot remove rows");
+        let mut manager = create(Type::Shape, &[matrix("D", Some(&[2, 3]))]);
+        manager
+            .add_rows((1 << 32) + 1)
+            .fails(Limit, "row 4294967296 cannot be added: TiledShapeStMan counts rows in 32 bits");
+
+        let mut manager = create(Type::Shape, &[matrix("D", Some(&[2, 3])), matrix("E", None)]);
+        manager.add_rows(2).unwrap();
+        manager
+            .set_shape(1, 0, &Shape::from([3, 3]))
+            .fails(Usage, "column E, row 0: shape [3, 3], but all cells of the manager have [2, 3]");
+
+        let mut manager = create(Type::Shape, &[matrix("D", None)]);
+        manager.add_rows(1001).unwrap();
+        let mut set = |row| manager.set_shape(0, row, &Shape::from([1, row + 1]));
+        // the first file has the undefined cells
+        (0..999).for_each(|row| set(row).unwrap());
+        set(999).fails(Limit, "column D, row 999: more than 1000 hypercubes that grow; casacore cannot open them");
+
+        let (_, mut manager) = write_data(&data_parameters(), &definition());
+        manager.set_shape(1, 0, &Shape::from([3])).fails(
+            Usage,
+            "column F, row 0: shape [3], but the cells of a column of coordinates have that of their axis",
+        );
+
+        // tiles that were left in another file
+        let mut manager = create(Type::Column, &[matrix("D", Some(&[2, 3]))]);
+        manager.add_rows(1).unwrap();
+        let cube = LinkedCube { shape: Shape::from([2, 3, 1]), chunk: Shape::from([2, 3, 1]), offset: 512 };
+        assert!(manager.link(&[cube]).unwrap().is_some());
+        manager
+            .write_rows(0, 0..1, &Values::Float(vec![1.; 6]))
+            .fails(Usage, "table.f0 (TiledColumnStMan): column D, row 0: the hypercube has no file");
+        let cubes = manager.cubes(0).unwrap();
+        let tile = Values::Float(vec![1.; cubes[0].grid().chunk.elements().unwrap() as usize]);
+        cubes[0].write_chunk(&[0, 0, 0], &tile).fails(ErrorKind::Format, "the hypercube has no file");
+    }
+
+    #[test]
+    fn headers_that_contradict_themselves() {
+        let columns = [
+            column("DATA", DataType::Complex, Storage::Indirect, Some(&[2, 3])),
+            column("FLAG", DataType::Bool, Storage::Direct, Some(&[2, 3])),
+        ];
+        let mut header = bytes(HEADER);
+        let at = header.len() - 8;
+        header[at..at + 4].copy_from_slice(&[0xff; 4]);
+        let files = Memory::new([("table.f0", header), ("table.f0_TSM0", vec![0; 260])]);
+        let args = samples::args(&files, ByteOrder::Little, 3, &columns, &[]);
+        let read = |manager: Box<dyn Manager>| manager.column(0).read_rows(0..3, &mut Values::new(DataType::Complex));
+        open(&args, Type::Column).and_then(read).fails(ErrorKind::Format, "hypercube of shape [2, 3, 3] has no file");
+    }
+
+    #[test]
+    fn row_maps_that_contradict_themselves() {
+        let mut e = Encoder::new(ByteOrder::Big);
+        e.u64(9);
+        e.block_uint(&[5, 3], true);
+        e.block_u32(&[0, 0]);
+        e.block_u32(&[0, 0]);
+        let map = e.into_bytes();
+        let mut d = Decoder::new(&map, 0, ByteOrder::Big, "row map").unwrap();
+        RowMap::decode_data(&mut d, 2, 2).fails(ErrorKind::Format, "row map entry 0: first row 5 after row 3");
+
+        let cube = |extents: &[u64]| CubeEntry { shape: Shape::from(extents), ..CubeEntry::undefined(Some(0)) };
+        RowMap::Column.check(&[], 3).fails(ErrorKind::Format, "0 hypercubes where one is expected");
+        RowMap::Cell.check(&[cube(&[2])], 3).fails(ErrorKind::Format, "1 hypercubes for 3 rows, expected one for each");
+        let interval = row_map::Interval { first_row: 0, end_row: 3, cube: Some(0), position: 0 };
+        let map = RowMap::Intervals(vec![interval]);
+        map.locate(1, &[cube(&[2])], 1)
+            .fails(ErrorKind::Format, "row 1 in hypercube 0 of shape [2], which has no row axis");
+        map.locate(1, &[cube(&[2, 0, 3])], 1)
+            .fails(ErrorKind::Format, "row 1 refers to hypercube 0, which has no cells: its shape is [2, 0, 3]");
     }
 
     /// formats/stman.md 6.13.

@@ -639,12 +639,10 @@ impl ManagerMut for TiledMut {
 }
 
 impl TiledMut {
-    /// Sets the shape of the cells of `rows` (half-open, from 0), which have another or none.
+    /// Sets the shape of the cells of `rows` (half-open, from 0), which have another or none; it has the number of axes that
+    /// the columns have.
     fn set_shape_of(&mut self, rows: Range<u64>, shape: &Shape) -> Result<()> {
         let wrong = |message: String| Err(Error::usage(message));
-        if shape.len() != self.cubes.cell_axes {
-            return wrong(format!("shape {shape}, but all cells have {} axes", self.cubes.cell_axes));
-        }
         if shape.contains(&0) {
             return wrong(format!("shape {shape}: cells without elements cannot be tiled"));
         }
@@ -652,7 +650,8 @@ impl TiledMut {
             return wrong(format!("shape {shape}, but all cells of the manager have {fixed}"));
         }
         match self.kind {
-            Type::Column => wrong(format!("shape {shape}, but the shape of the cells is fixed")),
+            // all cells have the fixed shape since their rows were added
+            Type::Column => Ok(()),
             Type::Shape => self.add_to_cube(rows, shape),
             Type::Cell => rows.into_iter().try_for_each(|row| {
                 let tile = tile_shape::choose(shape, &self.wanted.tile(shape), false);

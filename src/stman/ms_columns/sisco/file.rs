@@ -59,7 +59,8 @@ impl SiscoFile {
     pub(super) fn open(file: Arc<dyn ReadAt>) -> Result<Self> {
         let header: [u8; HEADER_BYTES as usize] = read_array(&file, 0)?;
         if header[..8] != *MAGIC {
-            return Err(Error::format(format!("the file begins with {:02x?}, not with `Sisco`", &header[..8])));
+            let found = bstr::BStr::new(&header[..8]);
+            return Err(Error::format(format!("the file begins with {found:?}, not with `Sisco`")));
         }
         let version = u16::from_le_bytes([header[8], header[9]]);
         if version & 0x3fff != 2 {

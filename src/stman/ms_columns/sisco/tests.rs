@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::container::Memory;
+use crate::error::Fails;
 use crate::io::ByteOrder;
 use crate::stman::samples::{self, Given, bytes, column};
 use crate::value::Complex32;
@@ -108,4 +109,51 @@ fn damage_is_an_error() {
     samples::damage(&bytes(FILE), |file| read(file, Some(bytes(SHAPES)), None));
     samples::damage(&bytes(FILE), |file| read(file, None, Some(&[1, 4])));
     samples::damage(&bytes(SHAPES), |shapes| read(bytes(FILE), Some(shapes), None));
+}
+
+/// Bytes with the number of bytes that they inflate to and their own before them, as `N` bytes each.
+fn deflated<const N: usize>(bytes: &[u8]) -> Vec<u8> {
+    let mut compressor = libdeflater::Compressor::new(libdeflater::CompressionLvl::default());
+    let mut out = vec![0; compressor.deflate_compress_bound(bytes.len())];
+    let len = compressor.deflate_compress(bytes, &mut out).unwrap();
+    out.truncate(len);
+    [&(bytes.len() as u64).to_le_bytes()[..N], &(len as u64).to_le_bytes()[..N], &out].concat()
+}
+
+#[test]
+fn files_that_contradict_themselves() {
+    let mut other = bytes(FILE);
+    other[0] = b'D';
+    let open_fixed = |file, shape: &[u64]| open_sample(file, None, Storage::Direct, Some(shape));
+    open_fixed(other, &[1, 4])
+        .fails(ErrorKind::Format, "table.f0 (SiscoStMan): the file begins with \"Disco\\0\\0\\0\", not with `Sisco`");
+    open_fixed(bytes(FILE), &[4]).fails(ErrorKind::Format, "cells of shape [4], 2 axes are expected");
+    let shapes = deflated::<4>(&[2u64, 1].map(u64::to_le_bytes).concat());
+    open_sample(bytes(FILE), Some(shapes), Storage::Indirect, None)
+        .fails(ErrorKind::Format, "table.f0-shapes: row 0: the shape is cut off, expected two extents");
+
+    let manager = open_fixed(bytes(FILE), &[1, 4]).unwrap();
+    let mut out = Values::new(DataType::Int);
+    manager.column(0).read_rows(0..1, &mut out).fails(ErrorKind::Usage, "visibilities are read into Complex");
+
+    // a cell of 4 values in two chunks of 2 each, without prediction
+    let header = &bytes("53697363 6f000000 02000000 00000000 00000000 ff")[..];
+    let halves = [header, &deflated::<8>(&[0; 8]), &deflated::<8>(&[0; 8])].concat();
+    let manager = open_fixed(halves, &[1, 2]).unwrap();
+    let mut out = Values::new(DataType::Complex);
+    manager
+        .column(0)
+        .read_rows(0..1, &mut out)
+        .fails(ErrorKind::Format, "table.f0 (SiscoStMan): row 0: 4 values, of which chunk 0 has only 2");
+
+    // the file has more cells than the table has rows
+    let files = Memory::new([("table.f0", bytes(FILE))]);
+    let specs = [column("DATA", DataType::Complex, Storage::Direct, Some(&[1, 4]))];
+    let around = KEYS.iter().fold(Given::default(), |table, key| table.scalars(key, Values::Int(vec![0; 5])));
+    let args = samples::args(&files, ByteOrder::Big, 2, &specs, &[]);
+    let manager = open(&OpenArgs { table: &around, ..args }).unwrap();
+    manager
+        .column(0)
+        .read_rows(0..3, &mut out)
+        .fails(ErrorKind::Usage, "table.f0 (SiscoStMan): row 2 does not exist, the table has 2 rows");
 }
