@@ -12,7 +12,7 @@ use hdf5::plist::dataset_create::ChunkOpts;
 use super::chunk_reader::with_decoded;
 use super::sys::{self, StoredChunk};
 use super::{ChunkInfo, Pipeline};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::io::ReadAt as _;
 use crate::value::Shape;
 
