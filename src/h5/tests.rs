@@ -494,14 +494,12 @@ fn wrong_calls_say_what_is_wrong() {
     let elements = ElementSpec { element: &StoredElement::Int(3), fill: None, ..elements };
     refused(root.create_elements("e", &elements), Unsupported, "HDF5 has no elements Int(3)");
 
-    // links in a circle, to nothing, and one that is longer than any path
-    for (name, target) in [("circle", "/circle"), ("nothing", "/none"), ("long", &*"x".repeat((1 << 20) + 1))] {
+    for (name, target) in [("circle", "/circle"), ("nothing", "/none")] {
         root.inner().link_soft(target, name).unwrap();
     }
     refused(root.group("circle"), Format, "the path leads through more than 16 links, or through links in a circle");
     refused(root.dataset("nothing"), Format, "soft link /nothing to /none: it is a soft link whose target is missing");
     refused(root.dataset("absent"), NotFound, "dataset /absent: there is none");
-    refused(root.any_link("long"), Format, "the value of a link has 1048578 bytes, of which 1048576 are allowed");
 
     // chunks that are too large to be decoded as a whole, and elements that are not bytes
     let large = Shape::from([300 << 20]);
