@@ -259,6 +259,22 @@ def test_no_port_is_free(folder):
         one.close()
 
 
+@pytest.mark.parametrize('table,words,code,says', [
+    ('virtual_taql/t.tab', ['to-hdf5', 't.tab', 'o.h5', '--replace'], UNSUPPORTED, '4 columns are not converted: the table stays as it is'),
+    ('concat_tables/part1.tab', ['to-hdf5', 'part1.tab', 'o.h5', '--replace'], UNSUPPORTED, 'part1.tab: its subtable '),
+    ('no_columns/t.tab', ['to-hdf5', 't.tab', 'o.h5', '--compress', 'shared', '--reflink', 'always'], UNSUPPORTED,
+     't.tab: no column can share its bytes with the source'),
+    ('rows64/t.tab', ['shard', 'plan', 't.tab', 'o.h5', '--split', '1'], USAGE,
+     'files are too many, at most 65536 are planned: --split needs a larger size'),
+])
+def test_special_tables(table, words, code, says, tmp_path):
+    shutil.copytree(os.path.join(support.TESTDATA, table), tmp_path / os.path.basename(table))
+    for other in ('sub1.tab', 'sub2.tab') if 'concat' in table else ():
+        shutil.copytree(os.path.join(support.TESTDATA, 'concat_tables', other), tmp_path / other)
+    refuse(tmp_path, words, code, says)
+    assert not (tmp_path / 'o.h5').exists() or '--replace' in words
+
+
 def test_listings_end_with_their_output(folder):
     with open('/dev/full', 'w') as full:
         process = subprocess.run([support.H5BRIDGE, 'ls', 'archive.h5'], cwd=folder, stdout=full, stderr=subprocess.PIPE, timeout=60)
