@@ -275,6 +275,33 @@ def test_special_tables(table, words, code, says, tmp_path):
     assert not (tmp_path / 'o.h5').exists() or '--replace' in words
 
 
+def test_filters_that_are_not_installed(folder, tmp_path):
+    hdf5plugin = pytest.importorskip('hdf5plugin')
+    with h5py.File(shutil.copy(folder / 'my.h5', tmp_path / 'my.h5'), 'r+') as file:
+        old = file['MAIN/SCAN_NUMBER']
+        attributes, values = dict(old.attrs), old[...]
+        del file['MAIN/SCAN_NUMBER']
+        new = file.create_dataset('MAIN/SCAN_NUMBER', data=values, chunks=values.shape, **hdf5plugin.Bitshuffle())
+        for name, value in attributes.items():
+            if name not in ('DIMENSION_LIST', 'REFERENCE_LIST'):
+                new.attrs[name] = value
+    refuse(tmp_path, ['to-ms', 'my.h5', 'o.ms'], UNSUPPORTED,
+           'dataset /MAIN/SCAN_NUMBER: stored with the filter bitshuffle (number 32008), which is not installed: install the HDF5 plugin')
+
+
+@pytest.mark.skipif(not os.environ.get('H5BRIDGE_LONG'), reason='h5py takes half a minute for the sources; set H5BRIDGE_LONG=1')
+def test_virtual_datasets_with_too_many_sources(tmp_path):
+    with h5py.File(tmp_path / 'virtual.h5', 'w') as file:
+        file['x'] = np.zeros(10)
+        layout = h5py.VirtualLayout((100001,), 'f8')
+        source = h5py.VirtualSource('.', 'x', (10,), 'f8')
+        for row in range(100001):
+            layout[row] = source[row % 10]
+        file.create_virtual_dataset('v', layout)
+    refuse(tmp_path, ['pack', 'virtual.h5/v', 'o.bcolz', '--format', 'bcolz'], DAMAGED,
+           'dataset /v: the virtual dataset has more than 100000 sources, which is the limit')
+
+
 def test_listings_end_with_their_output(folder):
     with open('/dev/full', 'w') as full:
         process = subprocess.run([support.H5BRIDGE, 'ls', 'archive.h5'], cwd=folder, stdout=full, stderr=subprocess.PIPE, timeout=60)
