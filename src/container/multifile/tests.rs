@@ -422,7 +422,7 @@ impl WriteAt for Failing {
     }
 }
 
-/// After the header was written and not synced, nobody knows which header the disk has.
+/// Which header the disk has is unknown once one was written and not synced.
 #[test]
 fn after_a_commit_that_failed_there_is_no_other() {
     let container = MultiFileMut::create(Arc::new(Failing::default()), 512, false).unwrap();
