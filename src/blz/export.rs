@@ -165,11 +165,7 @@ impl<'a> Export<'a> {
         }
         let codec = match name {
             "gzip" => BloscCodec::Zlib,
-            name => {
-                let found: Result<BloscCodec> = name.parse();
-                found
-                    .map_err(|_| Error::usage(format!("Blosc has no codec {name}: zstd, gzip and lz4 are possible")))?
-            }
+            name => name.parse()?,
         };
         let level = chosen.parse().map_or(LEVEL, |level: u8| level.min(9));
         Ok(ChunkSettings { codec, level, shuffle, typesize })

@@ -629,19 +629,6 @@ fn limits_of_stores_and_wrong_names_are_told() {
         )
     );
     assert_eq!(error.kind(), ErrorKind::Limit);
-    // a sparse file of the length that no place in an index has
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::create_dir_all(folder.path().join("store/data")).unwrap();
-    let file = std::fs::File::create(folder.path().join("store/data/x.vtd")).unwrap();
-    if file.set_len(super::index::LARGEST_FILE + 1).is_ok() {
-        let error = error_of(super::store::Store::open(&crate::container::Directory::new(folder.path())));
-        assert!(
-            error
-                .to_string()
-                .ends_with("store/data/x.vtd: the data file has 281474976710657 bytes; the limit is 281474976710656"),
-            "{error}"
-        );
-    }
     // a block that becomes larger than any
     let zeros = vec![0; super::records::LARGEST_BLOCK + 1];
     let mut compressor = libdeflater::Compressor::new(libdeflater::CompressionLvl::default());

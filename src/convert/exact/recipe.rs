@@ -426,7 +426,10 @@ impl Sources {
         let steps = (segment.count - 1) / stream.across.elements()?.max(1);
         let start = steps.checked_mul(segment.rows).and_then(|rows| rows.checked_add(segment.first));
         if box_bytes > 0 && start.is_none_or(|start| start >= stream.reader.rows()) {
-            return Err(Error::format(format!("{segment} ends after the {} rows of its dataset", stream.reader.rows())));
+            return Err(Error::format(format!(
+                "{segment} ends after the {} rows of its dataset",
+                stream.reader.rows()
+            )));
         }
         Ok(box_bytes.saturating_mul(segment.count))
     }
@@ -564,11 +567,36 @@ mod tests {
         let whole = [0, 0, 3, 1, 4, 0];
         opened(&plain, &whole).unwrap_err();
         for (index, segment, kind, says) in [
-            ("{".to_owned(), &whole, Format, "index: the text is not JSON: EOF while parsing an object at line 1 column 1"),
-            (plain.replace("\"version\":1", "\"version\":7"), &whole, Unsupported, "index: the recipes have version 7, only 1 is read"),
-            (plain.replace("\"streams\"", "\"stream\""), &whole, Format, "index: streams is missing or has the wrong type"),
-            (index("/cells", &[4], 1 << 21), &whole, Limit, "the file \"f\" has 2097152 segments; the limit is 1048576"),
-            (index("/cells", &[4], 2), &whole, Format, "the dataset of segments has 6 numbers, expected 12 by the index"),
+            (
+                "{".to_owned(),
+                &whole,
+                Format,
+                "index: the text is not JSON: EOF while parsing an object at line 1 column 1",
+            ),
+            (
+                plain.replace("\"version\":1", "\"version\":7"),
+                &whole,
+                Unsupported,
+                "index: the recipes have version 7, only 1 is read",
+            ),
+            (
+                plain.replace("\"streams\"", "\"stream\""),
+                &whole,
+                Format,
+                "index: streams is missing or has the wrong type",
+            ),
+            (
+                index("/cells", &[4], 1 << 21),
+                &whole,
+                Limit,
+                "the file \"f\" has 2097152 segments; the limit is 1048576",
+            ),
+            (
+                index("/cells", &[4], 2),
+                &whole,
+                Format,
+                "the dataset of segments has 6 numbers, expected 12 by the index",
+            ),
             (plain.clone(), &whole, Format, "the segments have 96 bytes of 100"),
             (
                 plain.clone(),
