@@ -638,6 +638,7 @@ fn limits_of_stores_and_wrong_names_are_told() {
     put_data(&mut vtd, &record[..len]);
     let error = error_of(super::records::read_block(&vtd, 0));
     assert_eq!(error.to_string(), "block at byte 0: a block is too large: the limit is 67108864 bytes");
+    assert_eq!(error.kind(), ErrorKind::Limit);
     // names in an index have two bytes for their length
     let name = super::index::Indexed { name: "x".repeat(1 << 16), bytes: 0 };
     let target = crate::io::MemoryFile::default();
