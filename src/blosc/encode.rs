@@ -105,7 +105,7 @@ thread_local! {
 /// `Unsupported` for 2 GiB or more.
 pub(crate) fn encode(bytes: &[u8], settings: &ChunkSettings, out: &mut Vec<u8>) -> Result<()> {
     if bytes.len() > MOST_BYTES {
-        return Err(Error::unsupported(format!("a Blosc chunk of {} bytes: it has less than 2 GiB", bytes.len())));
+        return Err(Error::unsupported(format!("a Blosc chunk has less than 2 GiB, these are {} bytes", bytes.len())));
     }
     let start = out.len();
     if settings.level > 0 && bytes.len() >= LEAST_BYTES {

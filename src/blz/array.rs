@@ -242,7 +242,7 @@ impl Array {
             return self.read_stored(bytes, progress, each);
         }
         if bytes > MOST_TRANSPOSED {
-            let message = format!("an array of {bytes} bytes in Fortran order; the limit is {MOST_TRANSPOSED}");
+            let message = format!("the array in Fortran order has {bytes} bytes; the limit is {MOST_TRANSPOSED}");
             return Err(Error::limit(message));
         }
         let mut stored = Vec::new();

@@ -119,7 +119,7 @@ impl Dtype {
     /// `Unsupported` for elements without bytes.
     pub(super) fn element(&self) -> Result<StoredElement> {
         if self.size == 0 {
-            return Err(Error::unsupported("elements of 0 bytes, which HDF5 does not have"));
+            return Err(Error::unsupported("the elements have 0 bytes, which HDF5 does not have"));
         }
         Ok(match &self.kind {
             Kind::Bool => StoredElement::Bool,

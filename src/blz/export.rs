@@ -165,11 +165,7 @@ impl<'a> Export<'a> {
         }
         let codec = match name {
             "gzip" => BloscCodec::Zlib,
-            name => {
-                let found: Result<BloscCodec> = name.parse();
-                found
-                    .map_err(|_| Error::usage(format!("Blosc has no codec {name}: zstd, gzip and lz4 are possible")))?
-            }
+            name => name.parse()?,
         };
         let level = chosen.parse().map_or(LEVEL, |level: u8| level.min(9));
         Ok(ChunkSettings { codec, level, shuffle, typesize })
@@ -304,7 +300,7 @@ fn chunk_bytes(array: &Array) -> Result<u64> {
     let bytes = array.chunk_rows.min(array.shape[0].max(1)).checked_mul(array.row_bytes);
     bytes
         .map(|bytes| bytes.max(1))
-        .ok_or_else(|| Error::unsupported("chunks of 2 GiB or more, which Blosc does not have"))
+        .ok_or_else(|| Error::unsupported("chunks have 2^64 bytes or more, which Blosc cannot store"))
 }
 
 /// A function that is called with the number of a chunk (from 0) and the decoded bytes of it and of those that follow.

@@ -181,7 +181,7 @@ fn open_dataset(file: &Arc<h5::File>, source: &Arc<dyn ReadAt>, root: &Group, pa
             let dtype = Dtype::parse(&text).context(DTYPE)?;
             let element = dtype.element()?;
             if !dataset.stores(&element)? {
-                let message = format!("{DTYPE} is {text}, but the elements of the dataset are others");
+                let message = format!("{DTYPE} is {text}, but the dataset has other elements");
                 return Err(Error::format(message));
             }
             (dtype, text, element)

@@ -311,7 +311,7 @@ fn read_metadata(file: &dyn ReadAt) -> Result<(Document, u64)> {
         let bytes = match header[10] {
             0 => bytes,
             1 => inflate(&bytes, plain)?,
-            codec => return Err(Error::format(format!("codec {codec}: 0 and 1 are known"))),
+            codec => return Err(Error::format(format!("the codec of the metadata is {codec}, expected 0 or 1"))),
         };
         if bytes.len() as u64 != plain {
             return Err(Error::format(format!(

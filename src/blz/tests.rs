@@ -1,5 +1,7 @@
 //! Tests of the parsers with bytes made here; tests/python/test_blz.py reads files of the original programs.
 
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::json;
@@ -9,7 +11,9 @@ use super::json;
 use super::json::Document;
 use super::samples::{file, plain_chunk};
 use super::superchunk::Superchunk;
-use crate::error::{ErrorKind, Result};
+use super::{ArrayFormat, Arrays, Export, ToHdf5};
+use crate::error::{Error, ErrorKind, Result};
+use crate::h5::Compression;
 
 #[test]
 fn json_of_python_is_read() {
@@ -156,4 +160,234 @@ fn documents_are_written_as_python_does() {
     let document = Document::new(json!({"a": [1, 2.5], "b": {"c": "é\""}, "d": null}));
     assert_eq!(document.text, "{\"a\": [1, 2.5], \"b\": {\"c\": \"é\\\"\"}, \"d\": null}");
     assert_eq!(Document::decode(document.text.as_bytes()).unwrap(), document);
+}
+
+/// Writes an array in the form of bcolz at `path`: the documents, and a chunk of each of `chunks`.
+fn array(path: &Path, storage: &str, sizes: &str, chunks: &[&[u8]]) -> PathBuf {
+    let _ = std::fs::remove_dir_all(path);
+    std::fs::create_dir_all(path.join("meta")).unwrap();
+    std::fs::create_dir_all(path.join("data")).unwrap();
+    std::fs::write(path.join("meta/storage"), storage).unwrap();
+    std::fs::write(path.join("meta/sizes"), sizes).unwrap();
+    for (number, chunk) in chunks.iter().enumerate() {
+        let file = [&b"blpk\x01\0\0\0\x01\0\0\0\0\0\0\0"[..], &plain_chunk(chunk)].concat();
+        std::fs::write(path.join(format!("data/__{number}.blp")), file).unwrap();
+    }
+    path.to_owned()
+}
+
+/// A file of chunks of version 3 with these metadata, in their stored form.
+fn with_metadata(codec: u8, plain: u32, stored: &[u8], space: u32, chunks: &[Vec<u8>]) -> Vec<u8> {
+    let mut file = vec![b'b', b'l', b'p', b'k', 3, 2, 0, 1];
+    file.extend([-1i32; 2].into_iter().flat_map(i32::to_le_bytes));
+    file.extend((chunks.len() as i64).to_le_bytes());
+    file.extend([0; 8]);
+    file.extend(b"JSON\0\0\0\0");
+    file.extend([0, 0, codec, 0]);
+    file.extend([plain, space, stored.len() as u32].into_iter().flat_map(u32::to_le_bytes));
+    file.extend([0; 8]);
+    assert_eq!(file.len(), 64);
+    file.extend(stored);
+    file.resize(64 + space as usize, 0);
+    chunks.iter().for_each(|chunk| file.extend(chunk));
+    file
+}
+
+/// Fails unless `result` is an error of this kind that ends with these words.
+fn refused<T>(result: Result<T>, kind: ErrorKind, says: &str) {
+    let error: Error = result.map(drop).expect_err(says);
+    assert!(error.kind() == kind && error.to_string().ends_with(says), "{:?}: {error}", error.kind());
+}
+
+#[test]
+fn documents_that_lie_are_errors() {
+    use ErrorKind::{Format, Unsupported};
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a");
+    let plain = r#"{"dtype": "uint8", "chunklen": 4}"#;
+    let open = |storage: &str, sizes: &str| Arrays::open(array(&path, storage, sizes, &[b"abcd"]));
+    let write = |storage: &str, sizes: &str| {
+        let arrays = open(storage, sizes)?;
+        ToHdf5::new(&arrays).write(dir.path().join("a.h5"))
+    };
+    write(plain, r#"{"shape": [4]}"#).unwrap();
+    std::fs::remove_file(dir.path().join("a.h5")).unwrap();
+    refused(open("{}", r#"{"shape": [4]}"#), Format, "meta/storage has no dtype");
+    refused(open(r#"{"dtype": "uint8"}"#, r#"{"shape": [4]}"#), Format, "meta/storage has no chunklen of 1 or more");
+    refused(open(plain, r#"{"shape": 4}"#), Format, "meta/sizes: the shape is not a list of 1 to 32 extents");
+    refused(
+        open(plain, r#"{"shape": [4, 5000000000]}"#),
+        Format,
+        "rows of shape [5000000000] are longer than a chunk can be",
+    );
+    refused(
+        write(plain, r#"{"shape": [9]}"#),
+        Format,
+        "array: the shape takes 9 bytes, but the chunks have 4: __1.blp is missing",
+    );
+    refused(
+        write(r#"{"dtype": "uint8", "chunklen": 5000000000}"#, r#"{"shape": [5000000000]}"#),
+        Unsupported,
+        "array: chunks have 4 GiB or more, which HDF5 cannot store",
+    );
+    refused(
+        write(r#"{"dtype": "|S0", "chunklen": 4}"#, r#"{"shape": [4]}"#),
+        Unsupported,
+        "array: the elements have 0 bytes, which HDF5 does not have",
+    );
+    array(&path, plain, r#"{"shape": [4]}"#, &[b"abcd"]);
+    std::fs::write(path.join("__attrs__"), r#"{"": 1}"#).unwrap();
+    let arrays = Arrays::open(&path).unwrap();
+    let result = ToHdf5::new(&arrays).write(dir.path().join("a.h5"));
+    refused(result, Unsupported, "HDF5 cannot have an attribute with the name \"\"");
+    std::fs::write(path.join("__attrs__"), "[1]").unwrap();
+    refused(Arrays::open(&path), Format, "the attributes are not a JSON object");
+
+    // tables
+    let table = dir.path().join("t");
+    for (name, sizes) in [("x", r#"{"shape": [4]}"#), ("y", r#"{"shape": [3]}"#)] {
+        array(&table.join(name), plain, sizes, &[b"abcd"]);
+    }
+    std::fs::write(table.join("__rootdirs__"), r#"{"names": ["x", "y"]}"#).unwrap();
+    refused(Arrays::open(&table), Format, "column y has 3 rows, the first one 4");
+    std::fs::write(table.join("__rootdirs__"), r#"{"dirs": {}}"#).unwrap();
+    refused(Arrays::open(&table), Format, "__rootdirs__: its list of names is missing");
+
+    // single files
+    let file = dir.path().join("f.blp");
+    let of_file = |bytes: Vec<u8>| {
+        std::fs::write(&file, bytes).unwrap();
+        let arrays = Arrays::open(&file)?;
+        Export::new(&arrays).format(ArrayFormat::Blz).write(dir.path().join("out"))
+    };
+    let json = br#"{"container": "numpy", "dtype": "uint8", "shape": [9]}"#;
+    let chunks = [plain_chunk(b"abcd")];
+    let whole = |json: &[u8]| with_metadata(0, json.len() as u32, json, 100, &chunks);
+    refused(of_file(whole(json)), Format, "array: the shape takes 9 bytes, but the chunks have 4");
+    let fortran = br#"{"container": "numpy", "dtype": "uint8", "shape": [300000, 300000], "order": "F"}"#;
+    refused(
+        of_file(whole(fortran)),
+        ErrorKind::Limit,
+        "the array in Fortran order has 90000000000 bytes; the limit is 1073741824",
+    );
+    let len = json.len() as u32;
+    refused(
+        of_file(with_metadata(0, len, json, 10, &chunks)),
+        Format,
+        "metadata at byte 32: the metadata has 54 bytes, stored as 54, but the file reserves 10",
+    );
+    refused(
+        of_file(with_metadata(7, len, json, 100, &chunks)),
+        Format,
+        "the codec of the metadata is 7, expected 0 or 1",
+    );
+    refused(of_file(with_metadata(1, len, json, 100, &chunks)), Format, "the zlib data cannot be decoded");
+    refused(
+        of_file(with_metadata(0, 50, json, 100, &chunks)),
+        Format,
+        "the metadata have 54 bytes, but their header states 50",
+    );
+    let name = dir.path().join(std::ffi::OsStr::from_bytes(b"\xff"));
+    std::fs::write(&name, whole(json)).unwrap();
+    refused(Arrays::open(&name), Unsupported, "the file's name is not UTF-8");
+
+    let text = Dtype::parse("<U1").unwrap();
+    refused(text.convert(&mut [0, 0, 0x11, 0]), Format, "0x110000 is not a Unicode character");
+}
+
+#[test]
+fn what_a_format_of_arrays_cannot_store_is_refused() {
+    use ErrorKind::{Format, Unsupported, Usage};
+    let dir = tempfile::tempdir().unwrap();
+    let (path, out) = (dir.path().join("a"), dir.path().join("out"));
+    refused("npy".parse::<ArrayFormat>(), Usage, "\"npy\" is not a format of arrays; expected blz, bcolz or bloscpack");
+    let export = |storage: &str, sizes: &str, format: ArrayFormat, compression: &str| {
+        let arrays = Arrays::open(array(&path, storage, sizes, &[b"abcd"]))?;
+        Export::new(&arrays).format(format).compression(compression.parse()?).write(&out)
+    };
+    let storage = |chunk: u64| format!(r#"{{"dtype": "uint8", "chunklen": {chunk}}}"#);
+    let sizes = |rows: u64| format!(r#"{{"shape": [{rows}, 8]}}"#);
+    refused(
+        export(&storage(1 << 40), &sizes(1 << 40), ArrayFormat::Bloscpack, "none"),
+        Unsupported,
+        "chunks have 2 GiB or more, which bloscpack cannot store",
+    );
+    refused(
+        export(&storage(1 << 61), &sizes(1 << 61), ArrayFormat::Bcolz, "none"),
+        Unsupported,
+        "chunks have 2^64 bytes or more, which Blosc cannot store",
+    );
+    refused(
+        export(&storage(1 << 61), &sizes(1 << 61), ArrayFormat::Bloscpack, "none"),
+        Format,
+        "2305843009213693952 rows of 8 bytes exceed 2^63 bytes",
+    );
+    let unknown = r#"{"dtype": "uint8", "chunklen": 4, "cparams": {"cname": "brotli"}}"#;
+    let four = r#"{"shape": [4]}"#;
+    refused(export(unknown, four, ArrayFormat::Bcolz, "none"), Format, "the codec \"brotli\" is not one of Blosc");
+
+    // a table, and an array of records whose fields have directories
+    let table = dir.path().join("t");
+    array(&table.join("x"), &storage(4), four, &[b"abcd"]);
+    std::fs::write(table.join("__rootdirs__"), r#"{"names": ["x"]}"#).unwrap();
+    let arrays = Arrays::open(&table).unwrap();
+    refused(
+        Export::new(&arrays).format(ArrayFormat::Bloscpack).write(&out),
+        Usage,
+        "a bloscpack file has one array, this is a table: name a column",
+    );
+    let records = r#"{"dtype": "[('a', [('b', '|u1')])]", "chunklen": 4}"#;
+    array(&path, records, four, &[]);
+    array(&path.join("data/a/b"), &storage(4), four, &[]);
+    std::fs::rename(path.join("data/a/b/data"), path.join("data/a/c")).unwrap();
+    std::fs::remove_dir_all(path.join("data/a/b")).unwrap();
+    std::fs::rename(path.join("data/a/c"), path.join("data/a/b")).unwrap();
+    let arrays = Arrays::open(&path).unwrap();
+    refused(
+        Export::new(&arrays).format(ArrayFormat::Bcolz).write(&out),
+        Unsupported,
+        "column \"a/b\" is a field of a record, which bcolz does not have",
+    );
+
+    // datasets of HDF5
+    let hdf5 = dir.path().join("a.h5");
+    let file = crate::h5::File::create(&hdf5).unwrap();
+    let shape = crate::value::Shape::from([3]);
+    let root = file.root().unwrap();
+    for name in ["x", "y"] {
+        let spec = crate::h5::DatasetSpec {
+            element: crate::value::DataType::Int,
+            shape: &shape,
+            chunk: None,
+            appendable: false,
+            compression: Compression::NONE,
+        };
+        let dataset = root.create_dataset(name, &spec).unwrap();
+        if name == "y" {
+            dataset.set_attribute("blz_dtype", &crate::h5::Attribute::string("float64")).unwrap();
+        }
+    }
+    drop(root);
+    file.close().unwrap();
+    let says = format!("2 datasets in the root of an HDF5 file: name one, {}/GROUP/DATASET", hdf5.display());
+    refused(Arrays::open(&hdf5), Usage, &says);
+    refused(Arrays::open(hdf5.join("y")), Format, "blz_dtype is float64, but the dataset has other elements");
+    let arrays = Arrays::open(hdf5.join("x")).unwrap();
+    refused(
+        Export::new(&arrays).write(&out),
+        Usage,
+        "the arrays did not come from blz, bcolz or bloscpack: name the format to write",
+    );
+    assert!(!out.exists());
+
+    // a difference in the first of many chunks: the other chunks are not read
+    let chunks: Vec<Vec<u8>> = (0..200u8).map(|number| vec![number; 4]).collect();
+    let other: Vec<Vec<u8>> = (1..=200u8).map(|number| vec![number; 4]).collect();
+    let write = |name: &str, chunks: &[Vec<u8>]| {
+        let chunks: Vec<&[u8]> = chunks.iter().map(Vec::as_slice).collect();
+        Arrays::open(array(&dir.path().join(name), &storage(4), r#"{"shape": [800]}"#, &chunks)).unwrap()
+    };
+    let (left, right) = (write("left", &chunks), write("right", &other));
+    let found = left.compare(&right, &()).unwrap();
+    assert_eq!(found.differences.len(), 1);
 }

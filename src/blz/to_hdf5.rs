@@ -127,7 +127,7 @@ impl<'a> ToHdf5<'a> {
         let element = array.dtype.element()?;
         let chunk_bytes = usize::try_from(chunk_rows * array.row_bytes).ok().filter(|&bytes| bytes < u32::MAX as usize);
         let chunk_bytes =
-            chunk_bytes.ok_or_else(|| Error::unsupported("chunks of 4 GiB or more, which HDF5 does not have"))?;
+            chunk_bytes.ok_or_else(|| Error::unsupported("chunks have 4 GiB or more, which HDF5 cannot store"))?;
         let mut blosc = None;
         if self.keep && chunk_bytes > 0 {
             blosc = Some(settings(array)?);
@@ -305,7 +305,7 @@ fn set_attributes(document: Option<&Document>, set: impl Fn(&str, &Attribute) ->
     for (name, value) in document.members().into_iter().flatten() {
         // what HDF5 cannot have as a name or a string
         if name.is_empty() || name.contains('\0') {
-            return Err(Error::unsupported(format!("an attribute with the name {name:?}")));
+            return Err(Error::unsupported(format!("HDF5 cannot have an attribute with the name {name:?}")));
         }
         match attribute(value) {
             Some(attribute) => set(name, &attribute)?,

@@ -110,7 +110,7 @@ impl Outermost<'_> {
                             return Ok(Found::File(last.clone(), name.into_owned()));
                         }
                         None => {
-                            let message = "a file that is not a container, where the path goes on";
+                            let message = "the file is not a container, so the path cannot go on in it";
                             return Err(Error::not_found(message).context(Context::member(name)));
                         }
                     };

@@ -289,6 +289,7 @@ pub(crate) static FORMATS: &[&Format] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ErrorKind;
 
     #[test]
     fn names_that_lead_elsewhere_are_none() {
@@ -307,5 +308,42 @@ mod tests {
         let inner = Directory::new(folder.path().join("inner"));
         assert!(inner.create("../outer").is_err() && inner.create_nested("../outer").is_err());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn paths_that_lead_nowhere_say_why() {
+        use std::os::unix::ffi::OsStrExt;
+
+        let folder = tempfile::tempdir().unwrap();
+        let (plain, toy) = (folder.path().join("plain"), folder.path().join("toy"));
+        std::fs::write(&plain, "neither").unwrap();
+        std::fs::write(&toy, "toy container\ntable.dat 5\n\nbytes").unwrap();
+        let name = folder.path().join(std::ffi::OsStr::from_bytes(b"\xff"));
+        std::fs::write(&name, "toy container\n\n").unwrap();
+        let options = FormatOptions {
+            block_bytes: 512,
+            checksums: false,
+            compression: Compression::NONE,
+            archive: true,
+            appendable: false,
+        };
+        for (error, kind, says) in [
+            (locate(&name).map(drop), ErrorKind::Unsupported, "the file's name is not UTF-8"),
+            (locate(&plain.join("x")).map(drop), ErrorKind::NotFound, "plain is neither a directory nor a container"),
+            (
+                locate(&toy.join("table.dat/x")).map(drop),
+                ErrorKind::NotFound,
+                "table.dat: the file is not a container, so the path cannot go on in it",
+            ),
+            (locate(&toy).unwrap().enter("x").map(drop), ErrorKind::NotFound, "x: the container does not exist"),
+            (
+                toy::FORMAT.create(&toy, &options).map(drop),
+                ErrorKind::Unsupported,
+                "containers of the format toy are only read",
+            ),
+        ] {
+            let error = error.expect_err(says);
+            assert!(error.kind() == kind && error.to_string().ends_with(says), "{error}");
+        }
     }
 }

@@ -267,7 +267,9 @@ impl AnyDataset {
         let (Some(chunk), Some(extents)) = (self.chunk()?, self.extents()?) else { return Ok(0) };
         let bytes = chunk.iter().fold(self.element().size as u64, |bytes, &extent| bytes.saturating_mul(extent));
         if bytes > MAX_CHUNK_BYTES && !self.filters()?.is_empty() {
-            return Err(Error::limit(format!("a chunk of {bytes} bytes with filters; the limit is {MAX_CHUNK_BYTES}")));
+            return Err(Error::limit(format!(
+                "a chunk with filters has {bytes} bytes; the limit is {MAX_CHUNK_BYTES}"
+            )));
         }
         let along = extents.iter().zip(&chunk).skip(1).map(|(&extent, &chunk)| extent.div_ceil(chunk.max(1)));
         Ok(along.fold(bytes, u64::saturating_mul))
@@ -387,7 +389,7 @@ impl AnyAttribute {
 
 fn extents(space: &hdf5::Dataspace) -> Result<Option<Vec<u64>>> {
     if !space.is_valid() {
-        return Err(Error::format("a dataspace that cannot be read"));
+        return Err(Error::format("the dataspace cannot be read"));
     }
     Ok((!space.is_null()).then(|| space.shape().into_iter().map(|extent| extent as u64).collect()))
 }

@@ -12,7 +12,7 @@ use hdf5::plist::dataset_create::ChunkOpts;
 use super::chunk_reader::with_decoded;
 use super::sys::{self, StoredChunk};
 use super::{ChunkInfo, Pipeline};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::io::ReadAt as _;
 use crate::value::Shape;
 
@@ -121,7 +121,7 @@ impl AnyChunks {
         }
         let elements = block.iter().try_fold(1u64, |elements, axis| elements.checked_mul(axis.count));
         let bytes = elements.and_then(|elements| usize::try_from(elements).ok()?.checked_mul(self.element_bytes));
-        let bytes = bytes.ok_or_else(|| Error::usage("the selection would have 2^64 bytes or more"))?;
+        let Some(bytes) = bytes else { return Ok(None) };
         let axes: Vec<Vec<Segment>> =
             block.iter().zip(&self.extents).map(|(axis, &extent)| segments(axis, extent)).collect();
         let mut out = vec![0; bytes];
@@ -140,7 +140,8 @@ impl AnyChunks {
         Ok(Some(out))
     }
 
-    /// Copies runs of a stored chunk to `out`; `false` if that would take too much memory. `start` is the index of the chunk's
+    /// Copies runs of a stored chunk to `out`; `false` if that would take too much memory, or the chunk has another size than
+    /// the dataset's chunks. `start` is the index of the chunk's
     /// first element.
     fn copy(&self, start: Vec<u64>, chunk: &StoredChunk, runs: &Runs, out: &mut [u8]) -> Result<bool> {
         if !self.pipeline.is_empty() {
@@ -150,10 +151,7 @@ impl AnyChunks {
             return Ok(true);
         }
         if chunk.bytes != self.chunk_bytes as u64 {
-            return Err(Error::format(format!(
-                "a chunk of {} bytes where {} are expected",
-                chunk.bytes, self.chunk_bytes
-            )));
+            return Ok(false);
         }
         if runs.len >= LONG_RUN || runs.count() == 1 {
             let mut read = Ok(());

@@ -435,7 +435,10 @@ impl Dataset {
             let shape = self.shape()?;
             let (cell, has) = shape.split_last().ok_or_else(|| Error::unsupported("the dataset has no axes"))?;
             if rows.start > rows.end || rows.end > has {
-                return Err(Error::usage(format!("rows {rows:?} of {has}")));
+                return Err(Error::usage(format!(
+                    "rows {} to {} are asked for, the dataset has {has}",
+                    rows.start, rows.end
+                )));
             }
             let zeros: Shape = cell.iter().map(|_| 0).collect();
             let (start, extent) = (zeros.with_axis(rows.start), cell.with_axis(rows.end - rows.start));

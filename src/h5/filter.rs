@@ -175,7 +175,7 @@ impl Pipeline {
         })?;
         match out.len() {
             found if found == len => Ok(()),
-            found => Err(Error::format(format!("a chunk of {found} bytes where {len} are expected"))),
+            found => Err(Error::format(format!("the chunk has {found} bytes, expected {len}"))),
         }
     }
 }
@@ -222,7 +222,10 @@ fn add_checksum(input: &[u8], out: &mut Vec<u8>) {
 
 fn check_checksum(input: &[u8], out: &mut Vec<u8>) -> Result<()> {
     let Some((bytes, stored)) = input.split_last_chunk::<CHECKSUM_BYTES>() else {
-        return Err(Error::format(format!("{} bytes, where a checksum is expected", input.len())));
+        return Err(Error::format(format!(
+            "the chunk has {} bytes, expected at least the 4 of its checksum",
+            input.len()
+        )));
     };
     let (stored, found) = (u32::from_le_bytes(*stored), fletcher32(bytes));
     if stored != found {

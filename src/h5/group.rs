@@ -316,7 +316,7 @@ impl Group {
     /// The group that has the hard link to a dataset, its name in that group, and the dataset without its elements.
     fn open_header(&self, name: &str) -> Result<(Group, String, Header)> {
         let Located::Member(parent, last) = self.find(name)? else {
-            return Err(Error::format("a group where a dataset is expected"));
+            return Err(Error::format("the path leads to a group, expected a dataset"));
         };
         let dataset = match (parent.group.dataset(&last), parent.reach.directory()) {
             // it may be open, with its prefix

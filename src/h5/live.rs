@@ -206,7 +206,9 @@ impl LiveDataset {
             let rows = (bytes.len() / self.row_bytes) as u64;
             if !bytes.len().is_multiple_of(self.row_bytes) || first + rows > self.rows.get() {
                 let (has, length) = (self.rows.get(), bytes.len());
-                return Err(Error::usage(format!("{length} bytes from row {first} on, where there are {has} rows")));
+                return Err(Error::usage(format!(
+                    "{length} bytes from row {first} on exceed the {has} rows of the dataset, or are not whole rows"
+                )));
             }
             if rows == 0 {
                 return Ok(());
@@ -223,7 +225,10 @@ impl LiveDataset {
     pub(crate) fn read(&self, first: u64, rows: u64, out: &mut Vec<u8>) -> Result<()> {
         let mut read = || {
             if first + rows > self.rows.get() {
-                return Err(Error::usage(format!("{rows} rows from {first} on, where there are {}", self.rows.get())));
+                return Err(Error::usage(format!(
+                    "{rows} rows from {first} on exceed the {} rows of the dataset",
+                    self.rows.get()
+                )));
             }
             if rows == 0 {
                 return Ok(());

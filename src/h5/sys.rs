@@ -594,7 +594,7 @@ pub(super) fn create_dataset(
 /// Sets the fill value of a new dataset: the element that is read where none was written.
 pub(super) fn set_fill(creation: &DatasetCreate, datatype: &Datatype, element: &[u8]) -> Result<()> {
     if element.len() != datatype.size() {
-        return Err(Error::usage(format!("{} bytes for a fill value of {}", element.len(), datatype.size())));
+        return Err(Error::usage(format!("the fill value has {} bytes, expected {}", element.len(), datatype.size())));
     }
     call!(h5p::H5Pset_fill_value(creation.id(), datatype.id(), element.as_ptr().cast()))?;
     Ok(())
@@ -604,7 +604,7 @@ pub(super) fn set_fill(creation: &DatasetCreate, datatype: &Datatype, element: &
 /// define it.
 pub(super) fn fill(creation: &DatasetCreate, datatype: &Datatype) -> Result<Vec<u8>> {
     if has_pointers(datatype)? {
-        return Err(Error::unsupported("a fill value of variable length"));
+        return Err(Error::unsupported("the fill value has a variable length"));
     }
     let mut element = vec![0u8; datatype.size()];
     call!(h5p::H5Pget_fill_value(creation.id(), datatype.id(), element.as_mut_ptr().cast()))?;
@@ -974,7 +974,7 @@ pub(super) fn write(target: &Target<'_>, datatype: &Datatype, bytes: &[u8]) -> R
 /// Reads strings of the stored type `datatype`, of variable or fixed length, and appends them to `out` without padding.
 pub(super) fn read_strings(target: &Target<'_>, datatype: &Datatype, out: &mut Vec<BString>) -> Result<()> {
     if class(datatype) != H5T_class_t::H5T_STRING {
-        return Err(Error::usage("strings asked for where HDF5 has none"));
+        return Err(Error::usage("strings are asked for, HDF5 stores other elements"));
     }
     let count = target.count()?;
     if call!(h5t::H5Tis_variable_str(datatype.id()))? == 0 {

@@ -238,3 +238,29 @@ fn a_format_that_is_only_read_needs_a_file_and_a_line() {
     assert!(PackFormat::all().all(|format| format.name() != "toy"));
     assert_eq!("toy".parse::<PackFormat>().unwrap_err().kind(), ErrorKind::Usage);
 }
+
+#[test]
+fn what_a_format_cannot_do_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = open(&source(folder.path()));
+    let dtype = PackOptions { dtype: Some("f4".to_owned()), ..options(ALL[0]) };
+    let container = files.as_container().unwrap();
+    for (error, kind, says) in [
+        (
+            pack(&files, &folder.path().join("out"), &dtype).map(drop),
+            ErrorKind::Usage,
+            "a type of the elements is for HDF5, not for multifile",
+        ),
+        (
+            PackFormat::HDF5.in_table_directory().map(drop),
+            ErrorKind::Usage,
+            "casacore cannot open a table with a hdf5 container: pack it into a single file",
+        ),
+        (container.open("x").map(drop), ErrorKind::NotFound, "x: the file does not exist"),
+        (container.enter("x").map(drop), ErrorKind::NotFound, "x: the directory does not exist"),
+    ] {
+        let error = error.expect_err(says);
+        assert_eq!((error.kind(), error.to_string().as_str()), (kind, says));
+    }
+    assert!(!folder.path().join("out").exists());
+}

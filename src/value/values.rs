@@ -243,6 +243,14 @@ impl Values {
         }
     }
 
+    /// The values as bytes, little-endian, without a copy if they are `UChar`; empty for strings and records.
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        match self {
+            Values::UChar(bytes) => bytes,
+            other => other.le_bytes().unwrap_or_default().into_owned(),
+        }
+    }
+
     /// The elements of the buffer as little-endian bytes; `None` for strings and records. Bools are bytes 0 and 1.
     ///
     /// Borrows on little-endian machines.

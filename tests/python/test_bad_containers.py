@@ -265,3 +265,33 @@ def test_multihdf5_in_multihdf5_without_end(change, words, plain, tmp_path):
         make_multihdf5(file, plain, nested=['SUB'])
         change(file)
     refuse(tmp_path, packed, *words, verbs=['ls', 'verify', 'unpack'])
+
+
+# ---- datasets of HDF5 that are not read --------------------------------------------------------------------------------------
+
+def test_datasets_that_only_libhdf5_reads(tmp_path):
+    """The bytes of a file have to be in the dataset itself, and behind filters that h5bridge has."""
+    def replaced(name, make):
+        packed = tmp_path / name
+        h5bridge('pack', DEMO, packed, '--single-file')
+        with h5py.File(packed, 'r+') as file:
+            group = file['table.dat']
+            data = group['FileData'][()]
+            del group['FileData']
+            make(group, data)
+        return packed
+
+    def virtual(group, data):
+        group.file['kept'] = data
+        layout = h5py.VirtualLayout(data.shape, 'u1')
+        layout[...] = h5py.VirtualSource('.', 'kept', data.shape, 'u1')
+        group.create_virtual_dataset('FileData', layout)
+
+    for name, make, words in [
+        ('filter.h5', lambda group, data: group.create_dataset('FileData', data=data, chunks=data.shape, scaleoffset=0),
+         'files in blocks are not read through the filters scaleoffset'),
+        ('virtual.h5', virtual, 'in other datasets'),
+    ]:
+        process = h5bridge('unpack', replaced(name, make), tmp_path / 'out', code=support.UNSUPPORTED)
+        assert words in process.stderr and 'table.dat/FileData' in process.stderr, process.stderr
+        assert not (tmp_path / 'out').exists()

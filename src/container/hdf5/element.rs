@@ -94,5 +94,7 @@ mod tests {
         assert_eq!(element_of(&files.files[0].properties, 9), DataType::UChar);
         files.files.push(file(7));
         assert!(set_dtype(&mut files, "f4").unwrap_err().to_string().contains("7 bytes"));
+        let error = set_dtype(&mut files, ">f4").unwrap_err().to_string();
+        assert!(error.starts_with("the type \">f4\" is unknown; known are u1, i2,"), "{error}");
     }
 }

@@ -15,6 +15,8 @@
 mod element;
 mod properties;
 mod read;
+#[cfg(test)]
+mod tests;
 mod write;
 
 use std::path::Path;

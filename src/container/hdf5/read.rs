@@ -42,8 +42,9 @@ impl Files {
             let file = h5::File::open_shared(&path)?;
             let root = file.root()?;
             let version = root.attribute(MARK)?;
-            if version != Some(Attribute::Scalar(Values::Int64(vec![VERSION]))) {
-                return Err(Error::format(format!("attribute {MARK}: {VERSION} is expected, not {version:?}")));
+            let version = version.and_then(|version| version.values().integers()).unwrap_or_default();
+            if version != [VERSION] {
+                return Err(Error::format(format!("attribute {MARK} is {version:?}, expected [{VERSION}]")));
             }
             let opened = Arc::new(Opened { _file: file, source: FileSource::open(&path)? });
             Ok(Arc::new(Self::new(opened, root, 0)?))
@@ -133,7 +134,7 @@ impl Container for Files {
             // so none is found in itself
             match group.link_count()? {
                 1 => Self::new(self.opened.clone(), group, self.depth + 1),
-                links => Err(Error::format(format!("{links} links lead to the group, 1 is expected"))),
+                links => Err(Error::format(format!("{links} links lead to the group, expected one"))),
             }
         };
         Ok(Arc::new(enter().context(Context::member(name))?))
@@ -210,11 +211,7 @@ impl ReadAt for StoredBytes {
             return Err(past_end(offset, out.len() as u64, self.len));
         }
         if let Some(position) = self.position {
-            let position = position.checked_add(offset);
-            return self
-                .opened
-                .source
-                .read_at(position.ok_or_else(|| Error::format("the offset exceeds 2^64 bytes"))?, out);
+            return self.opened.source.read_at(position.saturating_add(offset), out);
         }
         // the elements that have these bytes
         let size = self.element.size() as u64;
@@ -223,9 +220,7 @@ impl ReadAt for StoredBytes {
         let mut values = Values::new(self.element);
         self.dataset.lock_unpoisoned().read_region(&region, &mut values)?;
         let from = (offset - first * size) as usize;
-        let bytes = values.le_bytes();
-        let bytes = bytes.as_ref().and_then(|bytes| bytes.get(from..from + out.len()));
-        out.copy_from_slice(bytes.ok_or_else(|| Error::format("the elements do not have the type of the dataset"))?);
+        out.copy_from_slice(&values.into_bytes()[from..from + out.len()]);
         Ok(())
     }
 

@@ -212,7 +212,10 @@ impl DatasetBytes {
     fn check(&self, offset: u64, count: u64) -> Result<()> {
         match offset.checked_add(count).is_some_and(|end| end <= self.len) {
             true => Ok(()),
-            false => Err(Error::usage(format!("{} bytes were announced, and not more", self.len))),
+            false => Err(Error::usage(format!(
+                "{count} bytes from byte {offset} on exceed the {} bytes that were announced",
+                self.len
+            ))),
         }
     }
 }
@@ -253,7 +256,7 @@ impl WriteAt for DatasetBytes {
     fn set_len(&self, len: u64) -> Result<()> {
         match len == self.len {
             true => Ok(()),
-            false => Err(Error::usage(format!("{} bytes were announced, and not {len}", self.len))),
+            false => Err(Error::usage(format!("the file is {len} bytes long, {} were announced", self.len))),
         }
     }
 

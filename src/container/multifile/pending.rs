@@ -380,7 +380,7 @@ impl Pending {
 
     pub(super) fn commit(&mut self, file: &dyn WriteAt) -> Result<()> {
         if self.failed {
-            return Err(Error::new(ErrorKind::Io, "an earlier commit failed"));
+            return Err(Error::new(ErrorKind::Io, "an earlier commit failed: open the container again"));
         }
         if !self.changed {
             return Ok(());

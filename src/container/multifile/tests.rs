@@ -10,7 +10,7 @@ use ctds_hdf5_testing::{mutations, property};
 use super::*;
 use crate::container::{ContainerMut, Memory};
 use crate::error::ErrorKind;
-use crate::io::{MemoryFile, read_all};
+use crate::io::{MemoryFile, WriteAt, read_all};
 
 /// A MultiFile for tests, the sample of formats/table.md 5.9: blocks of 512 bytes, file `top` of 100 bytes, `SUB` of 1024.
 fn sample() -> Vec<u8> {
@@ -341,6 +341,8 @@ fn damaged_headers_are_errors() {
         ),
         (0xae, &i64::MIN.to_be_bytes(), "9223372036854775808 blocks after block 2 exceed the container, which has 4"),
         (0xbd, &[1], "at byte 190: free blocks: block 0, but there are blocks 1 to 3"),
+        // the names `top` and `SUB` begin at 0x72 and 0x82
+        (0x82, b"top", "two files are called \"top\""),
         (0xcd, &[200], "at byte 198: continuation blocks: 200 items announced, but only 16 bytes are left"),
     ] {
         let error = open(damaged(offset, bytes)).unwrap_err();
@@ -351,6 +353,84 @@ fn damaged_headers_are_errors() {
 }
 
 /// SHA-256 of a file's content, in hexadecimal digits.
+/// The test's sample MultiFile, in which the first file was removed but still has its block.
+fn removed_with_a_block() -> Vec<u8> {
+    let mut bytes = sample();
+    // the name becomes empty, and the rest of the header moves
+    bytes.copy_within(0x75..0xde, 0x72);
+    bytes[0x6e..0x72].fill(0);
+    // the lengths of the header, of its record and of the object in that
+    for at in [0x27, 0x47, 0x5c] {
+        bytes[at] -= 3;
+    }
+    bytes
+}
+
+#[test]
+fn calls_that_a_multifile_cannot_do() {
+    let error = open(removed_with_a_block()).unwrap_err();
+    assert!(error.to_string().ends_with("a removed file still has 1 blocks"), "{error}");
+    let inside = Memory::new([]);
+    MultiFileMut::create(inside.create("table.mf").unwrap(), 512, false).unwrap().commit().unwrap();
+    inside.edit("table.mf").unwrap().write_at(0x28, &(2u64 << 30).to_be_bytes()).unwrap();
+    let error = MultiFileMut::edit(&inside, "table.mf").unwrap_err();
+    assert_eq!(error.to_string(), "table.mf: blocks of 2147483648 bytes, at most 1073741824 are written");
+    let inside = in_memory(sample());
+    let container = MultiFileMut::edit(&inside, "table.mf").unwrap();
+    let file = container.edit("top").unwrap();
+    container.remove("top").unwrap();
+    let error = file.write_at(0, b"x").unwrap_err();
+    assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::NotFound, "the file was removed"));
+    let container = MultiFileMut::create(Arc::new(MemoryFile::default()), 512, false).unwrap();
+    container.create("a").unwrap().set_len(1 << 62).unwrap();
+    let error = container.create("b").unwrap().set_len(i64::MAX as u64).unwrap_err();
+    assert_eq!(error.to_string(), "no more than 18014398509481983 blocks are possible");
+    assert_eq!(error.kind(), ErrorKind::NoSpace);
+}
+
+/// A file in memory that cannot be made durable a second time.
+#[derive(Debug, Default)]
+struct Failing {
+    file: MemoryFile,
+    syncs: std::sync::atomic::AtomicU32,
+}
+
+impl ReadAt for Failing {
+    fn len(&self) -> Result<u64> {
+        self.file.len()
+    }
+
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        self.file.read_at(offset, out)
+    }
+}
+
+impl WriteAt for Failing {
+    fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
+        self.file.write_at(offset, data)
+    }
+
+    fn set_len(&self, len: u64) -> Result<()> {
+        self.file.set_len(len)
+    }
+
+    fn sync(&self) -> Result<()> {
+        match self.syncs.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+            1 => Err(Error::from(std::io::Error::other("the disk does not answer"))),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Which header the disk has is unknown once one was written and not synced.
+#[test]
+fn after_a_commit_that_failed_there_is_no_other() {
+    let container = MultiFileMut::create(Arc::new(Failing::default()), 512, false).unwrap();
+    container.create("a").unwrap().write_at(0, b"x").unwrap();
+    let messages = [container.commit(), container.commit()].map(|result| result.unwrap_err().to_string());
+    assert_eq!(messages, ["the disk does not answer", "an earlier commit failed: open the container again"]);
+}
+
 fn sha256(content: &[u8]) -> String {
     use sha2::Digest;
     crate::sha::Sha256::from(sha2::Sha256::digest(content)).to_string()

@@ -48,7 +48,12 @@ impl Commits {
         let dataset = root.dataset(COMMITS)?;
         let names = match dataset.attribute("names")? {
             Some(Attribute::Array(Values::String(names))) => names.iter().map(ToString::to_string).collect(),
-            _ => return Err(Error::format(format!("dataset {}: attribute names is missing", dataset.path()))),
+            _ => {
+                return Err(Error::format(format!(
+                    "dataset {} has no attribute names, which lists the files",
+                    dataset.path()
+                )));
+            }
         };
         Ok(Some(Commits { dataset, names }))
     }
@@ -85,10 +90,11 @@ impl Commits {
         let mut values = Values::new(DataType::Int64);
         let last = Region { start: Shape::from([0, rows - 1]), shape: Shape::from([found, 1]) };
         dataset.read_region(&last, &mut values)?;
-        let Values::Int64(sizes) = values else {
-            return Err(Error::format(format!("dataset {}: the sizes are not integers", dataset.path())));
+        let sizes = values.integers().unwrap_or_default();
+        let size = |size| {
+            u64::try_from(size)
+                .map_err(|_| Error::format(format!("the size of a file is {size} bytes, expected 0 or more")))
         };
-        let size = |size| u64::try_from(size).map_err(|_| Error::format(format!("the size of a file is {size} bytes")));
         Ok(Some(sizes.into_iter().take(count).map(size).collect::<Result<_>>()?))
     }
 
@@ -96,9 +102,7 @@ impl Commits {
     pub(super) fn append(&self, sizes: Vec<i64>) -> Result<()> {
         let columns = columns(sizes.len());
         let shape = self.dataset.shape()?;
-        let [_, count] = shape[..] else {
-            return Err(Error::format(format!("dataset {} has shape {shape}, expected two axes", self.dataset.path())));
-        };
+        let count = shape.last().copied().unwrap_or(0);
         self.dataset.set_extent(count + 1)?;
         if !sizes.is_empty() {
             let row = Region { start: Shape::from([0, count]), shape: Shape::from([columns, 1]) };

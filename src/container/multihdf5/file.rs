@@ -16,7 +16,7 @@ use crate::h5::{Attribute, Bounds, ByteFilters, ByteRows, Dataset, FilterScratch
 use crate::io::{FileSource, ReadAt, WriteAt, past_end};
 use crate::sha::Sha256;
 use crate::sync::LockUnpoisoned;
-use crate::value::{DataType, Region, Shape, Values};
+use crate::value::{Region, Shape, Values};
 
 /// Most bytes of a virtual file's blocks that are kept in memory, and of filtered blocks on their way to the HDF5 file.
 const CACHE_BYTES: u64 = 8 << 20;
@@ -220,11 +220,18 @@ impl StoredFile {
 
     fn open_rows(&self, dataset: Dataset, access: &Access<'_>, len: u64) -> Result<StoredRows> {
         let source = Arc::new(FileSource::open(access.path)?);
-        let form = RowForm::Found(VirtualFile::new(&dataset, source, self.block_bytes, len)?);
-        let pipeline = dataset.pipeline()?.ok_or_else(|| Error::unsupported("a filter is unknown"))?;
+        let found = VirtualFile::new(&dataset, source, self.block_bytes, len)?;
+        let pipeline = found.pipeline().clone();
         let count = dataset.shape()?.last().copied().unwrap_or(0);
         let appendable = dataset.is_appendable()?;
-        Ok(StoredRows { generation: access.generation, dataset, pipeline, count, appendable, form })
+        Ok(StoredRows {
+            generation: access.generation,
+            dataset,
+            pipeline,
+            count,
+            appendable,
+            form: RowForm::Found(found),
+        })
     }
 
     /// Opens the dataset with at least `count` rows in which blocks can be stored. It is created if the virtual file has none,
@@ -371,22 +378,17 @@ impl StoredFile {
             return unchanged.read_at(offset, out);
         }
         let first = offset / self.block_bytes;
-        let mut row = Values::new(DataType::UChar);
+        let mut bytes = Vec::new();
         let mut done = 0;
         for number in first.. {
             let within = (offset + done as u64 - number * self.block_bytes) as usize;
             let count = (self.block_bytes as usize - within).min(out.len() - done);
-            row = match row {
-                Values::UChar(mut bytes) => {
-                    bytes.clear();
-                    Values::UChar(bytes)
-                }
-                other => other,
-            };
+            bytes.clear();
+            let mut row = Values::UChar(bytes);
             let region = Region { start: Shape::from([within as u64, number]), shape: Shape::from([count as u64, 1]) };
             rows.dataset.read_region(&region, &mut row)?;
-            let Values::UChar(bytes) = &row else { return Err(Error::format("the elements are not bytes")) };
-            out[done..done + count].copy_from_slice(bytes);
+            bytes = row.into_bytes();
+            out[done..done + count].copy_from_slice(&bytes);
             done += count;
             if done == out.len() {
                 break;
@@ -397,16 +399,22 @@ impl StoredFile {
 
     /// Returns the block `number` (from 0) of the virtual file in memory; it is read from the dataset if necessary.
     fn block<'a>(&self, state: &'a mut FileState, number: u64) -> Result<&'a mut Block> {
-        if !state.blocks.contains_key(&number) {
-            if (state.blocks.len() as u64 + 1) * self.block_bytes > CACHE_BYTES.max(2 * self.block_bytes) {
-                self.store_dirty(state)?;
-                state.blocks.clear();
-            }
-            let mut bytes = vec![0; self.block_bytes as usize];
-            self.read_stored(state, number * self.block_bytes, &mut bytes)?;
-            state.blocks.insert(number, Block { bytes, dirty: false });
+        let block = match state.blocks.remove(&number) {
+            Some(block) => block,
+            None => self.load(state, number)?,
+        };
+        Ok(state.blocks.entry(number).or_insert(block))
+    }
+
+    /// Reads the block `number` of the virtual file, which is not in memory, from the dataset; others make room for it.
+    fn load(&self, state: &mut FileState, number: u64) -> Result<Block> {
+        if (state.blocks.len() as u64 + 1) * self.block_bytes > CACHE_BYTES.max(2 * self.block_bytes) {
+            self.store_dirty(state)?;
+            state.blocks.clear();
         }
-        state.blocks.get_mut(&number).ok_or_else(|| Error::usage("the block is not in memory"))
+        let mut bytes = vec![0; self.block_bytes as usize];
+        self.read_stored(state, number * self.block_bytes, &mut bytes)?;
+        Ok(Block { bytes, dirty: false })
     }
 
     /// Extends the virtual file with zeros to `len` bytes.

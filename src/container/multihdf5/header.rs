@@ -59,7 +59,7 @@ impl Header {
                     continue;
                 }
                 if !seen.insert(name.clone()) {
-                    return Err(Error::format(format!("two files of the name {name:?}")));
+                    return Err(Error::format(format!("two files have the name {name:?}")));
                 }
                 files.push((name, size));
             }
@@ -117,7 +117,7 @@ impl Header {
             return Err(Error::usage(format!("{name:?} is not ASCII, as casacore's MultiHDF5 needs it")));
         }
         if count >= MOST_NAMES {
-            return Err(Error::usage(format!("more than {MOST_NAMES} files, of which casacore reads no more")));
+            return Err(Error::usage(format!("the container has {count} files, the most that casacore reads")));
         }
         Ok(())
     }
@@ -144,7 +144,7 @@ fn is_empty_array(group: &Group, name: &str) -> Result<bool> {
 }
 
 fn attribute(group: &Group, name: &str) -> Result<Attribute> {
-    group.attribute(name)?.ok_or_else(|| Error::format(format!("no attribute {name}")))
+    group.attribute(name)?.ok_or_else(|| Error::format(format!("group {HEADER} has no attribute {name}")))
 }
 
 fn names(group: &Group) -> Result<Vec<String>> {

@@ -170,7 +170,7 @@ fn parent(root: &Group, path: &str) -> Result<(Group, u64, u64)> {
     }
     let header = Header::read(&group)?;
     let size = header.files.iter().find(|(listed, _)| listed == name).map(|(_, size)| *size);
-    let size = size.ok_or_else(|| Error::format(format!("{path} is in no header")))?;
+    let size = size.ok_or_else(|| Error::format(format!("the list of commits names {path}, which no header has")))?;
     Ok((group.group(name)?, header.block_bytes, size))
 }
 
@@ -184,7 +184,7 @@ impl Appended {
             && dataset.filters()?.is_empty()
             && dataset.is_appendable()?;
         if !fits {
-            return Err(Error::unsupported("a file that cannot grow while others read it").context(path));
+            return Err(Error::unsupported("the file cannot grow while others read it").context(path));
         }
         let mut file = Appended { dataset, block_bytes, len, tail: Vec::new(), dirty: false };
         let kept = len % block_bytes;
@@ -250,10 +250,7 @@ fn read_rows(dataset: &Dataset, first: u64, rows: u64, start: u64, count: u64) -
     let mut values = Values::new(DataType::UChar);
     let region = Region { start: Shape::from([start, first]), shape: Shape::from([count, rows]) };
     dataset.read_region(&region, &mut values)?;
-    match values {
-        Values::UChar(bytes) => Ok(bytes),
-        _ => Err(Error::format("the elements are not bytes")),
-    }
+    Ok(values.into_bytes())
 }
 
 /// Reads a container that another process appends to, as of one of its commits. See [`LiveContainer`].

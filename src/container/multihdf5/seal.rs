@@ -164,7 +164,7 @@ impl Seal {
             start = end;
         }
         if start != self.len {
-            return Err(Error::format(format!("regions of {start} bytes, where {} are expected", self.len)));
+            return Err(Error::format(format!("the regions of the seal have {start} bytes, expected {}", self.len)));
         }
         let names = rest[..self.names_bytes as usize].split(|&byte| byte == 0);
         let names = names.map(|name| String::from_utf8_lossy(name).into_owned()).collect();

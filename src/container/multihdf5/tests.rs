@@ -22,9 +22,9 @@ use super::*;
 use crate::container::{ContainerMut, Directory, FormatOptions};
 use crate::convert::Sha256;
 use crate::error::ErrorKind;
-use crate::h5::{self, Attribute, Bounds, ByteFilters, ByteRows, Compression, IndexKind, LinkKind};
+use crate::h5::{self, Attribute, Bounds, ByteFilters, ByteRows, Compression, DatasetSpec, IndexKind, LinkKind};
 use crate::io::{ReadAt, read_all};
-use crate::value::{Shape, Values};
+use crate::value::{DataType, Region, Shape, Values};
 
 const COMPATIBLE: FormatOptions = FormatOptions {
     block_bytes: 64,
@@ -407,6 +407,241 @@ fn damage_is_an_error_that_says_what_is_wrong() {
     }
     // never written, and far more than could be
     assert_eq!(rows(64, u64::MAX / 64).unwrap(), [0; 200]);
+}
+
+/// Offsets of some bytes in others.
+fn places(bytes: &[u8], wanted: &[u8]) -> Vec<usize> {
+    (0..bytes.len() - wanted.len()).filter(|&at| bytes[at..].starts_with(wanted)).collect()
+}
+
+/// Makes a dataset of these type and extents in place of that of a virtual file.
+fn replace_data(root: &h5::Group, element: DataType, shape: Shape, chunk: Option<Shape>) {
+    let group = root.group("f").unwrap();
+    group.remove(DATA).unwrap();
+    let spec = DatasetSpec { element, shape: &shape, chunk, appendable: false, compression: Compression::NONE };
+    group.create_dataset(DATA, &spec).unwrap();
+}
+
+#[test]
+fn damaged_headers_and_datasets_say_what_was_expected() {
+    let attribute = |name: &'static str, value: Attribute| {
+        damaged(move |root| root.group(HEADER).unwrap().set_attribute(name, &value).unwrap())
+    };
+    let data = |element: DataType, shape: Shape| damaged(move |root| replace_data(root, element, shape, None));
+    let twice = damaged(|root| {
+        let header = root.group(HEADER).unwrap();
+        let names = Values::String(vec!["f".into(), "f".into()]);
+        header.set_attribute("names", &Attribute::Array(names)).unwrap();
+        header.set_attribute("sizes", &Attribute::Array(Values::Int64(vec![200, 200]))).unwrap();
+    });
+    let no_attributes = damaged(|root| {
+        root.remove(HEADER).unwrap();
+        root.create_group(HEADER).unwrap();
+    });
+    for (result, says) in [
+        (twice, "two files have the name \"f\""),
+        (no_attributes, "group __MultiHDF5_Header__ has no attribute blockSize"),
+        (
+            attribute("blockSize", Attribute::Array(Values::Int64(vec![64, 64]))),
+            "attribute blockSize: 2 values, where one is expected",
+        ),
+        (
+            data(DataType::UChar, Shape::from([256])),
+            "dataset /f/FileData: the dataset has shape [256], expected two axes",
+        ),
+        (data(DataType::Int, Shape::from([64, 4])), "dataset /f/FileData: the elements have type int, expected uchar"),
+    ] {
+        let error = result.expect_err(says);
+        assert_eq!(error.kind(), ErrorKind::Format);
+        assert!(error.to_string().ends_with(says), "{error}");
+    }
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mfh5");
+    let make = |name: &str| {
+        let container = MultiHdf5Mut::create(&path, &COMPATIBLE).unwrap();
+        write(&*container, name, &[5; 200]);
+        container.commit().unwrap();
+    };
+    make("a long name");
+    // the name of the group is another
+    let bytes = std::fs::read(&path).unwrap();
+    let error_at = |at: usize| {
+        let mut bytes = bytes.clone();
+        bytes[at] = 0xff;
+        std::fs::write(&path, bytes).unwrap();
+        open(&path).map_or_else(|error| error.to_string(), |_| String::new())
+    };
+    let says = "the name \"\\xff long name\" is not UTF-8";
+    assert!(places(&bytes, b"a long name").into_iter().any(|at| error_at(at).ends_with(says)));
+    // the key of the first chunk in the b-tree: its size, no skipped filters, its offsets
+    make("f");
+    let key = |bytes: u32| [&bytes.to_le_bytes()[..], &[0; 4 + 3 * 8]].concat();
+    let bytes = std::fs::read(&path).unwrap();
+    let error_at = |at: usize| {
+        let mut bytes = bytes.clone();
+        bytes[at..at + 28].copy_from_slice(&key(63)[..28]);
+        std::fs::write(&path, bytes).unwrap();
+        let opened = open(&path).and_then(|container| container.open("f"));
+        opened.map_or_else(|error| error.to_string(), |_| String::new())
+    };
+    let says = "dataset /f/FileData: a chunk has 63 bytes, expected 64";
+    assert!(places(&bytes, &key(64)).into_iter().any(|at| error_at(at).ends_with(says)));
+}
+
+#[test]
+fn calls_that_no_container_allows_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mfh5");
+    let refused = |options: FormatOptions| MultiHdf5Mut::create(&path, &options).unwrap_err();
+    for (error, says) in [
+        (
+            refused(FormatOptions { block_bytes: 0, ..COMPATIBLE }),
+            "the block size is 0 bytes, expected 1 to 2^32 - 1 in HDF5",
+        ),
+        (
+            refused(FormatOptions { appendable: true, ..COMPATIBLE }),
+            "only files of an archive can grow while others read them",
+        ),
+        (
+            refused(FormatOptions { appendable: true, checksums: true, ..ARCHIVE }),
+            "what grows while others read it cannot have filters",
+        ),
+    ] {
+        assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Usage, says));
+    }
+    let container = MultiHdf5Mut::create(&path, &COMPATIBLE).unwrap();
+    let file = container.create("f").unwrap();
+    for (result, says) in [
+        (file.set_len(1 << 63), "the file would have 9223372036854775808 bytes; at most 2^63 - 1 are possible"),
+        (file.write_at(u64::MAX, b"ab"), "the file would have 2^64 bytes or more"),
+    ] {
+        let error = result.expect_err(says);
+        assert_eq!(error.kind(), ErrorKind::Usage);
+        assert!(error.to_string().ends_with(says), "{error}");
+    }
+    let error = Header::check_room(4000, "f", Bounds::Earliest).unwrap_err();
+    assert_eq!(error.to_string(), "the container has 4000 files, the most that casacore reads");
+    assert!(Header::check_room(4000, "f", Bounds::V110).is_ok());
+}
+
+/// Makes an appendable container with the file `f` of 100 bytes, changes it by `damage`, and returns the error of opening it to
+/// append.
+fn damaged_live(path: &Path, damage: impl FnOnce(&h5::Group)) -> Result<LiveContainer> {
+    let mut live = LiveContainer::create(path, 64, &["f"]).unwrap();
+    live.append("f", &[1; 100]).unwrap();
+    live.close().unwrap();
+    let file = h5::File::edit(path, Bounds::V110).unwrap();
+    damage(&file.root().unwrap());
+    file.close().unwrap();
+    LiveContainer::open(path)
+}
+
+#[test]
+fn damaged_lists_of_commits_are_errors() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("live.mfh5");
+    assert!(damaged_live(&path, |_| {}).is_ok());
+    /// Makes a list of commits of this shape, with the path of a file and the last row.
+    fn list(root: &h5::Group, shape: Shape, name: &str, last: Option<i64>) {
+        root.remove(COMMITS).unwrap();
+        let spec = DatasetSpec {
+            element: DataType::Int64,
+            shape: &shape,
+            chunk: Some(shape.iter().map(|_| 1).collect()),
+            appendable: true,
+            compression: Compression::NONE,
+        };
+        let dataset = root.create_dataset(COMMITS, &spec).unwrap();
+        dataset.set_attribute("names", &Attribute::Array(Values::String(vec![name.into()]))).unwrap();
+        if let Some(size) = last {
+            dataset.write_region(&Region::whole(&Shape::from([1, 1])), &Values::Int64(vec![size])).unwrap();
+        }
+    }
+    let names = |values: Values| {
+        move |root: &h5::Group| {
+            root.dataset(COMMITS).unwrap().set_attribute("names", &Attribute::Array(values)).unwrap();
+        }
+    };
+    let one = || Shape::from([1, 1]);
+    for (result, says) in [
+        (
+            damaged_live(&path, names(Values::Int(vec![1]))),
+            "dataset /__MultiHDF5_Commits__ has no attribute names, which lists the files",
+        ),
+        (
+            damaged_live(&path, |root| list(root, Shape::from([1]), "f", None)),
+            "dataset /__MultiHDF5_Commits__ has shape [1], expected two axes",
+        ),
+        (
+            damaged_live(&path, |root| list(root, Shape::from([3, 0]), "f", None)),
+            "dataset /__MultiHDF5_Commits__ has 3 sizes, expected one for each of 1 files",
+        ),
+        (
+            damaged_live(&path, |root| list(root, one(), "f", Some(-7))),
+            "the size of a file is -7 bytes, expected 0 or more",
+        ),
+        (
+            damaged_live(&path, |root| list(root, Shape::from([1, 0]), "g", None)),
+            "the list of commits names g, which no header has",
+        ),
+        (
+            damaged_live(&path, |root| {
+                replace_data(root, DataType::UChar, Shape::from([64, 9]), Some(Shape::from([64, 1])))
+            }),
+            "f: the file cannot grow while others read it",
+        ),
+        (
+            damaged_live(&path, |root| root.remove(COMMITS).unwrap()),
+            "the files of this container cannot grow while others read them",
+        ),
+    ] {
+        let error = result.expect_err(says);
+        assert!(matches!(error.kind(), ErrorKind::Format | ErrorKind::Unsupported), "{error}");
+        assert!(error.to_string().ends_with(says), "{error}");
+    }
+    // the largest file that a commit can record, in rows that were never written
+    let mut live = damaged_live(&path, |root| {
+        list(root, one(), "f", Some(i64::MAX));
+        let group = root.group("f").unwrap();
+        group.remove(DATA).unwrap();
+        let spec = ByteRows { row_bytes: 64, rows: 1 << 57, appendable: true, filters: ByteFilters::default() };
+        group.create_byte_rows(DATA, &spec).unwrap();
+    })
+    .unwrap();
+    let error = live.append("f", b"x").unwrap_err();
+    assert_eq!(
+        (error.kind(), error.to_string().as_str()),
+        (ErrorKind::Usage, "f: the file would have 2^63 bytes or more")
+    );
+}
+
+#[test]
+fn seals_whose_regions_do_not_cover_the_file_are_damaged() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mfh5");
+    let container = MultiHdf5Mut::create(&path, &ARCHIVE).unwrap();
+    write(&*container, "f", &[5; 200]);
+    container.commit().unwrap();
+    drop(container);
+    let whole = std::fs::read(&path).unwrap();
+    let seal = Seal::find(&whole).unwrap().unwrap();
+    let (start, end) = (seal.len as usize, whole.len() - 4);
+    for (change, says) in [
+        (-1, format!("the regions of the seal have {} bytes, expected {}", start - 1, start)),
+        (1, "the regions of the seal are longer than the file before it".to_owned()),
+    ] {
+        let mut bytes = whole.clone();
+        // the length of the last region
+        let last = start + 16 * (seal.regions as usize - 1);
+        let length = u64::from_le_bytes(bytes[last..last + 8].try_into().unwrap());
+        bytes[last..last + 8].copy_from_slice(&length.wrapping_add_signed(change).to_le_bytes());
+        let mut crc = libdeflater::Crc::new();
+        crc.update(&bytes[start..end]);
+        bytes[end..].copy_from_slice(&crc.sum().to_le_bytes());
+        let error = Seal::damage(&bytes).unwrap_err();
+        assert_eq!(error.to_string(), format!("seal at byte {start}: {says}"));
+    }
 }
 
 #[test]

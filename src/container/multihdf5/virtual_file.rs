@@ -73,6 +73,11 @@ struct Piece {
 }
 
 impl VirtualFile {
+    /// The filters of the chunks in which the virtual file is stored; none if it is not in chunks.
+    pub(super) fn pipeline(&self) -> &Pipeline {
+        &self.pipeline
+    }
+
     /// Opens the virtual file of `len` bytes that is stored in `dataset`, a part of the HDF5 file `source`.
     ///
     /// # Errors
@@ -85,10 +90,10 @@ impl VirtualFile {
     fn find(dataset: &Dataset, source: Arc<dyn ReadAt>, block_bytes: u64, len: u64) -> Result<Self> {
         let shape = dataset.shape()?;
         let [width, rows] = shape[..] else {
-            return Err(Error::format(format!("shape {shape}, where two axes are expected")));
+            return Err(Error::format(format!("the dataset has shape {shape}, expected two axes")));
         };
         if dataset.data_type()? != DataType::UChar {
-            return Err(Error::format(format!("elements of type {}, where bytes are expected", dataset.data_type()?)));
+            return Err(Error::format(format!("the elements have type {}, expected uchar", dataset.data_type()?)));
         }
         if width < block_bytes {
             return Err(Error::format(format!(
@@ -124,12 +129,11 @@ impl VirtualFile {
                 }
                 let mut values = Values::new(DataType::UChar);
                 dataset.read_region(&Region::whole(&shape), &mut values)?;
-                let Values::UChar(bytes) = values else { return Err(Error::format("the elements are not bytes")) };
-                file.source = Arc::new(bytes);
+                file.source = Arc::new(values.into_bytes());
                 file.add_block(0, count)?;
             }
             Storage::Chunks => file.add_chunks(dataset, rows)?,
-            Storage::Other(place) => return Err(Error::unsupported(format!("bytes that are {place}"))),
+            Storage::Other(place) => return Err(Error::unsupported(format!("the bytes of the file are {place}"))),
         }
         Ok(file)
     }
@@ -145,12 +149,9 @@ impl VirtualFile {
             return Err(Error::unsupported(format!("files in blocks are not read through the filters {filters}")));
         };
         let chunk = dataset.chunk()?.unwrap_or_default();
-        let [columns, chunk_rows] = chunk[..] else {
-            return Err(Error::format(format!("chunks {chunk}, where two axes are expected")));
+        let (&[columns, chunk_rows], false) = (&chunk[..], chunk.contains(&0)) else {
+            return Err(Error::format(format!("the chunks are {chunk}, expected two extents of 1 or more")));
         };
-        if columns == 0 || chunk_rows == 0 {
-            return Err(Error::format(format!("the chunks are {chunk}, expected extents of 1 or more")));
-        }
         self.chunk = Chunk { columns, rows: chunk_rows, across: self.width.div_ceil(columns) };
         self.pipeline = pipeline;
         self.decoded = Recent::new(CACHE_BYTES, self.chunk_bytes()?);
@@ -181,7 +182,7 @@ impl VirtualFile {
             }
         })?;
         if let Some(bytes) = wrong_size {
-            return Err(Error::format(format!("a chunk of {bytes} bytes, {chunk_bytes} are expected")));
+            return Err(Error::format(format!("a chunk has {bytes} bytes, expected {chunk_bytes}")));
         }
         runs.sort_unstable_by_key(|run| run.first);
         Ok(runs)

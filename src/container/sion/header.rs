@@ -230,9 +230,9 @@ impl Meta1 {
         self.chunk_bytes.iter().enumerate().map(space).collect()
     }
 
-    /// Offset in the SION file of the first chunk by SIONlib's formula, from the number of tasks; `None` if it exceeds 2^64.
-    pub(super) fn nominal_start(&self) -> Option<u64> {
-        self.round_up(NOMINAL_BYTES + 16 * self.ranks.len() as u64)
+    /// Offset in the SION file of the first chunk by SIONlib's formula, from the number of tasks.
+    pub(super) fn nominal_start(&self) -> u64 {
+        (NOMINAL_BYTES + 16 * self.ranks.len() as u64).next_multiple_of(self.block_bytes.max(1) as u64)
     }
 
     fn round_up(&self, bytes: u64) -> Option<u64> {

@@ -138,3 +138,93 @@ fn counts_are_compared_with_the_file() {
         assert_eq!(open(&changed).map(drop).unwrap_err().kind(), ErrorKind::Format, "{at}");
     }
 }
+
+#[test]
+fn indexes_records_and_mappings_that_lie_are_errors() {
+    let index = |names: &str, tasks: &[(&str, &[u8])]| {
+        let first = format!("ctds-names 1\n{names}");
+        let files = [&[("TASK0", first.as_bytes())], tasks].concat();
+        open(&packed(&files, 512)).and_then(|container| streams(&*container))
+    };
+    let tasks: &[(&str, &[u8])] = &[("TASK1", b"x"), ("TASK2", b"y")];
+    assert_eq!(index("[\"a\",\"b\"]", tasks).unwrap(), [b"x", b"y"]);
+    // a file with records of keys and values: its format and mode
+    let keys = |stream: &[u8], key: &str| {
+        let mut bytes = packed(&[("TASK0", stream)], 512);
+        bytes[16] = 5;
+        bytes[36..44].copy_from_slice(&(51_i64 << 32).to_le_bytes());
+        open(&bytes)?.enter("TASK0.keys")?.open(key).and_then(|value| read_all(&*value)).map(|value| vec![value])
+    };
+    let record = [&7u64.to_le_bytes()[..], &2u64.to_le_bytes(), b"ab"].concat();
+    assert_eq!(keys(&record, "7").unwrap(), [b"ab"]);
+    // two files of a set, and a mapping of one task
+    let mut first = packed(&[("TASK0", b"x")], 512);
+    first[28..32].copy_from_slice(&2i32.to_le_bytes());
+    let mut second = first.clone();
+    first[32..36].fill(0);
+    first.truncate(first.len() - 4);
+    first.extend([1i32, 5, 0].iter().flat_map(|number| number.to_le_bytes()));
+    second[32..36].copy_from_slice(&1i32.to_le_bytes());
+    let set = (FORMAT.open)(&Memory::new([("a", first), ("a.000001", second)]), "a");
+    for (result, kind, says) in [
+        (
+            index("[\"a\"]", tasks),
+            ErrorKind::Format,
+            "the index of names in task 0 has 1 files, the file 2 other tasks",
+        ),
+        (
+            index("[\"a\",\"a\"]", tasks),
+            ErrorKind::Format,
+            "the index of names in task 0 has \"a\" in a wrong place, or twice",
+        ),
+        (
+            keys(&record[..17], "7"),
+            ErrorKind::Format,
+            "TASK0.keys: key-value record at byte 0: key 7 has 2 bytes, the stream 17 in all",
+        ),
+        (keys(&record, "8"), ErrorKind::NotFound, "8: the key does not exist"),
+        (
+            set.and_then(|container| streams(&*container)),
+            ErrorKind::Format,
+            "a: mapping: task 0 is given as task 0 of file 5, which does not exist",
+        ),
+    ] {
+        let error = result.expect_err(says);
+        assert!(error.kind() == kind && error.to_string().ends_with(says), "{error}");
+    }
+}
+
+#[test]
+fn what_a_sion_file_cannot_have_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a");
+    let create = |files: &Announced, options: &FormatOptions| FORMAT.create_for(&path, files, options);
+    let long = Announced {
+        files: vec![AnnouncedFile { name: "f".to_owned(), len: u64::MAX, ..AnnouncedFile::default() }],
+        ..Announced::default()
+    };
+    let container = create(&announce(TASKS), &options(512)).unwrap();
+    for (result, kind, says) in [
+        (
+            create(&announce(TASKS), &FormatOptions { checksums: true, ..options(512) }).map(drop),
+            ErrorKind::Usage,
+            "a SION file has neither checksums nor compression",
+        ),
+        (
+            create(&announce(TASKS), &options(0)).map(drop),
+            ErrorKind::Usage,
+            "blocks of a SION file have 1 to 2147483647 bytes",
+        ),
+        (create(&long, &options(512)).map(drop), ErrorKind::Usage, "a stream is longer than any file"),
+        (container.remove("TASK0"), ErrorKind::Unsupported, "TASK0: a SION file is written as a whole"),
+        (container.create_nested("n").map(drop), ErrorKind::NotFound, "n: this container was not announced"),
+        (
+            FORMAT.create(&path, &options(512)).map(drop),
+            ErrorKind::Unsupported,
+            "a container of the format sion is written as a whole",
+        ),
+    ] {
+        let error = result.expect_err(says);
+        assert_eq!((error.kind(), error.to_string().as_str()), (kind, says));
+    }
+}

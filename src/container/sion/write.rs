@@ -82,7 +82,8 @@ impl SionMut {
         let first_task = usize::from(index.is_some());
         let mut streams = HashMap::new();
         for (task, (path, file)) in announced.into_iter().enumerate() {
-            let (number, local) = if is_stored { stored_place(file)? } else { (0, first_task + task) };
+            let place = if is_stored { stored_place(file) } else { None };
+            let (number, local) = place.unwrap_or((0, first_task + task));
             let plan = &plans[number];
             streams.insert(path, (number, plan.places.extents(local, plan.written[local].iter().copied())?));
         }
@@ -174,7 +175,7 @@ fn new_plan(
         blocks: 1,
         meta2: 0,
     };
-    let first = meta1.nominal_start().ok_or_else(|| Error::usage("blocks are too large"))?;
+    let first = meta1.nominal_start();
     let places = Places::new(&meta1, first)?;
     meta1.meta2 = first + places.skip;
     Ok(FilePlan {
@@ -186,17 +187,10 @@ fn new_plan(
     })
 }
 
-/// File number and local task that a stream had in the SION file it came from, by its properties.
-fn stored_place(file: &AnnouncedFile) -> Result<(usize, usize)> {
+/// File number and local task that a stream had in the SION file it came from, by its properties; `None` if they do not tell.
+fn stored_place(file: &AnnouncedFile) -> Option<(usize, usize)> {
     let number = |name| file.properties.int(name).and_then(|value| usize::try_from(value).ok());
-    let place = (number("sion_file"), number("sion_local_task"));
-    let (Some(number), Some(local)) = place else {
-        return Err(Error::format(
-            "the file has no recorded place in a SION file: expected the properties sion_file and sion_local_task",
-        )
-        .context(Context::member(&file.name)));
-    };
-    Ok((number, local))
+    Some((number("sion_file")?, number("sion_local_task")?))
 }
 
 /// Plans the files of a SION set as they were in the source; `None` if the properties do not tell all of it or do not fit the
@@ -234,7 +228,7 @@ fn stored_plans(properties: &Properties, announced: &[(String, &AnnouncedFile)])
             -1 => None,
             0 => Some(Vec::new()),
             count if number == 0 && count == announced.len() as i64 => {
-                let places = announced.iter().map(|(_, file)| stored_place(file).ok());
+                let places = announced.iter().map(|(_, file)| stored_place(file));
                 Some(places.map(|place| place.map(|(file, task)| [file as i32, task as i32])).collect::<Option<_>>()?)
             }
             _ => return None,
@@ -244,7 +238,7 @@ fn stored_plans(properties: &Properties, announced: &[(String, &AnnouncedFile)])
     }
     let mut seen = BTreeSet::new();
     for (_, file) in announced {
-        let (number, local) = stored_place(file).ok()?;
+        let (number, local) = stored_place(file)?;
         let plan = plans.get_mut(number)?;
         let written: Option<Vec<u64>> =
             file.properties.ints("sion_written_bytes")?.iter().map(|&bytes| u64::try_from(bytes).ok()).collect();
@@ -353,5 +347,23 @@ impl ContainerMut for SionMut {
             write().context(Context::path(path))?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::*;
+    use crate::error::ErrorKind;
+
+    #[test]
+    fn the_other_files_of_a_set_have_names_in_utf_8() {
+        let error = member_path(Path::new(std::ffi::OsStr::from_bytes(b"/tmp/\xff")), 1).unwrap_err();
+        assert_eq!(
+            (error.kind(), error.to_string().as_str()),
+            (ErrorKind::Unsupported, "the file's name is not UTF-8")
+        );
+        assert_eq!(member_path(Path::new("/tmp/a"), 1).unwrap(), Path::new("/tmp/a.000001"));
     }
 }

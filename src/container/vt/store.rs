@@ -160,7 +160,7 @@ impl Store {
                 let path = format!("{store}{DATA}/{name}");
                 let len = directory.open(&name)?.len().context(Context::member(&path))?;
                 if len > LARGEST_FILE {
-                    let message = format!("a data file of {len} bytes; the limit is {LARGEST_FILE}");
+                    let message = format!("the data file has {len} bytes; the limit is {LARGEST_FILE}");
                     return Err(Error::limit(message).context(Context::member(path)));
                 }
                 files.push(DataFile { path, name, directory: directory.clone(), len });
@@ -176,7 +176,7 @@ impl Store {
             }
         }
         if files.len() > MOST_FILES {
-            return Err(Error::limit(format!("{} data files; the limit is {MOST_FILES}", files.len())));
+            return Err(Error::limit(format!("the store has {} data files; the limit is {MOST_FILES}", files.len())));
         }
         let key = inside.path("").map(|path| {
             let files = files.iter().map(|file| (file.path.clone(), file.len));
@@ -306,9 +306,7 @@ impl Store {
     }
 
     fn read_at(&self, place: Place, hash: &BlockHash) -> Result<Vec<u8>> {
-        let Some(data_file) = self.files.get(place.file()) else {
-            return Err(Error::format("the index names a data file that the store does not have"));
-        };
+        let data_file = &self.files[place.file()];
         let read = || {
             let block = records::read_block(&*self.data_file(place.file())?, place.offset())?;
             let found = hash.kind().hash(&block);

@@ -610,3 +610,50 @@ fn tables_are_opened_in_place() {
         assert!(CompareBytes::new(path("my.ms"), &copy).run().unwrap().differences.is_empty());
     }
 }
+
+#[test]
+fn limits_of_stores_and_wrong_names_are_told() {
+    // one more file than an index can number
+    let memory = Memory::new([]);
+    let data = memory.create_nested("store").unwrap().create_nested("data").unwrap();
+    for number in 0..=super::index::MOST_FILES {
+        data.create(&format!("{number}.vtd")).unwrap();
+    }
+    let error = error_of(super::store::Store::open(&memory));
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "the store has {0} data files; the limit is {1}",
+            super::index::MOST_FILES + 1,
+            super::index::MOST_FILES
+        )
+    );
+    assert_eq!(error.kind(), ErrorKind::Limit);
+    // a block that becomes larger than any
+    let zeros = vec![0; super::records::LARGEST_BLOCK + 1];
+    let mut compressor = libdeflater::Compressor::new(libdeflater::CompressionLvl::default());
+    let mut record = vec![0; compressor.zlib_compress_bound(zeros.len())];
+    let len = compressor.zlib_compress(&zeros, &mut record).unwrap();
+    let mut vtd = vec![1];
+    put_data(&mut vtd, &record[..len]);
+    let error = error_of(super::records::read_block(&vtd, 0));
+    assert_eq!(error.to_string(), "block at byte 0: a block is too large: the limit is 67108864 bytes");
+    assert_eq!(error.kind(), ErrorKind::Limit);
+    // names in an index have two bytes for their length
+    let name = super::index::Indexed { name: "x".repeat(1 << 16), bytes: 0 };
+    let target = crate::io::MemoryFile::default();
+    let error = error_of(super::index::write(&target, &[name], &[], &super::index::Index::new(Vec::new())));
+    assert_eq!(error.to_string(), "the name of a data file is too long");
+    // a store is not a container of files
+    let memory = Memory::new([]);
+    let store = memory.create_nested("store").unwrap();
+    store.create_nested("data").unwrap().create("x.vtd").unwrap();
+    store.create("readme").unwrap();
+    let store = super::tree::BareStore::open(&memory, "store").unwrap();
+    for (error, says) in [
+        (error_of(store.open("readme")), "readme: a vt store has blocks, not files: name an archive (.vt)"),
+        (error_of(store.enter("readme")), "readme: the file is not an archive"),
+    ] {
+        assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::NotFound, says));
+    }
+}

@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::dirent::{Dirent, EntryKind, Meta};
@@ -164,10 +165,7 @@ impl<'a> Text<'a> {
 
     fn meta(&mut self) -> Result<Meta> {
         if self.peek() == Some('{') {
-            return match self.json()? {
-                Value::Object(fields) => Ok(Meta::of_fields(fields)),
-                _ => Err(Error::format("metadata that are not an object")),
-            };
+            return Ok(Meta::of_fields(self.json()?));
         }
         if matches!(self.peek(), Some('"' | '\'')) {
             return Meta::parse(&self.quoted()?);
@@ -204,20 +202,21 @@ impl<'a> Text<'a> {
             "True" | "true" => Ok(true.into()),
             "False" | "false" => Ok(false.into()),
             "None" | "null" => Ok(Value::Null),
-            _ => word.parse::<f64>().map(Value::from).map_err(|_| Error::format(format!("{word:?} is not a value"))),
+            _ => word
+                .parse::<f64>()
+                .map(Value::from)
+                .map_err(|_| Error::format(format!("{word:?} is not a number, True, False or None"))),
         }
     }
 
-    fn json(&mut self) -> Result<Value> {
-        let mut values = serde_json::Deserializer::from_str(self.rest()).into_iter::<Value>();
-        match values.next() {
-            Some(Ok(value)) => {
-                self.at += values.byte_offset();
-                Ok(value)
-            }
-            Some(Err(error)) => Err(Error::format(format!("the text is not JSON: {error}"))),
-            None => Err(Error::format("the text ends where JSON is expected")),
-        }
+    /// Parses the JSON that begins here with a bracket.
+    fn json<T: DeserializeOwned + Default>(&mut self) -> Result<T> {
+        let mut values = serde_json::Deserializer::from_str(self.rest()).into_iter();
+        let value = values.next().transpose();
+        let value = value.map_err(|error| Error::format(format!("the text is not JSON: {error}")))?;
+        self.at += values.byte_offset();
+        // something follows: a bracket
+        Ok(value.unwrap_or_default())
     }
 
     fn uuid(&mut self) -> Result<[u8; 16]> {
@@ -435,6 +434,10 @@ mod tests {
             ("D{\"f\":block:RLE{span:99999999999999999999,octet:00}}", "64 bits"),
             ("D{\"f\":block:RLE{span:9}}", "has no octet"),
             ("D{\"f\":other:1}", "unknown"),
+            ("D{\"f\":meta:M{a:xyz}}", "\"xyz\" is not a number, True, False or None"),
+            ("D{\"f\":meta:{\"a\" 1}}", "the text is not JSON: expected `:` at line 1 column 6"),
+            ("D{\"f\":block:LB{[\u{e9}]}}", "readable bytes that are not ASCII"),
+            ("D{\"\\U00110000\"}", "0x110000 is not a character"),
         ] {
             let error = parse(text).unwrap_err();
             assert!(error.to_string().contains(message) && error.contexts().count() > 0, "{error}");

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use sha2::{Digest as _, Sha256 as Hasher};
 
 use super::recipe::{Encoding, LITERALS, OpenStream, Segment, Sources};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::grid::copy_box;
 use crate::io::ByteOrder;
 use crate::pool::Buffers;
@@ -292,11 +292,8 @@ impl OpenStream {
             copy_box(&values, &region.shape, &zero, &mut padded, 0, &shape, &zero, &region.shape);
             values = padded;
         }
-        let mut plain = values.le_bytes().map(|bytes| bytes.into_owned());
-        match &mut plain {
-            Some(plain) => Ok(self.encode(plain, 1).to_vec()),
-            None => Err(Error::format("the elements do not have a fixed size")),
-        }
+        // `OpenStream` has checked that the elements have a fixed size
+        Ok(self.encode(&mut values.into_bytes(), 1).to_vec())
     }
 
     /// Converts the little-endian elements of `boxes` equal boxes to the form that they have in the original file: big-endian,

@@ -2,6 +2,7 @@
 //! docs/restorable.md.
 
 use std::collections::{BTreeSet, HashSet};
+use std::fmt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -89,6 +90,16 @@ pub(super) struct Segment {
     pub(super) stride: u64,
 }
 
+impl fmt::Display for Segment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Segment { stream, first, rows, count, offset, .. } = self;
+        write!(
+            f,
+            "the segment at byte {offset}, with {count} boxes of {rows} rows of stream {stream} from row {first} on,"
+        )
+    }
+}
+
 impl Segment {
     pub(super) fn fields(&self) -> [u64; FIELDS] {
         [u64::from(self.stream), self.first, self.rows, self.count, self.offset, self.stride]
@@ -150,7 +161,10 @@ impl Recipe {
         let list = |of: &Json, name: &str| of.get(name).and_then(Json::as_array).cloned().ok_or_else(|| missing(name));
         match document.get("version").and_then(Json::as_u64) {
             Some(1) => {}
-            version => return Err(Error::unsupported(format!("recipes of version {version:?}, known is 1"))),
+            _ => {
+                let version = document.get("version").unwrap_or(&Json::Null);
+                return Err(Error::unsupported(format!("the recipes have version {version}, only 1 is read")));
+            }
         }
         let text =
             |of: &Json, name: &str| of.get(name).and_then(Json::as_str).map(str::to_owned).ok_or_else(|| missing(name));
@@ -399,20 +413,23 @@ impl Sources {
         let box_bytes = stream.box_bytes(segment.rows)?;
         let by_row = stream.encoding != Encoding::Bits && stream.covers_cells();
         if stream.plain_bytes(if by_row { 1 } else { segment.rows })? > MAX_BOX_BYTES {
-            return Err(Error::limit(format!("{segment:?} has boxes of more than {MAX_BOX_BYTES} bytes")));
+            return Err(Error::limit(format!("{segment} has boxes of more than {MAX_BOX_BYTES} bytes, the limit")));
         }
         let end = (segment.count - 1)
             .checked_mul(segment.stride)
             .and_then(|bytes| bytes.checked_add(segment.offset))
             .and_then(|start| start.checked_add(box_bytes));
         if end.is_none_or(|end| end > file_len) {
-            return Err(Error::format(format!("{segment:?} leaves the {file_len} bytes of the file")));
+            return Err(Error::format(format!("{segment} ends after the {file_len} bytes of the file")));
         }
         // the last box may reach beyond the dataset: that is padding
         let steps = (segment.count - 1) / stream.across.elements()?.max(1);
         let start = steps.checked_mul(segment.rows).and_then(|rows| rows.checked_add(segment.first));
         if box_bytes > 0 && start.is_none_or(|start| start >= stream.reader.rows()) {
-            return Err(Error::format(format!("{segment:?} leaves the {} rows of its dataset", stream.reader.rows())));
+            return Err(Error::format(format!(
+                "{segment} ends after the {} rows of its dataset",
+                stream.reader.rows()
+            )));
         }
         Ok(box_bytes.saturating_mul(segment.count))
     }
@@ -452,9 +469,8 @@ impl OpenStream {
 
     /// Number of bytes that the elements in `rows` rows of a stream's boxes have in memory.
     pub(super) fn plain_bytes(&self, rows: u64) -> Result<usize> {
-        let bytes = self.cell.with_axis(rows).elements()?.checked_mul(self.reader.data_type.size() as u64);
-        let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
-        bytes.ok_or_else(|| Error::format("a box would exceed the memory: 2^64 bytes or more"))
+        let bytes = self.cell.with_axis(rows).elements()?.saturating_mul(self.reader.data_type.size() as u64);
+        Ok(usize::try_from(bytes).unwrap_or(usize::MAX))
     }
 
     /// Number of bytes that a box of `rows` rows has in the original file.
@@ -466,6 +482,8 @@ impl OpenStream {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ErrorKind;
+    use crate::h5::{self, Compression, DatasetSpec};
 
     fn segment(stream: u32, offset: u64) -> Segment {
         Segment { stream, first: 7, rows: 3, count: 2, offset, stride: 100 }
@@ -504,6 +522,111 @@ mod tests {
         for path in ["..", ".", "/x", "a/../x", "a//x", "a/", "./x", "", "b/x", "a", "x\0"] {
             assert!(recipe(&["a"], &["y", path]).is_err(), "{path}");
             assert!(recipe(&["a", path], &["y"]).is_err(), "{path}");
+        }
+    }
+
+    /// Creates a dataset without written elements.
+    fn dataset(group: &Group, name: &str, element: DataType, shape: Shape) -> h5::Dataset {
+        let spec =
+            DatasetSpec { element, shape: &shape, chunk: None, appendable: false, compression: Compression::NONE };
+        group.create_dataset(name, &spec).unwrap()
+    }
+
+    /// Opens the recipe of the file of 100 bytes in a restorable file with this index and the numbers of one segment.
+    fn opened(index: &str, segment: &[i64]) -> Result<()> {
+        let file = h5::File::create_in_memory().unwrap();
+        let root = file.root().unwrap();
+        dataset(&root, "cells", DataType::Double, Shape::from([4, 6]));
+        dataset(&root, "large", DataType::Double, Shape::from([1 << 23, 2]));
+        dataset(&root, "scalar", DataType::Double, Shape::scalar());
+        let group = root.create_group(CTDS).unwrap().create_group(RESTORE).unwrap();
+        let bytes = Values::UChar(index.as_bytes().to_vec());
+        let shape = Shape::from([index.len() as u64]);
+        dataset(&group, "index", DataType::UChar, shape.clone()).write_region(&Region::whole(&shape), &bytes).unwrap();
+        let shape = Shape::from([segment.len() as u64]);
+        let numbers = Values::Int64(segment.to_vec());
+        let segments = dataset(&group, "segments", DataType::Int64, shape.clone());
+        segments.write_region(&Region::whole(&shape), &numbers).unwrap();
+        let archive = Archive::open(&root, Arc::new(Vec::new()))?.unwrap();
+        archive.file(0).map(drop)
+    }
+
+    #[test]
+    fn recipes_that_lie_are_errors() {
+        use ErrorKind::{Format, Limit, Unsupported};
+        let index = |dataset: &str, cell: &[u64], segments: u64| {
+            json!({
+                "version": 1, "whole": [], "directories": [],
+                "streams": [{"dataset": dataset, "encoding": "little", "box": cell}],
+                "files": [{"path": "f", "bytes": 100, "sha256": "00".repeat(32), "segments": segments}],
+            })
+            .to_string()
+        };
+        let plain = index("/cells", &[4], 1);
+        // stream, first row, rows of a box, boxes, offset, stride
+        let whole = [0, 0, 3, 1, 4, 0];
+        opened(&plain, &whole).unwrap_err();
+        for (index, segment, kind, says) in [
+            (
+                "{".to_owned(),
+                &whole,
+                Format,
+                "index: the text is not JSON: EOF while parsing an object at line 1 column 1",
+            ),
+            (
+                plain.replace("\"version\":1", "\"version\":7"),
+                &whole,
+                Unsupported,
+                "index: the recipes have version 7, only 1 is read",
+            ),
+            (
+                plain.replace("\"streams\"", "\"stream\""),
+                &whole,
+                Format,
+                "index: streams is missing or has the wrong type",
+            ),
+            (
+                index("/cells", &[4], 1 << 21),
+                &whole,
+                Limit,
+                "the file \"f\" has 2097152 segments; the limit is 1048576",
+            ),
+            (
+                index("/cells", &[4], 2),
+                &whole,
+                Format,
+                "the dataset of segments has 6 numbers, expected 12 by the index",
+            ),
+            (plain.clone(), &whole, Format, "the segments have 96 bytes of 100"),
+            (
+                plain.clone(),
+                &[0, 0, 3, 1, 5, 0],
+                Format,
+                "the segment at byte 5, with 1 boxes of 3 rows of stream 0 from row 0 on, ends after the 100 bytes of the file",
+            ),
+            (
+                plain,
+                &[0, 6, 3, 1, 0, 0],
+                Format,
+                "the segment at byte 0, with 1 boxes of 3 rows of stream 0 from row 6 on, ends after the 6 rows of its dataset",
+            ),
+            (
+                index("/cells", &[4, 2], 1),
+                &whole,
+                Format,
+                "stream of /cells: boxes of shape [4, 2] do not fit the dataset of double with shape [6, 4]",
+            ),
+            (index("/scalar", &[], 1), &whole, Format, "stream of /scalar: the dataset has no axes"),
+            (
+                index("/large", &[1 << 23], 1),
+                &[0, 0, 1, 1, 0, 0],
+                Limit,
+                "the segment at byte 0, with 1 boxes of 1 rows of stream 0 from row 0 on, has boxes of more than 33554432 bytes, the limit",
+            ),
+            (index("/cells", &[1 << 61], 1), &[0, 0, 1, 1, 0, 0], Format, "a box would have 2^64 bytes or more"),
+        ] {
+            let error = opened(&index, segment).expect_err(says);
+            assert!(error.kind() == kind && error.to_string().ends_with(says), "{:?}: {error}", error.kind());
         }
     }
 }

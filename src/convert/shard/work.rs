@@ -416,3 +416,36 @@ impl<R: std::io::Read> StoredChunks<R> {
         Ok(self.reader.read_exact(bytes)?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::convert::{Compress, ToHdf5};
+    use crate::error::ErrorKind;
+    use crate::source::Averaging;
+
+    #[test]
+    fn wrong_calls_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/demo/demo.ms");
+        let target = folder.path().join("my.h5");
+        let average: Averaging = "time=10s".parse().unwrap();
+        let error = ToHdf5::new(&table).average(average).restorable(true).plan().map(drop).unwrap_err();
+        assert!(error.kind() == ErrorKind::Usage, "{error}");
+        assert!(error.to_string().ends_with("a restorable file has the original bytes: its rows cannot be averaged"));
+
+        ToHdf5::new(&table).compression(Compress::Shared).plan().unwrap().shard(&target, 4096).unwrap();
+        let plan = ShardPlan::open(&target).unwrap();
+        let reader = ShardWorker::for_digests(&plan, OpenOptions::default()).unwrap();
+        let worker = ShardWorker::open(&plan, OpenOptions::default()).unwrap();
+        let item = &plan.items()[0];
+        let unsynced = worker.write_unsynced(item, &());
+        for error in [reader.write(item, &()).map(drop), reader.sync([unsynced.unwrap()]).remove(0).map(drop)] {
+            let error = error.unwrap_err();
+            assert!(error.kind() == ErrorKind::Usage, "{error}");
+            assert!(error.to_string().ends_with("the worker was opened for digests"), "{error}");
+        }
+    }
+}

@@ -47,3 +47,17 @@ impl Hdf5Version {
         if self == Hdf5Version::V18 && index != "none" { "btree_v1" } else { index }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+
+    #[test]
+    fn only_two_versions_are_written_for() {
+        assert_eq!(Hdf5Version::parse("1.8").unwrap(), Hdf5Version::V18);
+        let error = Hdf5Version::parse("2.0").unwrap_err();
+        let says = "\"2.0\" is not a version of HDF5 to write for: expected 1.8 or 1.10";
+        assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Usage, says));
+    }
+}
