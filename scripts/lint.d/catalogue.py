@@ -81,8 +81,8 @@ def plain(text):
 
 
 def pattern(words):
-    """What a line of the page that shows this message matches: it may have contexts before the message."""
-    return re.compile(r'(?:.*: )?' + re.escape(words).replace(r'\{\}', '.*') + r'\Z')
+    """What a line of the page that shows this message matches: it may have contexts before the message, and ' for backticks."""
+    return re.compile(r'(?:.*: )?' + re.escape(words).replace(r'\{\}', '.*').replace('`', "[`']") + r'\Z')
 
 
 # What is an argument of something else than the message.
