@@ -122,3 +122,33 @@ pub(super) fn check_len(path: &Path, expected: u64) -> Result<()> {
     let message = format!("the file has {found} bytes, {expected} are expected");
     Err(Error::format(message).context(Context::path(path)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Fails;
+
+    #[test]
+    fn damaged_copies_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let (copy, file) = (folder.path().join(STRUCTURE), folder.path().join("my.h5"));
+        let restored = |numbers: &[u64], bytes: &[u8]| {
+            std::fs::write(&file, b"0123456789").unwrap();
+            let numbers = numbers.iter().flat_map(|number| number.to_le_bytes());
+            std::fs::write(&copy, numbers.chain(bytes.iter().copied()).collect::<Vec<_>>()).unwrap();
+            restore_structure(&copy, &file)
+        };
+        let early = "the copy of the structure ends too early: make a new plan";
+        restored(&[], b"1234567").fails(crate::ErrorKind::Format, early);
+        restored(&[8, 2], b"").fails(crate::ErrorKind::Format, early);
+        restored(&[8, 2, 3], b"ab").fails(crate::ErrorKind::Format, early);
+        restored(&[8, 2, 7], b"abcdefg")
+            .fails(crate::ErrorKind::Format, "7 bytes at offset 2 exceed the file, which has 8 bytes");
+        restored(&[8, u64::MAX, 1], b"a").fails(
+            crate::ErrorKind::Format,
+            "1 bytes at offset 18446744073709551615 exceed the file, which has 8 bytes",
+        );
+        restored(&[8, 2, 3], b"abc").unwrap();
+        assert_eq!(std::fs::read(&file).unwrap(), b"01abc567");
+    }
+}
