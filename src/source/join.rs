@@ -113,7 +113,7 @@ fn check_part(source: &Source) -> Result<()> {
     for table in &source.tables {
         for (index, column) in table.columns()?.iter().enumerate() {
             if let Some(error) = table.unreadable(index) {
-                return Err(error.context(Context::column(&column.desc.name.to_str_lossy())));
+                return Err(error.context(Context::column(column.desc.name.to_str_lossy())));
             }
         }
     }
