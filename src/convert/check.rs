@@ -42,6 +42,10 @@ fn check_source(source: &Source, path: &Path, progress: &dyn Progress) -> Result
         }
         all.cells = all.cells.saturating_add(content.rows().saturating_mul(content.columns().len() as u64));
     }
+    if !has_digests && path.is_dir() {
+        let message = "a table directory, which has no digests of its own: name a second source to compare it with";
+        return Err(Error::usage(message).context(Context::path(path)));
+    }
     let (files, changed) = changed_files(path, progress)?;
     if !has_digests && files == 0 {
         return Err(Error::usage("it has no digests of its own: give it another source to compare with")
