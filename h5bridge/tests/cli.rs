@@ -85,7 +85,7 @@ fn no_source() {
     fs::write(path("empty"), "").unwrap();
     refuses(&path("empty"), 3, &["empty: the source is neither a table directory, nor a container, nor an HDF5 file"]);
     fs::create_dir(path("folder")).unwrap();
-    refuses(&path("folder"), 3, &["folder: not a table: the directory has no table.dat"]);
+    refuses(&path("folder"), 3, &["folder: not a table: the directory is empty, a file table.dat is expected"]);
     refuses(&path("nothing"), 3, &["nothing"]);
 }
 
