@@ -222,8 +222,8 @@ impl Dataset {
     /// Size in bytes of a chunk of the dataset, uncompressed, or of the tiles that are made at a time.
     pub(super) fn chunk_bytes(&self) -> Result<u64> {
         if let Some(tiles) = &self.tiles {
-            let bytes = tiles.joined.checked_mul(tiles.bytes);
-            return bytes.ok_or_else(|| Error::format("the tiles of a chunk have more than 2^64 bytes"));
+            // more than 2^64 bytes are refused when the plan is read
+            return Ok(tiles.joined.saturating_mul(tiles.bytes));
         }
         let bytes = Shape::from_reversed(&self.chunk).elements()?.checked_mul(self.element_bytes);
         bytes.ok_or_else(|| Error::format("a chunk has more than 2^64 bytes"))

@@ -59,7 +59,8 @@ impl TileFile {
             return Err(Error::format(format!("the file of tiles {} is not below the table", self.path.display())));
         }
         let end = tiles.checked_mul(self.stride).and_then(|bytes| bytes.checked_add(self.offset));
-        if self.bytes == 0 || self.stride < self.bytes || self.joined == 0 || end.is_none() {
+        let together = self.joined.checked_mul(self.bytes);
+        if self.bytes == 0 || self.stride < self.bytes || self.joined == 0 || end.is_none() || together.is_none() {
             let TileFile { offset, stride, bytes, joined, .. } = self;
             return Err(Error::format(format!(
                 "tiles of {bytes} bytes, {stride} apart from byte {offset} on, {joined} at a time, are impossible"
@@ -90,6 +91,7 @@ mod tests {
         assert!(tiles(20, 8).check(3).is_ok());
         assert!(tiles(4, 8).check(3).is_err() && tiles(8, 0).check(3).is_err());
         assert!(tiles(u64::MAX / 2, 8).check(3).is_err());
+        assert!(TileFile { joined: u64::MAX / 4, ..tiles(8, 8) }.check(3).is_err());
         for path in ["../x", "/x", "a/../../x", ""] {
             let file = TileFile { path: path.into(), ..tiles(8, 8) };
             assert!(file.check(1).is_err(), "{path}");
