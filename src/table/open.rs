@@ -136,11 +136,12 @@ fn without_table(directory: &Path) -> String {
     let (tables, all) = (names_in(directory, is_table), names_in(directory, |_| true));
     let (own, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|name| name.starts_with("table."));
     match (tables.as_slice(), own.as_slice(), others.as_slice()) {
-        ([_, ..], ..) => {
-            format!("the directory has no table.dat; it has the tables {}: name one of them", list(&tables))
-        }
-        ([], [_, ..], _) => {
+        // a damaged table, whatever subtables it has
+        (_, [_, ..], _) => {
             format!("the directory has {} but no table.dat, which describes a table: name a complete copy", list(&own))
+        }
+        ([_, ..], [], _) => {
+            format!("the directory has no table.dat; it has the tables {}: name one of them", list(&tables))
         }
         ([], [], []) => {
             "the directory is empty, a file table.dat is expected: name the directory that has one".to_owned()

@@ -193,8 +193,14 @@ def test_tables_of_a_native_file_by_their_paths(tmp_path):
 
 
 def test_directory_without_table_dat(tmp_path):
-    message = h5bridge('info', tmp_path, code=support.DAMAGED).stderr
-    assert 'not a table: the directory has no table.dat (' in message and message.count('table.dat') == 1
+    def refused(words):
+        message = h5bridge('info', tmp_path, code=support.DAMAGED).stderr
+        assert 'not a table: ' + words in message and message.count('table.dat') == 1
+    refused('the directory is empty, a file table.dat is expected: name the directory that has one')
+    shutil.copytree(DEMO, tmp_path / 'my.ms')
+    refused('the directory has no table.dat; it has the tables my.ms: name one of them')
+    shutil.copy(os.path.join(DEMO, 'table.info'), tmp_path)
+    refused('the directory has table.info but no table.dat, which describes a table: name a complete copy')
 
 
 def tree(folder):

@@ -242,7 +242,7 @@ def test_shards(folder, planned):
     ranges.write_text(''.join(json.dumps(line) + '\n' for line in lines))
     refuse(planned, ['shard', 'verify', 's.h5'], support.DIFFERENT, 'chunk 1 is missing')
     ranges.write_text(content)
-    refuse(planned, ['shard', 'work', 's.h5'], EXISTS, 'the file is published already; `h5bridge shard verify` checks it')
+    refuse(planned, ['shard', 'work', 's.h5'], EXISTS, 'the target is published already; `h5bridge shard verify` checks it')
 
 
 def test_no_port_is_free(folder):
