@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use crate::error::Result;
 
-/// Interval at which files are made durable while they are written.
-const SYNC_EVERY: Duration = Duration::from_millis(100);
+/// Pause between two times at which files are made durable while they are written. The disk has nothing to do in it: with 100 ms a copy
+/// of 905 MB took 0.72 s instead of 0.62 s.
+const SYNC_EVERY: Duration = Duration::from_millis(20);
 
 /// A thread that makes files durable, until this guard is finished or dropped.
 pub(crate) struct SyncBehind {
@@ -16,7 +17,7 @@ pub(crate) struct SyncBehind {
 }
 
 impl SyncBehind {
-    /// Calls `sync` in a thread, every 100 ms until it fails.
+    /// Calls `sync` in a thread, with pauses of 20 ms, until it fails.
     pub(crate) fn start(mut sync: impl FnMut() -> Result<()> + Send + 'static) -> Self {
         let (stop, stopped) = channel::<()>();
         let thread = std::thread::spawn(move || {
