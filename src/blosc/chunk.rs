@@ -272,7 +272,7 @@ fn unknown_codec(header: &ChunkHeader) -> Error {
     Error::format(format!("a Blosc chunk with codec {}, 0 to 4 are known", header.flags >> 5))
 }
 
-/// Decompresses a part of a block into `out` and returns the number of bytes.
+/// Decompresses a part of a Blosc block, one of its compressed streams, into `out`; returns the number of bytes written to `out`.
 fn expand(header: &ChunkHeader, part: &[u8], out: &mut [u8]) -> Result<usize> {
     let codec = header.codec();
     let wrong = || damaged(&format!("{codec} data cannot be decoded"));

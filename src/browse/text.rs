@@ -132,7 +132,7 @@ impl Text for bool {
     }
 }
 
-/// Most bytes of a number of this type in JSON, with its comma.
+/// Largest number of bytes that a number of this type takes in JSON, with its comma.
 pub(super) fn longest(form: Form) -> u64 {
     match (form.kind, form.part()) {
         (Kind::Bool, _) => 6,

@@ -181,7 +181,7 @@ fn elsewhere(link: &Link) -> Option<String> {
     }
 }
 
-/// Counts the references to dimension scales in each element of `DIMENSION_LIST`.
+/// Number of references to dimension scales in each element of `DIMENSION_LIST`.
 #[derive(Default)]
 struct ScaleCount(Vec<usize>);
 

@@ -226,8 +226,8 @@ impl Watched {
     }
 }
 
-/// Whether a lack of new rows means anything: a file that its writer has closed does not grow. For a table it does not show
-/// whether its writer has ended or has crashed.
+/// Whether a lack of new rows can mean that a writer has stalled: false for a file that its writer has closed, true for a table,
+/// which does not record whether its writer has ended or crashed.
 fn grows(look: &Look) -> bool {
     match look.kind {
         "live" => look.is_open,

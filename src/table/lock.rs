@@ -142,7 +142,7 @@ pub(super) fn is_in_use(file: &File) -> Result<bool> {
     Ok(!is_free(file, libc::F_WRLCK, IN_USE_BYTE)?)
 }
 
-/// Whether a lock of this kind on the byte of the lock file could be acquired; none is.
+/// Whether a lock of this kind on the byte of the lock file could be acquired; it is not acquired.
 fn is_free(file: &File, kind: c_int, byte: off_t) -> Result<bool> {
     let mut lock = record(kind, byte);
     fcntl(file, FcntlArg::F_OFD_GETLK(&mut lock)).map_err(std::io::Error::from)?;

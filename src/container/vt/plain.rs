@@ -35,7 +35,7 @@ pub(super) struct InFile {
     pub(super) total: u64,
 }
 
-/// The ordinary files in the Platonic stores of an archive, of which blocks are ranges.
+/// The ordinary files in the Platonic stores of a vt archive: stores whose blocks are not copies but ranges of these files.
 #[derive(Debug, Default)]
 pub(super) struct PlainFiles {
     /// Data directories of the Platonic stores, with their paths relative to the archive.

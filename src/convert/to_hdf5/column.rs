@@ -22,7 +22,7 @@ use crate::value::{Region, Shape, Values};
 pub(super) struct ColumnResult {
     pub(super) table: usize,
     pub(super) column: usize,
-    /// The error if the column has no digest.
+    /// Digest of the cells that were converted, or the error that says why the column has none, as when it was not selected.
     pub(super) digest: Result<CellsDigest>,
     /// Strings that HDF5 cannot represent, if one dataset holds the strings of the column.
     pub(super) raw: RawStrings,

@@ -46,7 +46,7 @@ impl Datasets {
         &self.all[number].path
     }
 
-    /// Closes datasets if many are open: attributes and scales of all of them are written.
+    /// Closes the datasets opened first until at most `most` are open; called when the attributes and scales of all are written.
     pub(super) fn settle(&mut self) {
         while self.open.len() > self.most {
             self.close_first();
