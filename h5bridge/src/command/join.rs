@@ -52,7 +52,7 @@ const CHOICE: &str = "`join` makes virtual datasets only, and has to be told so,
 const HAZARD: &str = "where a part is missing, HDF5 reads NaN, true and the integers farthest from 0 without an error: move the parts with the \
                       file, and look for them before it is read";
 
-/// Runs `h5bridge join`: writes the joined file and says what is virtual in it.
+/// Runs `h5bridge join`: writes the joined file and names the columns that are virtual datasets.
 pub(crate) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     if !args.is_virtual {

@@ -46,8 +46,7 @@ pub(super) fn check_files(plan: &ShardPlan) -> Result<()> {
     files.into_iter().try_for_each(|file| check_len(&directory.join(&file.path), file.size))
 }
 
-/// Whether a commit that was killed has published the table: what is in the directory of the plan is then the table that it has
-/// replaced.
+/// Whether a killed commit has published the table; the directory of the plan then has the table that was replaced.
 pub(super) fn is_published(plan: &ShardPlan) -> bool {
     change(plan, plan.target()).is_none() && change(plan, &plan.unpublished()).is_some()
 }
