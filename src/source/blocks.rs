@@ -11,6 +11,9 @@ pub(crate) const READ_BYTES: u64 = 2 << 20;
 /// Most bytes of elements that are held at a time while a column is written.
 pub(crate) const WRITE_BYTES: u64 = 4 << 20;
 
+/// Number of rows whose shapes are read together where cells differ.
+const SHAPES_AHEAD: u64 = 4096;
+
 /// The shapes of the cells in a block of rows.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Shapes {
@@ -84,6 +87,8 @@ pub(crate) struct RowBlocks<'a> {
     shape: Option<Shape>,
     rows: Range<u64>,
     bytes: u64,
+    /// The shapes that were read ahead, of the first of the remaining rows on; `None`: undefined.
+    ahead: std::vec::IntoIter<Option<Shape>>,
     /// The rest of a large cell: its shape, and the index on the slowest axis at which the next part starts.
     cell: Option<(Shape, u64)>,
 }
@@ -91,7 +96,7 @@ pub(crate) struct RowBlocks<'a> {
 impl<'a> RowBlocks<'a> {
     pub(crate) fn new(info: &ColumnInfo, cells: &'a dyn ColumnCells, rows: Range<u64>, bytes: u64) -> Self {
         let shape = if info.is_always_defined() { info.shape.clone() } else { cells.same_shape(&rows) };
-        RowBlocks { cells, data_type: info.data_type(), shape, rows, bytes, cell: None }
+        RowBlocks { cells, data_type: info.data_type(), shape, rows, bytes, ahead: Vec::new().into_iter(), cell: None }
     }
 
     fn cell_bytes(&self, shape: &Shape) -> Result<u64> {
@@ -130,8 +135,8 @@ impl<'a> RowBlocks<'a> {
         let mut shapes = Vec::new();
         let mut total = 0;
         while self.rows.start < self.rows.end {
-            let shape = self.cells.cell_shape(self.rows.start)?;
-            let cell = match &shape {
+            self.read_ahead()?;
+            let cell = match self.ahead.as_slice().first().and_then(Option::as_ref) {
                 // the list of shapes takes memory too
                 Some(shape) => self.cell_bytes(shape)?.saturating_add(32),
                 None => 32,
@@ -139,6 +144,7 @@ impl<'a> RowBlocks<'a> {
             if total > 0 && cell > self.bytes.saturating_sub(total) {
                 break;
             }
+            let shape = self.ahead.next().flatten();
             if let Some(shape) = shape.as_ref().filter(|shape| cell > self.bytes && self.can_split(shape)) {
                 return self.next_part(shape.clone(), 0).map(Some);
             }
@@ -147,6 +153,20 @@ impl<'a> RowBlocks<'a> {
             self.rows.start += 1;
         }
         Ok(Some(RowBlock { rows: first..self.rows.start, shapes: Shapes::Each(shapes), part: None }))
+    }
+
+    /// Reads the shapes of the next rows into `ahead` if it is empty.
+    fn read_ahead(&mut self) -> Result<()> {
+        if self.ahead.as_slice().is_empty() {
+            let Range { start, end } = self.rows;
+            // a damaged row is for the block that reaches it
+            let shapes = match self.cells.shapes(start..end.min(start + SHAPES_AHEAD)) {
+                Ok(shapes) => shapes,
+                Err(_) => vec![self.cells.cell_shape(start)?],
+            };
+            self.ahead = shapes.into_iter();
+        }
+        Ok(())
     }
 
     fn can_split(&self, shape: &Shape) -> bool {

@@ -291,8 +291,7 @@ impl<'a> ColumnWriter<'a> {
                 stream.update(&block, &values)?;
             }
             if !block.continues() {
-                let rows = (block.rows.end - block.rows.start) as usize;
-                (0..rows).try_for_each(|row| sinks.add_row(block.shapes.of(row), lane))?;
+                sinks.add_rows(&block, lane)?;
             }
             if values.is_empty() {
                 continue;
@@ -345,20 +344,27 @@ impl<'a> RaggedSinks<'a> {
         self.offsets.push(lane, &0i64.to_le_bytes())
     }
 
-    /// Writes shape, offset and definedness of the next row of a ragged column; its elements are written separately.
-    fn add_row(&mut self, shape: Option<&Shape>, lane: &mut Lane<'_, ColumnResult>) -> Result<()> {
-        self.flags.push(lane, &[u8::from(shape.is_some())])?;
-        let mut padded = vec![-1i32; self.width];
-        if let Some(shape) = shape {
-            for (to, extent) in padded.iter_mut().zip(shape.reversed()) {
-                *to = i32::try_from(extent).map_err(|_| {
-                    Error::unsupported(format!("an extent of a cell of shape {shape} has more than 31 bits"))
+    /// Writes shapes, offsets and definedness of the next rows of a ragged column; their elements are written separately.
+    fn add_rows(&mut self, block: &RowBlock, lane: &mut Lane<'_, ColumnResult>) -> Result<()> {
+        let defined = defined_rows(block);
+        let mut extents = Vec::with_capacity(defined.len() * self.width * size_of::<i32>());
+        let mut offsets = Vec::with_capacity(defined.len() * size_of::<i64>());
+        for row in 0..defined.len() {
+            let shape = block.shapes.of(row);
+            for axis in 0..self.width {
+                let extent = shape.filter(|shape| axis < shape.len()).map_or(Ok(-1), |shape| {
+                    i32::try_from(shape[shape.len() - 1 - axis]).map_err(|_| {
+                        Error::unsupported(format!("an extent of a cell of shape {shape} has more than 31 bits"))
+                    })
                 })?;
+                extents.extend(extent.to_le_bytes());
             }
-            self.next += shape.elements()?;
+            self.next += shape.map_or(Ok(0), Shape::elements)?;
+            offsets.extend((self.next as i64).to_le_bytes());
         }
-        padded.iter().try_for_each(|extent| self.extents.push(lane, &extent.to_le_bytes()))?;
-        self.offsets.push(lane, &(self.next as i64).to_le_bytes())
+        self.flags.push(lane, &defined)?;
+        self.extents.push(lane, &extents)?;
+        self.offsets.push(lane, &offsets)
     }
 
     fn add_strings(&mut self, strings: Vec<BString>, lane: &mut Lane<'_, ColumnResult>) -> Result<()> {
