@@ -115,6 +115,25 @@ def make(folder, times):
     return path
 
 
+def empty_page_cache():
+    """Everything is written back and, if this is root, dropped from memory."""
+    os.sync()
+    if os.access('/proc/sys/vm/drop_caches', os.W_OK):
+        with open('/proc/sys/vm/drop_caches', 'w') as file:
+            file.write('3')
+
+
+def warm(*paths):
+    """All of them in the page cache, as a reader leaves them: in larger pieces than a program that writes little by little."""
+    empty_page_cache()
+    for path in paths:
+        read_all(path)
+
+
+def read_all(path):
+    subprocess.run(['cat'] + [os.path.join(d, f) for d, _, fs in os.walk(path) for f in fs], stdout=subprocess.DEVNULL)
+
+
 def size(path):
     if os.path.isfile(path):
         return os.path.getsize(path)
@@ -146,7 +165,7 @@ def inner_seconds(output):
 
 def bench(folder, times, rounds, names=None, contenders=contenders):
     ms = make(folder, times)
-    subprocess.run(['cat'] + [os.path.join(d, f) for d, _, fs in os.walk(ms) for f in fs], stdout=subprocess.DEVNULL)
+    warm(ms)
     chosen = {name: c for name, c in contenders(ms, os.path.join(folder, 'out')).items() if not names or name in names}
     compete(ms, chosen, rounds)
 
@@ -156,6 +175,7 @@ def compare_sizes(folder, series, rounds):
     print('%10s  %-16s %8s %8s %8s %8s %8s' % ('GB', '', 'median s', 'min s', 'max s', 's / GB', 'peak MB'))
     for times in series:
         ms = make(folder, times)
+        warm(ms)
         gigabytes = size(ms) / 1e9
         out = os.path.join(folder, 'out')
         for name, (command, path) in {PLAIN: to_hdf5(ms, out), UNCOMPRESSED: to_hdf5(ms, out, 'none')}.items():

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::row_set::RowSet;
 use crate::error::Result;
 use crate::stman::undefined;
-use crate::table::ColumnCells;
+use crate::table::{Access, ColumnCells};
 use crate::value::{Region, Shape, Values};
 
 /// The cells of a column in the chosen rows of a table; rows count from 0 among the chosen ones.
@@ -32,6 +32,10 @@ impl ColumnCells for Chosen<'_> {
 
     fn read_rows(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
         self.rows.ranges(rows).try_for_each(|rows| self.cells.read_rows(rows, out))
+    }
+
+    fn access(&self) -> Access {
+        self.cells.access()
     }
 
     /// The shape that all cells of the chosen `rows` have, if the column knows it for the ranges they are in, or for everything

@@ -14,7 +14,7 @@ use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{Attribute, VirtualSource};
 use crate::native::{AVERAGED, DatasetInfo, Edited, Layout, NativeTable, Part, StoredBlock, StoredDigests};
 use crate::schema::{TableDesc, TableInfo};
-use crate::table::{ColumnCells, ColumnInfo, ManagerInfo, ManagerSpec, RecordCells, Table};
+use crate::table::{Access, ColumnCells, ColumnInfo, ManagerInfo, ManagerSpec, RecordCells, Table};
 use crate::value::{DataType, Record, Shape, Values};
 
 /// The content of one table: of a table directory, or of a group in a native HDF5 file; it may be salvaged, selected or
@@ -512,8 +512,8 @@ impl ColumnCells for Borrowed<'_> {
         self.0.read_plain(runs, out)
     }
 
-    fn is_computed(&self) -> bool {
-        self.0.is_computed()
+    fn access(&self) -> Access {
+        self.0.access()
     }
 
     fn shapes(&self, rows: std::ops::Range<u64>) -> Result<Vec<Option<Shape>>> {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::error::{Error, Result};
-use crate::table::ColumnCells;
+use crate::table::{Access, ColumnCells};
 use crate::value::{Region, Shape, Values};
 
 /// The damage that a salvage found in one column.
@@ -53,6 +53,10 @@ impl ColumnCells for Intact<'_> {
             start = damaged.end;
         }
         if start < rows.end { self.cells.read_rows(start..rows.end, out) } else { Ok(()) }
+    }
+
+    fn access(&self) -> Access {
+        self.cells.access()
     }
 
     fn same_shape(&self, rows: &Range<u64>) -> Option<Shape> {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::error::Result;
 use crate::limits;
-use crate::table::ColumnCells;
+use crate::table::{Access, ColumnCells};
 use crate::value::{DataType, Region, Shape, Values};
 
 /// The cells of a column in parts: the number of the first row of each part, and its cells.
@@ -47,6 +47,10 @@ impl ColumnCells for JoinedCells<'_> {
 
     fn read_rows(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
         self.split(rows).try_for_each(|(cells, rows)| cells.read_rows(rows, out))
+    }
+
+    fn access(&self) -> Access {
+        self.parts.iter().map(|(_, cells)| cells.access()).max().unwrap_or(Access::Copied)
     }
 
     fn shapes(&self, rows: Range<u64>) -> Result<Vec<Option<Shape>>> {

@@ -312,6 +312,17 @@ pub(crate) struct LinkedCube {
     pub(crate) offset: u64,
 }
 
+/// How the cells of many rows of a column are best read, which tells whether threads share the rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Access {
+    /// Elements are copied as they are stored: threads are worth it for many bytes.
+    Copied,
+    /// Elements are computed from what is stored: threads are worth it for fewer bytes.
+    Computed,
+    /// A cell is known only when all cells before it are: one thread reads, in row order.
+    InOrder,
+}
+
 /// The cells of a column that can be read; rows count from 0.
 pub(crate) trait ColumnCells: Send + Sync {
     /// The shape of the cell in `row`, fastest axis first; `None` if it is undefined. That of scalars has no axes.
@@ -340,9 +351,9 @@ pub(crate) trait ColumnCells: Send + Sync {
         None
     }
 
-    /// Whether elements are computed from what is stored, rather than copied: several threads are then worth it for fewer bytes.
-    fn is_computed(&self) -> bool {
-        false
+    /// How the cells of many rows are best read.
+    fn access(&self) -> Access {
+        Access::Copied
     }
 
     /// The shapes of the cells of `rows`, as [`cell_shape`](Self::cell_shape) has them one by one.

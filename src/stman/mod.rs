@@ -34,8 +34,8 @@ use crate::value::Record;
 
 pub(crate) use cell::{extend_unbacked, memory_bytes, read_part, undefined, write_part};
 pub(crate) use manager::{
-    ColumnCells, ColumnSpec, Columns, CreateArgs, EachExtent, Extent, Kind, LinkedCube, Manager, ManagerMut, OpenArgs,
-    OtherColumn, RowRun, Storage, Stored, TableContext, TilePlace, Tiling,
+    Access, ColumnCells, ColumnSpec, Columns, CreateArgs, EachExtent, Extent, Kind, LinkedCube, Manager, ManagerMut,
+    OpenArgs, OtherColumn, RowRun, Storage, Stored, TableContext, TilePlace, Tiling,
 };
 
 static KINDS: &[&Kind] = &[

@@ -31,7 +31,7 @@ use crate::suggest::instead;
 use crate::thin;
 use crate::value::{ByteOrder, DataType, Field, Record, Shape};
 
-pub(crate) use crate::stman::{ColumnCells, EachExtent, Extent, RowRun, Stored, TilePlace, Tiling, read_part};
+pub(crate) use crate::stman::{Access, ColumnCells, EachExtent, Extent, RowRun, Stored, TilePlace, Tiling, read_part};
 pub use column::Column;
 pub use column_mut::{ColumnMut, Hypercube};
 pub use create::{ManagerSpec, NewTable};

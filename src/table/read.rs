@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::{ColumnCells, ColumnInfo, Tiling};
+use super::{Access, ColumnCells, ColumnInfo, Tiling};
 use crate::error::{Error, Result};
 use crate::grid::{ChunkRead, ChunkStorage, Part, copy_elements, for_each_chunk};
 use crate::io::{ByteOrder, Gather};
@@ -147,7 +147,11 @@ impl<'a> Wanted<'a> {
         let pieces = tiling.as_ref().and_then(of_tiles);
         let pieces = pieces.unwrap_or_else(|| self.rows.pieces((PIECE_BYTES / row_bytes).max(1) as usize));
         // what is read counts: a part of each cell may take all of the tiles
-        let parallel_from = if self.cells.is_computed() { PARALLEL_COMPUTED_BYTES } else { PARALLEL_BYTES };
+        let parallel_from = match self.cells.access() {
+            Access::Copied => PARALLEL_BYTES,
+            Access::Computed => PARALLEL_COMPUTED_BYTES,
+            Access::InOrder => u64::MAX,
+        };
         let is_large =
             self.cell.elements()?.saturating_mul(count).saturating_mul(size_of::<T>() as u64) >= parallel_from;
         let mut rest = out;
@@ -338,4 +342,55 @@ fn is_straight(part: &Part, chunk: &Shape, region: &Shape) -> bool {
 fn typed<T: Element>(values: &Values) -> Result<&[T]> {
     let found = values.data_type();
     T::slice(values).ok_or_else(|| Error::usage(format!("the elements are of type {found}, not {}", T::DATA_TYPE)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::thread::{self, ThreadId};
+
+    use super::*;
+
+    /// Cells of 4096 floats, which know who read which row.
+    struct Watched {
+        access: Access,
+        read: Mutex<Vec<(ThreadId, u64)>>,
+    }
+
+    impl ColumnCells for Watched {
+        fn cell_shape(&self, _row: u64) -> Result<Option<Shape>> {
+            Ok(Some(Shape::from([4096])))
+        }
+
+        fn read_cell(&self, row: u64, _region: Option<&Region>, out: &mut Values) -> Result<()> {
+            self.read.lock().unwrap().push((thread::current().id(), row));
+            out.extend_default(4096);
+            Ok(())
+        }
+
+        fn access(&self) -> Access {
+            self.access
+        }
+    }
+
+    /// Which thread read which of 1024 rows, of 16 KiB each.
+    fn readers(access: Access) -> Vec<(ThreadId, u64)> {
+        let cells = Watched { access, read: Mutex::default() };
+        let cell = Shape::from([4096]);
+        let wanted = Wanted { cells: &cells, rows: Rows::Range(0..1024), cell: &cell, region: None };
+        let mut out = vec![0f32; 1024 * 4096];
+        wanted.read(&mut out).unwrap();
+        cells.read.into_inner().unwrap()
+    }
+
+    #[test]
+    fn rows_that_need_those_before_are_read_in_order() {
+        let expected: Vec<_> = (0..1024).map(|row| (thread::current().id(), row)).collect();
+        assert_eq!(readers(Access::InOrder), expected);
+        // the others are read by the threads of the pool
+        let mut shared = readers(Access::Copied);
+        assert!(shared.iter().all(|(thread, _)| *thread != thread::current().id()));
+        shared.sort_by_key(|(_, row)| *row);
+        assert!(shared.iter().map(|(_, row)| *row).eq(0..1024));
+    }
 }

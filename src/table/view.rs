@@ -13,7 +13,7 @@ use super::{ColumnInfo, OpenManager, Table, TableKind};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::io::{Paged, ReadAt};
 use crate::schema::{ConcatTable, RefTable, TableInfo, resolve};
-use crate::stman::{ColumnCells, Columns, Manager, OtherColumn, undefined};
+use crate::stman::{Access, ColumnCells, Columns, Manager, OtherColumn, undefined};
 use crate::value::{Region, Shape, Value, Values};
 
 /// Number of row numbers of a reference table that are read from `table.dat` at a time.
@@ -120,6 +120,10 @@ impl ColumnCells for View {
             start = end;
         }
         Ok(())
+    }
+
+    fn access(&self) -> Access {
+        self.parts.iter().map(|(_, column)| column.cells().access()).max().unwrap_or(Access::Copied)
     }
 
     fn same_shape(&self, rows: &Range<u64>) -> Option<Shape> {

@@ -1,6 +1,6 @@
-//! Times reading a column of a table in several patterns, for `scripts/bench read`.
+//! Times reading a column of a table in several patterns, for `scripts/bench read` and `scripts/bench columns`.
 //!
-//! `read_speed TABLE COLUMN ROUNDS STEP` prints a line of JSON: for each pattern the seconds of each round.
+//! `read_speed TABLE COLUMN ROUNDS STEP [PATTERN]` prints a line of JSON: for each pattern the seconds of each round.
 
 use std::path::Path;
 use std::time::Instant;
@@ -11,17 +11,21 @@ use ctds_hdf5::{Column, Result};
 
 fn main() -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let [path, name, rounds, step] = &words[..] else { panic!("read_speed TABLE COLUMN ROUNDS STEP") };
+    let [path, name, rounds, step, only @ ..] = &words[..] else {
+        panic!("read_speed TABLE COLUMN ROUNDS STEP [PATTERN]")
+    };
+    let only = only.first().map(String::as_str);
     let (rounds, step) = (rounds.parse().expect("a number"), step.parse().expect("a number"));
     let data_type = Source::open(path)?.column(name)?.info().data_type();
     match data_type {
-        DataType::Bool => time::<bool>(path.as_ref(), name, rounds, step),
-        DataType::Int => time::<i32>(path.as_ref(), name, rounds, step),
-        DataType::Float => time::<f32>(path.as_ref(), name, rounds, step),
-        DataType::Double => time::<f64>(path.as_ref(), name, rounds, step),
-        DataType::Complex => time::<Complex32>(path.as_ref(), name, rounds, step),
-        DataType::DComplex => time::<Complex64>(path.as_ref(), name, rounds, step),
-        DataType::String => time::<BString>(path.as_ref(), name, rounds, step),
+        DataType::Bool => time::<bool>(path.as_ref(), name, rounds, step, only),
+        DataType::UChar => time::<u8>(path.as_ref(), name, rounds, step, only),
+        DataType::Int => time::<i32>(path.as_ref(), name, rounds, step, only),
+        DataType::Float => time::<f32>(path.as_ref(), name, rounds, step, only),
+        DataType::Double => time::<f64>(path.as_ref(), name, rounds, step, only),
+        DataType::Complex => time::<Complex32>(path.as_ref(), name, rounds, step, only),
+        DataType::DComplex => time::<Complex64>(path.as_ref(), name, rounds, step, only),
+        DataType::String => time::<BString>(path.as_ref(), name, rounds, step, only),
         other => panic!("{other} is not timed"),
     }
 }
@@ -29,7 +33,7 @@ fn main() -> Result<()> {
 /// Reads a column in one of the patterns.
 type Read<'a> = &'a dyn Fn(&Column<'_>) -> Result<()>;
 
-fn time<T: Element>(path: &Path, name: &str, rounds: usize, step: usize) -> Result<()> {
+fn time<T: Element>(path: &Path, name: &str, rounds: usize, step: usize, only: Option<&str>) -> Result<()> {
     let rows = Source::open(path)?.tables()[0].rows()?;
     let cell = Source::open(path)?.column(name)?.cell_shape(0)?.unwrap_or_default();
     // the middle of the slowest axis of the cell
@@ -50,7 +54,7 @@ fn time<T: Element>(path: &Path, name: &str, rounds: usize, step: usize) -> Resu
     let patterns: [(&str, Read<'_>); 4] =
         [("whole", &whole), ("channel", &one_channel), ("baseline", &one_baseline), ("cells", &scattered)];
     let mut found = Vec::new();
-    for (pattern, read) in patterns {
+    for (pattern, read) in patterns.into_iter().filter(|(pattern, _)| only.is_none_or(|only| only == *pattern)) {
         let mut seconds = Vec::new();
         for _ in 0..rounds {
             // a table of its own: what is cached belongs to the time, but opening the column does not, for the peers neither

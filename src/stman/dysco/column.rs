@@ -14,7 +14,7 @@ use super::scale::{DataScale, RowScale, Visibilities, Weights};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{ByteOrder, ReadAt};
 use crate::limits;
-use crate::stman::{ColumnCells, ColumnSpec, Storage, memory_bytes};
+use crate::stman::{Access, ColumnCells, ColumnSpec, Storage, memory_bytes};
 use crate::value::{DataType, Region, Shape, Values};
 
 /// Number of elements that a thread decodes at a time.
@@ -330,8 +330,8 @@ impl ColumnCells for DyscoColumn {
         Some(ByteOrder::NATIVE)
     }
 
-    fn is_computed(&self) -> bool {
-        true
+    fn access(&self) -> Access {
+        Access::Computed
     }
 
     fn same_shape(&self, _rows: &Range<u64>) -> Option<Shape> {

@@ -14,7 +14,7 @@ use std::ops::Range;
 use bstr::{BStr, BString, ByteSlice};
 
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
-use crate::stman::{ColumnCells, ColumnSpec, Columns, Kind, Manager, OpenArgs, OtherColumn, Storage, Tiling};
+use crate::stman::{Access, ColumnCells, ColumnSpec, Columns, Kind, Manager, OpenArgs, OtherColumn, Storage, Tiling};
 use crate::value::{ByteOrder, DataType, Record, Region, Shape, Values};
 
 const PREFIX: &str = "_ForwardColumn_";
@@ -215,8 +215,8 @@ impl ColumnCells for ForwardColumn {
         self.other.cells().read_plain(runs, out)
     }
 
-    fn is_computed(&self) -> bool {
-        self.other.cells().is_computed()
+    fn access(&self) -> Access {
+        self.other.cells().access()
     }
 
     fn same_shape(&self, rows: &Range<u64>) -> Option<Shape> {

@@ -19,7 +19,7 @@ use self::file::{SiscoFile, read_shapes};
 use self::value::Level;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::stman::antennas::key_column;
-use crate::stman::{ColumnCells, Kind, Manager, OpenArgs, OtherColumn, Storage, read_part, undefined};
+use crate::stman::{Access, ColumnCells, Kind, Manager, OpenArgs, OtherColumn, Storage, read_part, undefined};
 use crate::sync::LockUnpoisoned;
 use crate::value::{DataType, Region, Shape, Values};
 
@@ -190,6 +190,10 @@ impl ColumnCells for Sisco {
 
     fn read_rows(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
         self.read(rows, out).context(&self.place)
+    }
+
+    fn access(&self) -> Access {
+        Access::InOrder
     }
 
     fn same_shape(&self, rows: &Range<u64>) -> Option<Shape> {
