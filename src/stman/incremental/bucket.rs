@@ -1,5 +1,7 @@
 //! A bucket of IncrementalStMan: values, and for each column the rows from which they hold.
 
+use std::ops::Range;
+
 use crate::error::{Error, Result};
 use crate::io::ByteOrder;
 
@@ -78,8 +80,12 @@ impl Bucket {
                 .ok_or_else(|| {
                     Error::format(format!("{count} values of column {column} do not fit into the bucket"))
                 })?;
-            let rows = || (0..count).map(|entry| bucket.row(entries, entry));
-            if rows().next() != Some(0) || !rows().is_sorted_by(|a, b| a < b) {
+            let rows = &bucket.bytes[entries.rows..entries.rows + count * bucket.row_bytes];
+            let is_ascending = match bucket.row_bytes {
+                8 => ascends_from_0(rows.as_chunks().0, |&row| order.u64(row)),
+                _ => ascends_from_0(rows.as_chunks().0, |&row| order.u32(row).into()),
+            };
+            if !is_ascending {
                 return Err(Error::format(format!("the rows of column {column}'s values do not ascend from 0")));
             }
             bucket.columns.push(entries);
@@ -93,11 +99,41 @@ impl Bucket {
         (self.find(entries, row)..entries.count).map(move |entry| self.run(column, entry))
     }
 
-    /// The value of a column that holds for `row`; `entry` is that of the last one, and becomes that of this one.
-    pub(super) fn run_near(&self, column: usize, row: u64, entry: &mut usize) -> Result<Run<'_>> {
+    /// Fills `out` with the values that hold for `rows` (half-open, counted from the bucket's first), `bytes` bytes each, in the byte
+    /// order of the table. `entry` is that of the row read last, and becomes that of the last one of `rows`. `None` if a value
+    /// is not in the data part, or if `out` has less room.
+    pub(super) fn fill(
+        &self,
+        column: usize,
+        rows: Range<u64>,
+        bytes: usize,
+        entry: &mut usize,
+        out: &mut [u8],
+    ) -> Option<()> {
         let entries = self.columns[column];
+        self.seek(entries, rows.start, entry);
+        let offsets = entries.rows + entries.count * self.row_bytes;
+        let source = Values {
+            data: &self.bytes[HEADER_BYTES..self.index_offset],
+            starts: &self.bytes[entries.rows + *entry * self.row_bytes..offsets],
+            offsets: self.bytes.get(offsets + *entry * 4..offsets + entries.count * 4)?.as_chunks().0,
+            order: self.order,
+        };
+        let used = match bytes {
+            1 => source.fill_cells::<1>(self.row_bytes, rows, out),
+            2 => source.fill_cells::<2>(self.row_bytes, rows, out),
+            4 => source.fill_cells::<4>(self.row_bytes, rows, out),
+            8 => source.fill_cells::<8>(self.row_bytes, rows, out),
+            16 => source.fill_cells::<16>(self.row_bytes, rows, out),
+            _ => source.fill_long(self.row_bytes, rows, bytes, out),
+        }?;
+        *entry += used;
+        Some(())
+    }
+
+    /// Moves `entry` to the one that holds for `row`: rows ascend as a rule, so that it is the same or the next one.
+    fn seek(&self, entries: Entries, row: u64, entry: &mut usize) {
         let starts_by = |entry: usize| entry < entries.count && self.row(entries, entry) <= row;
-        // rows ascend: the value of the last row, or the next one
         if !starts_by(*entry) {
             *entry = self.find(entries, row);
         } else if starts_by(*entry + 1) {
@@ -106,7 +142,6 @@ impl Bucket {
                 *entry = self.find(entries, row);
             }
         }
-        self.run(column, *entry)
     }
 
     /// The entry that holds for `row`.
@@ -150,32 +185,134 @@ impl Bucket {
     }
 }
 
+/// Whether the numbers of rows begin with 0 and ascend.
+fn ascends_from_0<const N: usize>(rows: &[[u8; N]], row: impl Fn(&[u8; N]) -> u64) -> bool {
+    rows.first().is_some_and(|first| row(first) == 0) && rows.windows(2).all(|pair| row(&pair[0]) < row(&pair[1]))
+}
+
+/// The entries of a column from one on.
+struct Values<'a> {
+    /// The data part of the bucket.
+    data: &'a [u8],
+    /// The row from which each value holds, counted from the bucket's first.
+    starts: &'a [u8],
+    /// Where each value is in the data part, in bytes.
+    offsets: &'a [[u8; 4]],
+    order: ByteOrder,
+}
+
+impl Values<'_> {
+    /// Calls `each` with the offset in the data part, and the rows for which the value holds of `rows`, for one value after the
+    /// other; returns the number of values without the first.
+    fn for_each(
+        &self,
+        row_bytes: usize,
+        rows: Range<u64>,
+        each: impl FnMut(usize, Range<usize>) -> Option<()>,
+    ) -> Option<usize> {
+        match row_bytes {
+            8 => self.for_each_of(self.starts.as_chunks().0, |&start| self.order.u64(start), rows, each),
+            _ => self.for_each_of(self.starts.as_chunks().0, |&start| self.order.u32(start).into(), rows, each),
+        }
+    }
+
+    #[inline]
+    fn for_each_of<const N: usize>(
+        &self,
+        starts: &[[u8; N]],
+        start_of: impl Fn(&[u8; N]) -> u64,
+        rows: Range<u64>,
+        mut each: impl FnMut(usize, Range<usize>) -> Option<()>,
+    ) -> Option<usize> {
+        let mut row = rows.start;
+        // a value holds until the next one does
+        let ends = starts.get(1..)?.iter().map(start_of).chain([u64::MAX]);
+        for (number, (offset, end)) in self.offsets.iter().zip(ends).enumerate() {
+            let end = end.min(rows.end);
+            each(self.order.u32(*offset) as usize, (row - rows.start) as usize..(end - rows.start) as usize)?;
+            row = end;
+            if row == rows.end {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    /// Fills `out` with the values of `rows`, `N` bytes each.
+    fn fill_cells<const N: usize>(&self, row_bytes: usize, rows: Range<u64>, out: &mut [u8]) -> Option<usize> {
+        let (cells, []) = out.as_chunks_mut::<N>() else { return None };
+        self.for_each(row_bytes, rows, |offset, rows| {
+            let value = self.data.get(offset..)?.first_chunk()?;
+            cells.get_mut(rows)?.fill(*value);
+            Some(())
+        })
+    }
+
+    /// Fills `out` with the values of `rows`, `bytes` bytes each.
+    fn fill_long(&self, row_bytes: usize, rows: Range<u64>, bytes: usize, out: &mut [u8]) -> Option<usize> {
+        self.for_each(row_bytes, rows, |offset, rows| {
+            let value = self.data.get(offset..)?.get(..bytes)?;
+            let cells = out.get_mut(rows.start.checked_mul(bytes)?..rows.end.checked_mul(bytes)?)?;
+            // cells without elements have no bytes
+            cells.chunks_exact_mut(bytes.max(1)).for_each(|cell| cell.copy_from_slice(value));
+            Some(())
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// A bucket with four values of a column, of one byte each, and one of another column.
+    fn bucket(row_bytes: usize, order: ByteOrder) -> Bucket {
+        let mut bytes = Vec::new();
+        let mut put = |word: u64, len: usize| match order {
+            ByteOrder::Little => bytes.extend(&word.to_le_bytes()[..len]),
+            ByteOrder::Big => bytes.extend(&word.to_be_bytes()[8 - len..]),
+        };
+        put(8 | if row_bytes == 8 { u64::from(WIDE_ROWS) } else { 0 }, 4);
+        (1..=4).for_each(|value| put(value, 1));
+        for (rows, offsets) in [(&[0, 3, 4, 9][..], &[0, 1, 2, 3][..]), (&[0], &[2])] {
+            put(rows.len() as u64, 4);
+            rows.iter().for_each(|&row| put(row, row_bytes));
+            offsets.iter().for_each(|&offset| put(offset, 4));
+        }
+        Bucket::decode(bytes, order, 2).unwrap()
+    }
+
     #[test]
-    fn values_are_found_from_the_last_one_on() {
-        // four values of a column, of one byte each, and one of another column
-        let words = [8, 0x0403_0201, 4, 0, 3, 4, 9, 0, 1, 2, 3, 1, 0, 2];
-        let bytes = words.iter().flat_map(|word: &u32| word.to_le_bytes()).collect();
-        let bucket = Bucket::decode(bytes, ByteOrder::Little, 2).unwrap();
-        let value_of = |run: Run<'_>| (run.value[0], run.end);
-        for first in [0, 1, 3, 4, 100] {
-            let mut entry = first;
-            for row in [0, 1, 2, 3, 4, 5, 8, 9, 100, 3, 0, 9, 4, 0, 4] {
-                let found = value_of(bucket.run_near(0, row, &mut entry).unwrap());
-                let expected = value_of(bucket.runs(0, row).next().unwrap().unwrap());
-                assert_eq!(found, expected, "row {row} from value {first}");
-                let (value, end) = match row {
-                    0..3 => (1, Some(3)),
-                    3 => (2, Some(4)),
-                    4..9 => (3, Some(9)),
-                    _ => (4, None),
-                };
-                assert_eq!(found, (value, end), "row {row}");
+    fn values_fill_the_rows_for_which_they_hold() {
+        let expected = [1, 1, 1, 2, 3, 3, 3, 3, 3, 4, 4, 4];
+        for bucket in [4, 8].into_iter().flat_map(|n| [ByteOrder::Little, ByteOrder::Big].map(|order| bucket(n, order)))
+        {
+            for first in [0, 1, 3, 4, 100] {
+                let mut entry = first;
+                for rows in [0..12, 0..1, 1..3, 2..5, 9..12, 8..9, 5..5 + 1, 3..12, 0..4, 11..12] {
+                    let expected = &expected[rows.start as usize..rows.end as usize];
+                    let mut out = vec![0; expected.len()];
+                    bucket.fill(0, rows.clone(), 1, &mut entry, &mut out).unwrap();
+                    assert_eq!(out, expected, "rows {rows:?} from value {first}");
+                    assert_eq!(entry + 1, usize::from(expected[expected.len() - 1]), "rows {rows:?}");
+                    // the value that reading one by one finds
+                    for (row, value) in rows.zip(expected) {
+                        assert_eq!(bucket.runs(0, row).next().unwrap().unwrap().value[0], *value);
+                    }
+                }
+                let mut out = [0; 3];
+                bucket.fill(1, 7..10, 1, &mut 0, &mut out).unwrap();
+                assert_eq!(out, [3; 3]);
             }
-            assert_eq!(value_of(bucket.run_near(1, 7, &mut entry).unwrap()), (3, None));
+            // values of 2 bytes, the last of which leaves the data part; and of 3
+            let mut out = [0; 6];
+            bucket.fill(0, 3..6, 2, &mut 0, &mut out).unwrap();
+            assert_eq!(out, [2, 3, 3, 4, 3, 4]);
+            assert!(bucket.fill(0, 9..12, 2, &mut 0, &mut out).is_none());
+            bucket.fill(0, 2..4, 3, &mut 0, &mut out).unwrap_or_else(|| panic!("rows 2 to 4"));
+            assert_eq!(out, [1, 2, 3, 2, 3, 4]);
+            assert!(bucket.fill(0, 3..5, 3, &mut 0, &mut out).is_none());
+            // room for other rows
+            assert!(bucket.fill(0, 0..12, 1, &mut 0, &mut [0; 5]).is_none());
         }
     }
 }

@@ -144,35 +144,15 @@ impl ColumnCells for IncrementalColumn {
                     at = Some((found, bucket, 0));
                 }
                 let (found, bucket, entry) = at.as_mut()?;
-                let run = bucket.run_near(self.number, row - found.start, entry).ok()?;
-                let end = run.end.map_or(found.end, |end| found.end.min(found.start.saturating_add(end)));
-                let end = end.min(rows.end);
+                let end = found.end.min(rows.end);
                 let len = usize::try_from(end - row).ok()?.checked_mul(bytes)?;
                 let (now, later) = std::mem::take(&mut rest).split_at_mut_checked(len)?;
-                fill(now, run.value.get(..bytes)?);
+                bucket.fill(self.number, row - found.start..end - found.start, bytes, entry, now)?;
                 rest = later;
                 row = end;
             }
         }
         rest.is_empty().then_some(self.shared.order)
-    }
-}
-
-/// Fills `out` with copies of a value of its length or a part of it.
-fn fill(out: &mut [u8], value: &[u8]) {
-    fn units<const N: usize>(out: &mut [u8], value: &[u8]) {
-        if let Some(&value) = value.first_chunk::<N>() {
-            out.as_chunks_mut().0.fill(value);
-        }
-    }
-    match value.len() {
-        0 => {}
-        1 => units::<1>(out, value),
-        2 => units::<2>(out, value),
-        4 => units::<4>(out, value),
-        8 => units::<8>(out, value),
-        16 => units::<16>(out, value),
-        len => out.chunks_exact_mut(len).for_each(|cell| cell.copy_from_slice(value)),
     }
 }
 
