@@ -2,11 +2,13 @@
 
 Each kind is compared with the plain form of its element type: little-endian elements in tiles, or in buckets for scalars. SISCO
 and Dysco compute what they return (`scripts/bench dysco` has more of Dysco). The columns are in the page cache; a column is opened before the
-time starts, on both sides. The slowness is the time for a decoded byte in units of that of the plain form.
+time starts, on both sides. The slowness is the time for a decoded byte, and for a byte in the file, in units of that of the plain form
+with two threads.
 """
 import argparse
 import json
 import os
+import re
 import shutil
 import statistics
 import subprocess
@@ -111,6 +113,14 @@ def seconds_of_ours(path, threads):
     return json.loads(output.stdout)['whole'][-1]
 
 
+def stored(path):
+    """Bytes of the files of the column's manager."""
+    with ct.table(path, ack=False) as table:
+        number = next(info['SEQNR'] for info in table.getdminfo().values() if 'X' in info['COLUMNS'])
+    files = [name for name in os.listdir(path) if re.fullmatch(r'table\.f%d(_.*|-.*|i)?' % number, name)]
+    return sum(os.path.getsize(os.path.join(path, name)) for name in files)
+
+
 def main():
     arguments = parser.parse_args()
     folder = arguments.folder or os.path.join(tempfile.gettempdir(), 'h5bridge-bench')
@@ -129,13 +139,15 @@ def main():
         for name, path in paths.items():
             seconds[name].append((seconds_of_casacore(path), seconds_of_ours(path, 1), seconds_of_ours(path, 2)))
     print('%d MB each, %d rounds, medians; MB/s of decoded elements' % (arguments.megabytes, arguments.rounds))
-    print('%-30s %9s %9s %9s %9s %9s' % ('', 'casacore', '1 thread', '2 threads', 'times', 'slowness'))
+    print('%-30s %9s %9s %9s %9s %9s %9s' % ('', 'casacore', '1 thread', '2 threads', 'times', 'slowness', 'stored'))
     median = {name: [statistics.median(times) for times in zip(*rounds)] for name, rounds in seconds.items()}
     for name, (peer, one, two) in median.items():
-        plain = KINDS[name][-1]
-        print('%-30s %9.0f %9.0f %9.0f %9.1f %9s' % (
-            name, arguments.megabytes / peer, arguments.megabytes / one, arguments.megabytes / two, peer / two,
-            '%.2f' % (two / median[plain][2]) if plain else ''))
+        plain, slowness = KINDS[name][-1], ['', '']
+        if plain:
+            ratio = two / median[plain][2]
+            slowness = ['%.2f' % ratio, '%.2f' % (ratio * stored(paths[plain]) / stored(paths[name]))]
+        print('%-30s %9.0f %9.0f %9.0f %9.1f %9s %9s' % (
+            name, arguments.megabytes / peer, arguments.megabytes / one, arguments.megabytes / two, peer / two, *slowness))
 
 
 if __name__ == '__main__':
