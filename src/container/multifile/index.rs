@@ -133,7 +133,8 @@ impl Index {
         removed
     }
 
-    /// Moves the existing entries of the index from `entry` on to other blocks, as many as `blocks` has.
+    /// Replaces entries of the index from `entry` on by the block numbers `blocks`, as many as these are: the same bytes of
+    /// the file are in other blocks then.
     pub(super) fn replace(&mut self, entry: u64, blocks: Range<u64>) {
         let end = entry + (blocks.end - blocks.start);
         // with the neighbours, which may now continue in the new blocks or be continued by them
@@ -164,7 +165,7 @@ fn append(runs: &mut Vec<Run>, run: Run) {
     }
 }
 
-/// Reads a number of items from a MultiFile header, and checks that `bytes` for each of them follow.
+/// Reads a count of items from a MultiFile header, and fails unless at least `bytes` bytes for each item follow.
 pub(super) fn count(d: &mut Decoder<'_>, what: &str, bytes: u64) -> Result<u64> {
     let start = d.position();
     let count = d.u64(what)?;
