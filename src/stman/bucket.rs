@@ -57,7 +57,7 @@ impl<F> Buckets<F> {
     }
 }
 
-/// The buckets of a file that is being written, and the list of those that are free.
+/// The buckets of a StandardStMan or IncrementalStMan file that is being written, and the list of those that are free.
 ///
 /// A free bucket begins with the number of the next one: i32, big-endian, -1 ends the list. formats/stman.md 1.5.
 #[derive(Debug)]

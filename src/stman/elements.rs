@@ -58,8 +58,8 @@ impl Elements<'_> {
         Ok(())
     }
 
-    /// Appends an array of `shape`, or a region of it, to `out`; both have the fastest axis first. No more is read than what
-    /// spans the region on the last axis.
+    /// Appends an array of `shape`, or a region of it, to `out`; both have the fastest axis first. It reads the part of the
+    /// array from the region's first to its last index on the last axis.
     pub(super) fn read_array(&self, shape: &Shape, region: Option<&Region>, out: &mut Values) -> Result<()> {
         let total = shape.elements()?;
         self.check_backed(total, out.data_type())?;
@@ -179,7 +179,7 @@ impl ElementsMut<'_> {
         to.write(&span, 0..span.len())
     }
 
-    /// The place of the same elements, for reading.
+    /// The place of these elements in the file, in the form in which they can be read back.
     fn elements(&self) -> Elements<'_> {
         Elements { file: self.file, order: self.order, offset: self.offset, first: self.first }
     }

@@ -11,7 +11,7 @@ use crate::stman::{OtherColumn, TableContext};
 pub(super) struct Antennas {
     /// Number of antennas in the DyscoStMan header, each of which has scales.
     count: u32,
-    /// The two columns, or the error of opening them, which is returned when they are needed.
+    /// The columns ANTENNA1 and ANTENNA2, or the error of opening them, which is returned when they are needed.
     columns: Result<[OtherColumn; 2]>,
 }
 

@@ -6,9 +6,11 @@ use super::normal;
 
 /// Degrees of freedom from which a short series is used for the difference from the normal distribution.
 const SERIES_FROM: f64 = 1000.0;
-/// Most steps of Newton's method for a quantile; from a neighbour's value it takes a handful.
+/// Most steps of Newton's method for a quantile; it needs a handful if it starts at the quantile of a neighbouring
+/// probability.
 const STEPS: usize = 60;
-/// Most terms of the continued fraction that are computed; about the square root of `nu` are needed.
+/// Most terms of the continued fraction of the incomplete beta function that are computed; about the square root of the
+/// degrees of freedom are needed.
 const TERMS: usize = 500;
 
 /// Student's t distribution with `nu` degrees of freedom.

@@ -128,7 +128,8 @@ impl ColumnCells for IncrementalColumn {
         })
     }
 
-    /// Keeps the bucket and the value of the last row at hand.
+    /// Fills `out` with the cells of all rows of `runs`; the bucket and the value of the last row are used again while they
+    /// hold. `None` if the cells have no fixed size, or reading failed.
     fn read_plain(&self, runs: &mut dyn Iterator<Item = Range<u64>>, out: &mut [u8]) -> Option<ByteOrder> {
         let Cell::Elements { bytes, .. } = self.cell else { return None };
         let bytes = usize::try_from(bytes).ok()?;
@@ -158,7 +159,7 @@ impl ColumnCells for IncrementalColumn {
     }
 }
 
-/// Fills `out` with copies of a value of its length or a part of it.
+/// Fills `out`, whose length is a multiple of that of `value`, with copies of `value`.
 fn fill(out: &mut [u8], value: &[u8]) {
     fn units<const N: usize>(out: &mut [u8], value: &[u8]) {
         if let Some(&value) = value.first_chunk::<N>() {
