@@ -47,7 +47,7 @@ pub(crate) struct Decoder<'a> {
     window_start: u64,
     /// The AipsIO objects being read, outermost first.
     open: Vec<Object>,
-    /// Description of the bytes outside of all objects, for error messages.
+    /// Text that error messages print in place of an object's name for bytes that are outside of all AipsIO objects.
     outside: &'static str,
 }
 
@@ -132,7 +132,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// An error about the bytes at `position`.
+    /// Makes an error about the bytes at the offset `position` of the AipsIO stream's source, with the innermost object as
+    /// its context.
     #[cfg_attr(feature = "record-messages", track_caller)]
     pub(crate) fn error_at(&self, position: u64, message: impl Into<String>) -> Error {
         let structure = self.open.last().map_or(self.outside.into(), |object| object.name.to_str_lossy());
@@ -165,7 +166,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Returns the next `count` bytes, at most `WINDOW_BYTES`.
+    /// Returns the next `count` bytes of the AipsIO stream; fails if the rest of the object is shorter. For short fields: all
+    /// bytes are in memory at once.
     fn take(&mut self, field: &str, count: usize) -> Result<&[u8]> {
         self.check_count(field, count as u64, 1)?;
         let inside = self.position >= self.window_start
@@ -288,7 +290,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Decodes an object `Block` of numbers of `N` bytes, many at a time: an index may have a million.
+    /// Decodes an AipsIO object `Block` whose items are numbers of `N` bytes. It decodes up to 1024 of them at a time,
+    /// because the index of a table may have a million.
     fn numbers<const N: usize, T>(&mut self, field: &str, decode: impl Fn(ByteOrder, &[u8; N]) -> T) -> Result<Vec<T>> {
         const STEP: u64 = 1 << 10;
         self.start("Block", 1..=1).with_context(|| field.to_owned())?;

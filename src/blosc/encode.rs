@@ -50,8 +50,8 @@ impl BloscCodec {
 impl FromStr for BloscCodec {
     type Err = Error;
 
-    /// The codec to write for a codec name in the metadata of an array: slow LZ4 is written as fast LZ4, which decodes alike,
-    /// and BloscLZ as LZ4, which every Blosc 1 since 2014 has.
+    /// The codec to write for the name of a codec in the metadata of an array. Slow LZ4 is written as fast LZ4, which
+    /// decoders treat alike, and BloscLZ as LZ4, which every Blosc 1 since 2014 has.
     fn from_str(name: &str) -> Result<Self> {
         match name {
             "lz4" | "lz4hc" | "blosclz" => Ok(BloscCodec::Lz4),
