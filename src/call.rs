@@ -46,7 +46,7 @@ macro_rules! call_setters {
     (target) => {
         $crate::call::call_setters!();
 
-        /// Sets what happens if the target exists; without it the call fails with `Exists`.
+        /// Sets what happens if the target exists. By default the call fails with `Exists`.
         pub fn if_exists(mut self, if_exists: $crate::publishing::IfExists) -> Self {
             self.call.publishing.if_exists = if_exists;
             self

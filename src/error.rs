@@ -8,7 +8,7 @@ use std::sync::Arc;
 #[cfg(feature = "record-messages")]
 mod record;
 
-/// What the caller can do about an [`Error`].
+/// The kind of an [`Error`], by which a caller can decide what to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {

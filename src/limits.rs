@@ -80,7 +80,7 @@ pub(crate) fn row_range(rows: &Range<u64>, all: u64) -> Result<()> {
     Ok(())
 }
 
-/// Refuses to open `count` tables for one if no real table refers to that many.
+/// Refuses to open `count` tables for a single table if no real table refers to as many.
 pub(crate) fn tables(count: usize) -> Result<()> {
     if count > MAX_TABLES {
         return Err(Error::limit(format!("more than {MAX_TABLES} tables that one table leads to")));

@@ -182,8 +182,8 @@ pub(crate) fn remove_abandoned_at(directory: &Path, name: &OsStr) -> Result<()> 
     Ok(remove_if_abandoned(directory, name)?)
 }
 
-/// Whether `name` is that of a temporary directory of an output: the stem, `.`, a process id, `-`, letters and digits, the
-/// suffix.
+/// Whether `name` is that of a temporary directory for a target with this `stem`: `STEM.PID-RANDOM.partial`, where STEM is
+/// the target's name, shortened if it is long.
 fn is_partial_of(stem: &[u8], name: &OsStr) -> bool {
     let middle = || {
         let middle = name.as_bytes().strip_prefix(stem)?.strip_prefix(b".")?.strip_suffix(SUFFIX.as_bytes())?;
@@ -339,7 +339,8 @@ impl Output {
         walk(self.partial(), visit)
     }
 
-    /// Begins to make the output durable in a thread while it is written, so that little is left to do at the end.
+    /// Starts a thread that makes the output durable while it is written, so that little is left to do at the end; does
+    /// nothing unless `SyncPolicy::Behind` is set.
     pub(crate) fn sync_behind(&self) -> SyncBehind {
         if self.publishing.sync != SyncPolicy::Behind {
             return SyncBehind::none();

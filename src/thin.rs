@@ -18,7 +18,7 @@ pub(crate) const RECORD: &str = ".h5bridge.json";
 /// Version of the link record of a thin table; records of other versions are refused.
 const VERSION: u32 = 1;
 
-/// Most bytes that are read of the link record of a thin table; a record has some hundred for each link.
+/// Most bytes of a link record that are read; a record has a few hundred bytes for each link.
 const MOST_BYTES: u64 = 16 << 20;
 
 /// The link record of a thin table: which HDF5 file has its tiles, and where they were when the links were made.

@@ -118,7 +118,7 @@ impl<'a> Decoder<'a> {
         Ok((name, version))
     }
 
-    /// Ends the innermost object; an error unless it was read to its last byte.
+    /// Ends the innermost AipsIO object that is being read; an error unless it was read to its last byte.
     pub(crate) fn end(&mut self) -> Result<()> {
         let object = self.open.pop().expect("an object was started");
         // the stored length wraps at 4 GiB
@@ -146,7 +146,8 @@ impl<'a> Decoder<'a> {
         self.error_at(self.position, message)
     }
 
-    /// Number of bytes that may still be read: to the end of the innermost object, or of the file.
+    /// Number of bytes after the current position, to the end of the innermost AipsIO object, or of the file outside of all
+    /// objects.
     pub(crate) fn remaining(&self) -> u64 {
         let end = match self.open.last() {
             // lengths wrap in files beyond 4 GiB and bound nothing there
@@ -281,7 +282,7 @@ impl<'a> Decoder<'a> {
         self.numbers(field, |order, &number: &[u8; 4]| order.u32(number))
     }
 
-    /// Decodes an object `Block` of u32, or of u64 in newer versions of a structure.
+    /// Decodes an AipsIO object `Block` of u64 if `wide`, as in newer versions of a structure, else of u32.
     pub(crate) fn block_uint(&mut self, field: &str, wide: bool) -> Result<Vec<u64>> {
         if wide {
             self.numbers(field, |order, &number: &[u8; 8]| order.u64(number))

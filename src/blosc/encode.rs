@@ -10,7 +10,7 @@ use crate::shuffle::shuffle;
 /// Largest block of a Blosc chunk that is written, in bytes.
 const BLOCK_BYTES: usize = 256 << 10;
 
-/// Chunks of fewer bytes than this are stored as plain copies.
+/// Blosc chunks with fewer decoded bytes than this are stored as plain copies, without compression.
 const LEAST_BYTES: usize = 128;
 
 /// Most bytes that a chunk of Blosc 1 can hold.
@@ -180,7 +180,7 @@ fn encode_blocks(bytes: &[u8], settings: &ChunkSettings, scratch: &mut Scratch, 
     Ok(())
 }
 
-/// Replaces the content of `out` with the compressed bytes of a part, which may be longer than the part.
+/// Replaces the content of `out` with the compressed bytes of a part of a Blosc block; they may be more than the part has.
 fn compress(
     part: &[u8],
     settings: &ChunkSettings,

@@ -82,7 +82,8 @@ pub trait Container: Debug + Send + Sync {
         Err(Error::not_found("the container does not exist").context(Context::member(name)))
     }
 
-    /// Path in the file system of the file `name`, if it lies there by itself: only a directory has one.
+    /// Path in the file system of the file `name`; `None` if the container is not a directory, so that its files have no
+    /// paths of their own.
     fn path(&self, _name: &str) -> Option<PathBuf> {
         None
     }

@@ -102,7 +102,7 @@ fn whole(kind: c_int) -> libc::flock {
     libc::flock { l_type: kind as c_short, l_whence: SEEK_SET as c_short, l_start: 0, l_len: 0, l_pid: 0 }
 }
 
-/// Takes a kept descriptor of the file at `path` back into use; `None` if it has none.
+/// Returns a descriptor of the file at `path` that was kept open, for reuse; `None` if none was kept.
 fn take(path: &Path, writable: bool) -> Option<File> {
     let metadata = std::fs::metadata(path).ok()?;
     let identity = (metadata.dev(), metadata.ino());

@@ -34,7 +34,7 @@ impl Paged {
         Ok(Paged { file, len, pages: Arc::new(Recent::new(CACHE_BYTES, PAGE_BYTES)) })
     }
 
-    /// The file itself, of which no pages are kept.
+    /// The file itself, for reads that bypass the cache of pages.
     pub(crate) fn file(&self) -> &dyn ReadAt {
         &*self.file
     }

@@ -75,7 +75,7 @@ pub(crate) struct ColumnSet {
     /// Sequence number that the next new data manager of the table gets.
     pub(crate) counter: u32,
     pub(crate) managers: Vec<ManagerEntry>,
-    /// The entry of each column, in the order of the table description.
+    /// Entries of the table's columns in the column set, in the order of the table description.
     pub(crate) columns: Vec<ColumnBinding>,
 }
 

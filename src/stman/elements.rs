@@ -19,7 +19,7 @@ pub(super) struct Elements<'a> {
     pub(super) first: u64,
 }
 
-/// Number of bits that an element of this type takes in a file; strings and records have no fixed size.
+/// Number of bits that an element of this type takes in a file; 0 for strings and records, which have no fixed size.
 pub(super) fn element_bits(data_type: DataType) -> u64 {
     match data_type {
         DataType::Bool => 1,

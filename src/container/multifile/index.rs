@@ -100,8 +100,8 @@ impl Index {
         self.runs.last().map_or(0, |run| run.entry + run.len())
     }
 
-    /// Number of the block that holds an entry, and those after it in the same run, as a half-open range; `None` after the last
-    /// entry.
+    /// Numbers of the block that holds an entry (from 0) and of the blocks after it in the same run, as a half-open range;
+    /// `None` after the last entry.
     pub(super) fn find(&self, entry: u64) -> Option<Range<u64>> {
         let run = self.runs.get(self.runs.partition_point(|run| run.entry <= entry).checked_sub(1)?)?;
         let start = run.blocks.start + (entry - run.entry);

@@ -1,4 +1,5 @@
-//! The uncommitted state of a MultiFile that is written: which blocks are old, fresh and free, and the steps of a commit.
+//! The uncommitted state of a MultiFile that is written: which blocks are committed, newly allocated or free, and the steps
+//! of a commit.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -79,7 +79,7 @@ struct StoredRows {
 
 /// How the rows of a virtual file's dataset are stored, and whether they have changed since it was opened.
 enum RowForm {
-    /// The dataset has rows of any writer, with chunks of any shape. They are only read.
+    /// The dataset has rows from any program, casacore included, with chunks of any shape. They are read, but never written.
     Found(VirtualFile),
     /// The dataset has rows as this program stores them: a chunk for each block, none after the end of the file. Nothing was
     /// stored since they were opened.
@@ -147,7 +147,8 @@ impl StoredFile {
         StoredFile { store, path, block_bytes, state: Mutex::new(FileState::stored(len)) }
     }
 
-    /// Opens a virtual file that was appended to live: its `len` bytes and their hash have to be recorded with the next commit.
+    /// Opens a virtual file that was appended to through the list of commits: its `len` bytes and their hash have to be
+    /// recorded with the next commit.
     pub(super) fn appended(store: Arc<Store>, path: String, block_bytes: u64, len: u64) -> Self {
         let state = FileState { changed: true, ..FileState::stored(len) };
         StoredFile { store, path, block_bytes, state: Mutex::new(state) }

@@ -78,12 +78,12 @@ impl Entry {
         out.extend(self.place.0.to_le_bytes());
     }
 
-    /// The same index entry for a record in data file number `file`.
+    /// This index entry, with `file` as the number of the data file in which the record is.
     pub(super) fn in_file(self, file: usize) -> Self {
         Entry { place: Place::new(file, self.place.offset()), ..self }
     }
 
-    /// The same index entry with the number of its data file replaced: file i becomes `numbers[i]`.
+    /// This index entry, with the number of its data file replaced: file i becomes file `numbers[i]`.
     fn renumbered(self, numbers: &[usize]) -> Self {
         let place = Place::new(numbers.get(self.place.file()).copied().unwrap_or(0), self.place.offset());
         Entry { place, ..self }

@@ -27,7 +27,7 @@ pub(super) fn is_platonic(directory: &dyn Container) -> Result<bool> {
 /// Byte range of a vt block in a file of the archive.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct InFile {
-    /// Offset of the block in the file of the archive.
+    /// Offset of the block in the file of the archive, in bytes.
     pub(super) start: u64,
     /// Length of the vt block in bytes.
     pub(super) span: u64,

@@ -244,8 +244,8 @@ impl<'a> Writer<'a> {
         levels.finish(self)
     }
 
-    /// Reads the next bytes of a file, from byte `at` on, to the end of `window`; returns the offset up to which the file is
-    /// read.
+    /// Appends the next bytes of a file, from byte `at` on, to `window`; returns the offset in the file up to which it is
+    /// read now.
     fn fill(&self, source: &dyn ReadAt, window: &mut Vec<u8>, at: u64, len: u64) -> Result<u64> {
         let kept = window.len();
         let count = (WINDOW.max(2 * self.cut.largest()) as u64).min(len - at);

@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// Pauses in milliseconds before a failed request is repeated: as many repetitions as the list has entries.
 const PAUSES: [u64; 3] = [100, 400, 1600];
-/// Longest pause before a retry that a server may ask for.
+/// Longest pause before a request is repeated, in case the server asks for a longer one.
 const LONGEST_PAUSE: Duration = Duration::from_secs(20);
 /// Time in which a remote server has to answer, and in which further bytes of an answer have to arrive.
 const ANSWER: Duration = Duration::from_secs(20);

@@ -31,7 +31,7 @@ pub(super) enum Cell {
     Array(ArrayFile),
 }
 
-/// Reads cells of varying length from the file, one after the other.
+/// Reads cells of varying length from the StManAipsIO file, one after the other.
 struct Cursor<'a> {
     shared: &'a Shared,
     position: u64,
@@ -147,7 +147,7 @@ impl AipsIoColumn {
         Ok(())
     }
 
-    /// Where the elements of a row are in the file; they have a fixed size.
+    /// Where the elements of a row's cell are in the file; only for cells of fixed size.
     fn elements(&self, row: u64) -> Result<Elements<'_>> {
         let segment = self.segments.find(row)?;
         let before = row - segment.first_row;

@@ -48,7 +48,7 @@ struct AipsIoManager {
     columns: Vec<AipsIoColumn>,
 }
 
-/// The state that all columns of a StManAipsIO share.
+/// The open file of a StManAipsIO, and its name for errors, which all columns share.
 #[derive(Debug)]
 struct Shared {
     /// Names of the file and the manager, as context of errors.
@@ -106,7 +106,7 @@ impl AipsIoManager {
     }
 }
 
-/// The start of a column's AipsIO object, which describes its cells.
+/// The start of a StManAipsIO column's AipsIO object, which tells whether its cells are elements or arrays in another file.
 ///
 /// A scalar column is just its [`Segments`]; the others precede them:
 ///

@@ -12,7 +12,7 @@ const SEGMENT_ROWS: u64 = 32;
 /// How a row of a StManAipsIO column is stored.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Layout {
-    /// Each row is one bit; a chunk begins with a new byte.
+    /// Each row is one bit, a Bool; the rows of each chunk (rows that were written together) begin at a whole byte.
     Bits,
     /// Each row is a cell of fixed size: `skip` bytes that are ignored, then `bytes` bytes of elements.
     Fixed { skip: u64, bytes: u64 },
@@ -40,7 +40,7 @@ pub(super) struct Segments {
     rows: u64,
 }
 
-/// Consecutive rows of a column that follow each other in the file.
+/// Consecutive rows of a column whose cells lie one after the other in the file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Segment {
     pub(super) first_row: u64,

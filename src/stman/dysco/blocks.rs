@@ -7,7 +7,7 @@ use super::symbols::{self, Decode, PADDING, WIDTHS};
 use crate::error::{Error, Result, ResultExt};
 use crate::io::{ReadAt, Recent};
 
-/// Most bytes of scales that a column keeps in memory.
+/// Most bytes of scale factors, of blocks that were read last, that a DyscoStMan column keeps in memory.
 const CACHE_BYTES: u64 = 1 << 22;
 const SCALE_BYTES: u64 = size_of::<f32>() as u64;
 
@@ -103,7 +103,8 @@ impl Blocks {
         Ok(Blocks { file, rows, count, start, stride: total, scales, width: part.width, recent })
     }
 
-    /// The scales of a block, by its number from 0, read from the file or kept from a recent call.
+    /// The scale factors in the column's part of a block, by the block's number from 0; read from the file, or kept from a
+    /// recent call.
     pub(super) fn scales(&self, block: u64) -> Result<Arc<Vec<f64>>> {
         self.recent.get(block, || {
             let mut bytes = vec![0; (self.scales * SCALE_BYTES) as usize];

@@ -44,7 +44,7 @@ enum Coding {
     Weight { width: u8 },
 }
 
-/// The dictionary of a column, which is computed when the first cell is read.
+/// The dictionary of a DyscoStMan column (the value of each symbol), which is computed when the first cell is read.
 #[derive(Debug)]
 struct Lazy {
     distribution: Distribution,

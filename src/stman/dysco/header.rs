@@ -45,7 +45,7 @@ pub(super) struct Header {
     pub(super) parts: Vec<u32>,
 }
 
-/// Distribution of visibilities for which the values of the symbols were chosen.
+/// Distribution that the writer assumed for the visibilities, to choose the values that symbols stand for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Distribution {
     Gaussian,

@@ -59,7 +59,8 @@ impl Student {
         self.peak * (-0.5 * (self.nu + 1.0) * (t * t / self.nu).ln_1p()).exp()
     }
 
-    /// Finds t such that the probability of values from 0 to t is `q`, by Newton's method from below, where it is concave.
+    /// Finds t such that the probability of values from 0 to t is `q`, by Newton's method from below, where the probability
+    /// is a concave function of t; `near` is a smaller t.
     fn solve_centre(&self, q: f64, near: f64) -> f64 {
         let mut t = near.max(q / self.peak);
         for _ in 0..STEPS {

@@ -25,7 +25,8 @@ pub(super) struct IncrementalColumn {
 }
 
 impl IncrementalColumn {
-    /// Calls `each` with every value that holds in `rows` (half-open, from 0), and the number of these rows it holds for.
+    /// Calls `each` with the bytes of every value that holds in `rows` (half-open, from 0), and the number of those rows in
+    /// which it holds.
     fn for_runs(&self, rows: Range<u64>, mut each: impl FnMut(&[u8], u64) -> Result<()>) -> Result<()> {
         let mut row = rows.start;
         while row < rows.end {

@@ -96,7 +96,7 @@ impl BucketMut {
         bytes
     }
 
-    /// Size of the bucket in bytes by casacore's accounting.
+    /// Size of the bucket in bytes by casacore's accounting: 12 bytes for each entry, even with row numbers of 32 bits.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }

@@ -48,7 +48,7 @@ struct Incremental {
     columns: Vec<IncrementalColumn>,
 }
 
-/// The state that all columns of an IncrementalStMan share.
+/// The open file of an IncrementalStMan with its index and cached buckets, which all columns share.
 #[derive(Debug)]
 struct Shared {
     /// Names of the file and the manager, as context of errors.

@@ -19,14 +19,14 @@ pub(super) struct StandardColumn {
     shared: Arc<Shared>,
     /// Number (from 0) of the column set, and of its index, that the column belongs to.
     set: usize,
-    /// Offset of the column's first row in each bucket, in bytes.
+    /// Offset in each bucket of the column's cell in the bucket's first row, in bytes.
     offset: u32,
     cell: Cell,
 }
 
 /// Consecutive rows of the column in one bucket.
 struct Stretch {
-    /// Offset in the file of the column's first row in the bucket, in bytes.
+    /// Offset in the file of the column's cell in the first row of the bucket, in bytes.
     offset: u64,
     first: u64,
     count: u64,

@@ -48,7 +48,7 @@ struct StandardMut {
 struct ColumnMut {
     spec: ColumnSpec,
     cell: Cell,
-    /// Offset of the column's first row in each bucket, in bytes.
+    /// Offset in each bucket of the column's cell in the bucket's first row, in bytes.
     offset: u32,
     set: usize,
     /// Number of rows, from the first on, whose indirect arrays of fixed shape exist; later rows get theirs when they are
@@ -58,7 +58,7 @@ struct ColumnMut {
 
 /// Consecutive rows of a column in one bucket.
 struct Stretch {
-    /// Offset in the file of the column's first row in the bucket, in bytes.
+    /// Offset in the file of the column's cell in the first row of the bucket, in bytes.
     offset: u64,
     first: u64,
     count: u64,

@@ -44,7 +44,8 @@ fn column_bytes(data_type: DataType, pixels: u64) -> Option<u64> {
     }
 }
 
-/// The size of a whole tile of `cube` in bytes, and the offset of each column in it; checked against the length of the file.
+/// Returns the size of a whole tile of `cube` in bytes, and the offset of each column's part in it; fails if a tile lies
+/// beyond the end of the file, which has `file_len` bytes.
 pub(super) fn layout(cube: &CubeEntry, columns: &[DataType], file_len: u64) -> Result<(u64, Vec<u64>)> {
     let impossible = || {
         Error::format(format!(

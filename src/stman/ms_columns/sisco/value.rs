@@ -19,7 +19,7 @@ const SPECIAL: [i8; 2] = [-128, -127];
 const EXCESS: u32 = 0xfe00_0000;
 
 impl Value {
-    /// Makes a value from a word and an exponent in the file; the word's highest bit is the sign.
+    /// Makes a value from its mantissa word and its exponent in the file; the word's highest bit is the sign.
     pub(super) fn new(word: u32, exponent: i8) -> Self {
         Value { mantissa: word & 0x7fff_ffff, exponent, negative: word >> 31 != 0 }
     }
