@@ -119,7 +119,7 @@ struct Blocks<'a> {
 }
 
 impl<'a> Blocks<'a> {
-    /// Reads the list of block offsets of a chunk with this header.
+    /// Reads the list of the blocks' offsets in the Blosc chunk `chunk`, which has this header.
     fn new(chunk: &'a [u8], header: ChunkHeader) -> Result<Self> {
         let (bytes, block_bytes) = (header.bytes as usize, header.block_bytes as usize);
         let count = if bytes == 0 { 0 } else { bytes.div_ceil(block_bytes) };

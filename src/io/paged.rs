@@ -14,7 +14,7 @@ const CACHE_BYTES: u64 = 1 << 22;
 /// Most files of which pages are cached at the same time: a source may have thousands of files open.
 const FILES: usize = 64;
 
-/// The files of which pages are cached, in the order in which they were added.
+/// The files of which pages are cached, the one that was added first in front.
 static KEPT: Mutex<VecDeque<Weak<Pages>>> = Mutex::new(VecDeque::new());
 
 type Pages = Recent<Vec<u8>>;

@@ -64,7 +64,7 @@ impl Sync {
         Ok(Sync { rows, modify, counters })
     }
 
-    /// The bytes of the length of the sync record and of the record itself, as they follow the list of lock requests in a lock
+    /// Encodes the length of the sync record and the record itself: the bytes that follow the list of lock requests in a lock
     /// file.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut e = Encoder::new(ByteOrder::Big);

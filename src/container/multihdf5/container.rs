@@ -355,7 +355,8 @@ impl ContainerMut for MultiHdf5Mut {
         Ok(create().context(Context::member(name))?)
     }
 
-    /// Writes this container; the commit of a nested one becomes visible with that of the outermost.
+    /// Writes this container to the HDF5 file. The commit of a nested container becomes visible to readers with that of the
+    /// outermost one.
     fn commit(&self) -> Result<()> {
         self.write()?;
         if !self.path.is_empty() {

@@ -81,7 +81,7 @@ impl AipsIoManager {
         Ok(AipsIoManager { name, columns })
     }
 
-    /// Reads the header of the file, up to the columns; returns the name of the manager.
+    /// Reads the header of a StManAipsIO file, up to the columns; returns the name that the user gave the manager.
     fn header(d: &mut Decoder<'_>, args: &OpenArgs<'_>) -> Result<BString> {
         let version = d.root("StManAipsIO", 1..=2)?;
         let name = if version >= 2 { d.string("name")? } else { BString::default() };

@@ -12,7 +12,7 @@ const SEGMENT_ROWS: u64 = 32;
 /// How a row of a StManAipsIO column is stored.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Layout {
-    /// Each row is one bit, a Bool; the rows of each chunk (rows that were written together) begin at a whole byte.
+    /// Each row is one bit, a Bool; the rows of each chunk, as the file groups them, begin at a whole byte.
     Bits,
     /// Each row is a cell of fixed size: `skip` bytes that are ignored, then `bytes` bytes of elements.
     Fixed { skip: u64, bytes: u64 },

@@ -100,7 +100,7 @@ impl Uvw {
     }
 
     /// The position of an antenna in time step `block`: from the list `positions`, or from the file if the list lacks it;
-    /// `None` if it was never written.
+    /// `None` if the file does not have it, or it was never written.
     fn position(&self, positions: &[Position], block: u64, antenna: i32) -> Result<Option<Position>> {
         let Some(antenna) = u64::try_from(antenna).ok().filter(|&antenna| antenna < self.antennas) else {
             return Ok(None);

@@ -99,7 +99,7 @@ struct Cubes<F: ?Sized = dyn ReadAt> {
     header: Header,
     order: ByteOrder,
     files: Vec<Option<Arc<F>>>,
-    /// Types of the data columns, in the order of their elements in a tile.
+    /// Element types of the data columns, in the order in which a tile stores the columns.
     data_types: Vec<DataType>,
     map: RowMap,
     /// Number of leading axes of each hypercube that are axes of a cell; the axes after them are row axes.
@@ -247,7 +247,8 @@ fn check_fixed_shapes(columns: &[ColumnSpec], roles: &[Role], header: &Header, c
     Ok(())
 }
 
-/// The types of the data columns in the order of their elements in a tile.
+/// The element types of the data columns, in the order in which a tile stores the columns; an error if one cannot be tiled,
+/// such as strings.
 fn tile_types(columns: &[ColumnSpec], order: &[usize]) -> Result<Vec<DataType>> {
     let types: Vec<DataType> = order.iter().map(|&column| columns[column].data_type).collect();
     match types.iter().find(|data_type| !data_type.is_fixed_size()) {
