@@ -36,8 +36,8 @@ macro_rules! call_setters {
             self
         }
 
-        /// Sets a token that stops the call from another thread: it returns `Interrupted` before its next block of data, and
-        /// what it was to write is as it was before.
+        /// Sets a token with which another thread can stop the call. The call then returns `Interrupted` before its next
+        /// block of data, and its target stays as it was before the call.
         pub fn cancel(mut self, token: &'a $crate::progress::CancelToken) -> Self {
             self.call.cancel = Some(token);
             self
@@ -46,7 +46,7 @@ macro_rules! call_setters {
     (target) => {
         $crate::call::call_setters!();
 
-        /// Sets what happens if the target exists; without it the call fails with `Exists`.
+        /// Sets what happens if the target exists. By default the call fails with `Exists`.
         pub fn if_exists(mut self, if_exists: $crate::publishing::IfExists) -> Self {
             self.call.publishing.if_exists = if_exists;
             self
@@ -74,8 +74,8 @@ macro_rules! open_setters {
     (native) => {
         $crate::call::open_setters!();
 
-        /// Reads elements that a native file keeps in other files, if these are below its own directory; without, such elements
-        /// are refused.
+        /// Sets whether elements that an HDF5 source keeps in other files are read, if those are below the source's own
+        /// directory. Default: false, such elements are an error.
         pub fn follow_external(mut self, follow: bool) -> Self {
             self.open.follow_external = follow;
             self

@@ -1,4 +1,5 @@
-//! Ranges of files that share their bytes with ranges of others ("reflinks"), where the file system can.
+//! Makes ranges of files share their bytes on the disk with ranges of other files (reflinks), where the file system supports
+//! that.
 //!
 //! A range is shared in whole blocks of the file system, in steps that can be interrupted; the bytes before the first and after
 //! the last block are copied. Whether it can be done shows when it is tried: [`share`] then either has put all bytes in place
@@ -112,8 +113,9 @@ impl fmt::Display for NotShared {
     }
 }
 
-/// Puts the bytes `from` of one file at byte `offset` of `to`, shared except for incomplete blocks at both ends; returns the
-/// number of shared bytes. If they cannot be shared, the reason is returned, and the bytes in `to` are unspecified.
+/// Makes the file `to` share the bytes `from` of another file, at byte `offset`; incomplete file system blocks at both ends
+/// are copied. Returns the number of shared bytes, or the reason why none can be shared: the bytes in `to` are then
+/// unspecified.
 ///
 /// # Errors
 /// `Format` if the source ends before, `Interrupted`, `NoSpace`, `Io`.
@@ -143,7 +145,8 @@ pub(crate) fn share(
     Ok(Err(NotShared::Misaligned))
 }
 
-/// Shares whole file system blocks of `from` with `to`, in steps of at most [`STEP_BYTES`].
+/// Shares whole file system blocks of `from` with `to` at byte `offset`, in steps of at most [`STEP_BYTES`]; returns the
+/// reason if they cannot be shared.
 fn share_blocks(
     from: Raw<'_>,
     to: &File,
@@ -166,8 +169,8 @@ fn share_blocks(
     Ok(Ok(()))
 }
 
-/// Copies a part of `from`, given as a half-open range of bytes that counts from its start, to the same place of the target
-/// range.
+/// Copies a few bytes of the range `from` to the range of `to` that begins at byte `offset`. `part` says which: a half-open
+/// range of bytes from the start of either range.
 fn copy_end(from: Raw<'_>, to: &File, offset: u64, part: std::ops::Range<u64>) -> Result<()> {
     let mut bytes = vec![0; (part.end - part.start) as usize];
     if bytes.is_empty() {
@@ -177,7 +180,8 @@ fn copy_end(from: Raw<'_>, to: &File, offset: u64, part: std::ops::Range<u64>) -
     Ok(to.write_all_at(&bytes, offset + part.start)?)
 }
 
-/// Tries whether files in `directory` can share the bytes at `from`, with a temporary file without a name.
+/// Tries, with a temporary file without a name, whether files in `directory` can share the bytes `from`; returns the reason
+/// if they cannot.
 ///
 /// # Errors
 /// `Io`, `NoSpace` if no file can be made there.
@@ -218,7 +222,8 @@ impl<'a> Sharer<'a> {
             && from.raw(0).is_some_and(|raw| probe(raw, directory).is_ok_and(|probed| probed.is_ok()))
     }
 
-    /// Puts the bytes `from` at byte `offset` of `to`, and counts those that are shared, see [`share`].
+    /// Makes the file `to` share the bytes `from` at byte `offset`, see [`share`], and adds the number of shared bytes to the
+    /// count of this `Sharer`.
     ///
     /// # Errors
     /// Those of [`share`].
@@ -272,8 +277,8 @@ impl RawCopy for SharedOnly<'_> {
 /// Most bytes that one system call copies between files if they are not shared.
 const RAW_BYTES: u64 = 4 << 20;
 
-/// Returns the space that the file system reserved after the end of the file at `path`: XFS reserves half a gigabyte for a file
-/// that shares as much.
+/// Truncates the file at `path` to its own length, which releases disk space that the file system reserved after its end: XFS
+/// reserves half a gigabyte for a file that shares as much.
 pub(crate) fn trim(path: &Path) -> Result<()> {
     let file = File::options().write(true).open(path)?;
     Ok(file.set_len(file.metadata()?.len())?)

@@ -1,5 +1,5 @@
-//! Records of damaged parts of a source that are left out of the result; in a native file, the member `damage` of the document
-//! of the main table. docs/layout.md, "Salvaged files".
+//! Records of damaged parts of a source that are left out of the result. In an HDF5 file that this program converted, they
+//! are the member `damage` of the main table's JSON document. docs/layout.md, "Salvaged files".
 
 use std::fmt;
 use std::ops::Range;
@@ -12,18 +12,20 @@ use crate::error::{Error, column_context};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Damage {
-    /// The table with the damage: `.` for the main table, else the keywords that lead to it, `ANTENNA` or `A/B`.
+    /// Path of the damaged table: `.` for the main table, otherwise the keywords that lead to the subtable, such as `ANTENNA`
+    /// or `A/B`.
     pub table: String,
-    /// The damaged column; `None` if the whole table cannot be read.
+    /// The damaged column; `None` if the whole table, or the file in `file`, cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub column: Option<String>,
     /// Rows of the damaged column whose cells cannot be read, half-open, counted from 0; `None` for the whole column.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows: Option<Range<u64>>,
-    /// The damaged file in the directory of the table, for calls that copy files without reading their content, such as `pack`.
+    /// The damaged file in the directory of the table, from calls that copy files without reading their content, such as
+    /// `pack`; `None` from others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// The error with which reading the damaged part failed, for the first of its rows.
+    /// Text of the error with which reading the damaged part failed, for the first of its rows.
     pub reason: String,
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 #[cfg(feature = "record-messages")]
 mod record;
 
-/// What the caller can do about an [`Error`].
+/// The kind of an [`Error`], by which a caller can decide what to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -51,14 +51,14 @@ pub enum Context {
         /// Type of the data manager that reads the file, if it is known: `StandardStMan`.
         manager: Option<String>,
     },
-    /// The table in which the error happened: `.` is the main table, `ANTENNA` a subtable. Live files call the main table
-    /// `MAIN`. Engines that read another table name that one.
+    /// The table in which the error happened: `.` is the main table (`MAIN` in live HDF5 files), `ANTENNA` a subtable. If a
+    /// column's engine reads another table, it is the path of that table.
     Table(String),
     /// A subtable that cannot be opened, named as in [`Context::Table`].
     Subtable(String),
     /// A column of a table, in which the error happened.
     Column {
-        /// The table that the column belongs to, as in [`Context::Table`]; empty if only one table is in question.
+        /// The table that the column belongs to, named as in [`Context::Table`]; empty if the call reads only one table.
         table: String,
         /// Name of the column in which the error happened.
         column: String,
@@ -69,10 +69,11 @@ pub enum Context {
     Offset {
         /// Name of the structure in its format: `index`, `TableDesc`.
         structure: String,
-        /// Where the structure begins, in bytes from the start of the file, or of the enclosing object if only that is known.
+        /// Offset of the structure in bytes, from the start of the file, or from the start of the enclosing object if only
+        /// that is known.
         offset: u64,
     },
-    /// Any other step on the way to an error, in words.
+    /// A step on the way to an error that is none of the other kinds, in words.
     Other(String),
 }
 
@@ -95,7 +96,7 @@ impl Context {
         Context::Table(name.to_string())
     }
 
-    /// Makes the context of a column, if only one table is in question.
+    /// Makes the context of a column for a call that reads only one table: without the table's name.
     pub(crate) fn column(name: impl fmt::Display) -> Self {
         Context::Column { table: String::new(), column: name.to_string() }
     }
@@ -185,13 +186,13 @@ pub struct Error(Box<Inner>);
 #[derive(Clone)]
 struct Inner {
     kind: ErrorKind,
-    /// The steps that lead to the error, innermost first; they are printed in reverse.
+    /// The steps on the way to the error (file, table, column …), innermost first; messages print them in reverse.
     contexts: Vec<Context>,
     message: String,
     source: Option<Arc<dyn StdError + Send + Sync>>,
-    /// Whether the requested data are in another file that may not be read.
+    /// Whether the error means that the requested data lie in another file, which is not opened.
     elsewhere: bool,
-    /// The call that made the error.
+    /// Place in the source code that made the error; only with the feature `record-messages`.
     #[cfg(feature = "record-messages")]
     site: &'static std::panic::Location<'static>,
 }
@@ -205,7 +206,8 @@ impl Inner {
     }
 }
 
-/// An error is recorded with all its contexts when it ends.
+/// Records an error with all its contexts, for `scripts/messages`, when it is dropped; only with the feature
+/// `record-messages`.
 #[cfg(feature = "record-messages")]
 impl Drop for Inner {
     fn drop(&mut self) {
@@ -242,7 +244,7 @@ impl Error {
         Self::new(ErrorKind::Unsupported, message)
     }
 
-    /// Makes an `Unsupported` error: the requested data lie in another file, which is not opened.
+    /// Makes an `Unsupported` error which says that the requested data lie in another file, which is not opened.
     ///
     /// No caller may go on without it, see [`may_be_left_out`](Self::may_be_left_out).
     #[cfg_attr(feature = "record-messages", track_caller)]
@@ -252,8 +254,8 @@ impl Error {
         error
     }
 
-    /// Whether a conversion may leave a column out for this error: its form is not supported, but the file itself is in
-    /// order. Elements in other files are refused instead.
+    /// Whether a conversion may leave out the column that has this error: its form is not supported, but its file is sound.
+    /// False for elements in other files, which are not to be lost silently.
     pub(crate) fn may_be_left_out(&self) -> bool {
         self.kind() == ErrorKind::Unsupported && !self.0.elsewhere
     }
@@ -263,7 +265,7 @@ impl Error {
         matches!(self.kind(), ErrorKind::Format | ErrorKind::NotFound | ErrorKind::Limit | ErrorKind::Io)
     }
 
-    /// Whether the requested data lie in another file, which is not opened.
+    /// Whether the error means that the requested data lie in another file, which is not opened.
     pub(crate) fn leads_elsewhere(&self) -> bool {
         self.0.elsewhere
     }
@@ -283,13 +285,13 @@ impl Error {
         Self::new(ErrorKind::NotFound, message)
     }
 
-    /// Keeps the error that caused this one, as its source.
+    /// Attaches the underlying error that caused this one; [`source`](StdError::source) returns it.
     pub(crate) fn caused_by(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.0.source = Some(Arc::from(source.into()));
         self
     }
 
-    /// Adds a step outside of those already known to the context of an error: file, table, column …
+    /// Adds a step (file, table, column …) to the context of an error, outside of those that it has already.
     ///
     /// The outermost step is not repeated.
     #[must_use]
@@ -302,13 +304,14 @@ impl Error {
         self
     }
 
-    /// Adds the path of a file as the outermost step, unless the error names one already, such as that of the target.
+    /// Adds the path of a file as the outermost step of the error's context, unless the context has a path already, such as
+    /// that of the target.
     pub(crate) fn of_file(self, place: &Context) -> Self {
         let names_a_path = self.0.contexts.iter().any(|context| matches!(context, Context::Path(_)));
         if names_a_path { self } else { self.context(place) }
     }
 
-    /// The steps that lead to the error, outermost first: path, file of the table, structure and offset.
+    /// The steps on the way to the error, outermost first: path, file of the table, structure and offset.
     pub fn contexts(&self) -> impl Iterator<Item = &Context> {
         self.0.contexts.iter().rev()
     }
@@ -318,7 +321,7 @@ impl Error {
         &self.0.message
     }
 
-    /// Turns `Usage` into `Format`, where the wrong argument was read from a file, which therefore contradicts itself.
+    /// Turns a `Usage` error into `Format`: the wrong argument was read from a file, which is therefore inconsistent.
     pub(crate) fn blame_source(mut self) -> Self {
         if self.0.kind == ErrorKind::Usage {
             self.0.kind = ErrorKind::Format;
@@ -332,8 +335,8 @@ impl Error {
     }
 }
 
-/// Formats a path for messages: a URL without its query, which may be a signature that opens the file to every reader of the
-/// message, and without a password.
+/// Formats a path for messages. Of a URL, the password is left out, and the query, which may be a signature that would let
+/// every reader of the message open the file.
 pub fn shown_path(path: &Path) -> String {
     let text = path.display().to_string();
     let Some((scheme, rest)) = text.split_once("://").filter(|(scheme, _)| matches!(*scheme, "http" | "https")) else {
@@ -391,8 +394,8 @@ impl fmt::Debug for Error {
 }
 
 impl StdError for Error {
-    /// The cause of the error: the first one that the message does not already end with, so that a printed chain says
-    /// everything once.
+    /// The error that caused this one. A cause whose text is already the end of the message is skipped, so that a printed
+    /// chain of causes does not repeat itself.
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         let mut cause = self.0.source.as_deref().map(|source| source as &(dyn StdError + 'static));
         while let Some(found) = cause.filter(|cause| self.0.message.ends_with(&one_line(cause.to_string()))) {
@@ -403,10 +406,9 @@ impl StdError for Error {
 }
 
 impl From<std::io::Error> for Error {
-    /// Turns an error of the operating system into one of this library: a missing file, a path through a file, too many
-    /// symbolic links and a name that no file can have (too long, or with a NUL: [`std::io::ErrorKind::InvalidInput`]) are
-    /// `NotFound`, because names come from files that may be damaged; a full disk or quota is `NoSpace`, an existing target
-    /// `Exists`, and everything else `Io`.
+    /// Turns an error of the operating system into one of this library. `NotFound`: a missing file, a path through a file,
+    /// too many symbolic links, or a name that no file can have, because names come from files that may be damaged. A full
+    /// disk or quota is `NoSpace`, an existing target `Exists`, everything else `Io`.
     fn from(error: std::io::Error) -> Self {
         use std::io::ErrorKind as Os;
         let kind = match error.kind() {

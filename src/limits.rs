@@ -7,26 +7,27 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 
-/// Largest cell, in bytes, whose value no stored bytes back: a fixed-shape column of a manager that stores nothing, or an array
-/// of strings that are all empty.
+/// Largest cell, in bytes, of which a file stores no bytes: in a fixed-shape column of a manager that stores nothing, or an
+/// array of strings that are all empty.
 const UNBACKED_CELL_BYTES: u64 = 1 << 28;
 
 /// Largest file of metadata (`table.dat`, `table.info`) that is read whole, in bytes.
 const WHOLE_FILE_BYTES: u64 = 1 << 30;
 
-/// Most rows of a table that is read whole. A table can claim any number of rows in a few bytes.
+/// Most rows of a table, or of a range in it, that one conversion or comparison reads. A table can claim any number of rows
+/// in a few bytes.
 const MAX_ROWS: u64 = 1 << 36;
 
 /// Most rows of a table among which a condition (`where`) can select.
 const MAX_SELECTED_ROWS: u64 = 1 << 33;
 
-/// Most tables that are opened for one: the parts of a concatenation, those that columns are forwarded to.
+/// Most tables that opening one table may open: the parts of a concatenated table, and tables to which columns are forwarded.
 const MAX_TABLES: usize = 1 << 14;
 
 /// Deepest nesting of records, subtables and groups. In JSON a record takes three levels, and the parser allows 128.
 pub(crate) const MAX_DEPTH: usize = 40;
 
-/// Refuses a cell of `bytes` bytes that no stored bytes back, if it is too large.
+/// Refuses a cell of `bytes` bytes of which the file stores none, if it exceeds the limit.
 pub(crate) fn unbacked_cell(bytes: u64) -> Result<()> {
     if bytes > UNBACKED_CELL_BYTES {
         return Err(Error::limit(format!(
@@ -54,7 +55,8 @@ pub(crate) fn repeated(bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// Refuses to read more rows of a table than any telescope makes: row numbers alone would take half a terabyte.
+/// Refuses to read `rows` rows of a table if no telescope makes as many: the limit is 2^36, for which row numbers alone take
+/// half a terabyte.
 pub(crate) fn rows(rows: u64) -> Result<()> {
     if rows > MAX_ROWS {
         return Err(Error::limit(format!("{rows} rows; the limit is {MAX_ROWS}")));
@@ -78,7 +80,7 @@ pub(crate) fn row_range(rows: &Range<u64>, all: u64) -> Result<()> {
     Ok(())
 }
 
-/// Refuses to open `count` tables for one if no real table refers to that many.
+/// Refuses to open `count` tables for a single table if no real table refers to as many.
 pub(crate) fn tables(count: usize) -> Result<()> {
     if count > MAX_TABLES {
         return Err(Error::limit(format!("more than {MAX_TABLES} tables that one table leads to")));

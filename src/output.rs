@@ -52,7 +52,8 @@ const LONGEST_STEM: usize = 200;
 /// End of the name of a companion, a second HDF5 file beside the output that refers to it: `NAME.rest.h5`.
 pub(crate) const COMPANION: &str = ".rest.h5";
 
-/// How often a temporary name is chosen, or two paths are exchanged, before interference by another process is reported.
+/// How often a temporary name is chosen, or an exchange of two paths is tried, before interference by another process is
+/// reported as an error.
 const TRIES: usize = 20;
 
 /// A temporary path for a file or directory that is being written, beside its target: `NAME.PID-RANDOM.partial/NAME`.
@@ -168,8 +169,8 @@ fn remove_abandoned(parent: &Path, name: &OsStr) {
     }
 }
 
-/// File name of the target whose temporary directory has this name; `None` for other names, and for targets whose long names
-/// are cut.
+/// File name of the target whose temporary directory has this name; `None` for names of other files, and for targets whose
+/// long name is cut in it.
 pub(crate) fn partial_target(name: &OsStr) -> Option<&[u8]> {
     let rest = name.as_bytes().strip_suffix(SUFFIX.as_bytes())?;
     let dot = rest.iter().rposition(|&byte| byte == b'.')?;
@@ -181,8 +182,8 @@ pub(crate) fn remove_abandoned_at(directory: &Path, name: &OsStr) -> Result<()> 
     Ok(remove_if_abandoned(directory, name)?)
 }
 
-/// Whether `name` is that of a temporary directory of an output: the stem, `.`, a process id, `-`, letters and digits, the
-/// suffix.
+/// Whether `name` is that of a temporary directory for a target with this `stem`: `STEM.PID-RANDOM.partial`, where STEM is
+/// the target's name, shortened if it is long.
 fn is_partial_of(stem: &[u8], name: &OsStr) -> bool {
     let middle = || {
         let middle = name.as_bytes().strip_prefix(stem)?.strip_prefix(b".")?.strip_suffix(SUFFIX.as_bytes())?;
@@ -338,7 +339,8 @@ impl Output {
         walk(self.partial(), visit)
     }
 
-    /// Begins to make the output durable in a thread while it is written, so that little is left to do at the end.
+    /// Starts a thread that makes the output durable while it is written, so that little is left to do at the end; does
+    /// nothing unless `SyncPolicy::Behind` is set.
     pub(crate) fn sync_behind(&self) -> SyncBehind {
         if self.publishing.sync != SyncPolicy::Behind {
             return SyncBehind::none();
@@ -400,8 +402,8 @@ impl Output {
         Ok(())
     }
 
-    /// Moves the parts of an output beside its target. An existing target, useless without its own parts, is removed before:
-    /// after a `kill -9` the output is all old, all new, or missing.
+    /// Moves the parts of an output (`NAME.000001`, a companion) beside its target. An existing target, useless without its
+    /// own parts, is removed before that: after a `kill -9` the output is all old, all new, or missing.
     fn publish_parts(&self) -> Result<()> {
         let (parts, target) = (self.parts()?, &self.target);
         let place = |part: &Path| target.with_file_name(part.file_name().unwrap_or_default());
@@ -456,8 +458,8 @@ pub(crate) fn publish_file(new: &Path, target: &Path, if_exists: IfExists) -> Re
     publish_at(new, target, OutputKind::File, if_exists)
 }
 
-/// Renames the table directory `new`, which is durable and in the same file system, to `target`. An existing table is replaced only
-/// if `if_exists` says so, and is then at `new`, or removed.
+/// Renames the table directory `new`, which is durable and in the same file system, to `target`. An existing table is
+/// replaced only if `if_exists` says so; the old table is then at the path `new`, or removed.
 ///
 /// # Errors
 /// `Exists` if there is something that is not to be replaced.

@@ -19,12 +19,12 @@ pub(crate) fn thread_pool(wanted: usize) -> Result<rayon::ThreadPool> {
     pool.map_err(|error| Error::new(ErrorKind::Io, "threads cannot be started").caused_by(error))
 }
 
-/// Buffers for chunks that threads take, use and give back.
+/// Buffers for chunks, which threads take, use and return for reuse.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers(Mutex<Vec<Vec<u8>>>);
 
 impl Buffers {
-    /// A buffer of `len` bytes, whose content is unspecified.
+    /// A buffer of `len` bytes with unspecified content, reused if one was returned.
     pub(crate) fn take(&self, len: usize) -> Vec<u8> {
         // the one given back last: it is still in the processor's cache
         let mut buffer = self.lock().pop().unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Shuffles data for compression: sorts the bytes or bits of elements by their place in the element, and back.
 
-/// Number of elements that are shuffled at a time: the same byte of each makes a word.
+/// Number of elements that are shuffled at a time: the bytes at the same position of each make a 64-bit word.
 const BLOCK: usize = 8;
 
 /// Shuffles `input` into `out`, which is as long: first the first bytes of all elements of `size` bytes, then the second bytes,
@@ -105,8 +105,9 @@ fn transpose_words(mut words: [u64; 8]) -> [u64; 8] {
     words
 }
 
-/// Reverses a bit shuffle: fills `out`, as long as `planes`, with elements of `typesize` bytes, for each bit of which `planes`
-/// has a plane. Bytes after the last whole element stay, and so do all if the number of elements is not a multiple of 8.
+/// Reverses a bit shuffle: `planes` has, for each bit of an element of `typesize` bytes, this bit of all elements together.
+/// `out`, as long as `planes`, gets the elements. Bytes after the last whole element are copied, and all bytes if the number
+/// of elements is not a multiple of 8.
 pub(crate) fn unshuffle_bits(typesize: usize, planes: &[u8], out: &mut [u8]) {
     let elements = planes.len() / typesize.max(1);
     if !elements.is_multiple_of(8) || elements == 0 {

@@ -11,7 +11,8 @@ use crate::output::{Output, partial_target, remove_abandoned_at, walk};
 use crate::publishing::IfExists;
 
 /// A temporary path beside a target, to which another process writes. [`publish`](Self::publish) gives the output its name in
-/// one step; dropping removes it. After a `kill -9` the next output with the same target removes it, or [`remove_abandoned`].
+/// one step; dropping removes it. What a `kill -9` leaves is removed by the next output with the same target, or by
+/// [`remove_abandoned`].
 ///
 /// ```
 /// use ctds_hdf5::{IfExists, StagedOutput};

@@ -9,7 +9,7 @@ const SIMILAR: f64 = 0.8;
 /// Longest word, in bytes, for which similar names are sought: names in damaged files may be of any length.
 const LONGEST: usize = 255;
 
-/// The one of `names` that is most similar to `word`, in upper or lower case; `None` if none is similar.
+/// The one of `names` that is most similar to `word`, ignoring upper and lower case; `None` if none is similar.
 pub(crate) fn similar<N: AsRef<str>>(word: &str, names: impl IntoIterator<Item = N>) -> Option<String> {
     let wanted = word.to_lowercase();
     let mut best = None::<(f64, N)>;

@@ -1,8 +1,8 @@
-//! Locks of mutexes that stay usable after a thread panicked while it held them.
+//! Locking of mutexes that also works after a thread panicked while it held the lock.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Adds to mutexes a lock that works whether or not they are poisoned.
+/// Adds to mutexes a way to lock them that ignores poisoning (the mark of a panic while the lock was held).
 pub(crate) trait LockUnpoisoned<T> {
     /// Waits for the lock and returns the contents as the last holder left them, even if it panicked.
     fn lock_unpoisoned(&self) -> MutexGuard<'_, T>;

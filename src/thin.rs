@@ -18,7 +18,7 @@ pub(crate) const RECORD: &str = ".h5bridge.json";
 /// Version of the link record of a thin table; records of other versions are refused.
 const VERSION: u32 = 1;
 
-/// Most bytes that are read of the link record of a thin table; a record has some hundred for each link.
+/// Most bytes of a link record that are read; a record has a few hundred bytes for each link.
 const MOST_BYTES: u64 = 16 << 20;
 
 /// The link record of a thin table: which HDF5 file has its tiles, and where they were when the links were made.
@@ -34,7 +34,8 @@ pub(crate) struct Record {
     /// Inode of the HDF5 file when the thin table was linked to it: programs that write into the file keep it, programs that
     /// replace the file do not.
     pub(crate) inode: u64,
-    /// Digest of the table from which the HDF5 file was made; `None` if the file does not have it.
+    /// Digest of the source table that the HDF5 file was converted from, as recorded in that file; `None` if it does not
+    /// record one.
     pub(crate) source_digest: Option<String>,
     pub(crate) links: Vec<Link>,
 }
@@ -48,13 +49,13 @@ pub(crate) struct Link {
     pub(crate) dataset: String,
     /// Offset in the HDF5 file of the first byte of the dataset's elements.
     pub(crate) address: u64,
-    /// Stored bytes of all chunks of the linked dataset.
+    /// Size in bytes of all chunks of the linked dataset, as stored.
     pub(crate) bytes: u64,
 }
 
 impl Record {
-    /// Makes the link record of a thin table; `relative` is the path of the HDF5 file `hdf5` from the table's directory. Size,
-    /// time and inode are those of now.
+    /// Makes the link record of a thin table; `relative` is the path of the HDF5 file `hdf5` from the table's directory. It
+    /// records the present size, modification time and inode of the file.
     pub(crate) fn new(hdf5: &Path, relative: PathBuf, source_digest: Option<String>, links: Vec<Link>) -> Result<Self> {
         let found = hdf5.metadata().with_context(|| Context::path(hdf5))?;
         Ok(Record {

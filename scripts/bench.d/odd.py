@@ -1,7 +1,7 @@
 """Tables of unusual shapes, each in two sizes: whether time grows with the bytes, and memory does not. Beside each, `cp -r`.
 
 A thousand small tables, many spectral windows, millions of rows of scalars, one cell larger than the memory that may be held,
-thousands of hypercubes.
+thousands of hypercubes. At the end, a process for each of the small tables.
 """
 import argparse
 import os
@@ -10,6 +10,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 import casacore.tables as ct
 import numpy as np
@@ -132,6 +133,24 @@ def main():
                 name, size, seconds, copied, speed, '%.2f' % (speed / before) if before else '',
                 max(run[1] for run in ours)), flush=True)
             before = speed
+    processes(os.path.join(folder, 'odd-tables1.tab'), out + '.h5', arguments.rounds)
+
+
+def processes(source, out, rounds):
+    """Milliseconds of a process that converts one of the small tables, one after the other."""
+    names = ['SUB%d' % number for number in range(250)]
+    for ways, options in ((', --sync never', ['--sync', 'never']), (', durable', [])):
+        times = []
+        for _ in range(rounds):
+            os.sync()
+            start = time.perf_counter()
+            for name in names:
+                bench.remove(out)
+                command = [os.environ['H5BRIDGE'], 'to-hdf5', '-q', *options, os.path.join(source, name), out]
+                subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+            times.append((time.perf_counter() - start) / len(names) * 1e3)
+        bench.remove(out)
+        print('%-40s %.1f ms' % ('a process for each of %d tables%s' % (len(names), ways), statistics.median(times)))
 
 
 if __name__ == '__main__':

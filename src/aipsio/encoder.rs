@@ -42,7 +42,7 @@ impl Encoder {
         self.u32(version);
     }
 
-    /// Ends the innermost object, and fills in its length, modulo 4 GiB as casacore does.
+    /// Ends the innermost AipsIO object that is being written, and fills in its length, modulo 4 GiB as casacore does.
     pub(crate) fn end(&mut self) {
         let start = self.open.pop().expect("an object was started");
         let len = (self.bytes.len() - start) as u32;
@@ -117,7 +117,7 @@ impl Encoder {
         self.block(values.iter(), |encoder, &value| encoder.u32(value));
     }
 
-    /// Encodes an object `Block` of u64, or of u32 in older versions of a structure.
+    /// Encodes an AipsIO object `Block` of u64 if `wide`, as in newer versions of a structure, else of u32.
     pub(crate) fn block_uint(&mut self, values: &[u64], wide: bool) {
         self.block(values.iter(), |encoder, &value| encoder.uint(value, wide));
     }

@@ -7,7 +7,8 @@ use super::Decoder;
 use crate::error::Result;
 use crate::value::{DataType, Field, Record, Value};
 
-/// The order in which a keyword set stores its values, group by group of a type.
+/// Types of keyword values, in the order in which a keyword set from before 1995 stores them: all values of the first type,
+/// then all of the second, and so on.
 const TYPES: [DataType; 8] = [
     DataType::Bool,
     DataType::Int,

@@ -47,7 +47,7 @@ pub(crate) struct Decoder<'a> {
     window_start: u64,
     /// The AipsIO objects being read, outermost first.
     open: Vec<Object>,
-    /// Description of the bytes outside of all objects, for error messages.
+    /// Text that error messages print in place of an object's name for bytes that are outside of all AipsIO objects.
     outside: &'static str,
 }
 
@@ -118,7 +118,7 @@ impl<'a> Decoder<'a> {
         Ok((name, version))
     }
 
-    /// Ends the innermost object; an error unless it was read to its last byte.
+    /// Ends the innermost AipsIO object that is being read; an error unless it was read to its last byte.
     pub(crate) fn end(&mut self) -> Result<()> {
         let object = self.open.pop().expect("an object was started");
         // the stored length wraps at 4 GiB
@@ -132,7 +132,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// An error about the bytes at `position`.
+    /// Makes an error about the bytes at the offset `position` of the AipsIO stream's source, with the innermost object as
+    /// its context.
     #[cfg_attr(feature = "record-messages", track_caller)]
     pub(crate) fn error_at(&self, position: u64, message: impl Into<String>) -> Error {
         let structure = self.open.last().map_or(self.outside.into(), |object| object.name.to_str_lossy());
@@ -145,7 +146,8 @@ impl<'a> Decoder<'a> {
         self.error_at(self.position, message)
     }
 
-    /// Number of bytes that may still be read: to the end of the innermost object, or of the file.
+    /// Number of bytes after the current position, to the end of the innermost AipsIO object, or of the file outside of all
+    /// objects.
     pub(crate) fn remaining(&self) -> u64 {
         let end = match self.open.last() {
             // lengths wrap in files beyond 4 GiB and bound nothing there
@@ -165,7 +167,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Returns the next `count` bytes, at most `WINDOW_BYTES`.
+    /// Returns the next `count` bytes of the AipsIO stream; fails if the rest of the object is shorter. For short fields: all
+    /// bytes are in memory at once.
     fn take(&mut self, field: &str, count: usize) -> Result<&[u8]> {
         self.check_count(field, count as u64, 1)?;
         let inside = self.position >= self.window_start
@@ -279,7 +282,7 @@ impl<'a> Decoder<'a> {
         self.numbers(field, |order, &number: &[u8; 4]| order.u32(number))
     }
 
-    /// Decodes an object `Block` of u32, or of u64 in newer versions of a structure.
+    /// Decodes an AipsIO object `Block` of u64 if `wide`, as in newer versions of a structure, else of u32.
     pub(crate) fn block_uint(&mut self, field: &str, wide: bool) -> Result<Vec<u64>> {
         if wide {
             self.numbers(field, |order, &number: &[u8; 8]| order.u64(number))
@@ -288,7 +291,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Decodes an object `Block` of numbers of `N` bytes, many at a time: an index may have a million.
+    /// Decodes an AipsIO object `Block` whose items are numbers of `N` bytes. It decodes up to 1024 of them at a time,
+    /// because the index of a table may have a million.
     fn numbers<const N: usize, T>(&mut self, field: &str, decode: impl Fn(ByteOrder, &[u8; N]) -> T) -> Result<Vec<T>> {
         const STEP: u64 = 1 << 10;
         self.start("Block", 1..=1).with_context(|| field.to_owned())?;

@@ -1,11 +1,11 @@
 //! Decoder of BloscLZ, which stores literal bytes and references to earlier bytes.
 
-/// Distance in bytes from which references in BloscLZ data have two more bytes.
+/// References in BloscLZ data to bytes at least this far back, in bytes, have a distance field that is two bytes longer.
 const FAR: usize = 8192;
 
 /// Most literal bytes that follow one control byte of BloscLZ.
 const MOST_LITERALS: usize = 32;
-/// Bytes of a reference that are copied at a time where source and target do not overlap.
+/// Number of bytes that decoding a BloscLZ reference copies at a time, if source and target do not overlap.
 const PIECE: usize = 16;
 
 /// Decodes BloscLZ data into `out` and returns the number of bytes; `None` if the data are damaged or longer than `out`.

@@ -22,9 +22,9 @@ const RESERVED: u8 = 8;
 /// Flag of a Blosc chunk: blocks are compressed as a whole, not in parts of one byte of each element.
 pub(super) const NOT_SPLIT: u8 = 16;
 
-/// Blocks are split only if each part has at least this many bytes, one of each element.
+/// Fewest elements in a block of a Blosc chunk that is split into parts, one for each byte of an element.
 pub(super) const SPLIT_ELEMENTS: usize = 128;
-/// Blocks of elements larger than this, in bytes, are not split.
+/// Largest element, in bytes, with which the blocks of a Blosc chunk are split into parts, one for each byte of an element.
 pub(super) const SPLIT_BYTES: usize = 16;
 
 /// The header of a Blosc chunk: flags, element size, decoded and stored size.
@@ -119,7 +119,7 @@ struct Blocks<'a> {
 }
 
 impl<'a> Blocks<'a> {
-    /// Reads the list of block offsets of a chunk with this header.
+    /// Reads the list of the blocks' offsets in the Blosc chunk `chunk`, which has this header.
     fn new(chunk: &'a [u8], header: ChunkHeader) -> Result<Self> {
         let (bytes, block_bytes) = (header.bytes as usize, header.block_bytes as usize);
         let count = if bytes == 0 { 0 } else { bytes.div_ceil(block_bytes) };
@@ -177,7 +177,7 @@ impl ChunkHeader {
     }
 }
 
-/// Decodes the header of a chunk, and cuts the bytes off at the size that it states.
+/// Decodes the header of a Blosc chunk; returns it and the whole chunk, without bytes after the size that the header states.
 fn whole(chunk: &[u8]) -> Result<(ChunkHeader, &[u8])> {
     let header = chunk.first_chunk().ok_or_else(|| damaged("it has no header"))?;
     let header = ChunkHeader::decode(header)?;
@@ -201,7 +201,7 @@ pub(crate) fn check(chunk: &[u8]) -> Result<()> {
 }
 
 thread_local! {
-    /// Memory of a thread for a decoded block that is still shuffled.
+    /// Buffer of each thread for a decoded block of a Blosc chunk that is still shuffled.
     static PLAIN: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 

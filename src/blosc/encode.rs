@@ -10,7 +10,7 @@ use crate::shuffle::shuffle;
 /// Largest block of a Blosc chunk that is written, in bytes.
 const BLOCK_BYTES: usize = 256 << 10;
 
-/// Chunks of fewer bytes than this are stored as plain copies.
+/// Blosc chunks with fewer decoded bytes than this are stored as plain copies, without compression.
 const LEAST_BYTES: usize = 128;
 
 /// Most bytes that a chunk of Blosc 1 can hold.
@@ -50,8 +50,8 @@ impl BloscCodec {
 impl FromStr for BloscCodec {
     type Err = Error;
 
-    /// The codec to write for a codec name in the metadata of an array: slow LZ4 is written as fast LZ4, which decodes alike,
-    /// and BloscLZ as LZ4, which every Blosc 1 since 2014 has.
+    /// The codec to write for the name of a codec in the metadata of an array. Slow LZ4 is written as fast LZ4, which
+    /// decoders treat alike, and BloscLZ as LZ4, which every Blosc 1 since 2014 has.
     fn from_str(name: &str) -> Result<Self> {
         match name {
             "lz4" | "lz4hc" | "blosclz" => Ok(BloscCodec::Lz4),
@@ -180,7 +180,7 @@ fn encode_blocks(bytes: &[u8], settings: &ChunkSettings, scratch: &mut Scratch, 
     Ok(())
 }
 
-/// Replaces the content of `out` with the compressed bytes of a part, which may be longer than the part.
+/// Replaces the content of `out` with the compressed bytes of a part of a Blosc block; they may be more than the part has.
 fn compress(
     part: &[u8],
     settings: &ChunkSettings,

@@ -7,7 +7,8 @@ use super::{Announced, Container, ContainerMut, Damage, FORMATS, FormatOptions};
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 
-/// Function of a format that answers a question about the container in the file `name` of `inside`.
+/// Function of a container format that answers one question, with a `T`, about the container in the file `name` of the
+/// directory or container `inside`.
 type OfFile<T> = fn(inside: &dyn Container, name: &str) -> Result<T>;
 
 /// Function of a format that creates the file `path` with an empty container, in place of an existing file.
@@ -34,8 +35,9 @@ pub(crate) struct Written {
     /// Warnings for the user about the written container.
     pub(crate) warnings: Vec<String>,
 }
-/// Function of a format that creates a file with a container for announced files, in place of an existing file. Exactly those
-/// files are then written in their order; each container is committed after its files, and the outermost last.
+/// Function of a container format that creates a container in the file `path` for announced files, in place of an existing
+/// file. The caller then writes exactly those files in their order, and commits each container after its files, the outermost
+/// one last.
 type CreateFor = fn(path: &Path, files: &Announced, options: &FormatOptions) -> Result<Arc<dyn ContainerMut>>;
 
 /// A damaged container, opened as far as it can be read, and the error that describes its defects.
@@ -50,12 +52,13 @@ pub(crate) struct Format {
     pub(crate) name: &'static str,
     /// Whether containers of this format are directories (or nested containers), not files.
     pub(crate) is_directory: bool,
-    /// Whether a file is a container of this format, or may be one, by its first bytes. Of the files that make up one
-    /// container, this is true for one.
+    /// Whether the first bytes of a file are those of a container of this format, or may be. If several files make up one
+    /// container, this is true for one of them.
     pub(crate) recognise: OfFile<bool>,
-    /// Names of the further files of a container that consists of two or more.
+    /// Names of the other files of a container that consists of several files; empty for a container in one file.
     pub(crate) parts: OfFile<Vec<String>>,
-    /// Compares the files of a container with the checksums that they have as a whole; empty if they match or have none.
+    /// Compares the files of a container with the format's checksums over whole container files, and returns the damaged
+    /// ranges; empty if all bytes match, or if the format has no such checksums.
     pub(crate) damage: OfFile<Vec<Damage>>,
     /// Opens a container of this format for reading.
     pub(crate) open: OfFile<Arc<dyn Container>>,
@@ -63,8 +66,8 @@ pub(crate) struct Format {
     pub(crate) salvage: Option<OfFile<Salvaged>>,
     /// Creates a container that can be written and changed file by file; `None` if containers of this format cannot be changed.
     pub(crate) create: Option<Create>,
-    /// Creates a container for files that are announced first; `None` if the format cannot. A format that is written has this,
-    /// `create` or `write_tree`.
+    /// Creates a container for files that are announced before they are written; `None` if the format cannot. A format that
+    /// can be written has at least one of `create`, `create_for` and `write_tree`.
     pub(crate) create_for: Option<CreateFor>,
     /// Writes all files of a container at once to a final path; `None` if containers of this format are not written that way.
     pub(crate) write_tree: Option<WriteTree>,

@@ -35,7 +35,7 @@ pub(crate) fn locate_damaged(path: &Path) -> Result<(Arc<dyn Container>, Option<
     }
 }
 
-/// The object to which a path leads that may go on inside a container.
+/// The object to which a path leads; the path may continue inside a container file.
 pub(crate) enum Found {
     /// The path leads to a directory or a container.
     Container(Arc<dyn Container>),
@@ -55,7 +55,8 @@ pub(crate) struct Outermost<'a> {
     below: &'a Path,
 }
 
-/// Finds the container in the file system that `path` is, or leads into; `None` for a plain directory or a missing path.
+/// Finds the container in the file system that `path` names or leads into; `None` if the path is that of a plain directory or
+/// a missing file.
 ///
 /// # Errors
 /// `Format` if it is a file that is not a container.
@@ -124,7 +125,8 @@ impl Outermost<'_> {
         Ok(Found::Container(levels.swap_remove(levels.len() - 1)))
     }
 
-    /// Opens the container, as far as it can be read if it is damaged; the damage is returned with it.
+    /// Opens the container, a damaged one as far as it can be read. The error that describes the damage is returned with it,
+    /// `None` if it is sound.
     fn salvage(&self) -> Result<(Arc<dyn Container>, Option<Error>)> {
         match ((self.format.open)(&self.directory, self.name), self.format.salvage) {
             (Err(error), Some(salvage)) if error.is_damage() => {

@@ -82,7 +82,8 @@ pub trait Container: Debug + Send + Sync {
         Err(Error::not_found("the container does not exist").context(Context::member(name)))
     }
 
-    /// Path in the file system of the file `name`, if it lies there by itself: only a directory has one.
+    /// Path in the file system of the file `name`; `None` if the container is not a directory, so that its files have no
+    /// paths of their own.
     fn path(&self, _name: &str) -> Option<PathBuf> {
         None
     }
@@ -132,8 +133,8 @@ pub trait Container: Debug + Send + Sync {
         Ok(Properties::default())
     }
 
-    /// Checks the parts of the container that do not belong to a file, as far as opening it did not. Returns whether checksums
-    /// protect them, or nothing has to be protected.
+    /// Verifies the structure of the container (all bytes that do not belong to a file), as far as opening it has not done
+    /// so. Returns whether checksums protect the structure, or the container has none that could be damaged.
     ///
     /// # Errors
     /// `Format` if they are damaged, or their checksums are cut off.
@@ -151,11 +152,11 @@ pub struct ContainerInfo {
     pub version: Option<u32>,
     /// Size of a block of the container in bytes; `None` for a format without blocks.
     pub block_bytes: Option<u64>,
-    /// Number of blocks in the container, those of the header and free ones included.
+    /// Number of blocks in the container, those of the header and free ones included; `None` for a format without blocks.
     pub blocks: Option<u64>,
-    /// Number of blocks in the container that are not in use.
+    /// Number of blocks in the container that are not in use; `None` for a format without blocks.
     pub free_blocks: Option<u64>,
-    /// How often the header of the container was written.
+    /// How often the header of the container was written, by the counter in it; `None` for a format without such a counter.
     pub changes: Option<u64>,
     /// Kind of checksum that protects the bytes of the container: `crc32`, `fletcher32`; `None` without checksums.
     pub checksum: Option<&'static str>,
@@ -194,7 +195,8 @@ pub struct FileLayout {
     pub checksum: Option<&'static str>,
     /// Names of the filters that were applied to the virtual file's bytes on writing, first applied first.
     pub filters: Vec<String>,
-    /// Kind of the HDF5 chunk index of the virtual file's dataset: `btree_v1`, `fixed_array` …
+    /// Kind of the HDF5 chunk index of the virtual file's dataset: `btree_v1`, `fixed_array` …; `None` if it is not a chunked
+    /// dataset.
     pub index: Option<String>,
     /// SHA-256 that the container records for the virtual file, in hexadecimal digits; `None` if it does not record one.
     pub sha256: Option<String>,

@@ -1,4 +1,5 @@
-//! Format-specific properties of a container and of its files, which another format keeps as they are.
+//! Format-specific properties of a container and of its files. A container of another format into which the files are copied
+//! keeps them, so that the first one can be made again.
 
 /// Named values that only the format of a container has, for the container or one of its files, in the order in which they are
 /// shown.
@@ -7,7 +8,7 @@
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Properties {
     /// Identity of a file's bytes, such as a hash: two files of one container with the same identity have the same bytes.
-    /// `None`: the format does not know.
+    /// `None` if the format does not record one.
     pub content: Option<String>,
     /// Name and value of each property of the container or file. Names begin with the name of the format: `sion_globalrank`.
     pub values: Vec<(String, Property)>,

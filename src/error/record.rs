@@ -11,13 +11,15 @@ use std::panic::Location;
 use std::path::Path;
 use std::sync::{LazyLock, Mutex};
 
-/// Most texts that are recorded of a place; some places make errors of several messages.
+/// Most texts that are recorded of the errors that one place in the sources makes; some places make errors with several
+/// messages.
 const MOST_TEXTS: usize = 24;
 
-/// A place in the sources: file, line and column.
+/// A place in the source code that makes errors: file, line and column.
 type Site = (&'static str, u32, u32);
 
-/// The file of this process, and for each place the letters of its messages with the number of contexts to record next.
+/// State of the recording of errors: the output file of this process, and for each place in the sources the letters of each
+/// known message, with the number of contexts above which it is recorded again.
 struct Recorder {
     file: File,
     program: String,
@@ -33,8 +35,8 @@ static RECORDER: LazyLock<Option<Mutex<Recorder>>> = LazyLock::new(|| {
     Some(Mutex::new(Recorder { file, program, known: HashMap::new() }))
 });
 
-/// Records an error of `site` unless one with this `message`, but for numbers, and as many contexts is known; `text` is
-/// called only then.
+/// Writes an error made at `site` to the record, unless one with this `message` (numbers ignored) and at least as many
+/// contexts was written before; `text` formats the error and is called only to write it.
 pub(super) fn record(
     site: &'static Location<'static>,
     kind: &dyn std::fmt::Debug,

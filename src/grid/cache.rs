@@ -8,13 +8,15 @@ use crate::io::Asked;
 use crate::sync::LockUnpoisoned;
 use crate::value::Values;
 
-/// Key of a cached chunk: which of several grids, and the linear number of the chunk in it.
+/// Key of a cached chunk: number of the grid (chunked array) among those that share the cache, and linear number of the chunk
+/// in the grid.
 pub(crate) type ChunkKey = (u64, u64);
 
 /// A cache of the decoded chunks used last, up to a number of bytes.
 #[derive(Debug)]
 pub(crate) struct ChunkCache {
-    /// Most bytes of chunks that the cache keeps; elements without a fixed size are counted as one byte each.
+    /// Most bytes of decoded chunks that the cache keeps; elements without a fixed size (strings) are counted as one byte
+    /// each.
     capacity_bytes: usize,
     inner: Mutex<Inner>,
 }
@@ -22,18 +24,18 @@ pub(crate) struct ChunkCache {
 #[derive(Debug, Default)]
 struct Inner {
     bytes: usize,
-    /// Counts reads of parts of chunks that are not cached, to decide when to read one whole.
+    /// Counts reads of parts of chunks that are not cached, to decide when to read and cache a whole chunk.
     asked: Asked<ChunkKey>,
-    /// The cached chunks, each with the time of its last use.
+    /// The cached chunks, each with the time of its last use, see `time`.
     chunks: HashMap<ChunkKey, (u64, Arc<Values>)>,
-    /// The keys of the cached chunks by the time of their last use.
+    /// The keys of the cached chunks by the time of their last use, see `time`.
     used: BTreeMap<u64, ChunkKey>,
-    /// Time of the cache: the number of uses of a chunk other than the one used last.
+    /// Logical time of the cache: a count of accesses, without repeated ones to the chunk that was used last.
     time: u64,
 }
 
 impl Inner {
-    /// The chunk `key` if it is cached; it becomes the one used last.
+    /// Returns the chunk `key` and marks it as the most recently used one; `None` if it is not cached.
     fn find(&mut self, key: ChunkKey) -> Option<Arc<Values>> {
         let (last, values) = self.chunks.get_mut(&key)?;
         if *last != self.time {
@@ -69,7 +71,7 @@ impl ChunkCache {
         ChunkCache { capacity_bytes, inner: Mutex::default() }
     }
 
-    /// The chunk `key`; if it is not cached, `read` decodes it and it is cached.
+    /// Returns the chunk `key` from the cache; if it is not cached, calls `read` to decode it, and caches it.
     pub(crate) fn get(&self, key: ChunkKey, read: impl FnOnce() -> Result<Values>) -> Result<Arc<Values>> {
         if let Some(found) = self.lock().find(key) {
             return Ok(found);
@@ -84,8 +86,8 @@ impl ChunkCache {
         Ok(values)
     }
 
-    /// Whether the chunk, of `len` elements, is cached or should be read whole now, given that a part of it from element `at`
-    /// on is wanted.
+    /// Whether a chunk of `len` elements is cached, or should now be read whole. The caller wants a part of it from element
+    /// `at` on, and this counts the request.
     pub(crate) fn expects(&self, key: ChunkKey, at: u64, len: u64) -> bool {
         let mut inner = self.lock();
         inner.chunks.contains_key(&key) || inner.asked.is_worth_reading(key, at, len)

@@ -1,4 +1,5 @@
-//! Chunked N-dimensional storage in general: tiled hypercubes and chunked datasets are read and written by the same code.
+//! Code for chunked N-dimensional arrays of any storage: the tiled hypercubes of casacore and chunked HDF5 datasets are read
+//! and written by the same functions.
 //!
 //! A format supplies the coding of one chunk; reading boxes across chunks and caching are here.
 
@@ -56,7 +57,7 @@ pub(crate) fn unravel(mut number: u64, counts: &Shape) -> Vec<u64> {
 /// How the chunks of an array are stored.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ChunkStorage<'a> {
-    /// Chunks of plain elements, stored one after the other in the order of their linear numbers.
+    /// The chunks are plain elements, stored one after the other in the order of their linear numbers.
     Block {
         /// The file in which the chunks are.
         file: &'a dyn ReadAt,
@@ -65,11 +66,11 @@ pub(crate) enum ChunkStorage<'a> {
         /// The byte order of the elements in the chunks.
         order: ByteOrder,
     },
-    /// Chunks of plain elements, with other bytes stored between the chunks.
+    /// The chunks are plain elements, with other bytes stored between the chunks.
     Scattered,
-    /// Chunks that store Bools as one bit for each element.
+    /// The chunks store Bools as one bit for each element.
     Bits,
-    /// Chunks that have to be decoded, or that may be missing.
+    /// The chunks have to be decoded (decompressed, for instance), or may be missing.
     Encoded,
 }
 
@@ -105,8 +106,8 @@ pub(crate) trait ChunkRead: Send + Sync {
     /// Only where [`raw_order`](Self::raw_order) is known; `out` holds whole chunks.
     fn read_raw(&self, first: u64, out: &mut [u8]) -> Result<()>;
 
-    /// Reads consecutive elements of chunk `number`, from its element `first` on, into the range `to` of `out`, without reading
-    /// the rest of the chunk; `false` if that cannot be done.
+    /// Reads consecutive elements of the chunk with linear number `number`, from its element `first` on, into the range `to`
+    /// of `out`, without reading the rest of the chunk; returns `false` if the storage does not allow that.
     fn read_elements(&self, number: u64, first: u64, out: &mut Values, to: Range<usize>) -> Result<bool>;
 }
 

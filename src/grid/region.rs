@@ -11,7 +11,7 @@ const SMALL_PART: u64 = 8;
 /// A part of a chunk is read without the rest only if it has at most this many contiguous runs.
 const FEW_RUNS: usize = 8;
 
-/// Reads the elements of `region`, which must lie within the grid, and appends them to `out`, first axis fastest.
+/// Reads the elements of `region`, a box that must lie within the array, and appends them to `out`, first axis fastest.
 ///
 /// Chunks come through `cache`, in which `grid_number` tells this grid from others. Of a chunk that was not read lately
 /// a small part is read by itself: cells here and there do not cost a chunk each.
@@ -46,8 +46,9 @@ pub(crate) fn read_region(
     })
 }
 
-/// Reads a part of chunk `number` without the rest of it. `out` has the region's elements from index `base` on; returns `false`
-/// if that cannot be done.
+/// Reads the elements that chunk `number` and a region of shape `region` have in common, without the rest of the chunk. They
+/// are put into `out`, where the region begins at element `base`. Returns `false` if it takes too many reads, or the storage
+/// does not allow it.
 fn read_part(
     from: &dyn ChunkRead,
     number: u64,
@@ -76,15 +77,16 @@ fn read_part(
 /// The box of elements that a chunk and a region have in common.
 #[derive(Debug)]
 pub(crate) struct Part {
-    /// Index in the chunk at which the common box starts, first axis fastest.
+    /// Index in the chunk at which the box starts that the chunk and the region have in common, first axis fastest.
     pub(crate) in_chunk: Shape,
-    /// Index in the region at which the common box starts, first axis fastest.
+    /// Index in the region at which the box starts that the chunk and the region have in common, first axis fastest.
     pub(crate) in_region: Shape,
     pub(crate) extent: Shape,
 }
 
 impl Part {
-    /// Linear number in the chunk of the first element of the common box.
+    /// Linear number in the chunk, from 0, of the first element that the chunk and the region have in common; `chunk` is the
+    /// shape of the chunk.
     fn first_element(&self, chunk: &Shape) -> u64 {
         steps(chunk, &self.in_chunk).1 as u64
     }
@@ -129,8 +131,8 @@ pub(crate) fn for_each_chunk(
     }
 }
 
-/// Copies a box of `extent` elements from one array to another of the same type, each with its shape and the start of
-/// the box in it; the target array begins at element `base`.
+/// Copies a box of `extent` elements along each axis from one array to another of the same type. Each array is given by its
+/// shape and the index at which the box starts; the target array begins at element `base` of its buffer.
 #[allow(clippy::too_many_arguments, reason = "two arrays, two places, one extent")]
 pub(crate) fn copy_box(
     from: &Values,
@@ -155,7 +157,8 @@ pub(crate) fn copy_box(
     same!(Bool UChar Short UShort Int UInt Int64 Float Double Complex DComplex String Record);
 }
 
-/// Copies a box of `extent` elements from one array to another, each with its shape and the start of the box in it.
+/// Copies a box of `extent` elements along each axis from one array to another. Each array is given by its shape and the
+/// index at which the box starts.
 pub(crate) fn copy_elements<T: Clone>(
     from: &[T],
     from_shape: &[u64],
@@ -174,16 +177,17 @@ pub(crate) fn copy_elements<T: Clone>(
     });
 }
 
-/// Stretches of a box that are contiguous in both arrays, at equal distances.
+/// Contiguous stretches of a box that is copied from one array to another, which follow each other at equal distances in
+/// either array.
 struct Row {
     source: usize,
     target: usize,
-    /// Elements from the start of a stretch to that of the next.
+    /// Number of elements in the source array from the start of a stretch to that of the next.
     from_step: usize,
     to_step: usize,
-    /// Number of stretches.
+    /// Number of contiguous stretches of the box.
     runs: usize,
-    /// Elements of each.
+    /// Number of elements in each contiguous stretch.
     elements: usize,
 }
 
@@ -194,7 +198,7 @@ impl Row {
         }
     }
 
-    /// Copies stretches of `N` elements.
+    /// Copies the contiguous stretches of a box, each of `N` elements, a number known to the compiler.
     fn copy<T: Clone, const N: usize>(&self, from: &[T], to: &mut [T]) {
         if let (Some(from_step), Some(to_step)) = (NonZero::new(self.from_step), NonZero::new(self.to_step)) {
             let from = from[self.source..].chunks(from_step.get());
@@ -210,7 +214,8 @@ impl Row {
     }
 }
 
-/// Calls `run(from, to, elements)` for every stretch of the box that is contiguous in both arrays.
+/// Calls `run(from, to, elements)` for every stretch of a box that is contiguous in both arrays: with the linear position of
+/// its first element in either array, and its number of elements.
 pub(crate) fn for_each_run(
     from_shape: &[u64],
     from_start: &[u64],

@@ -1,17 +1,18 @@
-//! Decides whether to read a block of a file whole, or only the parts of it that are asked for.
+//! Decides whether to read a block of a file whole, or only the parts of it that callers ask for: whole after many such
+//! parts, or a few near each other.
 
 use std::collections::VecDeque;
 
-/// Number of blocks for which reads of parts are counted.
+/// Number of blocks, those read last, for which reads of parts are counted.
 const REMEMBERED: usize = 32;
 /// A block of `len` bytes or elements is read whole once `len / FOR_EACH` parts of it were asked for, wherever they lie.
 const FOR_EACH: u64 = 1 << 10;
-/// A block is read whole once this many parts were asked for one after the other, each near the one before.
+/// A block is read whole once this many consecutive requests were for parts of it that are near each other.
 const MANY_NEAR: u32 = 3;
 /// Two parts of a block are near each other if their starts differ by less than the block's length divided by this.
 const NEAR: u64 = 64;
 
-/// The blocks of which parts were asked for last, with how often and where.
+/// The blocks of which parts were read last, each with the number of these reads and the position of the last one.
 #[derive(Debug)]
 pub(crate) struct Asked<K>(VecDeque<Entry<K>>);
 
@@ -21,7 +22,8 @@ struct Entry<K> {
     /// Start of the part of the block that was asked for last.
     at: u64,
     asks: u32,
-    /// How many parts were asked for since one was far from the part before it.
+    /// Number of the last consecutive reads of parts of the block that were near each other; 1 if the last read was far from
+    /// the one before.
     near: u32,
 }
 
@@ -32,8 +34,8 @@ impl<K> Default for Asked<K> {
 }
 
 impl<K: PartialEq> Asked<K> {
-    /// Counts a read of a part of `block` that starts at `at`, and returns whether the whole block (`len` bytes or elements)
-    /// should be read instead: parts of it were many, or near each other.
+    /// Counts a read of a part of `block` that starts at `at`, and returns whether the whole block, of `len` bytes or
+    /// elements, should be read instead: after many such reads, or a few near each other.
     pub(crate) fn is_worth_reading(&mut self, block: K, at: u64, len: u64) -> bool {
         // the block of the last call is usually the block of this one
         let Some(entry) = self.0.iter_mut().rev().find(|entry| entry.block == block) else {

@@ -13,8 +13,8 @@ use crate::error::{Error, Result};
 
 /// Files of fewer bytes than this get no disk space reserved.
 const RESERVED_BYTES: u64 = 1 << 20;
-/// Bytes that are written at a time. Larger writes are cached in larger pages, for which memory may first have to be had from
-/// the host of a virtual machine: up to five times as slow there, and no faster elsewhere.
+/// Most bytes that one system call writes. Larger writes use larger pages of the page cache: on a virtual machine, memory for
+/// those may have to be requested from its host, which can take five times as long, and elsewhere they are not faster.
 const WRITE_BYTES: usize = 64 << 10;
 
 /// A file of the operating system, opened for reading.

@@ -1,36 +1,39 @@
-//! Many small pieces of a file, one after the other in memory.
+//! Reads many small pieces of a file, one after the other into memory, with few system calls.
 
 use super::ReadAt;
 use crate::error::Result;
 
-/// Bytes between two pieces that are read with them: to skip them costs a call of the system.
+/// Largest gap between two pieces of a file, in bytes, that is read with them: to skip it would cost another system call.
 const GAP_BYTES: u64 = 2 << 10;
-/// Most bytes of the file that are read at a time for several pieces.
+/// Most bytes of the file that are read at once for several pieces, gaps included.
 const WINDOW_BYTES: u64 = 256 << 10;
 
-/// Reads pieces of a file of the system. Pieces that are near each other, in the order of the file, are read together.
+/// Reads pieces of a file of the operating system, one after the other into an output buffer. Pieces that are near each
+/// other, in ascending order, are read with one system call.
 #[derive(Debug)]
 pub(crate) struct Gather<'a> {
     file: &'a dyn ReadAt,
-    /// The part of the output that has no piece yet.
+    /// The part of the output buffer after the pieces that were read.
     rest: &'a mut [u8],
-    /// Offset in the file of the first piece that was not read.
+    /// Offset in the file of the first piece that was added and not read yet.
     start: u64,
-    /// End in the file of the last piece.
+    /// Offset in the file of the end of the last piece that was added.
     end: u64,
-    /// Start and length of each piece that was not read, from `start` on.
+    /// Start, counted from `start`, and length in bytes of each piece that was added and not read yet.
     pieces: Vec<(u32, u32)>,
     window: Vec<u8>,
 }
 
 impl<'a> Gather<'a> {
-    /// Pieces for `out`; `None` if the bytes are not in a file of the system, where a call may cost more than a gap.
+    /// Prepares to read pieces of `file` into `out`. `None` if `file` is not a file of the operating system: a small read may
+    /// cost more elsewhere than reading a gap.
     pub(crate) fn new(file: &'a dyn ReadAt, out: &'a mut [u8]) -> Option<Self> {
         file.raw(0)?;
         Some(Gather { file, rest: out, start: 0, end: 0, pieces: Vec::new(), window: Vec::new() })
     }
 
-    /// Adds `len` bytes from `offset` on; false if the output has no room for them, or reading failed.
+    /// Adds the piece of `len` bytes from `offset` of the file on, and reads those added before if it is not near them; false
+    /// if the output has no space for these, or reading failed.
     #[must_use]
     pub(crate) fn push(&mut self, offset: u64, len: u64) -> bool {
         let Some(end) = offset.checked_add(len) else { return false };
@@ -55,20 +58,21 @@ impl<'a> Gather<'a> {
         true
     }
 
-    /// Reads what is left; false if the pieces do not fill the output, or reading failed.
+    /// Reads the pieces that were added and not read yet; false if all pieces together do not fill the output, or reading
+    /// failed.
     #[must_use]
     pub(crate) fn finish(mut self) -> bool {
         self.flush().is_some() && self.rest.is_empty()
     }
 
-    /// Takes the next bytes of the output.
+    /// Takes the next `len` bytes of the output buffer; `None` if fewer are left.
     fn next(&mut self, len: usize) -> Option<&'a mut [u8]> {
         let (now, rest) = std::mem::take(&mut self.rest).split_at_mut_checked(len)?;
         self.rest = rest;
         Some(now)
     }
 
-    /// Reads a piece straight to its place.
+    /// Reads one piece of the file directly into the output buffer; `None` if that fails.
     fn read(&mut self, offset: u64, len: u64) -> Option<()> {
         let out = self.next(usize::try_from(len).ok()?)?;
         self.file.read_at(offset, out).ok()
@@ -105,7 +109,7 @@ impl<'a> Gather<'a> {
     }
 }
 
-/// Copies `N` bytes, which takes no call.
+/// Copies the first `N` bytes of `from` to `to`; the compiler knows `N`, so that no function is called for it.
 fn copy<const N: usize>(from: &[u8], to: &mut [u8]) {
     if let (Some(from), Some(to)) = (from.first_chunk::<N>(), to.first_chunk_mut::<N>()) {
         *to = *from;

@@ -1,4 +1,5 @@
-//! Keeps descriptors of `table.lock` open where closing them would end locks of casacore.
+//! Keeps descriptors of lock files (`table.lock`) open where closing them would release locks that casacore holds in the same
+//! process.
 //!
 //! Casacore has record locks, which belong to the process: when any descriptor of a file is closed, all record locks of the
 //! process on that file are gone. In a process that uses casacore as well, descriptors of a `table.lock` that has locks are
@@ -30,14 +31,15 @@ struct Aside {
     file: File,
 }
 
-/// Sets whether descriptors of `table.lock` stay open from now on while the file has locks, because casacore is used in this
-/// process as well: its locks on a table end when any descriptor of the table's lock file is closed. Each file takes as many
-/// descriptors as it was opened times at once.
+/// Sets whether descriptors of `table.lock` stay open from now on while the file has locks. A process that also uses casacore
+/// needs that: casacore's locks on a table end when any descriptor of its lock file is closed. As many descriptors of a file
+/// are kept as were open at once.
 pub fn keep_lock_files(keep: bool) {
     KEEPS.store(keep, Ordering::Relaxed);
 }
 
-/// An open file; if it is a `table.lock` it is put aside instead of being closed when [`keep_lock_files`] says so.
+/// An open file. When it is dropped, a `table.lock` is kept open for reuse instead of being closed, if [`keep_lock_files`]
+/// says so.
 #[derive(Debug)]
 pub(crate) struct Kept {
     /// The open file of the system; `None` only while it is dropped.
@@ -47,12 +49,13 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// Opens a file for reading; see [`Kept`] for `table.lock`.
+    /// Opens a file for reading; for a `table.lock`, a descriptor that was kept open is reused.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         Self::open_as(path, false)
     }
 
-    /// Opens a file for reading, and also for writing if `writable`.
+    /// Opens a file for reading, and also for writing if `writable`; for a `table.lock`, a descriptor that was kept open is
+    /// reused.
     pub(crate) fn open_as(path: &Path, writable: bool) -> io::Result<Self> {
         let is_lock = path.file_name().is_some_and(|name| name == LOCK_FILE);
         let known = if is_lock { take(path, writable) } else { None };
@@ -87,8 +90,8 @@ impl Drop for Kept {
     }
 }
 
-/// Whether any process, including this one, has a lock on the file. The system names only one lock, so that ours may be hidden
-/// by others.
+/// Whether any process, including this one, has a lock on the file. The system reports one lock only, even if there are
+/// several.
 fn has_locks(file: &File) -> bool {
     let mut lock = whole(libc::F_WRLCK);
     fcntl(file, FcntlArg::F_OFD_GETLK(&mut lock)).is_ok() && c_int::from(lock.l_type) != libc::F_UNLCK
@@ -99,7 +102,7 @@ fn whole(kind: c_int) -> libc::flock {
     libc::flock { l_type: kind as c_short, l_whence: SEEK_SET as c_short, l_start: 0, l_len: 0, l_pid: 0 }
 }
 
-/// Takes a kept descriptor of the file at `path` back into use; `None` if it has none.
+/// Returns a descriptor of the file at `path` that was kept open, for reuse; `None` if none was kept.
 fn take(path: &Path, writable: bool) -> Option<File> {
     let metadata = std::fs::metadata(path).ok()?;
     let identity = (metadata.dev(), metadata.ino());

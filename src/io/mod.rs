@@ -47,8 +47,8 @@ pub trait ReadAt: fmt::Debug + Send + Sync {
     /// `Format` if the file ends before that, `Io` if the system fails. `out` is then unspecified.
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()>;
 
-    /// The place of the bytes from `offset` on in a file of the operating system that stores them unchanged, so that the system
-    /// can copy them; `None` if they are not stored so.
+    /// Where an operating system's file stores the bytes from `offset` on unchanged, so that the system can copy them; `None`
+    /// if no such file does (they are compressed or in memory, for instance).
     fn raw(&self, _offset: u64) -> Option<Raw<'_>> {
         None
     }
@@ -62,14 +62,14 @@ pub trait ReadAt: fmt::Debug + Send + Sync {
     }
 }
 
-/// Consecutive bytes in a file of the operating system, which it can copy by itself.
+/// Consecutive bytes in a file of the operating system, which the system can copy to another file by itself.
 #[derive(Debug, Clone, Copy)]
 pub struct Raw<'a> {
     /// The file of the operating system that has the bytes.
     pub file: &'a File,
     /// Offset of the first of the bytes in the file.
     pub offset: u64,
-    /// Number of consecutive bytes; the file may end before them.
+    /// Number of consecutive bytes; the file may end before the last of them.
     pub len: u64,
 }
 
@@ -80,16 +80,17 @@ pub trait RawCopy: Sync {
         4 << 20
     }
 
-    /// Copies bytes to `offset` of the file `to`, as many as it can; returns how many, 0 if none.
+    /// Copies the bytes `from` to `offset` of the file `to`, as many as it can; returns the number of copied bytes, 0 if it
+    /// cannot copy any.
     fn copy(&self, from: Raw<'_>, to: &File, offset: u64) -> u64 {
         copy_between(from, to, offset)
     }
 }
 
-/// Copies bytes within the operating system in the default way.
+/// The default [`RawCopy`]: `()` copies bytes within the operating system, without sharing blocks explicitly.
 impl RawCopy for () {}
 
-/// Positioned writes on `&self`, from any thread; the caller orders writes that overlap.
+/// A file that can be written at any position, on `&self` and from any thread; the caller orders writes that overlap.
 pub trait WriteAt: ReadAt {
     /// Writes all of `data` at `offset`; a file that ends before `offset` is filled with zeros up to there.
     ///
@@ -97,7 +98,8 @@ pub trait WriteAt: ReadAt {
     /// `Io` or `NoSpace`. How much was written is then unspecified.
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()>;
 
-    /// Lets `by` copy bytes of another file to `offset`, as many as it can; returns how many, 0 if none.
+    /// Lets `by` copy the bytes of another file to `offset` of this one, as many as it can; returns the number of copied
+    /// bytes, 0 if this file cannot be written so.
     fn copy_raw(&self, _offset: u64, _bytes: Raw<'_>, _by: &dyn RawCopy) -> u64 {
         0
     }
@@ -146,7 +148,8 @@ impl ReadAt for Vec<u8> {
     }
 }
 
-/// Implements the traits for pointers to a file, method by method: a provided method that is not forwarded would be lost.
+/// Implements `ReadAt` for pointers to a file by forwarding every method: of a provided method that is not forwarded, the
+/// file's own version would be lost.
 macro_rules! forward_read_at {
     ($($pointer:ty),*) => {$(
         impl<T: ReadAt + ?Sized> ReadAt for $pointer {
@@ -171,7 +174,7 @@ macro_rules! forward_read_at {
 
 forward_read_at!(&T, Arc<T>, Box<T>);
 
-/// The error for a read past the end of a file of `len` bytes.
+/// The error for reading `wanted` bytes at `offset` of a file of `len` bytes, which ends before.
 pub(crate) fn past_end(offset: u64, wanted: u64, len: u64) -> Error {
     Error::format(format!("{wanted} bytes expected at byte {offset}, but the file has {len} bytes"))
 }

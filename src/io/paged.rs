@@ -11,7 +11,7 @@ use crate::sync::LockUnpoisoned;
 const PAGE_BYTES: u64 = 1 << 16;
 /// Most bytes of pages that are cached of one file.
 const CACHE_BYTES: u64 = 1 << 22;
-/// Number of files of which pages are cached: a source may have thousands open.
+/// Most files of which pages are cached at the same time: a source may have thousands of files open.
 const FILES: usize = 64;
 
 /// The files of which pages are cached, the one that was added first in front.
@@ -34,7 +34,7 @@ impl Paged {
         Ok(Paged { file, len, pages: Arc::new(Recent::new(CACHE_BYTES, PAGE_BYTES)) })
     }
 
-    /// The file itself, of which no pages are kept.
+    /// The file itself, for reads that bypass the cache of pages.
     pub(crate) fn file(&self) -> &dyn ReadAt {
         &*self.file
     }
@@ -50,7 +50,7 @@ impl Paged {
     }
 }
 
-/// Notes that pages of a file are cached; if there are too many such files, the one noted first loses its pages.
+/// Adds a file to the list of those with cached pages; if the list is full, the file that was added first loses its pages.
 fn keep(pages: &Arc<Pages>) {
     let forgotten = {
         let mut kept = KEPT.lock_unpoisoned();

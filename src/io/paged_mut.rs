@@ -10,7 +10,8 @@ const PAGE_BYTES: usize = 1 << 16;
 /// Most pages of a file that are cached in memory.
 const CACHE_PAGES: usize = 64;
 
-/// Caches the pages of a file used last, and writes them when others take their place; whole pages bypass the cache.
+/// Writes and reads a file through a cache of the pages used last; a changed page is written when another takes its place.
+/// Whole pages bypass the cache.
 ///
 /// Bytes that were never written are zeros. Until [`flush`](Self::flush) the file itself holds some of the bytes only.
 #[derive(Debug)]
@@ -115,7 +116,8 @@ impl PageCache {
         Ok(&mut self.pages[last])
     }
 
-    /// Memory for another page; if the cache is full, that of the page used longest ago, which is written first.
+    /// Returns a buffer for another page. If the cache is full, it removes the least recently used page, writes it if it was
+    /// changed, and returns its buffer.
     fn evict(&mut self, file: &dyn WriteAt) -> Result<Vec<u8>> {
         if self.pages.len() < CACHE_PAGES {
             return Ok(vec![0; PAGE_BYTES]);

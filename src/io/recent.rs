@@ -6,7 +6,7 @@ use super::Asked;
 use crate::error::Result;
 use crate::sync::LockUnpoisoned;
 
-/// A cache of the items used last, up to a number of them.
+/// A cache of numbered items (decoded chunks, open files), which keeps those used last, up to a number of them.
 #[derive(Debug)]
 pub(crate) struct Recent<T> {
     capacity: usize,
@@ -23,14 +23,14 @@ impl<T> Recent<T> {
         Recent { capacity, items: Mutex::default(), asked: Mutex::default() }
     }
 
-    /// Whether item `number`, of `len` bytes, is cached or should be read whole now, given that a part of it from byte `at` on
-    /// is wanted.
+    /// Whether item `number`, of `len` bytes, is cached, or should now be read whole. The caller wants a part of it from byte
+    /// `at` on, and this counts the request.
     pub(crate) fn expects(&self, number: u64, at: u64, len: u64) -> bool {
         self.items.lock_unpoisoned().iter().any(|(known, _)| *known == number)
             || self.asked.lock_unpoisoned().is_worth_reading(number, at, len)
     }
 
-    /// The item `number`; if it is not cached, `read` makes it and it is cached.
+    /// Returns the item `number` from the cache; if it is not cached, calls `read` to make it, and caches it.
     pub(crate) fn get(&self, number: u64, read: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
         {
             let mut items = self.items.lock_unpoisoned();

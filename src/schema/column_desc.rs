@@ -43,7 +43,7 @@ pub struct ColumnDesc {
     /// Type of the data manager that was suggested when the column was described; the table may store the column in another
     /// one.
     pub manager_type: BString,
-    /// Name of the data manager that was suggested when the column was described (casacore's data manager group).
+    /// Name of the data manager (casacore's data manager group) that was suggested when the column was described.
     pub manager_group: BString,
     /// The type of the elements of the column's cells.
     pub data_type: DataType,
@@ -235,8 +235,8 @@ impl ColumnDesc {
         Ok(())
     }
 
-    /// The name of casacore's class for the column, as stored: the element type takes 8 characters, and nothing closes the
-    /// bracket.
+    /// The name of casacore's class for the column, as stored: `ScalarColumnDesc<Int     `, with the element type padded to 8
+    /// characters and without a closing bracket.
     fn class(&self) -> Result<String> {
         let element = match self.data_type {
             DataType::Bool => "Bool",

@@ -9,7 +9,8 @@ use crate::aipsio::{Decoder, Encoder};
 use crate::error::Result;
 use crate::value::{Record, Shape};
 
-/// Block size in bytes that casacore stores in `table.dat` when the table has no container.
+/// Block size in bytes that casacore stores in `table.dat` even though the table has no container, which would have such
+/// blocks.
 pub(crate) const DEFAULT_BLOCK_BYTES: u32 = 4 << 20;
 
 /// Where the files of a table's data managers are: in a container, or each on its own (casacore's `StorageOption`).
@@ -74,7 +75,7 @@ pub(crate) struct ColumnSet {
     /// Sequence number that the next new data manager of the table gets.
     pub(crate) counter: u32,
     pub(crate) managers: Vec<ManagerEntry>,
-    /// The entry of each column, in the order of the table description.
+    /// Entries of the table's columns in the column set, in the order of the table description.
     pub(crate) columns: Vec<ColumnBinding>,
 }
 

@@ -12,7 +12,8 @@ const LENGTH_OFFSET: usize = 4;
 /// Number in place of an object's length in `table.dat`, stored by a writer that could not seek back to fill the length in.
 const NO_LENGTH: u32 = crate::aipsio::MAGIC;
 
-/// The bytes of `table.dat` as casacore would have written them with `storage`, in blocks of `block_bytes` bytes.
+/// Returns `table.dat` as casacore would have written it with the storage option `storage`, and blocks of `block_bytes`
+/// bytes; `None` keeps the stored block size.
 ///
 /// Only the storage option changes, and with it the version of the column set: it is -3 in containers and for tables of more
 /// than 2³¹ rows, else -2. Tables without data of their own have no column set and stay as they are.

@@ -20,7 +20,8 @@ const LENGTH_OFFSET: u64 = 260;
 pub(crate) struct Sync {
     pub(crate) rows: u64,
     pub(crate) modify: u32,
-    /// Counters of changes in the sync record; `None` if a filler wrote the record.
+    /// Counters of changes in the sync record; `None` if the record has none, as those that fillers (programs that only
+    /// append) write.
     pub(crate) counters: Option<Counters>,
 }
 
@@ -63,7 +64,7 @@ impl Sync {
         Ok(Sync { rows, modify, counters })
     }
 
-    /// The bytes of the length of the sync record and of the record itself, as they follow the list of lock requests in a lock
+    /// Encodes the length of the sync record and the record itself: the bytes that follow the list of lock requests in a lock
     /// file.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut e = Encoder::new(ByteOrder::Big);

@@ -57,7 +57,7 @@ impl<F> Buckets<F> {
     }
 }
 
-/// The buckets of a file that is being written, and the list of those that are free.
+/// The buckets of a StandardStMan or IncrementalStMan file that is being written, and the list of those that are free.
 ///
 /// A free bucket begins with the number of the next one: i32, big-endian, -1 ends the list. formats/stman.md 1.5.
 #[derive(Debug)]
@@ -126,12 +126,13 @@ impl BucketsMut {
     }
 }
 
-/// The number of a bucket as files store it: -1 for `None`.
+/// The number of a bucket as files store a reference to it; -1 for `None`, no bucket.
 pub(super) fn link(bucket: Option<u32>) -> i32 {
     bucket.map_or(-1, |bucket| bucket as i32)
 }
 
-/// Parameters of a manager with buckets of this size in bytes, under the names of casacore's `SPEC` records.
+/// Parameters of a manager with buckets of `bucket_bytes` bytes, of which casacore is to keep `cached` in memory, under the
+/// names of casacore's `SPEC` records.
 pub(super) fn parameters(bucket_bytes: u32, cached: u32) -> Record {
     let mut record = Record::default();
     for (name, value) in [("BUCKETSIZE", bucket_bytes), (CACHE_PARAMETER, cached)] {

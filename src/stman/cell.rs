@@ -25,8 +25,8 @@ pub(crate) fn read_part(
     Ok(())
 }
 
-/// Copies `values` to the place of `region` in the elements `cell` of a cell of `shape`; the caller has checked the region and
-/// the types.
+/// Copies `values` into `cell`, the elements of a cell of `shape`, at the place of `region`; the caller has checked the
+/// region and the types.
 pub(crate) fn write_part(region: &Region, shape: &Shape, cell: &mut Values, values: &Values) {
     let zero = vec![0; shape.len()];
     copy_box(values, &region.shape, &zero, cell, 0, shape, &region.start, &region.shape);

@@ -7,7 +7,7 @@ use crate::error::{Error, Result, ResultExt};
 use crate::value::{Region, Shape, Values};
 
 impl ColumnSpec {
-    /// The error of a write that does not fit the column.
+    /// The error of writing values to `row` that do not fit the column; `message` says in which way.
     #[cfg_attr(feature = "record-messages", track_caller)]
     pub(super) fn misfit(&self, row: u64, message: impl Into<String>) -> Error {
         Error::usage(message).context(format!("column {}, row {row}", self.name))

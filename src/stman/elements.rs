@@ -19,7 +19,7 @@ pub(super) struct Elements<'a> {
     pub(super) first: u64,
 }
 
-/// Number of bits that an element of this type takes in a file; strings and records have no fixed size.
+/// Number of bits that an element of this type takes in a file; 0 for strings and records, which have no fixed size.
 pub(super) fn element_bits(data_type: DataType) -> u64 {
     match data_type {
         DataType::Bool => 1,
@@ -58,8 +58,8 @@ impl Elements<'_> {
         Ok(())
     }
 
-    /// Appends an array of `shape`, or a region of it, to `out`; both have the fastest axis first. No more is read than what
-    /// spans the region on the last axis.
+    /// Appends an array of `shape`, or a region of it, to `out`; both have the fastest axis first. It reads the part of the
+    /// array from the region's first to its last index on the last axis.
     pub(super) fn read_array(&self, shape: &Shape, region: Option<&Region>, out: &mut Values) -> Result<()> {
         let total = shape.elements()?;
         self.check_backed(total, out.data_type())?;
@@ -179,7 +179,7 @@ impl ElementsMut<'_> {
         to.write(&span, 0..span.len())
     }
 
-    /// The place of the same elements, for reading.
+    /// The place of these elements in the file, in the form in which they can be read back.
     fn elements(&self) -> Elements<'_> {
         Elements { file: self.file, order: self.order, offset: self.offset, first: self.first }
     }

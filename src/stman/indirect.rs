@@ -45,17 +45,17 @@ struct Record {
     data: u64,
 }
 
-/// The array file of a manager's columns, or the error of opening it: columns without arrays do not need it.
+/// The array file of a manager's columns, or the error of opening it, which only columns with indirect arrays return.
 #[derive(Debug)]
 pub(super) struct ArrayFile(Result<Arrays>);
 
 impl ArrayFile {
-    /// Opens the array file `table.f<sequence><suffix>` of the manager, and keeps an error.
+    /// Opens the array file `table.f<sequence><suffix>` of the manager; an error is kept until an array is read.
     pub(super) fn open(args: &OpenArgs<'_>, suffix: &str, order: ByteOrder, manager: &str) -> Self {
         ArrayFile(Arrays::open(args, suffix, order, manager))
     }
 
-    /// The open array file of the manager's columns.
+    /// Returns the open array file of the manager's columns, or the error of opening it.
     ///
     /// # Errors
     /// The error of opening the file.
@@ -100,7 +100,7 @@ impl<F: ReadAt> Arrays<F> {
         read().with_context(|| Context::offset("array", offset)).with_context(|| &self.place)
     }
 
-    /// Calls `each` with the place of the elements of the array at `offset`, which is the cell of `row`.
+    /// Calls `each` with the location in the file of the elements of the array at `offset`, which is the cell of `row`.
     pub(super) fn extent(&self, row: u64, offset: i64, each: &mut EachExtent<'_>) -> Result<()> {
         let record =
             self.record(offset).with_context(|| Context::offset("array", offset)).with_context(|| &self.place)?;
@@ -147,7 +147,8 @@ impl<F: ReadAt> Arrays<F> {
         Elements { file: &self.file, order: self.order, offset: record.data, first: 0 }
     }
 
-    /// Appends an array of strings to `out`: the file has for each the u32 offset, 0 if empty, of its u32 length and its bytes.
+    /// Appends an array of strings to `out`. The file has a u32 offset for each, 0 for an empty string; at the offset are the
+    /// string's u32 length and its bytes.
     fn strings(&self, record: &Record, out: &mut Values) -> Result<()> {
         let mut offsets = Values::new(DataType::UInt);
         self.elements(record).read_array(&record.shape, None, &mut offsets)?;

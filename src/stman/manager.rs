@@ -23,14 +23,15 @@ pub(crate) struct Kind {
     /// The manager's type names as stored in `table.dat`, without template arguments: `ScaledArrayEngine` also stands for
     /// `ScaledArrayEngine<double  ,Int     >`.
     pub(super) names: &'static [&'static str],
-    /// Whether the manager's files may be in a container; otherwise they lie beside it.
+    /// Whether casacore may put the manager's files into a container with those of other managers; if not, they lie beside
+    /// it.
     pub(super) packable: bool,
     /// Whether the manager has its cells in hypercubes, which can be written tile by tile.
     pub(super) tiled: bool,
     /// The names of the engine's keywords, if the manager computes cells instead of storing them; otherwise `None`.
     pub(super) engine: Option<EngineKeywords>,
     pub(super) open: Open,
-    /// Creates a manager of this type; `None`: it can only be read here.
+    /// Creates a manager of this type; `None` if this program can only read the type.
     pub(super) create: Option<Create>,
 }
 
@@ -43,7 +44,7 @@ pub(crate) struct EngineKeywords {
 }
 
 impl Kind {
-    /// Defines a type of manager that is only read and whose files lie beside a container.
+    /// Defines a type of manager that is only read, and whose files are never in a container.
     pub(super) const fn new(names: &'static [&'static str], open: Open) -> Self {
         Kind { names, packable: false, tiled: false, engine: None, open, create: None }
     }
@@ -83,7 +84,8 @@ pub(crate) struct OpenArgs<'a> {
 }
 
 impl OpenArgs<'_> {
-    /// Opens the manager's file `table.f<sequence><suffix>`, which errors name.
+    /// Opens the manager's file `table.f<sequence><suffix>` for reading; a missing file is a `Format` error that names it,
+    /// since the table is damaged.
     pub(crate) fn file(&self, suffix: &str) -> Result<Arc<dyn ReadAt>> {
         let name = self.file_name(suffix);
         self.files.open(&name).map_err(|error| {
@@ -130,7 +132,7 @@ impl CreateArgs<'_> {
     }
 }
 
-/// Access to the columns of a table, for managers whose values come from them.
+/// Access to the columns of a table, for managers that compute values from them.
 pub(crate) trait Columns {
     /// The number of rows of the table that has the columns.
     fn rows(&self) -> u64;
@@ -138,7 +140,7 @@ pub(crate) trait Columns {
     /// The keywords of the table that has the columns.
     fn keywords(&self) -> &Record;
 
-    /// Opens a column of the table by its name, or else by the name it was created with.
+    /// Opens a column of the table by its name, or else by the name with which it was created.
     ///
     /// # Errors
     /// `Format` if there is none, or it comes from itself; those of opening its manager.
@@ -147,7 +149,7 @@ pub(crate) trait Columns {
 
 /// Access of a manager to the table that it belongs to, and to other tables.
 pub(crate) trait TableContext: Columns {
-    /// The keywords of the column `name`, which is found as by [`column`](Columns::column).
+    /// The keywords of the column `name`; the name can also be that with which the column was created.
     fn column_keywords(&self, name: &BStr) -> Result<&Record>;
 
     /// Opens another table, by the name that a keyword of this table stores.
@@ -187,11 +189,12 @@ pub(crate) struct ColumnSpec {
 /// How a manager stores the cells of a column. formats/stman.md 0.4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Storage {
-    /// A cell is one element in its row of the manager.
+    /// A cell is one element, stored in the manager's own rows.
     Scalar,
-    /// A cell is an array of fixed shape in its row of the manager.
+    /// A cell is an array of fixed shape, stored in the manager's own rows.
     Direct,
-    /// A cell is an array elsewhere, even if its shape is fixed; also a cell of a record column.
+    /// A cell is an array outside of the manager's own rows (in an array file or a hypercube), even if its shape is fixed;
+    /// also a cell of a record column.
     Indirect,
 }
 
@@ -200,8 +203,8 @@ pub(crate) trait Manager: Debug + Send + Sync {
     /// The name that the user gave the manager (casacore's `dataManagerGroup`).
     fn name(&self) -> &BStr;
 
-    /// Fails if a column of the manager, by its number from 0, cannot be read; some have values from elsewhere, which may be
-    /// missing for them alone.
+    /// Fails if the column of the manager with this number (from 0) cannot be read although others can: it may come from
+    /// another file or table, which is missing.
     fn readable(&self, _index: usize) -> Result<()> {
         Ok(())
     }
@@ -222,12 +225,12 @@ pub(crate) trait ManagerMut: Debug + Send {
     /// Adds `count` rows at the end, in which scalars and arrays of fixed shape are zeros and other cells undefined.
     fn add_rows(&mut self, count: u64) -> Result<()>;
 
-    /// Whether rows can be removed from the manager.
+    /// Whether the storage manager can remove rows from the table; by default it cannot.
     fn can_remove_rows(&self) -> bool {
         false
     }
 
-    /// Removes a row, by its number from 0; later ones move up by one.
+    /// Removes a row from the manager, by its number from 0; the numbers of later rows decrease by one.
     ///
     /// `Unsupported` where casacore's manager cannot either.
     fn remove_row(&mut self, _row: u64) -> Result<()> {
@@ -241,7 +244,7 @@ pub(crate) trait ManagerMut: Debug + Send {
         Err(Error::unsupported("the data manager cannot add columns"))
     }
 
-    /// Removes a column from the manager, by its index from 0; later ones move up by one.
+    /// Removes a column from the manager, by its index from 0; the indices of later columns decrease by one.
     fn remove_column(&mut self, _column: usize) -> Result<()> {
         Err(Error::unsupported("the data manager cannot remove columns"))
     }
@@ -249,10 +252,12 @@ pub(crate) trait ManagerMut: Debug + Send {
     /// The shape of the cell in `row` (from 0), fastest axis first; `None` if it is undefined.
     fn cell_shape(&self, column: usize, row: u64) -> Result<Option<Shape>>;
 
-    /// Sets the shape (fastest axis first) of a cell whose shape is not fixed; its elements are lost if it had another.
+    /// Sets the shape (fastest axis first) of a cell whose shape is not fixed; if the cell had another shape, its elements
+    /// are lost.
     fn set_shape(&mut self, column: usize, row: u64, shape: &Shape) -> Result<()>;
 
-    /// Sets the shape (fastest axis first) of the cells of `rows` (half-open, from 0) that have another or none.
+    /// Sets the shape (fastest axis first) of those cells of `rows` (half-open, from 0) that have another shape or are
+    /// undefined.
     fn set_shapes(&mut self, column: usize, rows: Range<u64>, shape: &Shape) -> Result<()> {
         for row in rows {
             if self.cell_shape(column, row)?.as_ref() != Some(shape) {
@@ -279,8 +284,8 @@ pub(crate) trait ManagerMut: Debug + Send {
         Ok(Vec::new())
     }
 
-    /// Leaves the tiles of the only column in another file, in which they are already; returns the names of the files that are
-    /// to be links to it, in the order of `cubes`. `None` if that is not possible: nothing has changed then.
+    /// Uses the tiles in another file for the only column, instead of a copy of them. Returns the names of the manager's
+    /// files that have to become links to that file, in the order of `cubes`; `None` if it cannot, with nothing changed.
     fn link(&mut self, _cubes: &[LinkedCube]) -> Result<Option<Vec<String>>> {
         Ok(None)
     }
@@ -343,8 +348,9 @@ pub(crate) trait ColumnCells: Send + Sync {
         Ok(())
     }
 
-    /// Fills `out` with the elements of the cells of all rows of `runs`, and returns their byte order. `None` if the column
-    /// has only [`read_rows`](Self::read_rows), or if reading failed, for which `read_rows` has the error; `out` is then unspecified.
+    /// Fills `out` with the elements of the cells of all rows of `runs`, and returns their byte order. `None`, with `out`
+    /// unspecified, if the column does not support this, or reading failed: [`read_rows`](Self::read_rows) then works, or
+    /// returns the error.
     ///
     /// The cells have one shape, their elements are numbers, and `out` has the size of all of them.
     fn read_plain(&self, _runs: &mut dyn Iterator<Item = Range<u64>>, _out: &mut [u8]) -> Option<ByteOrder> {
@@ -356,7 +362,7 @@ pub(crate) trait ColumnCells: Send + Sync {
         Access::Copied
     }
 
-    /// The shapes of the cells of `rows`, as [`cell_shape`](Self::cell_shape) has them one by one.
+    /// The shape of each cell of `rows` (half-open), fastest axis first; `None` for an undefined cell.
     fn shapes(&self, rows: Range<u64>) -> Result<Vec<Option<Shape>>> {
         rows.map(|row| self.cell_shape(row)).collect()
     }
@@ -372,8 +378,8 @@ pub(crate) trait ColumnCells: Send + Sync {
         None
     }
 
-    /// Calls `each` with the parts of the manager's files that hold elements of the first `rows` rows unchanged, in the order
-    /// of rows or tiles; a column of more than `max_cubes` hypercubes may report none.
+    /// Calls `each` with the byte ranges of the manager's files that hold elements of the first `rows` rows unchanged, in the
+    /// order of rows or tiles. A column with more than `max_cubes` hypercubes may report none.
     ///
     /// Elements not reported stay readable; only their file offsets are unknown to the caller.
     fn extents(&self, _rows: u64, _max_cubes: usize, _each: &mut EachExtent<'_>) -> Result<()> {
@@ -381,25 +387,25 @@ pub(crate) trait ColumnCells: Send + Sync {
     }
 }
 
-/// A function that receives one [`Extent`] of a column's elements in a file after the other.
+/// A function that is called with each [`Extent`] of a column's elements in a file, one after the other.
 pub(crate) type EachExtent<'a> = dyn FnMut(Extent<'_>) -> Result<()> + 'a;
 
-/// Elements of a column that lie one after the other in the manager's file `table.f<sequence><suffix>`.
+/// A byte range of the manager's file `table.f<sequence><suffix>` in which elements of a column lie one after the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Extent<'a> {
     pub(crate) suffix: &'a str,
-    /// Offset of the first element in the file, in bytes, also where Bools are packed.
+    /// Offset of the first element in the file, in bytes; packed Bools begin there at bit 0.
     pub(crate) offset: u64,
     pub(crate) order: ByteOrder,
     pub(crate) content: Stored,
 }
 
-/// The cells or tiles to which elements in a file belong.
+/// The cells or tiles whose elements a byte range of a file holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Stored {
     /// The cells of consecutive rows (half-open, from 0).
     Cells(Range<u64>),
-    /// All tiles of a hypercube, in order, with padding at the far edges.
+    /// All tiles of a hypercube, in order; tiles at the far edges are padded to full size.
     Tiles {
         /// Index of the hypercube in [`Tiling::cubes`].
         cube: usize,
@@ -412,9 +418,10 @@ pub(crate) enum Stored {
 
 /// The hypercubes of a tiled column, and the rows that are in each.
 pub(crate) struct Tiling<'a> {
-    /// The hypercubes of the column; the last axis of each counts the positions that rows are mapped to.
+    /// The hypercubes of the column; the last axis of each is the row axis, whose positions rows are mapped to.
     pub(crate) cubes: Vec<Box<dyn ChunkRead + 'a>>,
-    /// The runs of rows in the hypercubes: ascending and disjoint, none of them empty; rows in none of them are undefined.
+    /// The runs of rows in the hypercubes, ascending and disjoint, none of them empty; cells of rows outside all runs are
+    /// undefined.
     pub(crate) runs: Vec<RowRun>,
 }
 
@@ -428,7 +435,7 @@ pub(crate) struct RowRun {
 }
 
 impl RowRun {
-    /// The runs of a column whose `rows` rows are the positions of a single hypercube.
+    /// The runs of a column with one hypercube, in which row r of its `rows` rows is position r.
     pub(crate) fn of_all(rows: u64) -> Vec<RowRun> {
         (rows > 0).then_some(RowRun { rows: 0..rows, cube: 0, position: 0 }).into_iter().collect()
     }

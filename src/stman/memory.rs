@@ -1,4 +1,4 @@
-//! MemoryStMan: its cells exist, but their values were never stored. formats/stman.md 5.
+//! MemoryStMan: casacore kept its values in memory only, so its cells exist without stored values. formats/stman.md 5.
 
 use bstr::{BStr, BString, ByteSlice};
 

@@ -93,7 +93,7 @@ pub(crate) fn create(name: &BStr, args: &CreateArgs<'_>) -> Result<Box<dyn Manag
     }
 }
 
-/// Whether the files of managers of the type `name` may be in a container; otherwise they lie beside it.
+/// Whether casacore may put the files of managers of the type `name` into a container; if not, they lie beside it.
 pub(crate) fn packable(name: &BStr) -> bool {
     find(name).is_ok_and(|kind| kind.packable)
 }
@@ -120,7 +120,7 @@ pub(crate) fn is_expression(name: &BStr) -> bool {
     find(name).is_ok_and(|kind| kind.engine.as_ref().is_some_and(|engine| engine.expression.is_some()))
 }
 
-/// The expression in the keywords of a column, if they are those of an engine that has one.
+/// The expression of an engine, such as a TaQL one, in the keywords of its column; `None` if the keywords do not have one.
 pub(crate) fn expression(keywords: &Record) -> Option<&BStr> {
     let engines = all().filter_map(|kind| kind.engine.as_ref());
     engines.filter_map(|engine| engine.expression).find_map(|keyword| keywords.string(keyword))

@@ -1,4 +1,4 @@
-//! Adds the file and the type of a storage manager that is written to its errors.
+//! A storage manager that is being written, wrapped so that its errors name its file and its type.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use crate::error::{Context, Result, ResultExt};
 use crate::grid::ChunkWrite;
 use crate::value::{Region, Shape, Values};
 
-/// A storage manager that is being written and adds `context` to its errors.
+/// Wraps a storage manager that is being written, and adds `context` (the names of its file and type) to its errors.
 ///
 /// It forwards every method, also those with a default: a manager's own version would be lost otherwise.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(super) struct WithContext<M> {
 }
 
 impl<M: ManagerMut + 'static> WithContext<M> {
-    /// Creates the manager that `new` returns, with errors that name its file and the type `type_name`.
+    /// Creates the manager that `new` returns, wrapped so that its errors name its file and the type `type_name`.
     pub(super) fn create(
         args: &CreateArgs<'_>,
         type_name: &str,

@@ -15,7 +15,7 @@ pub struct Region {
 }
 
 impl Region {
-    /// A region whose axes are given as those of an array of ndarray or numpy: slowest axis first.
+    /// Makes a region from start and shape with the slowest axis first, as ndarray and numpy list axes.
     ///
     /// ```
     /// use ctds_hdf5::value::{Region, Shape};
@@ -34,8 +34,8 @@ impl Region {
         Region { start: shape.iter().map(|_| 0).collect(), shape: shape.clone() }
     }
 
-    /// The region of whole cells of shape `cell` in the rows `rows` (half-open, from 0) of a hypercube, whose last axis is the
-    /// row.
+    /// The region of a hypercube, whose last axis is the row, that consists of whole cells of shape `cell` in `rows`
+    /// (half-open, from 0).
     pub(crate) fn rows(cell: &Shape, rows: Range<u64>) -> Self {
         let start = cell.iter().map(|_| 0).chain([rows.start]).collect();
         Region { start, shape: cell.with_axis(rows.end.saturating_sub(rows.start)) }

@@ -140,7 +140,7 @@ impl Values {
         Ok(())
     }
 
-    /// Appends the last `cell` elements of the buffer again, `times` times: the same cell in further rows.
+    /// Appends the last `cell` elements of the buffer `times` more times, for rows whose cells are all equal.
     pub(crate) fn repeat_last(&mut self, cell: usize, times: usize) {
         for_each_type!(self, v => {
             let start = v.len() - cell;
@@ -156,7 +156,8 @@ impl Values {
         })
     }
 
-    /// Appends numbers from their bytes on disk, which have the order `order`; a Bool is one byte, 0 or not.
+    /// Appends elements from their bytes on disk in byte order `order`; of each Bool, which is one byte, only whether it is 0
+    /// counts.
     ///
     /// `bytes` holds whole elements. Strings and records have no such form.
     pub(crate) fn extend_from_bytes(&mut self, bytes: &[u8], order: ByteOrder) {
@@ -186,13 +187,14 @@ impl Values {
         }
     }
 
-    /// The memory of the elements `elements` (half-open, from 0) as bytes in the order of this machine; `None` if they are not
-    /// numbers.
+    /// The memory of the elements `elements` (half-open, from 0) as bytes in this machine's order; `None` for Bools, strings
+    /// and records.
     pub(crate) fn bytes_mut(&mut self, elements: Range<usize>) -> Option<&mut [u8]> {
         for_each_type!(self, v => Element::bytes_mut(&mut v[elements]))
     }
 
-    /// Appends `count` numbers to the buffer; `read` fills in their bytes.
+    /// Appends `count` numbers to the buffer; `read` fills their memory with bytes in the byte order `order`, which are then
+    /// converted.
     ///
     /// # Errors
     /// Those of `read`; `Usage` if the elements are not numbers.
@@ -243,7 +245,7 @@ impl Values {
         }
     }
 
-    /// The values as bytes, little-endian, without a copy if they are `UChar`; empty for strings and records.
+    /// The values as little-endian bytes; `UChar` values are not copied. Empty for strings and records.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         match self {
             Values::UChar(bytes) => bytes,
@@ -291,7 +293,7 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A Rust type that stands for the elements of a column: `bool`, `u8` … `f64`, complex, [`BString`], [`Record`].
+/// A Rust type for the elements of a casacore type: `bool`, `u8` … `f64`, complex numbers, [`BString`], [`Record`].
 pub trait Element: sealed::Sealed + Clone + Default + Send + 'static {
     /// The casacore element type that this Rust type stands for.
     const DATA_TYPE: DataType;
@@ -303,8 +305,8 @@ pub trait Element: sealed::Sealed + Clone + Default + Send + 'static {
     fn values(elements: Vec<Self>) -> Values;
     /// A vector of `count` zeros, `false`s, empty strings or empty records; `None` if it exceeds the memory.
     fn zeros(count: usize) -> Option<Vec<Self>>;
-    /// The memory of numbers as bytes, in the order of this machine. `None` for strings, records and Bools, since not every
-    /// byte is a valid Bool.
+    /// The memory of numbers as bytes, in the order of this machine. `None` for strings and records, and for Bools, in which
+    /// not every byte is valid.
     fn bytes_mut(elements: &mut [Self]) -> Option<&mut [u8]>;
 }
 
@@ -352,8 +354,8 @@ elements! {
     bool => Bool, zeroed, |_| None;
 }
 
-/// A vector of `count` zeros; `None` if it exceeds the memory. Memory that the system gives as zeros is not touched before it
-/// is used.
+/// A vector of `count` zeros; `None` if it exceeds the memory. Its memory is zeroed by the system, page by page, when it is
+/// first used.
 fn zeroed<T: bytemuck::Zeroable>(count: usize) -> Option<Vec<T>> {
     bytemuck::allocation::try_zeroed_vec(count).ok()
 }

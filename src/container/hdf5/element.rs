@@ -60,8 +60,8 @@ pub(super) fn element_of(properties: &Properties, len: u64) -> DataType {
     named.filter(|element| len.is_multiple_of(element.size() as u64)).unwrap_or(DataType::UChar)
 }
 
-/// Whether a dataset whose elements have the type `found` is a file: bytes are, other types only if its attribute `dtype` names
-/// them.
+/// Whether a dataset with elements of the type `found` holds a file of the container: bytes (UChar) always do, another type
+/// only if the dataset's attribute `dtype` names it.
 pub(super) fn is_declared(properties: &Properties, found: DataType) -> bool {
     found == DataType::UChar || properties.text(DTYPE).and_then(type_of).is_some_and(|(_, element)| element == found)
 }

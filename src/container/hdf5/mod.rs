@@ -43,7 +43,8 @@ const VERSION: i64 = 1;
 /// Name of the HDF5 attribute with the identity (such as a hash) of the bytes of a file.
 const CONTENT: &str = "hash";
 
-/// Name of the attribute of a group with the properties of the file `name`, if that shares the dataset of another file.
+/// Name of the group attribute that holds the properties of the file `name`, if its dataset is shared with another file,
+/// whose properties are at the dataset.
 fn link_attribute(name: &str) -> String {
     format!("link.{name}")
 }

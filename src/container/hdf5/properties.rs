@@ -25,7 +25,8 @@ fn attribute(value: &Property) -> Attribute {
     }
 }
 
-/// Reads the properties of a file or container from the HDF5 attributes `names`. Attributes of other types are skipped.
+/// Reads the properties of a file or container from the HDF5 attributes `names`. Attributes that no [`Property`] can hold,
+/// such as arrays of floats, are skipped.
 pub(super) fn read(names: Vec<String>, get: impl Fn(&str) -> Result<Option<Attribute>>) -> Result<Properties> {
     let mut found = Properties::default();
     for name in names {

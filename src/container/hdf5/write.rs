@@ -1,4 +1,4 @@
-//! Writing a container of files as datasets in an HDF5 file; all files have to be announced before.
+//! Writing a container of files as datasets in an HDF5 file; all files have to be announced before the first one is written.
 //!
 //! The bytes of a large file without compression are written past libhdf5, or copied by the system: libhdf5 says where the
 //! block is once it is reserved.
@@ -16,8 +16,8 @@ use crate::io::{FileTarget, Raw, RawCopy, ReadAt, WriteAt};
 use crate::sync::LockUnpoisoned;
 use crate::value::{ByteOrder, DataType, Region, Shape, Values};
 
-/// Bytes that are written to a dataset to make libhdf5 reserve its block in the file. More than libhdf5 collects in memory: it
-/// would write collected bytes over others later.
+/// Number of zero bytes that are written to a new dataset so that libhdf5 allocates its block in the file. It exceeds the
+/// buffer of libhdf5: bytes left in that would later overwrite those that are written without libhdf5.
 const RESERVING_BYTES: u64 = 128 << 10;
 
 /// The HDF5 file that is being written, shared by the container and its nested containers.
@@ -125,8 +125,8 @@ impl ContainerMut for FilesMut {
         Ok(Arc::new(create().context(Context::member(name))?))
     }
 
-    /// Links the file `name` to the dataset of an earlier file with the same content, if one was written; nothing is left to
-    /// write then.
+    /// Stores the file `name` as a link to the dataset of an earlier file with the same content, if one was written. Returns
+    /// whether it did so: nothing is left to write then.
     fn is_complete(&self, name: &str) -> Result<bool> {
         let file = self.announced(name)?;
         let open = self.open_file();
@@ -181,7 +181,8 @@ fn block(dataset: &Dataset, element: DataType, len: u64) -> Result<Option<u64>> 
     })
 }
 
-/// Writes `data` at byte `offset` of a file as elements of its dataset; both ends must be those of whole elements.
+/// Writes `data` at byte `offset` of a file as elements of its dataset; an error unless `data` begins and ends at whole
+/// elements.
 fn write_bytes(dataset: &Dataset, element: DataType, offset: u64, data: &[u8]) -> Result<()> {
     let size = element.size() as u64;
     let count = data.len() as u64;

@@ -13,13 +13,14 @@ const PIECE_BYTES: u64 = 1 << 16;
 pub(super) struct Blocks<'a> {
     pub(super) file: &'a dyn ReadAt,
     pub(super) block_bytes: u64,
-    /// CRC of each block, by block number; blocks after the last one are not checked, and `None` checks none.
+    /// CRC of each block, by block number; blocks after the end of the list are not checked. `None` for a MultiFile without
+    /// checksums.
     pub(super) checksums: Option<&'a [u32]>,
 }
 
 impl Blocks<'_> {
-    /// Reads `out` from byte `within` of `block` on, in one read across consecutive blocks, and checks each of them as a whole
-    /// unless `known` says that it was checked.
+    /// Fills `out` with bytes of consecutive blocks, from byte `within` of `block` on. Compares every block that it touches,
+    /// as a whole, with its CRC and calls `checked` if they match, unless `known` says that the block was compared before.
     pub(super) fn read(
         &self,
         block: u64,

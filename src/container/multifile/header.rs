@@ -27,7 +27,8 @@ const CRC_AT: u64 = 28;
 /// Smallest block of a MultiFile in bytes: block 0 must hold the header's fields of fixed size and the beginning of the AipsIO
 /// object.
 pub(super) const MIN_BLOCK_BYTES: u64 = 128;
-/// Largest block of a MultiFile that is written, in bytes: the sizes of all blocks are then numbers that casacore can hold.
+/// Largest block size, in bytes, of a MultiFile that this program writes, so that casacore's integers can hold the size of
+/// every block.
 pub(super) const MAX_BLOCK_BYTES: u64 = 1 << 30;
 /// Bytes at the start of a continuation block of the header that hold the number of the next one.
 const LINK_BYTES: u64 = 8;
@@ -95,7 +96,8 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Fails if blocks of the file lie beyond the end of `container`: every writer writes whole blocks.
+    /// Fails if a block of this file of the MultiFile lies beyond the end of `container`, wholly or in part: every writer
+    /// writes whole blocks.
     pub(super) fn check_present(&self, container: &dyn ReadAt, block_bytes: u64) -> Result<()> {
         let there = container.len()?;
         match self.index.ranges().map(|range| range.end).max() {
@@ -347,8 +349,8 @@ impl Header {
         }
     }
 
-    /// Encodes the header as version 2, continued if necessary in the set `target` (0 or 1) of continuation blocks, which has
-    /// enough of them.
+    /// Encodes the header as version 2; what does not fit into block 0 is for the continuation blocks of the set `target` (0
+    /// or 1), which must have enough of them.
     ///
     /// With checksums it takes all bytes of its blocks, so that there are none without: what follows the fields is
     /// zeros, and casacore does not mind.

@@ -100,8 +100,8 @@ impl Index {
         self.runs.last().map_or(0, |run| run.entry + run.len())
     }
 
-    /// Number of the block that holds an entry, and those after it in the same run, as a half-open range; `None` after the last
-    /// entry.
+    /// Numbers of the block that holds an entry (from 0) and of the blocks after it in the same run, as a half-open range;
+    /// `None` after the last entry.
     pub(super) fn find(&self, entry: u64) -> Option<Range<u64>> {
         let run = self.runs.get(self.runs.partition_point(|run| run.entry <= entry).checked_sub(1)?)?;
         let start = run.blocks.start + (entry - run.entry);
@@ -133,7 +133,8 @@ impl Index {
         removed
     }
 
-    /// Moves the existing entries of the index from `entry` on to other blocks, as many as `blocks` has.
+    /// Replaces entries of the index from `entry` on by the block numbers `blocks`, as many as these are: the same bytes of
+    /// the file are in other blocks then.
     pub(super) fn replace(&mut self, entry: u64, blocks: Range<u64>) {
         let end = entry + (blocks.end - blocks.start);
         // with the neighbours, which may now continue in the new blocks or be continued by them
@@ -164,7 +165,7 @@ fn append(runs: &mut Vec<Run>, run: Run) {
     }
 }
 
-/// Reads a number of items from a MultiFile header, and checks that `bytes` for each of them follow.
+/// Reads a count of items from a MultiFile header, and fails unless at least `bytes` bytes for each item follow.
 pub(super) fn count(d: &mut Decoder<'_>, what: &str, bytes: u64) -> Result<u64> {
     let start = d.position();
     let count = d.u64(what)?;

@@ -1,4 +1,5 @@
-//! The uncommitted state of a MultiFile that is written: which blocks are old, fresh and free, and the steps of a commit.
+//! The uncommitted state of a MultiFile that is written: which blocks are committed, newly allocated or free, and the steps
+//! of a commit.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -22,9 +23,10 @@ pub(super) struct Pending {
     pub(super) header: Header,
     /// Index of each virtual file in the header's list of files, by its name.
     pub(super) slots: BTreeMap<String, usize>,
-    /// How often the file in each slot was removed: a handle with another number is of a removed file.
+    /// How often the virtual file in each slot of the header was removed. A file handle keeps the number at its opening: if
+    /// it differs from this one, the file was removed.
     pub(super) generations: Vec<u64>,
-    /// Blocks of the MultiFile that may be allocated: neither the header in the file nor this one refers to them.
+    /// Blocks of the MultiFile that may be allocated: neither the committed header nor the next one refers to them.
     pub(super) free: BlockSet,
     /// Blocks of the MultiFile to which the committed header refers, and that become free with the next commit.
     released: BlockSet,
@@ -181,7 +183,8 @@ impl Pending {
         Ok(())
     }
 
-    /// Preallocates disk space for a virtual file of `len` bytes: for blocks that neither the file has nor are free.
+    /// Preallocates the disk space by which the MultiFile grows when the virtual file in `slot` gets `len` bytes: for the
+    /// blocks that it lacks, less the free ones.
     pub(super) fn reserve(&self, file: &dyn WriteAt, slot: usize, len: u64) -> Result<()> {
         let Header { block_bytes, blocks, ref files, .. } = self.header;
         let missing = len.div_ceil(block_bytes).saturating_sub(files[slot].index.len() + self.free.len());
@@ -295,7 +298,8 @@ impl Pending {
         Ok(start..end)
     }
 
-    /// Releases blocks of a virtual file: fresh ones are free at once, old ones after the next commit.
+    /// Releases blocks of a virtual file: those allocated since the last commit are free at once, committed ones after the
+    /// next commit.
     fn release(&mut self, mut range: Range<u64>) {
         while !range.is_empty() {
             let (fresh, part) = self.fresh.split(range.clone());
@@ -470,7 +474,7 @@ impl Pending {
     }
 }
 
-/// List of free blocks in the descending order of the MultiFile header: casacore allocates the last one first.
+/// Entries for the header's list of free blocks, in descending order: casacore allocates the last block of the list first.
 fn descending(free: &BlockSet) -> Index {
     let mut index = Index::default();
     free.ranges().rev().for_each(|range| range.rev().for_each(|block| index.push(block..block + 1)));

@@ -1,5 +1,5 @@
-//! The list of commits of a MultiHDF5 container that is appended to live: a row of file sizes for each commit.
-//! docs/containers.md.
+//! The list of commits of a MultiHDF5 container that is appended to live, that is, while other processes read it: a row of
+//! file sizes for each commit. docs/containers.md.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,8 @@ use crate::value::{DataType, Region, Shape, Values};
 /// Size in bytes of a chunk of the dataset with the list of commits.
 const CHUNK_BYTES: u64 = 1 << 12;
 
-/// The list of commits of a live container: a dataset in its root group, with a row of file sizes for each commit.
+/// The list of commits of a container that other processes read while it grows: a dataset in its root group, with a row of
+/// file sizes for each commit.
 #[derive(Debug)]
 pub(super) struct Commits {
     dataset: Dataset,
@@ -58,7 +59,8 @@ impl Commits {
         Ok(Some(Commits { dataset, names }))
     }
 
-    /// Sizes in bytes of all files of the container at the last commit, by path; empty if nothing was committed live.
+    /// Sizes in bytes of all files of the container at the last commit in the list, by path; empty if the list is missing or
+    /// empty.
     pub(super) fn sizes_by_path(root: &Group) -> Result<HashMap<String, u64>> {
         let Some(commits) = Self::open(root)? else { return Ok(HashMap::new()) };
         let sizes = commits.last()?.unwrap_or_default();

@@ -110,7 +110,8 @@ impl MultiHdf5Mut {
         MultiHdf5Mut { store, path, content: Mutex::new(content) }
     }
 
-    /// Opens an existing MultiHDF5 container for changes. New files in an archive are stored without filters.
+    /// Opens an existing MultiHDF5 container for changes. In an archive (a container with more files than casacore reads),
+    /// new files are stored without filters.
     ///
     /// # Errors
     /// `Locked` if another process has it open; those of reading it.
@@ -267,8 +268,8 @@ impl Content {
     }
 }
 
-/// How new files are stored in an existing container, by its header: as this program does in an archive, otherwise as casacore
-/// does.
+/// The options with which new files are stored in an existing container, from its header: those of this program for an
+/// archive, which casacore need not read, otherwise those of casacore.
 fn stored_options(root: &Group) -> Result<FormatOptions> {
     let Header { block_bytes, archive, .. } = Header::read(root)?;
     Ok(FormatOptions {
@@ -354,7 +355,8 @@ impl ContainerMut for MultiHdf5Mut {
         Ok(create().context(Context::member(name))?)
     }
 
-    /// Writes this container; the commit of a nested one becomes visible with that of the outermost.
+    /// Writes this container to the HDF5 file. The commit of a nested container becomes visible to readers with that of the
+    /// outermost one.
     fn commit(&self) -> Result<()> {
         self.write()?;
         if !self.path.is_empty() {

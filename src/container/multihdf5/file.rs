@@ -59,7 +59,7 @@ enum Phase {
     New,
     /// Nothing of the virtual file is stored, but its length is known: the dataset need not grow.
     Buffered,
-    /// The virtual file is stored in a dataset; `None` before that is used for the first time.
+    /// The virtual file is stored in a dataset, which is the value; `None` until the dataset is used for the first time.
     Stored(Option<Box<StoredRows>>),
     /// The virtual file was removed from the container; it can no longer be read or written.
     Detached,
@@ -79,7 +79,7 @@ struct StoredRows {
 
 /// How the rows of a virtual file's dataset are stored, and whether they have changed since it was opened.
 enum RowForm {
-    /// The dataset has rows of any writer, with chunks of any shape. They are only read.
+    /// The dataset has rows from any program, casacore included, with chunks of any shape. They are read, but never written.
     Found(VirtualFile),
     /// The dataset has rows as this program stores them: a chunk for each block, none after the end of the file. Nothing was
     /// stored since they were opened.
@@ -89,7 +89,7 @@ enum RowForm {
 }
 
 impl RowForm {
-    /// Whether blocks can be stored in the dataset's rows as they are.
+    /// Whether the dataset has rows in the form of this program, in which blocks can be stored without replacing the dataset.
     fn is_ours(&self) -> bool {
         !matches!(self, RowForm::Found(_))
     }
@@ -147,7 +147,8 @@ impl StoredFile {
         StoredFile { store, path, block_bytes, state: Mutex::new(FileState::stored(len)) }
     }
 
-    /// Opens a virtual file that was appended to live: its `len` bytes and their hash have to be recorded with the next commit.
+    /// Opens a virtual file that was appended to through the list of commits: its `len` bytes and their hash have to be
+    /// recorded with the next commit.
     pub(super) fn appended(store: Arc<Store>, path: String, block_bytes: u64, len: u64) -> Self {
         let state = FileState { changed: true, ..FileState::stored(len) };
         StoredFile { store, path, block_bytes, state: Mutex::new(state) }
@@ -192,7 +193,8 @@ impl StoredFile {
         Ok(true)
     }
 
-    /// How many empty rows follow the last of `count` blocks: casacore has one, archives have none.
+    /// Number of empty rows at the end of a dataset with `count` blocks: 1 in the form of casacore, 0 in archives and without
+    /// blocks.
     fn spare(&self, count: u64) -> u64 {
         u64::from(self.store.bounds() == Bounds::Earliest && count > 0)
     }
@@ -201,8 +203,8 @@ impl StoredFile {
         ByteFilters { compression: self.store.options.compression, checksums: self.store.options.checksums }
     }
 
-    /// Opens the dataset of the virtual file in the current HDF5 file, unless it is open. A file of which nothing is stored may
-    /// have none.
+    /// Opens the dataset of the virtual file in the current HDF5 file, unless it is open. A virtual file without stored bytes
+    /// may have no dataset.
     fn attach(&self, state: &mut FileState, access: &Access<'_>) -> Result<()> {
         state.check_attached()?;
         if state.phase.rows().is_some_and(|rows| rows.generation == access.generation) {
@@ -273,7 +275,8 @@ impl StoredFile {
         }
     }
 
-    /// Makes a dataset that was just opened fit for storing blocks: removes rows after the end, or replaces the dataset.
+    /// Makes a dataset that was just opened fit for storing blocks: removes rows after the end of the virtual file, or
+    /// replaces the dataset.
     fn prepare_rows(&self, rows: &mut StoredRows, access: &Access<'_>, stored_len: u64) -> Result<()> {
         let shape = Shape::from([self.block_bytes, 1]);
         let is_ours = rows.dataset.storage()? == Storage::Chunks
@@ -406,7 +409,8 @@ impl StoredFile {
         Ok(state.blocks.entry(number).or_insert(block))
     }
 
-    /// Reads the block `number` of the virtual file, which is not in memory, from the dataset; others make room for it.
+    /// Reads the block `number` of the virtual file, which is not in memory, from the dataset. If too many blocks are in
+    /// memory, all of them are stored and dropped before.
     fn load(&self, state: &mut FileState, number: u64) -> Result<Block> {
         if (state.blocks.len() as u64 + 1) * self.block_bytes > CACHE_BYTES.max(2 * self.block_bytes) {
             self.store_dirty(state)?;

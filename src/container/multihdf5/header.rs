@@ -97,7 +97,7 @@ impl Header {
         set("sizes", Attribute::Array(Values::Int64(sizes)))
     }
 
-    /// Describes a container whose header has this block size in bytes and this counter of changes.
+    /// Describes a MultiHDF5 container whose header has this block size in bytes and counts `counter` changes.
     pub(super) fn info(block_bytes: u64, counter: i64) -> ContainerInfo {
         ContainerInfo {
             format: "multihdf5",
@@ -107,8 +107,8 @@ impl Header {
         }
     }
 
-    /// Refuses a new file that casacore could not read beside `count` existing ones: a name that is not ASCII, or one file too
-    /// many.
+    /// Refuses the new file `name` in a container with `count` files if casacore could not read it: its name is not ASCII, or
+    /// casacore reads no more files.
     pub(super) fn check_room(count: usize, name: &str, bounds: Bounds) -> Result<()> {
         if bounds == Bounds::V110 {
             return Ok(());

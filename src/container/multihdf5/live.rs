@@ -120,7 +120,7 @@ impl LiveContainer {
         self.files[number].append(bytes).context(Context::member(name))
     }
 
-    /// Commits: shows readers all bytes that were appended to any file since the last commit, at once.
+    /// Commits: all bytes that were appended to any file since the last commit become visible to readers at once.
     ///
     /// A process that is killed leaves what the last commit left, or this one.
     ///
@@ -245,7 +245,8 @@ impl Appended {
     }
 }
 
-/// Reads `count` bytes from byte `start` on of each of `rows` rows of a dataset, the first of which is `first`.
+/// Reads `count` bytes from each of `rows` rows of a dataset; `first` is the number of the first row, `start` the first byte
+/// within each row.
 fn read_rows(dataset: &Dataset, first: u64, rows: u64, start: u64, count: u64) -> Result<Vec<u8>> {
     let mut values = Values::new(DataType::UChar);
     let region = Region { start: Shape::from([start, first]), shape: Shape::from([count, rows]) };

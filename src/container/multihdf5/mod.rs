@@ -58,8 +58,8 @@ pub(crate) static FORMAT: Format = Format {
     )
 };
 
-/// Whether the HDF5 file at `path` is a MultiHDF5 container. A file that is being written counts only if it is appended to
-/// live.
+/// Whether the HDF5 file at `path` is a MultiHDF5 container. One that a process is writing counts only if it was made to be
+/// read while it grows.
 pub(crate) fn is_multi_hdf5(path: &Path) -> Result<bool> {
     // no other file has a seal, and libhdf5 need not see one that is damaged
     if Seal::find(&FileSource::open(path)?)?.is_some() {

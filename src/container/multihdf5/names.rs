@@ -6,8 +6,8 @@ pub(super) const HEADER: &str = "__MultiHDF5_Header__";
 pub(super) const DATA: &str = "FileData";
 /// Name of the dataset that receives the bytes of a virtual file while they move to another storage form.
 pub(super) const NEXT_DATA: &str = "FileData.next";
-/// Name of the attribute of a virtual file's group with the SHA-256 of its bytes, in 64 hexadecimal digits. Only archives have
-/// it: casacore would not keep it up to date.
+/// Name of the attribute of a virtual file's group with the SHA-256 of its bytes, in 64 hexadecimal digits. Only archives,
+/// which casacore does not write, have it: casacore would not update it.
 pub(super) const SHA256: &str = "sha256";
-/// Name of the dataset with a row of file sizes for each commit of a container that is appended to live.
+/// Name of the dataset with a row of file sizes for each commit of a container that other processes read while it grows.
 pub(super) const COMMITS: &str = "__MultiHDF5_Commits__";

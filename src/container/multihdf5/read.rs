@@ -23,7 +23,8 @@ pub(super) struct Opened {
     file: h5::File,
     source: Arc<FileSource>,
     sealed: bool,
-    /// Sizes in bytes of the files that were appended to live, by path: newer than those of the headers.
+    /// Sizes in bytes of the files, by path, from the last entry in the list of commits: newer than those of the headers.
+    /// Empty without such a list.
     committed: HashMap<String, u64>,
 }
 

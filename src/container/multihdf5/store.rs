@@ -19,7 +19,7 @@ use crate::sync::LockUnpoisoned;
 /// Bytes by which a new container file grows before the system is told to begin writing them to the disk.
 const WRITE_BACK_BYTES: u64 = 4 << 20;
 
-/// The HDF5 file with a container that is written, and those nested in it.
+/// The HDF5 file of a MultiHDF5 container that is open for writing; containers nested in it are groups of the same file.
 ///
 /// A new file is written in place. An existing one is copied for the first change after a commit, and the next commit puts
 /// the copy in its place.
@@ -56,7 +56,8 @@ struct NewFile {
 struct OpenFile {
     file: h5::File,
     writable: bool,
-    /// The copy of the container that is changed; `None` if the file is the container itself, new or only read.
+    /// The temporary copy of the container in which changes are made. `None` if the open file is the container itself: a new
+    /// one, or one without changes.
     copy: Option<Partial>,
 }
 
@@ -88,7 +89,8 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens the HDF5 file of an existing container for changes; `options` reads from its root group how it was made.
+    /// Opens the HDF5 file of an existing container for changes; the function `options` reads from its root group the options
+    /// with which it was created.
     ///
     /// # Errors
     /// `Locked` if another process has it open; those of reading it.
@@ -138,7 +140,7 @@ impl Store {
         self.call(&state, call)
     }
 
-    /// Preallocates `bytes` more of disk space for a new container file; nothing for an existing one.
+    /// Preallocates `bytes` more of disk space for a new container file; does nothing for an existing one.
     pub(super) fn reserve(&self, bytes: u64) -> Result<()> {
         match &self.state().disk {
             Some(NewFile { file, .. }) => io::reserve(file, file.metadata()?.len().saturating_add(bytes)),

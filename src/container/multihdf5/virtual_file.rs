@@ -245,8 +245,8 @@ impl VirtualFile {
         self.read_part(next, &mut out[start..])
     }
 
-    /// Reads the bytes before offset `end` of the HDF5 file; fills `out` with the fill value if `end` is `None`, for bytes that
-    /// were never written.
+    /// Fills `out` with the bytes before offset `end` of the HDF5 file. If `end` is `None`, for bytes that were never
+    /// written, fills it with the fill value.
     fn read_part(&self, end: Option<u64>, out: &mut [u8]) -> Result<()> {
         match end {
             Some(end) => self.source.read_at(end - out.len() as u64, out),

@@ -32,8 +32,8 @@ impl Extents {
         (offset < end).then(|| (position + (offset - start), end - offset))
     }
 
-    /// Calls `each` for every contiguous piece of `count` bytes of a stream from `offset` on, with its offset in the SION file
-    /// and its range within the `count` bytes.
+    /// Calls `each` for every piece of `count` bytes of a stream, from `offset` on, that is contiguous in the SION file: with
+    /// the offset of the piece in that file, and its range within the `count` bytes.
     fn pieces(
         &self,
         offset: u64,

@@ -9,8 +9,8 @@ use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{ReadAt, read_array};
 use crate::value::ByteOrder;
 
-/// End of the name of the container with the values of a task's stream, as in `TASK3.keys`. It is not listed: the stream has
-/// all bytes of it.
+/// End of the name of the container that shows the key-value records in a task's stream as files, as in `TASK3.keys`. It is
+/// not listed, because the file `TASK3` has the same bytes.
 const SUFFIX: &str = ".keys";
 
 /// Name of the stream that has the key-value records of the container `name`: without `.keys`; `None` for other names.

@@ -83,8 +83,8 @@ impl Folder {
         Ok(Some(root.finish()))
     }
 
-    /// Encodes a SION file's index of names, the stream of task 0, for announced files; `None` if their names are those of
-    /// tasks.
+    /// Encodes a SION file's index of names, which task 0 holds as its stream, for announced files; `None` if it is not
+    /// needed because their names are those of tasks (`TASK3`).
     pub(super) fn index(files: &Announced) -> Result<Option<Vec<u8>>> {
         let is_task = |(task, name): (usize, &String)| task_of(name) == Some(task);
         let names: Vec<String> = files.files.iter().map(|file| file.name.clone()).collect();

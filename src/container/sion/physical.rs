@@ -23,8 +23,8 @@ pub(super) struct Physical {
     /// Length in bytes of the stream of each task in the physical SION file.
     lens: Vec<u64>,
     written: Written,
-    /// File number and local task (in that file) of each logical task of the SION set, as stored; `None` if the field is
-    /// missing.
+    /// For each logical task of the SION set, as stored: the number of its file and its local number in that file. `None` if
+    /// the field is missing.
     pub(super) mapping: Option<Vec<[i32; 2]>>,
     /// Number that META2 of the SION file has for chunks that are not used: 0 or -1.
     pub(super) unused: i64,
@@ -106,7 +106,8 @@ impl Physical {
         Ok(opened)
     }
 
-    /// Opens a SION file without META2: takes all chunks that lie in the file, with all their space.
+    /// Opens a SION file without META2 (its writer did not close it): every chunk within the file counts as written, with all
+    /// its space.
     ///
     /// # Errors
     /// `Format` if META1 is damaged.
@@ -132,7 +133,7 @@ impl Physical {
         Ok(opened)
     }
 
-    /// A SION file of which only META1 is known: its streams are empty so far.
+    /// Describes a SION file of which only META1, its header, was read: its streams are empty so far.
     fn new(file: Arc<dyn ReadAt>, meta1: Meta1) -> Result<Self> {
         let skip = Places::new(&meta1, 0)?.skip;
         // some builds of the library reserve more for META1; then only META2 tells where the first chunk is

@@ -18,7 +18,8 @@ pub(super) struct Set {
     pub(super) tasks: Vec<(u32, u32)>,
 }
 
-/// Function that opens a physical file of a SION set, closed or damaged.
+/// Function that opens a physical file of a SION set: one that requires a closed file, or one that reads a damaged file as
+/// far as possible.
 type Open = fn(Arc<dyn ReadAt>) -> Result<Physical>;
 
 impl Set {

@@ -135,7 +135,7 @@ fn member_path(path: &Path, number: u32) -> Result<PathBuf> {
     Ok(path.with_file_name(member_name(name, number)))
 }
 
-/// Plans one SION file with one chunk for each stream, and one for the index of names.
+/// Plans a single SION file with one chunk for each stream, and one for the index of names.
 fn new_plan(
     path: &Path,
     index: Option<&[u8]>,
@@ -193,8 +193,8 @@ fn stored_place(file: &AnnouncedFile) -> Option<(usize, usize)> {
     Some((number("sion_file")?, number("sion_local_task")?))
 }
 
-/// Plans the files of a SION set as they were in the source; `None` if the properties do not tell all of it or do not fit the
-/// streams.
+/// Plans the files of a SION set as they were in the source, from the recorded properties; `None` if these are incomplete or
+/// do not fit the streams.
 fn stored_plans(properties: &Properties, announced: &[(String, &AnnouncedFile)]) -> Option<Vec<FilePlan>> {
     let formats = properties.ints("sion_file_format")?;
     let list = |name: &str| properties.ints(name).filter(|list| list.len() == formats.len());

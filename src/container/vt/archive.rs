@@ -17,7 +17,7 @@ pub(super) const HEAD_BYTES: u64 = 4096;
 /// A line of a vt archive: one archived state of a tree of files.
 #[derive(Debug, Clone)]
 pub(super) struct Line {
-    /// Date and time of the archived state in ISO form, as the line of the vt archive has it.
+    /// Date and time of the archived state in ISO form, as stored in the line of the vt archive.
     pub(super) date: String,
     /// The root entry of the tree that the line of the vt archive records; an error if the line cannot be parsed.
     pub(super) entry: Result<Dirent>,

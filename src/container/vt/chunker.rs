@@ -7,7 +7,8 @@ const SMALLEST: usize = 2048;
 /// Largest block in bytes that is cut by content, as in the original vt program.
 pub(super) const LARGEST: usize = 16_383;
 
-/// Bits of the chunker's rolling value that are zero at the end of a block: 8 KiB after the smallest block on average.
+/// Bits of the chunker's rolling hash that are all zero where a block ends; on average this happens 8 KiB after the smallest
+/// block length.
 const MASK: u64 = 0x1fff << 40;
 
 /// The rule by which files are cut into blocks for a vt store.
@@ -19,7 +20,7 @@ pub(super) enum Cut {
     Fixed(usize),
 }
 
-/// A random-looking number for each byte value, from which the rolling value of the chunker is made.
+/// A random-looking number for each byte value, from which the chunker's rolling hash is computed.
 static GEAR: [u64; 256] = gear();
 
 const fn gear() -> [u64; 256] {

@@ -99,8 +99,8 @@ impl Reader {
         }
     }
 
-    /// Fills `out` with the data of a vt reference from byte `offset` on; `position` tells where these bytes are in a file of
-    /// the archive, if they are of one.
+    /// Fills `out` with the data of a vt reference from byte `offset` on. `position` is the offset of these bytes in a file
+    /// of the archive; `None` if they are not those of a file, such as a directory's.
     fn read(&self, block: &BlockRef, offset: u64, position: Option<Position>, out: &mut [u8]) -> Result<()> {
         let mut wanted = Vec::new();
         self.collect(block, offset, position, out, &mut wanted, 0)?;
@@ -110,8 +110,8 @@ impl Reader {
         }
     }
 
-    /// Collects requests for the vt blocks that have the wanted bytes, in `wanted`, and fills in literals and repeated bytes at
-    /// once.
+    /// Adds to `wanted` a request for each vt block that has bytes for `out`. Bytes that references hold themselves (literals
+    /// and repeated bytes) are filled in at once.
     fn collect<'o>(
         &self,
         block: &BlockRef,

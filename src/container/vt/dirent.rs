@@ -40,16 +40,16 @@ pub(super) struct Dirent {
     pub(super) uuid: Option<[u8; 16]>,
     /// Reference to the vt blocks with the bytes of the file or the entries of the directory; `None` without data.
     pub(super) block: Option<BlockRef>,
-    /// Reference to an earlier vt entry of the same file or directory, before it was changed.
+    /// Reference to the vt entry that the same file or directory had before its last change; `None` without one.
     pub(super) earlier: Option<BlockRef>,
 }
 
-/// Metadata of a vt entry by their short keys: `m` time of modification, `a` access, `u` and `g` owner, `x` extended
-/// attributes.
+/// Metadata of an entry of a vt archive, as values by short keys: `m` modification time, `a` access rights, `u` and `g`
+/// owner, `x` extended attributes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Meta {
     pub(super) fields: Map<String, Value>,
-    /// The metadata as text, as they were in the vt entry.
+    /// The metadata as text, as the vt entry stores them.
     text: String,
 }
 
@@ -131,7 +131,7 @@ impl Meta {
         Ok(Meta { fields, text: text.to_owned() })
     }
 
-    /// Makes the metadata of a vt entry from values that were not given as text.
+    /// Makes the metadata of a vt entry from values that are already parsed.
     pub(super) fn of_fields(fields: Map<String, Value>) -> Self {
         Meta { text: Value::Object(fields.clone()).to_string(), fields }
     }

@@ -76,7 +76,7 @@ impl HashKind {
 }
 
 impl BlockHash {
-    /// Makes the name of a vt block from the bytes of a hash; fails if their number is not that of `kind`.
+    /// Makes the name of a vt block from the bytes of a hash; fails unless the hash has the length that `kind` makes.
     pub(super) fn new(kind: HashKind, hash: &[u8]) -> Result<Self> {
         if hash.len() != kind.bytes() {
             let (name, expected) = (kind.name(), kind.bytes());

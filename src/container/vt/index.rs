@@ -78,12 +78,12 @@ impl Entry {
         out.extend(self.place.0.to_le_bytes());
     }
 
-    /// The same index entry for a record in data file number `file`.
+    /// This index entry, with `file` as the number of the data file in which the record is.
     pub(super) fn in_file(self, file: usize) -> Self {
         Entry { place: Place::new(file, self.place.offset()), ..self }
     }
 
-    /// The same index entry with the number of its data file replaced: file i becomes `numbers[i]`.
+    /// This index entry, with the number of its data file replaced: file i becomes file `numbers[i]`.
     fn renumbered(self, numbers: &[usize]) -> Self {
         let place = Place::new(numbers.get(self.place.file()).copied().unwrap_or(0), self.place.offset());
         Entry { place, ..self }
@@ -304,10 +304,11 @@ pub(super) fn write(target: &dyn WriteAt, files: &[Indexed], old: &[&IndexFile],
     target.write_at(0, &head)
 }
 
-/// Most entries of a [`Growing`] index of vt blocks that are kept in memory, enough for 2.5 GiB of blocks.
+/// Most entries of a [`Growing`] index of vt blocks that are kept in memory, before they are written to a sorted run; enough
+/// for 2.5 GiB of blocks.
 const MOST_RECENT: usize = 1 << 18;
 
-/// Number of sorted runs of a [`Growing`] index of vt blocks that are merged to one.
+/// Number of sorted runs (files with sorted entries) of a [`Growing`] index of vt blocks at which they are merged to one.
 const MOST_RUNS: usize = 8;
 
 /// An index of blocks to which entries are added one by one, with bounded memory: the newest entries are in memory, the others
@@ -322,8 +323,8 @@ pub(super) struct Growing {
     most_recent: usize,
 }
 
-/// A Bloom filter of hashes: tells of most hashes that were not added that they were not. It is sized for 10⁷ hashes (one in 25
-/// others is taken for added), and allocated when the first is added.
+/// A Bloom filter of hashes: a hash that is not in it was certainly not added. With 10⁷ hashes, one in 25 others is taken for
+/// added. Its memory is allocated when the first hash is added.
 #[derive(Debug, Default)]
 struct Filter(Vec<u64>);
 
@@ -331,7 +332,8 @@ struct Filter(Vec<u64>);
 const FILTER_BITS: u32 = 1 << 26;
 
 impl Filter {
-    /// Index of the word in the Bloom filter, and the bit in it, for each of the four parts of a key.
+    /// For each of the four parts of a key, its bit in the Bloom filter: index of the word, and the word with only this bit
+    /// set.
     fn bits(key: [u64; 2]) -> [(usize, u64); 4] {
         let bit = |part: u64| {
             let bit = part as u32 % FILTER_BITS;
@@ -408,7 +410,8 @@ impl Growing {
         IndexFile::open(target)
     }
 
-    /// Returns all entries of the index, as runs and those in memory, with `file` as the number of their data file.
+    /// Returns all entries of the index, those in sorted runs and those in memory; `file` is set as the number of their data
+    /// file.
     pub(super) fn finish(mut self, file: usize) -> (Vec<IndexFile>, Vec<Entry>) {
         let recent = self.take_recent().entries.into_iter().map(|entry| entry.in_file(file)).collect();
         self.runs.iter_mut().for_each(|run| run.renumber(vec![file]));

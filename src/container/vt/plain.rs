@@ -15,7 +15,7 @@ use crate::limits;
 /// Start of the names of the index files in a Platonic store, by which it is recognised.
 const INDEX: &str = "index-";
 
-/// Most files in the Platonic stores beside an archive.
+/// Most ordinary files that are listed in the Platonic stores of a vt archive; more are an error.
 const MOST_FILES: usize = 1 << 24;
 
 /// Whether a directory that has no data files is a Platonic store: one whose blocks are ranges of ordinary files.
@@ -24,10 +24,10 @@ pub(super) fn is_platonic(directory: &dyn Container) -> Result<bool> {
     Ok(directory.nested()?.iter().any(is_index) || directory.names()?.iter().any(is_index))
 }
 
-/// Where a block is in a file of the archive, in bytes.
+/// Byte range of a vt block in a file of the archive.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct InFile {
-    /// Offset of the block in the file of the archive.
+    /// Offset of the block in the file of the archive, in bytes.
     pub(super) start: u64,
     /// Length of the vt block in bytes.
     pub(super) span: u64,
@@ -59,8 +59,8 @@ impl PlainFiles {
         PlainFiles { directories, ..PlainFiles::default() }
     }
 
-    /// Reads the vt block with a hash from an ordinary file that has as many bytes as the file of the archive, at the same
-    /// offset; `None` if no file has it.
+    /// Searches the ordinary files for a vt block with this hash, and reads it: only files as long as the file of the archive
+    /// that `place` names, at the same offset. `None` if no file has it.
     ///
     /// # Errors
     /// `Io` if the files cannot be listed or read; `Limit` if there are too many.

@@ -57,7 +57,7 @@ pub(super) struct ScanEnd {
     pub(super) end: u64,
     /// The damage at which the scan ended; `None` if it reached the end of the file.
     pub(super) damage: Option<Error>,
-    /// Whether the data file ends in the middle of a record, as one of a killed writer does.
+    /// Whether the data file ends in the middle of a record, because its writer was killed or is still writing.
     pub(super) is_cut_off: bool,
 }
 
@@ -117,8 +117,8 @@ fn check_size(bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// Reads the records of a data file from offset `start` on, which is the beginning of one, and passes them to `visit`, many at
-/// a time.
+/// Scans the records of a vt data file from offset `start` on, where a record begins, and passes them to `visit`, many at a
+/// time; returns where and why it ended.
 ///
 /// # Errors
 /// Those of reading the file and of `visit`; damage is in the result.

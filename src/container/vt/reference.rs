@@ -87,7 +87,8 @@ impl BlockRef {
         })
     }
 
-    /// Appends the binary form of a reference to a block of the store; `span` is the number of bytes it stands for.
+    /// Appends the binary form of a reference to the block `hash` of the store; `span` is the number of bytes of data that it
+    /// stands for.
     pub(super) fn encode_hash(out: &mut Vec<u8>, hash: &BlockHash, span: u64, is_indirect: bool) {
         let mut inner = Vec::with_capacity(40);
         put_uint(&mut inner, if is_indirect { INDIRECT } else { 0 });

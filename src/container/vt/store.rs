@@ -41,8 +41,8 @@ fn is_data_file(name: &str) -> bool {
     name.ends_with(SUFFIX) && !name.starts_with('.')
 }
 
-/// Finds the stores of archives in `inside`: that directory itself, and the directories in it. Returns names, which end in a
-/// slash, and data directories.
+/// Finds the vt stores beside archives in `inside`: that directory itself, and the directories in it. Returns for each the
+/// name, with a slash at its end, and its data directory.
 pub(super) fn find_stores(inside: &dyn Container) -> Result<Vec<(String, Arc<dyn Container>)>> {
     let mut found = Vec::new();
     if is_store(inside)? {
@@ -59,8 +59,8 @@ pub(super) fn find_stores(inside: &dyn Container) -> Result<Vec<(String, Arc<dyn
     Ok(found)
 }
 
-/// Finds the Platonic stores of archives in `inside`, whose blocks are ranges of ordinary files. Returns paths and data
-/// directories.
+/// Finds the Platonic vt stores (whose blocks are ranges of ordinary files) beside archives in `inside`. Returns the path and
+/// data directory of each.
 fn find_platonic(inside: &dyn Container) -> Result<Vec<(String, Arc<dyn Container>)>> {
     let mut found = Vec::new();
     for name in inside.nested()?.into_iter().filter(|name| !name.starts_with('.')) {
@@ -101,7 +101,8 @@ struct DataFile {
 #[derive(Debug)]
 struct Opened(Arc<dyn ReadAt>);
 
-/// The indexes of all vt blocks with one kind of hash, and damage that was found in making them.
+/// Index of all vt blocks with one kind of hash: the index files, entries of scanned blocks, and the damage that the scan
+/// found.
 #[derive(Debug, Default)]
 struct Found {
     in_files: Vec<IndexFile>,
@@ -116,7 +117,7 @@ struct Found {
     cut_off: Vec<Error>,
 }
 
-/// All that a new index file of a vt store is made from.
+/// The sources of a new index file for a vt store: the existing index, and entries of blocks that it does not cover.
 pub(super) struct Known {
     found: Arc<Found>,
     /// The data files of the vt store, each with the number of bytes that were scanned or indexed.
@@ -144,14 +145,14 @@ struct Cache {
     bytes: usize,
 }
 
-/// The vt stores that are open in this process, by path and lengths of data files: tables that belong together are opened one
-/// by one.
+/// The vt stores that are open in this process, by path and lengths of data files. They are shared, because the tables of a
+/// MeasurementSet are opened one by one.
 static OPENED: Mutex<Vec<(Key, Weak<Store>)>> = Mutex::new(Vec::new());
 
 type Key = (PathBuf, Vec<(String, u64)>);
 
 impl Store {
-    /// Opens the vt stores of archives in `inside`. Their blocks are not read yet.
+    /// Opens the vt stores beside archives in the directory `inside`. Their blocks are not read yet.
     pub(super) fn open(inside: &dyn Container) -> Result<Arc<Self>> {
         let mut files = Vec::new();
         let mut index_files = Vec::new();
@@ -222,7 +223,8 @@ impl Store {
         Ok(())
     }
 
-    /// Collects all that a new index file of the vt store, with hashes of this kind, is made from.
+    /// Collects the index file that fits the vt store and entries of blocks with hashes of this kind that it does not cover,
+    /// to make a new index file.
     pub(super) fn known(&self, kind: HashKind) -> Result<Known> {
         let found = self.found(kind)?;
         let covered: u64 = found.in_files.iter().flat_map(IndexFile::files).map(|file| file.bytes).sum();
@@ -258,8 +260,8 @@ impl Store {
         self.block_of_file(hash, None)
     }
 
-    /// Reads a vt block by its hash as [`block`](Self::block) does; with `place`, its range in a file of the archive, a
-    /// Platonic store may also have it.
+    /// Reads a vt block by its hash as [`block`](Self::block) does. With `place`, the block's range in a file of the archive,
+    /// it is also searched for in the ordinary files of Platonic stores.
     pub(super) fn block_of_file(&self, hash: &BlockHash, place: Option<InFile>) -> Result<Arc<Vec<u8>>> {
         if let Some(block) = self.cache.lock_unpoisoned().get(hash) {
             return Ok(block);

@@ -23,7 +23,7 @@ pub(super) struct Text<'a> {
     at: usize,
 }
 
-/// The members that an object in the text form of a vt entry has between its braces; `None` for those that are missing.
+/// The optional parts of a vt entry in text form, which stand between its braces; `None` for those that are missing.
 #[derive(Default)]
 struct Members {
     hash: Option<BlockHash>,
@@ -209,7 +209,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Parses the JSON that begins here with a bracket.
+    /// Parses the JSON array or object that begins at the current position, in the text form of a vt entry.
     fn json<T: DeserializeOwned + Default>(&mut self) -> Result<T> {
         let mut values = serde_json::Deserializer::from_str(self.rest()).into_iter();
         let value = values.next().transpose();

@@ -23,7 +23,7 @@ pub(super) struct Archive {
     root: Folder,
     /// Name of the file or directory that the vt archive records.
     name: String,
-    /// All lines of the vt archive, the current one last; empty for an archive that is itself an earlier state of another.
+    /// All lines of the vt archive, the current one last; empty if this container shows an earlier state of an archive.
     lines: Vec<Line>,
     reader: Arc<Reader>,
 }
@@ -38,7 +38,7 @@ pub(super) struct Folder {
     children: OnceLock<BTreeMap<String, Dirent>>,
 }
 
-/// What all directories of a vt archive's tree share: its root, and the files that hard links lead to.
+/// Data that all directories of a vt archive's tree share: the root, and the files that hard links lead to.
 #[derive(Debug)]
 struct Tree {
     root: Dirent,
@@ -89,7 +89,7 @@ impl Archive {
         Ok(found)
     }
 
-    /// The entry of the last line of the vt archive with this name or date; `None` if no line has it.
+    /// The root entry in the last line of the vt archive that has this name or date; `None` if no line has it.
     fn entry(&self, name: &str) -> Option<Result<Dirent>> {
         let dated = self.lines.iter().rfind(|line| line.date == name);
         let named = || self.lines.iter().rfind(|line| line.entry.as_ref().is_ok_and(|entry| entry.name == name));

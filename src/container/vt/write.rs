@@ -244,8 +244,8 @@ impl<'a> Writer<'a> {
         levels.finish(self)
     }
 
-    /// Reads the next bytes of a file, from byte `at` on, to the end of `window`; returns the offset up to which the file is
-    /// read.
+    /// Appends the next bytes of a file, from byte `at` on, to `window`; returns the offset in the file up to which it is
+    /// read now.
     fn fill(&self, source: &dyn ReadAt, window: &mut Vec<u8>, at: u64, len: u64) -> Result<u64> {
         let kept = window.len();
         let count = (WINDOW.max(2 * self.cut.largest()) as u64).min(len - at);
@@ -442,18 +442,20 @@ impl DataFile {
     }
 }
 
-/// Writes the buffered records to the vt data file, so that the next attempt finds them, unless the process is killed.
+/// Writes the buffered records to the vt data file when it is dropped, even after an error: a repeated call then finds these
+/// blocks stored.
 impl Drop for DataFile {
     fn drop(&mut self) {
         let _ = self.flush();
     }
 }
 
-/// Share of a vt store, one byte in this number, that may be missing from its index and is read when the store is opened.
+/// A vt store gets a new index file once one byte in this number is not indexed: these bytes have to be read whenever the
+/// store is opened.
 const UNINDEXED_SHARE: u64 = 16;
 const UNINDEXED_BYTES: u64 = 1 << 30;
 
-/// Writes a new index file for the vt store at `path`, if much of the store is missing from the existing one.
+/// Writes a new index file for the vt store at `path`, if the existing one lacks a large part of the store.
 fn write_index(path: &Path, store: &Store, own: Indexed, written: Growing) -> Result<()> {
     let name = store::index_name(KIND);
     let lock = File::options().create(true).truncate(false).write(true).open(path.join(format!("{name}.lock")))?;
@@ -495,8 +497,8 @@ const LOCK_POLL: Duration = Duration::from_millis(50);
 struct ArchiveLock(PathBuf);
 
 impl ArchiveLock {
-    /// Acquires the lock file of a vt archive, on which the caller holds the `flock` of this program. A lock file with the mark
-    /// of this program was therefore left by a killed process.
+    /// Acquires the lock file of a vt archive. The caller holds this program's own lock (`flock`) on the archive, so a lock
+    /// file that this program wrote was left by a killed process.
     ///
     /// # Errors
     /// `Locked` if another program holds it for longer than `wait`.
@@ -537,7 +539,8 @@ impl Drop for ArchiveLock {
     }
 }
 
-/// Appends a line to a vt archive; an incomplete last line is completed, or cut off with a warning, which is returned.
+/// Appends a line to the vt archive `target`. An incomplete last line gets its missing line end, or is cut off with a
+/// warning, which is returned.
 fn append_line(target: &Path, line: &str) -> Result<Option<String>> {
     let is_new = !target.exists();
     let mut file = File::options().create(true).truncate(false).read(true).write(true).open(target)?;

@@ -6,7 +6,7 @@ use super::settings::{Credentials, Settings};
 use super::signature::{EMPTY_SHA256, authorization, date, encode};
 use crate::error::{Error, Result};
 
-/// Address of a remote file: its URL, and for S3 what requests are signed with.
+/// Address of a remote file: its URL, and for a file in S3 the bucket and the credentials with which requests are signed.
 #[derive(Debug)]
 pub(super) struct Address {
     pub(super) url: String,
@@ -14,7 +14,7 @@ pub(super) struct Address {
     pub(super) object: Option<Object>,
 }
 
-/// An S3 object: what requests for it are signed with.
+/// An S3 object, with the values that are needed to sign requests for it.
 #[derive(Debug)]
 pub(super) struct Object {
     /// Value of the header `Host` for requests to the object's server.

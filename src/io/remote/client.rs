@@ -11,9 +11,9 @@ use ureq::{Agent, Body};
 use super::address::Address;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Pauses before a failed request is sent again, in milliseconds.
+/// Pauses in milliseconds before a failed request is repeated: as many repetitions as the list has entries.
 const PAUSES: [u64; 3] = [100, 400, 1600];
-/// Longest pause before a retry that a server may ask for.
+/// Longest pause before a request is repeated, in case the server asks for a longer one.
 const LONGEST_PAUSE: Duration = Duration::from_secs(20);
 /// Time in which a remote server has to answer, and in which further bytes of an answer have to arrive.
 const ANSWER: Duration = Duration::from_secs(20);
@@ -45,7 +45,8 @@ pub(super) struct Client {
 
 /// A failed HTTP request: for good, or one that may be repeated.
 enum Failure {
-    /// The same request may succeed later; after this time, if the server says so.
+    /// A failure after which the same request may succeed; with the pause before the next attempt that the server asks for,
+    /// if it does.
     Passing(Error, Option<Duration>),
     Final(Error),
 }

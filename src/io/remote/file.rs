@@ -8,17 +8,20 @@ use super::client::{Client, Version};
 use crate::error::{Error, Result};
 use crate::io::{ReadAt, past_end};
 
-/// Bytes of a block: a small read fetches at least this many, since a request takes as long as the transfer of that many.
+/// Size in bytes of the blocks of a remote file that are fetched and cached: the transfer of a block takes about as long as
+/// the request for it.
 const BLOCK: u64 = 256 << 10;
 /// Most blocks of a remote file that are cached.
 const KEPT: usize = 256;
-/// Reads of at least this many bytes are not cached: they are chunks, which have caches of their own.
+/// Reads of at least this many bytes bypass the cache of a remote file: they are usually whole chunks, which the caller
+/// caches after decoding.
 const LARGE: usize = 1 << 20;
 /// Most bytes of a remote file that one request fetches.
 const LARGEST: usize = 16 << 20;
 /// Most blocks that one request fetches when a program reads a file sequentially.
 const LONGEST_RUN: u64 = 32;
-/// Number of places in the file at which sequential reading is noticed.
+/// Number of recent requests that are remembered to detect sequential reading, which may happen at several places of a file
+/// at once.
 const RUNS: usize = 16;
 
 /// A file on a web server or in S3, in the state in which it was opened.
@@ -36,10 +39,11 @@ struct State {
     /// Numbers of the cached blocks, oldest first.
     order: VecDeque<u64>,
     loading: HashSet<u64>,
-    /// Recent requests: the block after the last one fetched, and the number of blocks that were fetched.
+    /// Recent requests for blocks of the remote file: the number of the block after the last one that was fetched, and how
+    /// many were fetched.
     runs: VecDeque<(u64, u64)>,
-    /// Error of a request that no retry helped. All further reads return it, so that a caller which skips unreadable parts does
-    /// not wait for each.
+    /// Error of a request that failed although it was repeated. All further reads of the file return it, so that a caller
+    /// which skips unreadable parts does not wait for each.
     failed: Option<Error>,
 }
 

@@ -24,7 +24,7 @@ impl fmt::Debug for Credentials {
 /// Settings for requests to S3: keys, region and server.
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
-    /// AWS keys; `None`: requests are not signed.
+    /// AWS keys with which requests are signed; `None` if requests are not signed.
     pub(super) credentials: Option<Credentials>,
     pub(super) region: String,
     /// URL of an S3 server other than Amazon's; `None` for Amazon's.

@@ -25,13 +25,13 @@ pub(super) struct AipsIoColumn {
 /// The content of the rows of a StManAipsIO column: elements, or offsets of arrays.
 #[derive(Debug)]
 pub(super) enum Cell {
-    /// Each row has the elements of its cell; `shape` has the fastest axis first.
+    /// Each row has the elements of its cell: `count` elements of `shape`, fastest axis first.
     Elements { shape: Shape, count: u64 },
     /// Each row has the offset of its array in this file in bytes, 0 if the cell is undefined.
     Array(ArrayFile),
 }
 
-/// Reads cells of varying length from the file, one after the other.
+/// Reads cells of varying length from the StManAipsIO file, one after the other.
 struct Cursor<'a> {
     shared: &'a Shared,
     position: u64,
@@ -64,8 +64,8 @@ impl Cursor<'_> {
 }
 
 impl AipsIoColumn {
-    /// Calls `each` for each of `rows` (half-open, from 0), whose cells have varying lengths, with a cursor at the cell and
-    /// whether it is only skipped.
+    /// Calls `each` with a cursor at each of the cells, of varying lengths, in `rows` (half-open, from 0), and `false`. It
+    /// also calls `each` with `true` for cells before them that only have to be skipped.
     fn for_cells(&self, rows: Range<u64>, mut each: impl FnMut(&mut Cursor<'_>, bool) -> Result<()>) -> Result<()> {
         let mut row = rows.start;
         while row < rows.end {
@@ -122,8 +122,8 @@ impl AipsIoColumn {
         })
     }
 
-    /// Appends the elements of all cells of `rows` (half-open, from 0) to `out`; the column does not have its arrays in another
-    /// file.
+    /// Appends the elements of all cells of `rows` (half-open, from 0) to `out`; not for columns whose arrays are in the
+    /// array file.
     fn read_elements(&self, rows: Range<u64>, count: u64, out: &mut Values) -> Result<()> {
         if let Layout::Strings { count, counted } = self.segments.layout {
             return self.read_strings(rows, count, counted, out);
@@ -147,7 +147,7 @@ impl AipsIoColumn {
         Ok(())
     }
 
-    /// Where the elements of a row are in the file; they have a fixed size.
+    /// Where the elements of a row's cell are in the file; only for cells of fixed size.
     fn elements(&self, row: u64) -> Result<Elements<'_>> {
         let segment = self.segments.find(row)?;
         let before = row - segment.first_row;

@@ -48,7 +48,7 @@ struct AipsIoManager {
     columns: Vec<AipsIoColumn>,
 }
 
-/// The state that all columns of a StManAipsIO share.
+/// The open file of a StManAipsIO, and its name for errors, which all columns share.
 #[derive(Debug)]
 struct Shared {
     /// Names of the file and the manager, as context of errors.
@@ -81,7 +81,7 @@ impl AipsIoManager {
         Ok(AipsIoManager { name, columns })
     }
 
-    /// Reads the header of the file, up to the columns; returns the name of the manager.
+    /// Reads the header of a StManAipsIO file, up to the columns; returns the name that the user gave the manager.
     fn header(d: &mut Decoder<'_>, args: &OpenArgs<'_>) -> Result<BString> {
         let version = d.root("StManAipsIO", 1..=2)?;
         let name = if version >= 2 { d.string("name")? } else { BString::default() };
@@ -106,7 +106,7 @@ impl AipsIoManager {
     }
 }
 
-/// The start of a column's AipsIO object, which describes its cells.
+/// The start of a StManAipsIO column's AipsIO object, which tells whether its cells are elements or arrays in another file.
 ///
 /// A scalar column is just its [`Segments`]; the others precede them:
 ///

@@ -6,15 +6,15 @@ use crate::error::{Error, Result};
 /// Value of an offset's first word that marks a wide offset: an i64, which follows.
 pub(super) const WIDE_OFFSET: u32 = 0x8000_0001;
 
-/// Number of rows of varying length between those whose offset is remembered.
+/// Number of rows of varying length from one row whose file offset is remembered to the next.
 const SEGMENT_ROWS: u64 = 32;
 
 /// How a row of a StManAipsIO column is stored.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Layout {
-    /// Each row is one bit; a chunk begins with a new byte.
+    /// Each row is one bit, a Bool; the rows of each chunk, as the file groups them, begin at a whole byte.
     Bits,
-    /// Each row is a cell of fixed size: `bytes` bytes after `skip` others.
+    /// Each row is a cell of fixed size: `skip` bytes that are ignored, then `bytes` bytes of elements.
     Fixed { skip: u64, bytes: u64 },
     /// Each row has `count` strings, each with its u32 length before it; if `counted`, their u32 number comes first.
     Strings { count: u64, counted: bool },
@@ -22,7 +22,7 @@ pub(super) enum Layout {
     Offsets,
 }
 
-/// The places of a StManAipsIO column's rows in the file.
+/// Offsets in the file of a StManAipsIO column's rows, by which each row can be found.
 ///
 /// AipsIO object `StManColumnAipsIO`, whose chunks show how the writer's memory was allocated:
 ///
@@ -35,12 +35,12 @@ pub(super) enum Layout {
 #[derive(Debug)]
 pub(super) struct Segments {
     pub(super) layout: Layout,
-    /// Rows (from 0) whose place is remembered, and their offsets in the file in bytes, ascending by row.
+    /// Number (from 0) and file offset in bytes of each row whose place is remembered, in ascending order.
     starts: Vec<(u64, u64)>,
     rows: u64,
 }
 
-/// Consecutive rows of a column that follow each other in the file.
+/// Consecutive rows of a column whose cells lie one after the other in the file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Segment {
     pub(super) first_row: u64,
@@ -51,8 +51,9 @@ pub(super) struct Segment {
 }
 
 impl Segments {
-    /// Reads the places of the rows of a column and skips their cells. `elements` is their number in a cell, `None` if cells
-    /// are offsets; `layout` gives the layout for the version of the object.
+    /// Finds the rows of a StManAipsIO column in the file, skipping their cells. `elements` is the number of elements in a
+    /// cell, `None` if cells are offsets of arrays; `layout` returns the layout of rows for the version of the column's
+    /// AipsIO object.
     pub(super) fn decode(
         d: &mut Decoder<'_>,
         rows: u64,
@@ -90,7 +91,8 @@ impl Segments {
         Ok(segments)
     }
 
-    /// Notes the places of the rows in a chunk of the column, and skips the chunk.
+    /// Records where the `count` rows of a chunk of the column are, and skips the chunk; `first_row` is the number of the
+    /// first one, from 0.
     fn chunk(&mut self, d: &mut Decoder<'_>, first_row: u64, count: u64) -> Result<()> {
         self.starts.push((first_row, d.position()));
         match self.layout {

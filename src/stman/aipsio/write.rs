@@ -21,7 +21,7 @@ use crate::stman::with_context::WithContext;
 use crate::stman::{ColumnSpec, CreateArgs, ManagerMut, Storage};
 use crate::value::{DataType, Region, Shape, Values, bits};
 
-/// Number of bytes that are written or moved at a time.
+/// Number of bytes of a StManAipsIO file that are written or moved at a time.
 const STEP_BYTES: u64 = 1 << 20;
 
 /// Size of a string in the scratch file of its column, in bytes: the u64 offset and u32 length of its text in another file.
@@ -36,9 +36,10 @@ struct AipsIoMut {
     sequence: u32,
     files: Arc<dyn ContainerMut>,
     file: Arc<dyn WriteAt>,
-    /// The array file `table.f<n>i`; `None` until there is a column of arrays elsewhere.
+    /// The array file `table.f<n>i`, which holds the cells of indirect array columns; `None` before the first such column is
+    /// added.
     arrays: Option<ArraysMut>,
-    /// Number of columns with arrays elsewhere that the manager ever had.
+    /// Number of columns with arrays in the array file that the manager ever had, removed ones included.
     unique: u32,
     rows: u64,
     columns: Vec<ColumnMut>,
@@ -58,9 +59,11 @@ enum Cells {
     /// Cells are elements as in the final file, except that a scalar Bool takes a byte; holds the shape of a cell, fastest axis
     /// first.
     Elements(Shape),
-    /// Cells are strings; holds the shape of a cell, a file of their texts and the offset of the end of the last one.
+    /// Cells are strings; holds the shape of a cell, the scratch file with their texts, and the offset in it of the end of
+    /// the last text.
     Strings(Shape, PagedMut, u64),
-    /// Each cell has the offset of its array; holds the number of the column among the columns of that kind.
+    /// Each cell has the offset of its array in the array file; holds the column's number among the columns whose arrays are
+    /// there.
     Array(u32),
 }
 
@@ -92,7 +95,7 @@ impl AipsIoMut {
         PagedMut::new(file)
     }
 
-    /// The array file; an error if no column has arrays elsewhere.
+    /// Returns the array file; fails if no column has its arrays there.
     fn arrays(&mut self) -> Result<&mut ArraysMut> {
         self.arrays.as_mut().ok_or_else(|| Error::usage("the manager has no array file"))
     }
@@ -179,7 +182,8 @@ impl ColumnMut {
         around.map_or(Ok(()), |start| out.end(start))
     }
 
-    /// Writes the cells of `rows` (half-open, from 0) of the column to the file; `elements` is their number in a cell.
+    /// Writes the cells of `rows` (half-open, from 0) of the column to the file; `elements` is the number of elements in a
+    /// cell.
     fn encode_rows(&self, rows: Range<u64>, elements: u64, out: &mut Stream) -> Result<()> {
         // whole bytes of Bools
         let step = (STEP_BYTES / self.cell_bytes.max(1)).next_multiple_of(8).max(8);
@@ -248,7 +252,7 @@ impl ColumnMut {
         self.cells.write(row * self.cell_bytes + first as u64 * STRING_BYTES, &records)
     }
 
-    /// Moves the cells after `row` one row up, and sets the last of `rows` cells to zeros.
+    /// Removes the cell in `row`: each later cell moves to the row before, and the last of `rows` cells becomes zeros.
     fn remove(&mut self, row: u64, rows: u64) -> Result<()> {
         let (mut to, end) = (row * self.cell_bytes, rows * self.cell_bytes);
         while to + self.cell_bytes < end {
@@ -398,7 +402,7 @@ impl ManagerMut for AipsIoMut {
     }
 }
 
-/// Writes AipsIO objects that are longer than the memory it may take: the counterpart of [`Encoder`](crate::aipsio::Encoder).
+/// Writes AipsIO objects that are too long for memory to a file: the counterpart of [`Encoder`](crate::aipsio::Encoder).
 struct Stream {
     file: Arc<dyn WriteAt>,
     /// Offset of the buffer's first byte in the file.

@@ -1,4 +1,5 @@
-//! Reads the antennas of rows, by which DyscoStMan selects scales, from other columns of the table. formats/engines.md 2.1.
+//! Reads the antennas of rows, by which DyscoStMan selects scale factors, from other columns of the table. formats/engines.md
+//! 2.1.
 
 use std::ops::Range;
 
@@ -9,9 +10,9 @@ use crate::stman::{OtherColumn, TableContext};
 /// The columns ANTENNA1 and ANTENNA2 of a table with DyscoStMan.
 #[derive(Debug)]
 pub(super) struct Antennas {
-    /// Number of antennas in the DyscoStMan header, each of which has scales.
+    /// Number of antennas in the DyscoStMan header; there are scale factors for each.
     count: u32,
-    /// The two columns, or the error of opening them, which is returned when they are needed.
+    /// The columns ANTENNA1 and ANTENNA2, or the error of opening them, which is returned when they are needed.
     columns: Result<[OtherColumn; 2]>,
 }
 
@@ -34,7 +35,8 @@ impl Antennas {
         rows.zip(antennas).map(|(row, antenna)| self.check(index, row, antenna)).collect()
     }
 
-    /// Checks that an antenna is below the number in the header; casacore does not check, and reads the bytes after the scales.
+    /// Checks that an antenna is below the number in the header; casacore does not check that, and reads bytes after the
+    /// scale factors.
     fn check(&self, index: usize, row: u64, antenna: i32) -> Result<u32> {
         u32::try_from(antenna).ok().filter(|&antenna| antenna < self.count).ok_or_else(|| {
             let found = format!("antenna {antenna} in row {row}, but the header has {}", self.count);

@@ -7,7 +7,7 @@ use super::symbols::{self, Decode, PADDING, WIDTHS};
 use crate::error::{Error, Result, ResultExt};
 use crate::io::{ReadAt, Recent};
 
-/// Most bytes of scales that a column keeps in memory.
+/// Most bytes of scale factors, of blocks that were read last, that a DyscoStMan column keeps in memory.
 const CACHE_BYTES: u64 = 1 << 22;
 const SCALE_BYTES: u64 = size_of::<f32>() as u64;
 
@@ -25,17 +25,18 @@ pub(super) struct Blocks {
     pub(super) rows: u64,
     /// Number of blocks in the DyscoStMan file that hold this column's part.
     pub(super) count: u64,
-    /// Offset in the file of the column's part of block 0, in bytes.
+    /// Offset in the DyscoStMan file of this column's part of block 0, in bytes.
     start: u64,
-    /// Distance from the start of a block to that of the next, in bytes.
+    /// Distance in the DyscoStMan file from the start of a block to that of the next, in bytes.
     stride: u64,
-    /// Number of scales in the column's part of a block.
+    /// Number of scale factors in the column's part of a block.
     scales: u64,
     width: u8,
     recent: Recent<Vec<f64>>,
 }
 
-/// The layout of a column's part of a block: how many scales and symbols it has.
+/// The layout of a column's part of a block in a DyscoStMan file: how many scale factors and symbols (quantised values) it
+/// has.
 pub(super) struct Part {
     pub(super) symbols_per_row: u64,
     pub(super) scales: Option<u64>,
@@ -43,7 +44,8 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// The layout for a data column with cells `[polarisations, channels]`; `None` if the numbers are too large.
+    /// The layout of a data column's part of a block, for cells of `[polarisations, channels]`; `None` if the numbers are too
+    /// large.
     pub(super) fn data(header: &Header, [polarisations, channels]: [u64; 2]) -> Option<Self> {
         let symbols_per_row = channels.checked_mul(polarisations)?.checked_mul(2)?;
         let rows = u64::from(header.rows_per_block);
@@ -56,7 +58,8 @@ impl Part {
         Some(Part { symbols_per_row, scales, width: header.data_bits })
     }
 
-    /// The layout for a weight column with cells `[polarisations, channels]`, which stores one weight for all polarisations.
+    /// The layout of a weight column's part of a block, for cells of `[polarisations, channels]`; one weight is stored for
+    /// all polarisations.
     pub(super) fn weight(header: &Header, [_, channels]: [u64; 2]) -> Self {
         Part { symbols_per_row: channels, scales: Some(1), width: header.weight_bits }
     }
@@ -100,7 +103,8 @@ impl Blocks {
         Ok(Blocks { file, rows, count, start, stride: total, scales, width: part.width, recent })
     }
 
-    /// The scales of a block, by its number from 0, read from the file or kept from a recent call.
+    /// The scale factors in the column's part of a block, by the block's number from 0; read from the file, or kept from a
+    /// recent call.
     pub(super) fn scales(&self, block: u64) -> Result<Arc<Vec<f64>>> {
         self.recent.get(block, || {
             let mut bytes = vec![0; (self.scales * SCALE_BYTES) as usize];
@@ -110,7 +114,8 @@ impl Blocks {
         })
     }
 
-    /// Reads `count` packed symbols of a block from number `first` (from 0) on into `packed`, for unpacking.
+    /// Reads `count` symbols of a block, from number `first` (from 0) on, into `packed`, where they stay packed until they
+    /// are decoded.
     pub(super) fn pack(&self, block: u64, first: u64, count: u64, packed: &mut Packed) -> Result<()> {
         let width = u64::from(self.width);
         let (start, end) = (first * width / 8, ((first + count) * width).div_ceil(8));
@@ -136,7 +141,7 @@ pub(super) struct Packed {
 }
 
 impl Packed {
-    /// Unpacks symbols for `decoder`, from number `first` (from 0) of those that were read on.
+    /// Unpacks the symbols that were read, from the symbol with index `first` (from 0) on, and passes them to `decoder`.
     pub(super) fn decode(&self, first: usize, decoder: impl Decode) {
         let bit = self.first_bit + first * usize::from(self.width);
         symbols::decode(self.width, &self.bytes[bit / 8..], bit % 8, decoder);

@@ -28,7 +28,7 @@ pub(super) struct DyscoColumn {
     data_type: DataType,
     polarisations: u64,
     channels: u64,
-    /// The blocks with the column's values, and how they are coded; `None` if nothing was ever written.
+    /// The blocks with the column's values, and how they are encoded; `None` if nothing was ever written.
     written: Option<Written>,
 }
 
@@ -44,7 +44,7 @@ enum Coding {
     Weight { width: u8 },
 }
 
-/// The dictionary of a column, which is computed when the first cell is read.
+/// The dictionary of a DyscoStMan column (the value of each symbol), which is computed when the first cell is read.
 #[derive(Debug)]
 struct Lazy {
     distribution: Distribution,
@@ -59,7 +59,7 @@ struct Scratch {
     factors: Vec<f64>,
 }
 
-/// Where decoded values go: row after row, polarisations fastest.
+/// Buffer for decoded visibilities or weights: row after row, polarisations fastest.
 enum Out<'a> {
     Visibilities(&'a mut [Complex32]),
     Weights(&'a mut [f32]),
@@ -74,19 +74,20 @@ impl Out<'_> {
     }
 }
 
-/// A row that is decoded.
+/// A row of a DyscoStMan column that is being decoded.
 #[derive(Debug, Clone, Copy)]
 struct Row {
     /// Number of the row in its block, from 0.
     in_block: u64,
     /// Number of the row in the table, from 0.
     in_table: u64,
-    /// Number of the row's first symbol among those that were read, from 0.
+    /// Index (from 0) of the row's first symbol among the symbols that were read.
     symbols: usize,
 }
 
 impl DyscoColumn {
-    /// Opens column `index` (from 0) of the file; `antennas` are given if its scales belong to antennas.
+    /// Opens column `index` (from 0) of the DyscoStMan file; `antennas` must be given if the normalisation has scale factors
+    /// for antennas.
     pub(super) fn new(
         spec: &ColumnSpec,
         file: &Arc<dyn ReadAt>,
@@ -113,7 +114,7 @@ impl DyscoColumn {
         Ok(DyscoColumn { place, data_type, polarisations, channels, written })
     }
 
-    /// Number of rows that the blocks in the file can hold, which may exceed the rows of the table.
+    /// Number of rows that the blocks in the DyscoStMan file can hold, which may exceed the rows of the table.
     pub(super) fn rows_written(&self) -> u64 {
         self.written.as_ref().map_or(0, |written| written.blocks.rows.saturating_mul(written.blocks.count))
     }
@@ -254,7 +255,8 @@ impl DyscoColumn {
     }
 }
 
-/// Appends `count` zeros to `out`; fresh memory comes zeroed from the system, page by page when the threads get to it.
+/// Appends `count` zeros to `out`. If `out` is empty it takes memory that the system zeroes, page by page as the threads
+/// write to it.
 fn extend_zeros<T: bytemuck::Zeroable + Clone>(out: &mut Vec<T>, count: usize) {
     match out.is_empty() && out.capacity() < count {
         true => *out = bytemuck::zeroed_vec(count),

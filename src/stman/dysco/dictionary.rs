@@ -4,7 +4,7 @@ use super::header::Distribution;
 use super::normal;
 use super::student::Student;
 
-/// The value of each symbol before scaling; longer than needed, so that every `u16` is an index.
+/// The value of each symbol of DyscoStMan before scaling; it has an element for every `u16`, more than there are symbols.
 ///
 /// They are f32, kept as f64 since that is what they are multiplied as.
 pub(super) type Dictionary = [f64; 1 << 16];

@@ -45,7 +45,7 @@ pub(super) struct Header {
     pub(super) parts: Vec<u32>,
 }
 
-/// Distribution of visibilities for which the values of the symbols were chosen.
+/// Distribution that the writer assumed for the visibilities, to choose the values that symbols stand for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Distribution {
     Gaussian,
@@ -57,11 +57,11 @@ pub(super) enum Distribution {
 /// Normalisation of the data: which scale factors a block has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Normalization {
-    /// The block has a scale for each channel and polarisation, and one for each antenna and polarisation.
+    /// A block of the file has a scale factor for each channel and polarisation, and one for each antenna and polarisation.
     AntennaFrequency,
-    /// The block has a scale for each channel and polarisation, and one for each row and polarisation.
+    /// A block of the file has a scale factor for each channel and polarisation, and one for each row and polarisation.
     RowFrequency,
-    /// The block has a scale for each row only.
+    /// A block of the file has a scale factor for each row only.
     Row,
 }
 
@@ -206,7 +206,8 @@ impl Fields<'_> {
         self.take(what).map(f64::from_le_bytes)
     }
 
-    /// An error about the field that starts `back` bytes before the next one to be read.
+    /// An error about the header field that starts `back` bytes before the next field to be read; `found` is its value in
+    /// words.
     #[cfg_attr(feature = "record-messages", track_caller)]
     fn error(&self, back: u64, found: String) -> Error {
         Error::format(found).context(format!("header: byte {}", self.at - back))

@@ -26,7 +26,8 @@ pub(super) struct DataScale {
 pub(super) struct RowScale {
     /// Number of the row in its block, from 0.
     pub(super) row: usize,
-    /// Both antennas of the row, each below the number in [`DataScale`]; only used where scales belong to antennas.
+    /// Both antennas of the row, each below the number in [`DataScale`]; only used if there is a scale factor for each
+    /// antenna.
     pub(super) antennas: [u32; 2],
 }
 
@@ -66,7 +67,8 @@ impl DataScale {
     }
 }
 
-/// Multiplies the scales of channels, polarisations fastest, by those of a row.
+/// Multiplies the scale factors of channels, polarisations fastest, by those of a row, one for each polarisation; the
+/// products are put into `factors`.
 fn multiply<const POLARISATIONS: usize>(of_channels: &[f64], of_row: [f64; POLARISATIONS], factors: &mut [f64]) {
     let (of_channels, _) = of_channels.as_chunks::<POLARISATIONS>();
     let (factors, _) = factors.as_chunks_mut::<POLARISATIONS>();
@@ -116,8 +118,8 @@ impl Visibilities<'_> {
     }
 }
 
-/// Decodes symbols of `width` bits to weights, each of which applies to all `polarisations` of a channel; `maximum` is the
-/// weight of the largest symbol.
+/// Decodes symbols of `width` bits to weights, each of which is repeated for all `polarisations` of a channel; `maximum` is
+/// the weight of the largest symbol.
 pub(super) struct Weights<'a> {
     pub(super) maximum: f64,
     pub(super) width: u8,
@@ -147,7 +149,8 @@ impl Weights<'_> {
         });
     }
 
-    /// Decodes the weights of four channels at a time, and gives them to `put` with where their values go.
+    /// Decodes the weights of four channels at a time, and calls `put` with the part of the output for these channels, and
+    /// the four weights.
     #[inline(always)]
     fn decode_to(self, mut next: impl FnMut() -> [u16; 4], put: impl Fn(&mut [f32], [f32; 4])) {
         let unit = self.maximum / f64::from((1u32 << self.width) - 1);

@@ -6,9 +6,11 @@ use super::normal;
 
 /// Degrees of freedom from which a short series is used for the difference from the normal distribution.
 const SERIES_FROM: f64 = 1000.0;
-/// Most steps of Newton's method for a quantile; from a neighbour's value it takes a handful.
+/// Most steps of Newton's method for a quantile; it needs a handful if it starts at the quantile of a neighbouring
+/// probability.
 const STEPS: usize = 60;
-/// Most terms of the continued fraction that are computed; about the square root of `nu` are needed.
+/// Most terms of the continued fraction of the incomplete beta function that are computed; about the square root of the
+/// degrees of freedom are needed.
 const TERMS: usize = 500;
 
 /// Student's t distribution with `nu` degrees of freedom.
@@ -57,7 +59,8 @@ impl Student {
         self.peak * (-0.5 * (self.nu + 1.0) * (t * t / self.nu).ln_1p()).exp()
     }
 
-    /// Finds t such that the probability of values from 0 to t is `q`, by Newton's method from below, where it is concave.
+    /// Finds t such that the probability of values from 0 to t is `q`, by Newton's method from below, where the probability
+    /// is a concave function of t; `near` is a smaller t.
     fn solve_centre(&self, q: f64, near: f64) -> f64 {
         let mut t = near.max(q / self.peak);
         for _ in 0..STEPS {

@@ -6,13 +6,14 @@ pub(super) const WIDTHS: [u8; 8] = [2, 3, 4, 6, 8, 10, 12, 16];
 /// Number of bytes that must follow packed symbols in memory, since whole words are read.
 pub(super) const PADDING: usize = 8;
 
-/// What is done with symbols as they are unpacked.
+/// A receiver of DyscoStMan's symbols as they are unpacked.
 pub(super) trait Decode {
-    /// Takes as many symbols as it needs, four with each call of `next`; those after the last symbol have any value.
+    /// Decodes as many symbols as the receiver needs. Each call of `next` returns four; those after the last symbol are
+    /// unspecified.
     fn decode(self, next: impl FnMut() -> [u16; 4]);
 }
 
-/// Unpacks symbols of `width` bits, from bit `first_bit` of `packed` on, for `decoder`.
+/// Unpacks symbols of `width` bits, from bit `first_bit` (from 0) of `packed` on, and passes them to `decoder`.
 ///
 /// Symbol i is bits `i * width` and up of the stream, in which bit j is bit `j % 8`, least significant first, of byte
 /// `j / 8`. [`PADDING`] bytes follow the last symbol's; `first_bit` is that of a symbol, `width` one of [`WIDTHS`].
@@ -30,7 +31,7 @@ pub(super) fn decode(width: u8, packed: &[u8], first_bit: usize, decoder: impl D
     }
 }
 
-/// A function that returns the next four symbols with each call.
+/// Returns a function that unpacks the next four symbols of `WIDTH` bits with each call, from bit `first_bit` of `packed` on.
 fn fours<const WIDTH: usize>(packed: &[u8], first_bit: usize) -> impl FnMut() -> [u16; 4] {
     let mut bit = first_bit;
     move || {

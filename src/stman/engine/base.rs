@@ -14,7 +14,7 @@ use crate::error::{Context, Error, Result, ResultExt};
 use crate::stman::{ColumnCells, ColumnSpec, Manager, OpenArgs, OtherColumn, Storage, undefined};
 use crate::value::{DataType, Record, Region, Shape, Values};
 
-/// Name of the column keyword in which an engine stores the name of the column that it computes from.
+/// Name of the column keyword in which an engine stores the name of the column from which it computes its values.
 pub(crate) const STORED_COLUMN: &str = "_BaseMappedArrayEngine_Name";
 
 /// Start of the names of all keywords that engines inherit from casacore's BaseMappedArrayEngine.
@@ -22,7 +22,7 @@ pub(super) const STORED_COLUMN_PREFIX: &str = "_BaseMappedArrayEngine_";
 
 /// Conversion of the elements of a stored column by an engine.
 pub(super) trait Coding: Debug + Send + Sync + 'static {
-    /// Parameters of the conversion that may differ from row to row.
+    /// Parameters of the conversion that may differ from row to row, such as scale and offset.
     type Row: Copy;
 
     /// Number of stored elements for each computed one; if 2, the stored cells have an additional first axis of that length.
@@ -61,7 +61,8 @@ struct Engine<C> {
     coding: C,
 }
 
-/// Opens an engine; `coding` checks the element types and reads the parameters.
+/// Opens an engine with one computed and one stored column; `coding` checks the element types and reads the parameters of the
+/// conversion.
 pub(super) fn open<C: Coding>(
     type_name: &'static str,
     args: &OpenArgs<'_>,
@@ -85,7 +86,7 @@ pub(super) fn open<C: Coding>(
     Ok(Box::new(engine))
 }
 
-/// Opens the column of the table that the keyword `key` names.
+/// Opens the column of the same table whose name is the value of the keyword `key`.
 pub(super) fn other_column(args: &OpenArgs<'_>, keywords: &Record, key: &str) -> Result<OtherColumn> {
     let name = keywords.string(key).ok_or_else(|| Error::format(format!("the column keyword {key} is missing")))?;
     args.table.column(name).context(key)
@@ -108,7 +109,8 @@ impl Mapping<'_> {
 }
 
 impl<C: Coding> Engine<C> {
-    /// The shape of a computed cell from that of its stored cell, fastest axis first; it must be the column's if that is fixed.
+    /// Computes the shape of a computed cell from that of its stored cell, fastest axis first; an error if the column has
+    /// another fixed shape.
     fn shape_from(&self, stored: Shape) -> Result<Shape> {
         let shape = match (C::STORED as u64, stored.split_first()) {
             (1, _) => stored,
@@ -142,7 +144,7 @@ impl<C: Coding> Engine<C> {
         }
     }
 
-    /// Context that errors from the stored column of an engine get.
+    /// The context for errors that come from the stored column of an engine: the name of that column.
     fn below(&self) -> String {
         format!("column {}", self.stored.spec.name)
     }

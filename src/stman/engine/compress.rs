@@ -114,13 +114,14 @@ fn wrong_buffer() -> Error {
     Error::usage("elements are read into those of another type")
 }
 
-/// Decodes a 16-bit integer to a float by scale and offset; -32768 stands for values that are not finite.
+/// Decodes a stored 16-bit integer to the float stored · scale + offset; -32768 stands for values that are not finite, and
+/// gives NaN.
 fn float(stored: i16, (scale, offset): (f32, f32)) -> f32 {
     if stored == i16::MIN { NAN } else { f32::from(stored) * scale + offset }
 }
 
-/// Splits `re * 65536 + im` into its real and imaginary part, both from -32768 on; `re` may be 32768. `None` for the code of
-/// values that are not finite.
+/// Splits a stored complex number, `re * 65536 + im`, into its parts, from -32768 to 32767 (`re` may be 32768); `None` for
+/// the code of values that are not finite.
 fn split(stored: i32) -> Option<(i32, i32)> {
     let re = stored / 65536;
     if re == -32768 {
@@ -135,7 +136,8 @@ fn split(stored: i32) -> Option<(i32, i32)> {
     })
 }
 
-/// Decodes a 32-bit integer to a complex number by scale and offset; `i32::MIN` stands for values that are not finite.
+/// Decodes a 32-bit integer with two 16-bit parts to a complex number, each part times scale plus offset; `i32::MIN` stands
+/// for values that are not finite, and gives NaN.
 fn complex(stored: i32, (scale, offset): (f32, f32)) -> Complex32 {
     match split(stored) {
         Some((re, im)) => Complex32::new(re as f32 * scale + offset, im as f32 * scale + offset),
@@ -143,8 +145,8 @@ fn complex(stored: i32, (scale, offset): (f32, f32)) -> Complex32 {
     }
 }
 
-/// Decodes a 32-bit integer to a number of CompressComplexSD. Even: 31 bits of a real number. Odd: real part and, in 15 bits,
-/// imaginary part.
+/// Decodes a 32-bit integer of CompressComplexSD. If it is even, its upper 31 bits are a real number; if odd, its upper 16
+/// bits are the real part, and the 15 bits below them the imaginary part.
 ///
 /// Casacore writes i32::MIN for what is not finite and reads it as the smallest real number; so do we.
 fn single_dish(stored: i32, (scale, offset): (f32, f32)) -> Complex32 {

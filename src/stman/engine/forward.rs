@@ -1,4 +1,5 @@
-//! ForwardColumnEngine takes the columns of another table with the same names. formats/engines.md 1.9, 1.10.
+//! ForwardColumnEngine: each of its columns has the cells of the column of the same name in another table. formats/engines.md
+//! 1.9, 1.10.
 //!
 //! | keyword of  | name                               | value                                             |
 //! |-------------|------------------------------------|---------------------------------------------------|
@@ -51,32 +52,34 @@ pub(crate) static INDEXED: Kind = Kind::engine(
 #[derive(Debug)]
 struct Forward<C> {
     name: BString,
-    /// The forwarded columns, or the error of each: every one may be from another table.
+    /// The forwarded columns, or the error of opening each: every column may be from another table, and only some may be
+    /// missing.
     columns: Vec<Result<C>>,
 }
 
-/// A column of another table with the same row numbers.
+/// A forwarded column: its cell in a row is that of a column of another table in the row of the same number.
 #[derive(Debug)]
 struct ForwardColumn {
     name: BString,
     other: OtherColumn,
-    /// Whether the other table has no rows beyond those of this one.
+    /// Whether the other table has as many rows as this one.
     same_rows: bool,
 }
 
-/// A column of another table whose row for each row of this one is in a column of row numbers.
+/// A forwarded column whose cells are those of a column of another table. A column of row numbers gives the other table's row
+/// for each row of this one.
 #[derive(Debug)]
 struct IndexedColumn {
     name: BString,
     other: OtherColumn,
-    /// Number of rows of the other table, which has the column.
+    /// Number of rows of the other table, to which the column is forwarded.
     rows: u64,
     numbers: OtherColumn,
 }
 
 impl<C> Forward<C> {
-    /// Opens the forwarded columns of the engine; `column` makes each from the other table's, of which it is told the number of
-    /// rows.
+    /// Opens the forwarded columns of the engine. `column` makes each from its description here, the other table's column,
+    /// and the number of rows of the other table.
     ///
     /// # Errors
     /// That of the first column, if there is none that can be read.
@@ -128,7 +131,7 @@ fn open_table(args: &OpenArgs<'_>, name: &BStr) -> Result<Box<dyn Columns>> {
     })
 }
 
-/// Checks that a column and the other table's that it forwards to have the same type and shape; casacore wants equal
+/// Checks that a forwarded column and the column of the other table have the same type and shape; casacore requires equal
 /// descriptions.
 fn check_same(spec: &ColumnSpec, other: &ColumnSpec) -> Result<()> {
     let kind = |spec: &ColumnSpec| if spec.storage == Storage::Scalar { "scalars" } else { "arrays" };
@@ -181,7 +184,8 @@ impl<C: ColumnCells + std::fmt::Debug> Manager for Forward<C> {
     }
 }
 
-/// The cells of a forwarded column whose other table is missing: reading them returns the error.
+/// The cells of a forwarded column that could not be opened, because the other table is missing, for instance: reading them
+/// returns the error.
 impl ColumnCells for Error {
     fn cell_shape(&self, _row: u64) -> Result<Option<Shape>> {
         Err(self.clone())
@@ -233,7 +237,8 @@ impl IndexedColumn {
         format!("ForwardColumnIndexedRowEngine: column {}", self.name)
     }
 
-    /// The row numbers (from 0) in the other table of `rows` (half-open, from 0), after checking that it has them all.
+    /// Reads, for each of `rows` (half-open, from 0), the number (from 0) of its row in the other table; fails if the other
+    /// table does not have one of them.
     fn map(&self, rows: Range<u64>) -> Result<Vec<u32>> {
         let count = rows.end - rows.start;
         let mut values = Values::new(DataType::UInt);

@@ -34,8 +34,8 @@ pub(crate) static COMPLEX: Kind = Kind::engine(
 #[derive(Debug)]
 struct Scaled<V>(Scaling<V>);
 
-/// ScaledComplexData: complex numbers of type `V` from pairs of real numbers, which are scaled by their own parts of scale and
-/// offset.
+/// ScaledComplexData: complex numbers of type `V`, computed from pairs of real numbers; real and imaginary part have their
+/// own scale and offset.
 #[derive(Debug)]
 struct ScaledComplex<V>(Scaling<V>);
 
@@ -105,7 +105,8 @@ trait With<S>: Real {
     fn narrow(common: Self::Common) -> Self;
 }
 
-/// Multiplication and addition as C does them; integers wrap, as they do on the machines that casacore runs on.
+/// Multiplication and addition as compiled C++ does them: integers wrap on overflow, as they do on the machines that casacore
+/// runs on.
 trait Arithmetic: Copy {
     fn times(self, other: Self) -> Self;
     fn plus(self, other: Self) -> Self;
@@ -169,7 +170,7 @@ common! {
     f64: u8 => f64, i16 => f64, u16 => f64, i32 => f64, u32 => f64, i64 => f64, f32 => f64, f64 => f64;
 }
 
-/// Which of the operations, scale and offset, casacore carries out.
+/// The steps of the computation that casacore carries out for given parameters: it skips a scale of 1 and an offset of 0.
 #[derive(Debug, Clone, Copy)]
 enum Steps {
     Neither,
@@ -209,7 +210,7 @@ fn wrong_buffer(stored: &Values, out: DataType) -> Error {
     Error::usage(format!("{out} elements are read from a column of {} elements", stored.data_type()))
 }
 
-/// Runs `$body` with `$v` bound to the vector of stored real numbers, whatever its type.
+/// Runs `$body` with `$v` bound to the vector of stored real numbers, for any type of real numbers.
 macro_rules! for_each_real {
     ($stored:expr, $v:ident => $body:expr, $other:expr) => {
         match $stored {

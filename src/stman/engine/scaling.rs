@@ -7,7 +7,8 @@ use crate::error::{Context, Error, Result, ResultExt};
 use crate::stman::{OtherColumn, Storage};
 use crate::value::{Complex32, Complex64, Element, Record, Value, Values};
 
-/// Where an engine has its scale and its offset from: keywords or scalar columns.
+/// The sources of an engine's scale and offset: each is a fixed number from a keyword, or a scalar column with a number for
+/// each row.
 #[derive(Debug)]
 pub(super) struct Scaling<T> {
     scale: Source<T>,
@@ -21,8 +22,8 @@ enum Source<T> {
 }
 
 impl<T: Number> Scaling<T> {
-    /// Reads where the engine has its scale and offset from, in keywords that begin with `prefix`; those that tell whether they
-    /// are fixed end in `fixed_scale` and `fixed_offset`.
+    /// Reads from keywords that begin with `prefix` where the engine has its scale and offset: the Bool keywords that end in
+    /// `fixed_scale` and `fixed_offset` tell whether they are fixed numbers or columns.
     pub(super) fn open(mapping: &Mapping<'_>, prefix: &str, fixed_scale: &str, fixed_offset: &str) -> Result<Self> {
         let source = |what: &str, fixed: &str| {
             let is_fixed = flag(mapping.keywords, &format!("{prefix}{fixed}"))?;
@@ -46,8 +47,8 @@ impl<T: Number> Scaling<T> {
 }
 
 impl<T: Number> Source<T> {
-    /// Reads where one number has its values from: `key` is the keyword of a fixed value; with `Name` appended it is that of
-    /// the column.
+    /// Opens the source of a scale or an offset: the number in the keyword `key` if it is `fixed`, otherwise the column that
+    /// the keyword `<key>Name` names.
     fn open(mapping: &Mapping<'_>, key: &str, fixed: bool) -> Result<Self> {
         if fixed {
             return number(mapping.keywords, key).map(Source::Fixed);
@@ -92,7 +93,7 @@ pub(super) fn number<T: Number>(keywords: &Record, key: &str) -> Result<T> {
     .ok_or_else(|| Error::format(format!("the column keyword {key} is missing or not a number")))
 }
 
-/// An element type that scales, offsets and converted columns of engines can have.
+/// A number type that scales, offsets and computed elements of engines can have.
 pub(super) trait Number: Element + Copy + std::fmt::Debug + Send + Sync {
     /// Converts the elements `range` (half-open, from 0) of `values` as C does and appends them to `out`; `None` if they cannot
     /// be converted.

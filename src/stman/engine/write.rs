@@ -1,4 +1,5 @@
-//! Writes engines: they have no file and nothing in `table.dat`, and compute values that other managers store.
+//! Engines of tables that are written. They have no file and nothing in `table.dat`; other managers store the values that
+//! they compute from.
 
 use std::ops::Range;
 

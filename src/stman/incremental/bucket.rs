@@ -36,7 +36,7 @@ pub(super) struct Bucket {
     columns: Vec<Entries>,
 }
 
-/// Where the rows and offsets of one column are in the index part of a bucket.
+/// Where the row numbers and value offsets of one column are in the index part of a bucket.
 #[derive(Debug, Clone, Copy)]
 struct Entries {
     /// Offset of the column's row numbers in the bucket, in bytes.
@@ -44,7 +44,7 @@ struct Entries {
     count: usize,
 }
 
-/// A value of a column and the rows for which it holds, counted from the bucket's first.
+/// A value of a column in a bucket, and the rows for which it holds, counted from the bucket's first row.
 #[derive(Debug)]
 pub(super) struct Run<'a> {
     /// Bytes from the value to the end of the data part: only its content tells how long it is.
@@ -144,7 +144,8 @@ impl Bucket {
         }
     }
 
-    /// The entry that holds for `row`.
+    /// Index, among a column's entries in a bucket, of the entry whose value holds for `row`, counted from the bucket's
+    /// first.
     fn find(&self, entries: Entries, row: u64) -> usize {
         // the first entry beyond `row`; there is one before it, because the first row is 0
         let (mut low, mut high) = (1, entries.count);
@@ -155,7 +156,7 @@ impl Bucket {
         low - 1
     }
 
-    /// The value of an entry.
+    /// The value of an entry (from 0) of a column in a bucket, and where the rows for which it holds end.
     fn run(&self, column: usize, entry: usize) -> Result<Run<'_>> {
         let entries = self.columns[column];
         let offset = self.u32(entries.rows + entries.count * self.row_bytes + entry * 4)? as usize;
@@ -167,7 +168,8 @@ impl Bucket {
         Ok(Run { value, end })
     }
 
-    /// The row of an entry in the index part, counted from the bucket's first, which was found to be inside the bucket.
+    /// The row from which the value of an entry holds, counted from the bucket's first; decoding has checked that the entry
+    /// is inside the bucket.
     fn row(&self, entries: Entries, entry: usize) -> u64 {
         let bytes = &self.bytes[entries.rows + entry * self.row_bytes..];
         match (self.row_bytes, bytes.first_chunk(), bytes.first_chunk()) {

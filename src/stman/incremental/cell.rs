@@ -13,10 +13,10 @@ use crate::value::{DataType, Shape, Values, bits, swap_bytes, swap_width};
 /// A value of IncrementalStMan as its bytes in the file.
 pub(super) type Stored = SmallVec<[u8; 16]>;
 
-/// The form of the values of an IncrementalStMan column; `A` is the file of arrays that are elsewhere.
+/// The form of the values of an IncrementalStMan column; `A` is the type of the array file, which holds indirect arrays.
 #[derive(Debug)]
 pub(super) enum Cell<A> {
-    /// The value is the elements of a cell of `shape`; Bools are packed, from a byte of their own.
+    /// The value is the elements of a cell of `shape`; Bools are packed as bits, and each value begins at a whole byte.
     Elements { shape: Shape, count: u64, bytes: u64 },
     /// The value is a string, after the length of the whole value in bytes, u32.
     String { shape: Shape },
@@ -28,7 +28,7 @@ pub(super) enum Cell<A> {
 }
 
 impl<A> Cell<A> {
-    /// The form of the values of a column whose arrays, if any, are in the manager's rows.
+    /// The form of the values of a column whose cells, arrays included, are stored in the buckets and not in the array file.
     pub(super) fn direct(spec: &ColumnSpec) -> Result<Self> {
         let shape = match (spec.storage, &spec.shape) {
             (Storage::Scalar, _) => Shape::scalar(),
@@ -56,7 +56,7 @@ impl<A> Cell<A> {
         }
     }
 
-    /// Decodes a value that is not an array elsewhere, and appends its elements to `out`.
+    /// Decodes a value that holds its elements itself, not an offset in the array file, and appends them to `out`.
     pub(super) fn read(&self, value: &[u8], order: ByteOrder, out: &mut Values) -> Result<()> {
         match (self, out) {
             (Cell::Elements { count, bytes, .. }, out) => {
@@ -91,7 +91,7 @@ impl<A> Cell<A> {
     }
 }
 
-/// The bytes of a value with strings after its length, which counts itself.
+/// The strings in a value: its bytes after the u32 length, which counts its own 4 bytes.
 fn string_value(value: &[u8], order: ByteOrder) -> Result<&[u8]> {
     let (&len, _) = value.split_first_chunk().ok_or_else(|| too_long(4))?;
     let len = order.u32(len);
@@ -156,7 +156,7 @@ impl<A> Cell<A> {
         }
     }
 
-    /// Length in bytes of the value that `value` begins with; others may follow it.
+    /// Length in bytes of the value at the beginning of `value`, after which other bytes may follow.
     pub(super) fn stored_len(&self, value: &[u8], order: ByteOrder) -> Result<usize> {
         let len = match self {
             Cell::Elements { bytes, .. } => *bytes as usize,

@@ -25,7 +25,8 @@ pub(super) struct IncrementalColumn {
 }
 
 impl IncrementalColumn {
-    /// Calls `each` with every value that holds in `rows` (half-open, from 0), and the number of these rows it holds for.
+    /// Calls `each` with the bytes of every value that holds in `rows` (half-open, from 0), and the number of those rows in
+    /// which it holds.
     fn for_runs(&self, rows: Range<u64>, mut each: impl FnMut(&[u8], u64) -> Result<()>) -> Result<()> {
         let mut row = rows.start;
         while row < rows.end {
@@ -128,7 +129,8 @@ impl ColumnCells for IncrementalColumn {
         })
     }
 
-    /// Keeps the bucket and the value of the last row at hand.
+    /// Fills `out` with the cells of all rows of `runs`; the bucket and the value of the last row are used again while they
+    /// hold. `None` if the cells have no fixed size, or reading failed.
     fn read_plain(&self, runs: &mut dyn Iterator<Item = Range<u64>>, out: &mut [u8]) -> Option<ByteOrder> {
         let Cell::Elements { bytes, .. } = self.cell else { return None };
         let bytes = usize::try_from(bytes).ok()?;

@@ -30,7 +30,8 @@ pub(super) struct BucketMut {
     bytes: usize,
 }
 
-/// Values that an edit added to or removed from a bucket: each with the change in the number of entries that have it.
+/// Values that an edit added to a bucket or removed from it: each with the change in the number of entries that have this
+/// value.
 pub(super) type Changes = Vec<(Stored, i32)>;
 
 impl BucketMut {
@@ -95,7 +96,7 @@ impl BucketMut {
         bytes
     }
 
-    /// Size of the bucket in bytes by casacore's accounting.
+    /// Size of the bucket in bytes by casacore's accounting: 12 bytes for each entry, even with row numbers of 32 bits.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -114,7 +115,7 @@ impl BucketMut {
         (&entry.value, entry.row..entries.get(next).map_or(rows, |entry| entry.row))
     }
 
-    /// Largest size in bytes that the bucket can have after [`replace`](Self::replace) with the `new` values, by casacore's
+    /// An upper bound of the bucket's size in bytes after [`replace`](Self::replace) with the same arguments, by casacore's
     /// accounting.
     pub(super) fn bytes_with(&self, column: usize, range: &Range<u64>, rows: u64, new: &[Entry]) -> usize {
         let after = if range.end < rows { ENTRY_BYTES + self.find(column, range.end, rows).0.len() } else { 0 };
@@ -147,7 +148,8 @@ impl BucketMut {
         changes
     }
 
-    /// Removes a row of the bucket, which has `rows` rows, more than one; returns the changes for each column.
+    /// Removes a row from the bucket, which has `rows` rows, at least two; returns the added and removed values of each
+    /// column.
     pub(super) fn remove_row(&mut self, row: u64, rows: u64) -> Vec<Changes> {
         let columns = self.columns.len();
         let mut remove = |column: usize| {
@@ -194,8 +196,8 @@ impl BucketMut {
         cuts
     }
 
-    /// Splits off the rows from `row` on as another bucket; a value that holds in both parts counts as added once for each
-    /// column.
+    /// Splits off the rows from `row` on as another bucket. Returns it, and for each column the values that it had to repeat
+    /// at its start, as added values.
     pub(super) fn split_off(&mut self, row: u64) -> (BucketMut, Vec<Changes>) {
         let mut changes = Vec::new();
         let mut parts = Vec::new();
@@ -216,7 +218,7 @@ impl BucketMut {
         (Self::of(parts), changes)
     }
 
-    /// The values of all columns as changes, as if the bucket were removed.
+    /// The values of all columns as removed values, for the case that the bucket is removed.
     pub(super) fn all(&self) -> Vec<Changes> {
         let gone = |column: &Vec<Entry>| column.iter().map(|entry| (entry.value.clone(), -1)).collect();
         self.columns.iter().map(gone).collect()

@@ -23,7 +23,7 @@ pub(super) struct Index {
     pub(super) buckets: Vec<u32>,
 }
 
-/// A bucket that was found by a row, and the rows that it holds.
+/// The bucket that holds a row, as a search in the index finds it, and the rows that it holds.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) bucket: u32,

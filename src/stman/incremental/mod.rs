@@ -1,4 +1,5 @@
-//! IncrementalStMan stores a value when it changes, and it holds until the next. Casacore Note 260, 3.5; formats/stman.md 2.
+//! IncrementalStMan stores a value of a column only in the row where it changes; it holds for later rows up to the next
+//! change. Casacore Note 260, 3.5; formats/stman.md 2.
 //!
 //! ```text
 //! table.f0   Header, buckets, Index --> Bucket: values, and per column the rows from which they hold
@@ -37,7 +38,7 @@ pub(super) static KIND: Kind =
 /// Most bytes of buckets that a column being read keeps in memory.
 const CACHE_BYTES: u64 = 1 << 21;
 
-/// Version of the manager since which one file has the arrays of all columns.
+/// Version of IncrementalStMan from which on one file holds the indirect arrays of all columns.
 const SHARED_ARRAYS: u32 = 3;
 
 #[derive(Debug)]
@@ -47,7 +48,7 @@ struct Incremental {
     columns: Vec<IncrementalColumn>,
 }
 
-/// The state that all columns of an IncrementalStMan share.
+/// The open file of an IncrementalStMan with its index and cached buckets, which all columns share.
 #[derive(Debug)]
 struct Shared {
     /// Names of the file and the manager, as context of errors.

@@ -124,7 +124,7 @@ impl IncrementalMut {
         Error::limit(format!("the values of row {row} take {bytes} bytes, but a bucket has {limit}"))
     }
 
-    /// Takes a bucket out of those in memory, or reads it, by its number from 0; the caller puts it back.
+    /// Takes the bucket with this number (from 0) out of the cache, or reads it; the caller has to put it back.
     fn take(&self, number: u32) -> Result<Loaded> {
         let mut loaded = self.loaded.borrow_mut();
         if let Some(found) = loaded.iter().rposition(|loaded| loaded.number == number) {
@@ -228,7 +228,8 @@ impl IncrementalMut {
         }
     }
 
-    /// Updates the reference counts of a column's arrays after values were added or removed.
+    /// Updates the reference counts of a column's arrays in the array file after values were added or removed; does nothing
+    /// for other columns.
     fn settle(&mut self, column: usize, changes: Changes) -> Result<()> {
         if let (Cell::Array(()), Some(arrays)) = (&self.columns[column].cell, &mut self.arrays) {
             for (value, change) in changes {
@@ -248,7 +249,8 @@ impl IncrementalMut {
         changes.into_iter().enumerate().try_for_each(|(column, changes)| self.settle(column, changes))
     }
 
-    /// The value of new rows in a column: zeros, empty strings, an array of zeros, or an undefined cell.
+    /// The value that new rows of a column get: zeros, empty strings, the offset of an array of zeros, or that of an
+    /// undefined cell.
     fn empty(&mut self, column: usize) -> Result<Stored> {
         let ColumnMut { spec, cell, zeros } = &self.columns[column];
         let (Cell::Array(()), Some(shape)) = (cell, spec.shape.clone()) else { return Ok(cell.empty(self.order)) };
@@ -260,7 +262,7 @@ impl IncrementalMut {
         Ok(self.reference(zeros))
     }
 
-    /// The value that refers to the array at `offset` of the array file.
+    /// Encodes the `offset` of an array in the array file as the value of a cell.
     fn reference(&self, offset: i64) -> Stored {
         Stored::from_slice(&self.order.u64_bytes(offset as u64))
     }
@@ -284,13 +286,14 @@ impl IncrementalMut {
         Ok((array_offset(&value, self.order)?, rows))
     }
 
-    /// Lets the cell in `row` refer to the array at `offset` of the array file.
+    /// Makes the cell in `row` (from 0) refer to the array at `offset` of the array file.
     fn refer(&mut self, column: usize, row: u64, offset: i64) -> Result<()> {
         let entry = Entry { row: row - self.index.find(row)?.start, value: self.reference(offset) };
         self.replace(column, row..row + 1, vec![entry])
     }
 
-    /// Whether only this cell refers to the array at `offset`, so that it may be overwritten; `rows` are those that share it.
+    /// Whether only the cell in `row` refers to the array at `offset`, so that the array may be overwritten; `rows` are the
+    /// rows that share the value.
     fn owns(&mut self, column: usize, row: u64, offset: i64, rows: &Range<u64>) -> Result<bool> {
         let owned = *rows == (row..row + 1) && self.arrays()?.references(offset)? == 1;
         if owned {
@@ -319,8 +322,8 @@ impl IncrementalMut {
         Ok(())
     }
 
-    /// Writes arrays to the cells of `rows` (half-open, from 0). Equal ones are not shared: casacore writes into arrays that
-    /// several rows have.
+    /// Writes arrays to the cells of `rows` (half-open, from 0). Equal arrays are stored once for each row: casacore would
+    /// change all rows that share an array when it writes one of them.
     fn put_arrays(&mut self, column: usize, rows: Range<u64>, values: &Values) -> Result<()> {
         let mut done = 0;
         for row in rows.clone() {

@@ -35,7 +35,7 @@ struct Pairs {
     file: RowFile,
     /// Number of rows after which the pairs of antennas repeat; 0 if they do not.
     pattern: u64,
-    /// Bytes of the file's rows that repeat, read once.
+    /// Bytes of the file's first rows, which hold the pairs that repeat; they are read once.
     repeated: Vec<u8>,
 }
 

@@ -25,7 +25,7 @@ const HEADER_BYTES: u64 = 28;
 #[derive(Debug)]
 pub(super) struct RowFile {
     file: Arc<dyn ReadAt>,
-    /// Names of the file and the manager, as context of errors.
+    /// Names of the file and the manager, as context for errors.
     pub(super) place: Context,
     /// Offset of row 0 in the file, in bytes.
     start: u64,
@@ -33,12 +33,12 @@ pub(super) struct RowFile {
     pub(super) stride: u64,
     /// Number of rows that are complete in the file.
     pub(super) rows: u64,
-    /// Numbers in the manager's own header, after its tag.
+    /// Numbers in the second header of the file, which is that of its manager, after the 8-byte tag.
     fields: Vec<u64>,
 }
 
 impl RowFile {
-    /// Opens the manager's file, whose own header consists of `tag` and `fields` numbers.
+    /// Opens the file of the storage manager `manager`, whose own header consists of `tag` and `fields` numbers.
     pub(super) fn open(args: &OpenArgs<'_>, manager: &str, tag: &[u8; 8], fields: usize) -> Result<Self> {
         let place = Context::managed(args.file_name(""), manager);
         let file = args.file("")?;
@@ -80,7 +80,7 @@ impl RowFile {
         Ok(RowFile { file, place, start, stride, rows, fields })
     }
 
-    /// A number in the manager's own header, by its index from 0.
+    /// A number in the header of the file's manager, by its index from 0.
     pub(super) fn field(&self, index: usize) -> u64 {
         self.fields[index]
     }

@@ -89,8 +89,8 @@ impl Uvw {
         Ok(())
     }
 
-    /// Reads the positions of a time step, by its number from 0, in the order of the file, if more than one row needs them;
-    /// otherwise, or if the file has none, they are empty.
+    /// Reads all positions of the time step `block` (from 0), in the order of the file, if more than one row needs them.
+    /// Otherwise, and if the file does not have the time step, the list is empty.
     fn positions(&self, block: u64, wanted_rows: u64) -> Result<Vec<Position>> {
         let stored = self.antennas.saturating_sub(1);
         let first = block.checked_mul(stored).filter(|&first| first < self.file.rows);
@@ -99,7 +99,8 @@ impl Uvw {
         Ok(bytes.as_chunks().0.iter().map(position).collect())
     }
 
-    /// The position of an antenna in time step `block`, from `positions` or else the file; `None` if it is not known.
+    /// The position of an antenna in time step `block`: from the list `positions`, or from the file if the list lacks it;
+    /// `None` if the file does not have it, or it was never written.
     fn position(&self, positions: &[Position], block: u64, antenna: i32) -> Result<Option<Position>> {
         let Some(antenna) = u64::try_from(antenna).ok().filter(|&antenna| antenna < self.antennas) else {
             return Ok(None);
@@ -194,7 +195,8 @@ impl ColumnCells for Uvw {
         .context(&self.file.place)
     }
 
-    /// The shape of all cells of `rows` if all are known; reads their values, which is less work than a question for each row.
+    /// The shape of all cells of `rows`, `[3]`; `None` if the UVW of a row is not known. It computes all values, which is
+    /// faster than asking for each row.
     fn same_shape(&self, rows: &Range<u64>) -> Option<Shape> {
         let defined = self.for_rows(rows.clone(), |row, value| value.map(drop).ok_or_else(|| undefined(row)));
         defined.ok().map(|()| Shape::from([3]))

@@ -6,10 +6,11 @@ use crate::stman::elements::element_bits;
 use crate::stman::{ColumnSpec, Storage};
 use crate::value::{DataType, Shape};
 
-/// Size in bytes of the cell of an indirect array: its offset.
+/// Size in bytes of the cell of an indirect array: the offset of the array in the array file.
 const OFFSET_BYTES: u64 = 8;
 
-/// The form of a column's cells in a bucket of StandardStMan, where they follow each other; Bools without regard to bytes.
+/// The form of a column's cells in a bucket of StandardStMan, where they lie one after the other; Bools are packed without
+/// padding between cells.
 #[derive(Debug)]
 pub(super) enum Cell {
     /// The cell is the elements of an array or scalar of `shape`, of `bits` bits in all.
@@ -18,7 +19,8 @@ pub(super) enum Cell {
     FixedString { len_bytes: u32 },
     /// The cell is a short string, or the [`Item`] of the string heap that holds it.
     String,
-    /// The cell is the [`Item`] of the string heap that holds an array of strings; `None`: its shape is stored with it.
+    /// The cell is the [`Item`] of the string heap that holds an array of strings; `None` if its shape is stored in the heap,
+    /// before the strings.
     StringArray { shape: Option<Shape> },
     /// The cell is the offset of an array in the array file, i64 in bytes; 0 if it is undefined.
     Array,

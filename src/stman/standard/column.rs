@@ -17,16 +17,16 @@ use crate::value::{Region, Shape, Values};
 #[derive(Debug)]
 pub(super) struct StandardColumn {
     shared: Arc<Shared>,
-    /// Number (from 0) of the index that knows the buckets of the column.
+    /// Number (from 0) of the column set, and of its index, that the column belongs to.
     set: usize,
-    /// Offset of the column's first row in each bucket, in bytes.
+    /// Offset in each bucket of the column's cell in the bucket's first row, in bytes.
     offset: u32,
     cell: Cell,
 }
 
 /// Consecutive rows of the column in one bucket.
 struct Stretch {
-    /// Offset in the file of the column's first row in the bucket, in bytes.
+    /// Offset in the file of the column's cell in the first row of the bucket, in bytes.
     offset: u64,
     first: u64,
     count: u64,
@@ -55,7 +55,8 @@ impl StandardColumn {
         self.place_of(row, self.index().find(row, end)?)
     }
 
-    /// Where the bytes of the rows from `row` on are.
+    /// Where the bytes of the consecutive rows `found`, which begin with `row`, are in the file; fails if they are not within
+    /// their bucket.
     fn place_of(&self, row: u64, found: index::Stretch) -> Result<Stretch> {
         let offset = self.shared.buckets.offset(found.bucket, format_args!("row {row}"))?;
         // fewer than 2^32 rows, but a damaged shape may be of any size
@@ -182,7 +183,7 @@ impl ColumnCells for StandardColumn {
         }
     }
 
-    /// The shape of each cell of `rows`; items of the string heap are read together for the rows of a bucket.
+    /// The shape of each cell of `rows`. For arrays of strings, the heap items of all rows in a bucket are read together.
     fn shapes(&self, rows: Range<u64>) -> Result<Vec<Option<Shape>>> {
         match &self.cell {
             Cell::StringArray { shape: None } => {
@@ -248,7 +249,8 @@ impl ColumnCells for StandardColumn {
         }
     }
 
-    /// Reads many buckets at a time where they are small, and of large ones only the column.
+    /// Fills `out` with the cells of all rows of `runs`; those in small neighbouring buckets are read with one system call,
+    /// and of large buckets only the column is read. `None` if that is not possible.
     fn read_plain(&self, runs: &mut dyn Iterator<Item = Range<u64>>, out: &mut [u8]) -> Option<ByteOrder> {
         let Cell::Elements { bits, .. } = self.cell else { return None };
         let cell = (bits.is_multiple_of(8)).then_some(bits / 8)?;

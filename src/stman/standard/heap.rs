@@ -4,8 +4,8 @@ use super::strings::{HEADER_BYTES, Header, INLINE_BYTES, Item};
 use crate::error::{Error, Result};
 use crate::stman::bucket::{BucketsMut, link};
 
-/// Least number of free bytes in a heap bucket for which an item is begun there that does not fit; with fewer it begins in the
-/// next bucket.
+/// If a string or array of strings does not fit into the rest of a heap bucket, its first part is stored there only if at
+/// least this many bytes are free; otherwise it begins in the next bucket.
 const WORTH_FILLING: u32 = 50;
 
 /// The string heap of a StandardStMan that is being written: the bucket to which strings are appended.
@@ -15,8 +15,8 @@ pub(super) struct Heap {
 }
 
 impl Heap {
-    /// Stores the bytes of an item in the heap, in the place of the `old` one if they fit; returns the new item. Empty bytes
-    /// take no space.
+    /// Stores an item (a string or array of strings) in the heap, in the place of the `old` item if it fits there; returns
+    /// the new item. An empty one takes no space.
     pub(super) fn replace(&mut self, buckets: &mut BucketsMut, old: Item, bytes: &[u8]) -> Result<Item> {
         let len_bytes = i32::try_from(bytes.len()).map_err(|_| {
             Error::limit(format!("the strings of a cell have {} bytes, the limit is 2^31 - 1", bytes.len()))
@@ -31,8 +31,8 @@ impl Heap {
         Ok(Item { len_bytes, ..old })
     }
 
-    /// Stores the string of a scalar cell that does not fit the cell itself in the heap; `old` is the content of the cell.
-    /// Returns the item.
+    /// Stores the string of a scalar cell, too long for the cell itself, in the heap; `old` is the content of the cell so
+    /// far. Returns the item to be put into the cell.
     pub(super) fn replace_scalar(&mut self, buckets: &mut BucketsMut, old: Item, bytes: &[u8]) -> Result<Item> {
         let in_heap = old.len_bytes > INLINE_BYTES as i32;
         self.replace(buckets, if in_heap { old } else { Item::ABSENT }, bytes)
@@ -72,7 +72,7 @@ impl Heap {
         Ok(item)
     }
 
-    /// Frees the bytes of an item, and the buckets that hold nothing else.
+    /// Frees the bytes of an item in the heap, and the buckets that hold nothing else.
     pub(super) fn remove(&mut self, buckets: &mut BucketsMut, item: Item) -> Result<()> {
         let Item { mut bucket, mut offset, .. } = item;
         let mut left = item.len_bytes as u32;
@@ -101,7 +101,8 @@ impl Heap {
     }
 }
 
-/// Overwrites the first bytes of an item; returns the bucket and offset where they end.
+/// Overwrites the first bytes of an item in the heap by `bytes`; returns the bucket, and the offset in its data in bytes, at
+/// which they end.
 fn overwrite(buckets: &BucketsMut, item: Item, bytes: &[u8]) -> Result<(u32, u32)> {
     let Item { mut bucket, mut offset, .. } = item;
     let mut rest = bytes;

@@ -16,8 +16,8 @@ use crate::io::{ByteOrder, read_array, read_bytes};
 use crate::stman::bucket::{Buckets, BucketsMut, link};
 use crate::stman::checks::more_rows;
 
-/// Size in bytes of the links at the start of an index bucket: the number of the next one, twice, each i32 big-endian. Casacore
-/// reads the second.
+/// Size in bytes of the links at the start of an index bucket: the number of the next index bucket, stored twice, each as
+/// big-endian i32. Casacore reads the second.
 const LINK_BYTES: u64 = 8;
 
 /// The index of one column set of StandardStMan: which bucket holds which rows.
@@ -38,7 +38,8 @@ pub(super) struct Index {
     offset: u64,
     pub(super) rows_per_bucket: u32,
     pub(super) columns: i32,
-    /// Offset and number of the bytes in each bucket that no column uses.
+    /// Offset and length in bytes of each part of a data bucket that no column uses, the same in every bucket of the column
+    /// set.
     pub(super) free: Vec<(i32, i32)>,
     last_rows: Vec<u64>,
     pub(super) buckets: Vec<u32>,
@@ -94,7 +95,8 @@ impl Index {
         self.at(self.last_rows.partition_point(|&last| last < row), row, end)
     }
 
-    /// The same; `entry` is where the last one was found, and becomes where this one is.
+    /// Finds the rows from `row` (from 0) on that lie in one bucket, up to, not including, `end`. `entry` is the index entry
+    /// that was found last, where the search begins; it is set to the entry of this bucket.
     pub(super) fn find_near(&self, row: u64, end: u64, entry: &mut usize) -> Result<Stretch> {
         let holds = |entry: usize| {
             self.last_rows.get(entry).is_some_and(|&last| row <= last)
@@ -109,7 +111,8 @@ impl Index {
         self.at(*entry, row, end)
     }
 
-    /// The stretch that starts at `row`, which is in the bucket of an entry.
+    /// The rows from `row` on, up to, not including, `end`, that lie in the bucket of the index entry `entry`; `row` must be
+    /// one of them.
     fn at(&self, entry: usize, row: u64, end: u64) -> Result<Stretch> {
         let Some(&last) = self.last_rows.get(entry) else {
             let covered = self.last_rows.last().map_or("no rows".into(), |last| format!("rows 0 to {last}"));
@@ -132,7 +135,8 @@ impl Index {
 
 /// Methods for changing the index of a column set.
 impl Index {
-    /// Makes an index without rows, for buckets with `free_bytes` free bytes after `used_bytes`.
+    /// Makes an index without rows, for buckets in which columns take the first `used_bytes` bytes, and `free_bytes` bytes
+    /// follow.
     pub(super) fn new(rows_per_bucket: u32, used_bytes: u64, free_bytes: u64) -> Self {
         let free = if free_bytes > 0 { vec![(used_bytes as i32, free_bytes as i32)] } else { Vec::new() };
         Index { offset: 0, rows_per_bucket, columns: 0, free, last_rows: Vec::new(), buckets: Vec::new() }
@@ -185,12 +189,13 @@ impl Index {
         emptied
     }
 
-    /// Number (from 0) of the first row of an entry of the index.
+    /// Number (from 0) of the first row in the bucket of an index entry.
     fn start(&self, entry: usize) -> u64 {
         if entry == 0 { 0 } else { self.last_rows[entry - 1] + 1 }
     }
 
-    /// Offset and length of the smallest free part of each bucket that has `bytes` bytes; `None` if none has.
+    /// Offset and length in bytes of the smallest free part of each bucket that has at least `bytes` bytes; `None` if no part
+    /// has.
     pub(super) fn best_fit(&self, bytes: u64) -> Option<(i32, i32)> {
         self.free.iter().copied().filter(|&(_, len)| len as u64 >= bytes).min_by_key(|&(_, len)| len)
     }
@@ -222,12 +227,14 @@ impl Index {
 pub(super) struct IndexBuckets {
     /// Numbers of the index buckets, in the order in which they are linked.
     pub(super) numbers: Vec<u32>,
-    /// Offset of the index in its only bucket, in bytes; 0: right after the links.
+    /// Offset in bytes of the indices in their only bucket, if they fit into half of one. 0 if they do not: they then fill
+    /// one or more buckets, after the links.
     pub(super) offset: u32,
 }
 
 impl IndexBuckets {
-    /// Writes the indices to another place of the file than before, which is free afterwards. formats/stman.md 1.4.
+    /// Writes the indices to another place of the file than before: the other half of their bucket, or other buckets. The old
+    /// place can be reused afterwards. formats/stman.md 1.4.
     pub(super) fn write(&mut self, bytes: &[u8], buckets: &mut BucketsMut) -> Result<()> {
         let capacity = buckets.bytes() as usize - LINK_BYTES as usize;
         let half = (LINK_BYTES as usize + capacity / 2) as u32;

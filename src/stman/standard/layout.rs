@@ -6,7 +6,8 @@ use crate::value::Record;
 
 /// Smallest size of a StandardStMan bucket, in bytes.
 const LEAST_BYTES: u64 = 128;
-/// Largest size of a bucket for a given number of rows, in bytes, unless one row is larger.
+/// Largest size in bytes of a StandardStMan bucket that is chosen for a given number of rows; exceeded only if one row is
+/// larger.
 const MOST_BYTES: u64 = 32768;
 /// Number of rows in a bucket if the parameters do not give another.
 const DEFAULT_ROWS: u64 = 32;
@@ -55,7 +56,8 @@ fn fit(bytes: u64, rows: u64, bits: &[u64]) -> (u64, u64) {
     if bytes == wanted { (bytes, rows) } else { most_rows(bytes, bits) }
 }
 
-/// The size of a bucket in bytes and the number of rows that fit in `bytes`; if none fits, a larger bucket for one.
+/// Returns the size of a bucket in bytes, which is `bytes`, and the number of rows that fit; if not even one row fits, the
+/// size for one row.
 fn most_rows(bytes: u64, bits: &[u64]) -> (u64, u64) {
     if all_bytes(1, bits) > bytes {
         return (all_bytes(1, bits), 1);

@@ -43,7 +43,7 @@ struct Standard {
     columns: Vec<StandardColumn>,
 }
 
-/// The state that all columns of a StandardStMan share.
+/// The open file of a StandardStMan with its indices and array file, which all columns share.
 #[derive(Debug)]
 struct Shared {
     /// Names of the file and the manager, as context of errors.

@@ -84,7 +84,8 @@ impl Item {
         self.len_bytes == 0
     }
 
-    /// Reads the first `limit` bytes of the item from the heap, or all if it is shorter.
+    /// Reads the first `limit` bytes of the string or array that the item refers to, from the heap, or all of it if it is
+    /// shorter.
     fn read<F: ReadAt>(&self, buckets: &Buckets<F>, limit: u64) -> Result<Vec<u8>> {
         let capacity = u64::from(buckets.bucket_bytes).saturating_sub(HEADER_BYTES);
         let len = u64::try_from(self.len_bytes)
@@ -132,8 +133,8 @@ impl Item {
     }
 }
 
-/// Number of bytes of the heap that items read by one call may still have: no two cells share an item, so that together they
-/// are no longer than the file.
+/// Number of bytes of heap items that a call may still read. No two cells share an item, so all items together cannot be
+/// longer than the file; more bytes mean damage.
 pub(super) struct HeapBudget(u64);
 
 impl HeapBudget {
@@ -162,8 +163,8 @@ pub(super) fn read_scalar(cell: &[u8; CELL_BYTES], order: ByteOrder, buckets: &B
     }
 }
 
-/// Reads an array of strings whose shape the column fixes and appends it to `out`: u32 length and bytes of each string, nothing
-/// else.
+/// Reads an array of strings whose shape the column fixes, and appends it to `out`; its heap item has the u32 length and the
+/// bytes of each string.
 pub(super) fn read_fixed<F: ReadAt>(
     item: &Item,
     buckets: &Buckets<F>,
@@ -181,7 +182,7 @@ pub(super) fn read_fixed<F: ReadAt>(
     .with_context(|| item.place())
 }
 
-/// Reads the shape, fastest axis first, of an array of strings that is stored with it.
+/// Reads the shape, fastest axis first, of an array of strings whose heap item begins with its shape.
 ///
 /// | field   | type         | meaning                                                      |
 /// |---------|--------------|--------------------------------------------------------------|
@@ -199,7 +200,7 @@ pub(super) fn read_shape<F: ReadAt>(item: &Item, buckets: &Buckets<F>) -> Result
     read().with_context(|| item.place())
 }
 
-/// Reads an array of strings whose shape is stored with it, and appends it to `out`.
+/// Reads an array of strings whose heap item begins with its shape, and appends it to `out`.
 pub(super) fn read_variable<F: ReadAt>(
     item: &Item,
     buckets: &Buckets<F>,

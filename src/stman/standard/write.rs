@@ -23,14 +23,14 @@ use crate::stman::with_context::WithContext;
 use crate::stman::{ColumnSpec, CreateArgs, ManagerMut, write_part};
 use crate::value::{DataType, Region, Shape, Values, bits};
 
-/// Default number of buckets that casacore is to keep in memory.
+/// Number of buckets that casacore is to keep in memory, if the parameters do not state one.
 const DEFAULT_CACHE: i64 = 2;
 
 #[derive(Debug)]
 struct StandardMut {
     name: BString,
     files: Arc<dyn ContainerMut>,
-    /// Name of the array file, which is made when the first column needs it.
+    /// Name of the array file, which is created when the first indirect array column needs it.
     arrays_name: String,
     order: ByteOrder,
     cache: u32,
@@ -48,17 +48,17 @@ struct StandardMut {
 struct ColumnMut {
     spec: ColumnSpec,
     cell: Cell,
-    /// Offset of the column's first row in each bucket, in bytes.
+    /// Offset in each bucket of the column's cell in the bucket's first row, in bytes.
     offset: u32,
     set: usize,
-    /// Number of rows, from the first on, whose arrays of fixed shape exist; later rows get theirs when they are written, or at
-    /// the end.
+    /// Number of rows, from the first on, whose indirect arrays of fixed shape exist; later rows get theirs when they are
+    /// written, or when the table is flushed.
     made: u64,
 }
 
 /// Consecutive rows of a column in one bucket.
 struct Stretch {
-    /// Offset in the file of the column's first row in the bucket, in bytes.
+    /// Offset in the file of the column's cell in the first row of the bucket, in bytes.
     offset: u64,
     first: u64,
     count: u64,
@@ -225,7 +225,7 @@ impl StandardMut {
         })
     }
 
-    /// Writes arrays of strings to the cells of `rows` (half-open, from 0), each with its shape.
+    /// Writes arrays of strings to the cells of `rows` (half-open, from 0), whose shapes are set already.
     fn write_string_arrays(&mut self, column: usize, rows: Range<u64>, strings: &[BString]) -> Result<()> {
         let fixed = self.columns[column].spec.shape.clone();
         let mut done = 0;
@@ -250,7 +250,7 @@ impl StandardMut {
         self.columns[column].spec.check_all_used(&rows, done, strings.len())
     }
 
-    /// Writes arrays that are not strings to the cells of `rows` (half-open, from 0), each with its shape.
+    /// Writes indirect arrays, not of strings, to the cells of `rows` (half-open, from 0), whose shapes are set already.
     fn write_arrays(&mut self, column: usize, rows: Range<u64>, values: &Values) -> Result<()> {
         let mut done = 0;
         self.update_cells(column, rows.clone(), |this, row, cell: &mut [u8; 8]| {
@@ -266,7 +266,8 @@ impl StandardMut {
         self.columns[column].spec.check_all_used(&rows, done, values.len())
     }
 
-    /// The offset of a cell's array in the array file; an array of fixed shape is made if it does not exist yet.
+    /// Returns the offset of a cell's array in the array file; if it does not exist yet, makes it, which requires a fixed
+    /// shape.
     fn define(&mut self, column: usize, row: u64, cell: &mut [u8; 8]) -> Result<i64> {
         let offset = self.order.u64(*cell) as i64;
         if offset != 0 {
@@ -280,7 +281,7 @@ impl StandardMut {
         Ok(offset)
     }
 
-    /// Makes the arrays of fixed shape that were never written: casacore has one in every row.
+    /// Makes the indirect arrays of fixed shape that were never written, with zeros: casacore expects one in every row.
     fn make_arrays(&mut self) -> Result<()> {
         for column in 0..self.columns.len() {
             if matches!(self.columns[column].cell, Cell::Array) && self.columns[column].spec.shape.is_some() {
@@ -310,7 +311,7 @@ impl StandardMut {
         })
     }
 
-    /// Moves the cells after `row` in its bucket one row up; the last of them becomes zeros.
+    /// Removes the cell in `row`: later cells in its bucket move to the row before, and the last of them becomes zeros.
     fn close_gap(&self, column: &ColumnMut, row: u64) -> Result<()> {
         let rest = self.indices[column.set].rest(row)?;
         let start = self.buckets.offset(rest.bucket) + u64::from(column.offset);

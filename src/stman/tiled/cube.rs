@@ -26,7 +26,7 @@ pub(super) struct CubeColumn<F: ?Sized = dyn ReadAt> {
     grid: Grid,
     data_type: DataType,
     order: ByteOrder,
-    /// The file with the tiles; `None` if the hypercube has none.
+    /// The file with the tiles; `None` if the hypercube has none, because it has no tiles yet.
     file: Option<Arc<F>>,
     /// Offset of this column's part of tile 0 in the file, in bytes.
     offset: u64,
@@ -36,7 +36,7 @@ pub(super) struct CubeColumn<F: ?Sized = dyn ReadAt> {
     bytes: u64,
 }
 
-/// Number of bytes that `pixels` elements of a column take in a tile; `None` if it is too large.
+/// Number of bytes that `pixels` elements of a column take in a tile, Bools as bits; `None` if the number overflows.
 fn column_bytes(data_type: DataType, pixels: u64) -> Option<u64> {
     match data_type {
         DataType::Bool => Some(bits::packed_len(pixels)),
@@ -44,7 +44,8 @@ fn column_bytes(data_type: DataType, pixels: u64) -> Option<u64> {
     }
 }
 
-/// The size of a whole tile of `cube` in bytes, and the offset of each column in it; checked against the length of the file.
+/// Returns the size of a whole tile of `cube` in bytes, and the offset of each column's part in it; fails if a tile lies
+/// beyond the end of the file, which has `file_len` bytes.
 pub(super) fn layout(cube: &CubeEntry, columns: &[DataType], file_len: u64) -> Result<(u64, Vec<u64>)> {
     let impossible = || {
         Error::format(format!(
@@ -69,7 +70,8 @@ pub(super) fn layout(cube: &CubeEntry, columns: &[DataType], file_len: u64) -> R
 }
 
 impl<F: ReadAt + ?Sized> CubeColumn<F> {
-    /// The tiles, in `cube`, of the column with elements of `data_type` that begins at `start` of each tile of `stride` bytes.
+    /// Describes the tiles that a column of `data_type` has in the hypercube `cube`: its part begins at byte `start` of each
+    /// tile, and a whole tile has `stride` bytes.
     ///
     /// `row_axis`: add a last axis of one position, for cubes that are a single cell.
     pub(super) fn new(
@@ -87,12 +89,14 @@ impl<F: ReadAt + ?Sized> CubeColumn<F> {
         CubeColumn { grid, data_type, order, file, offset: cube.offset + start, stride, bytes }
     }
 
-    /// The offset of the column's part of the first tile, the distance between tiles (both in bytes), and the number of tiles.
+    /// Returns the file offset of the column's part of the first tile, the distance to its part of the next tile (both in
+    /// bytes), and the number of tiles.
     pub(super) fn tiles(&self) -> Result<(u64, u64, u64)> {
         Ok((self.offset, self.stride, self.grid.counts().elements()?))
     }
 
-    /// The offset of the column's part of the first tile, the distance between tiles, and the size of the part, all in bytes.
+    /// Returns the file offset of the column's part of the first tile, the distance to its part of the next tile, and the
+    /// size of a part, all in bytes.
     pub(super) fn place(&self) -> (u64, u64, u64) {
         (self.offset, self.stride, self.bytes)
     }
@@ -105,7 +109,7 @@ impl<F: ReadAt + ?Sized> CubeColumn<F> {
         self.file()?.read_at(offset, out).context("tile")
     }
 
-    /// Distance of the column's part of a tile, by its number from 0, from that of the first tile, in bytes.
+    /// Offset in the file of the column's part of a tile, in bytes, by the tile's number from 0.
     fn tile_offset(&self, number: u64) -> u64 {
         self.offset + number * self.stride
     }

@@ -61,7 +61,7 @@ pub(super) struct FileEntry {
 /// | offset     | u32         | i64         | bytes, of the first tile                       |
 #[derive(Debug, Clone)]
 pub(super) struct CubeEntry {
-    /// Ids and coordinates of the hypercube, by column; `None` for most.
+    /// Values of the hypercube's id and coordinate columns, by column name; `None` if it has none, as most hypercubes.
     pub(super) values: Option<Box<Record>>,
     /// Whether the last axis of the hypercube can grow.
     pub(super) extensible: bool,

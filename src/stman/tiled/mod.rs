@@ -99,10 +99,10 @@ struct Cubes<F: ?Sized = dyn ReadAt> {
     header: Header,
     order: ByteOrder,
     files: Vec<Option<Arc<F>>>,
-    /// Types of the data columns, in the order of their elements in a tile.
+    /// Element types of the data columns, in the order in which a tile stores the columns.
     data_types: Vec<DataType>,
     map: RowMap,
-    /// Number of the first axes of a hypercube that are those of a cell.
+    /// Number of leading axes of each hypercube that are axes of a cell; the axes after them are row axes.
     cell_axes: usize,
 }
 
@@ -120,7 +120,8 @@ struct DataColumn {
 struct CoordinateColumn {
     cubes: Arc<Cubes>,
     spec: ColumnSpec,
-    /// Axis of the hypercube (from 0, fastest first) that the column has coordinates of; `None` for an id.
+    /// Axis of the hypercube (from 0, fastest first) whose coordinates the column holds; `None` for a column that holds an
+    /// id.
     axis: Option<usize>,
 }
 
@@ -181,12 +182,13 @@ fn open_file(args: &OpenArgs<'_>, kind: Type) -> Result<Box<dyn Manager>> {
 enum Role {
     /// A data column, with its number (from 0) among the data columns.
     Data(usize),
-    /// The coordinates of this axis of the hypercubes, from 0, fastest first.
+    /// A column with the coordinates along this axis of the hypercubes, from 0, fastest first.
     Coordinate(usize),
     Id,
 }
 
-/// The role of each column by the definition of the hypercolumn; without one all are data columns. formats/stman.md 6.3.
+/// The role of each column according to the definition of the hypercolumn in the table's private keywords; without a
+/// definition, all are data columns. formats/stman.md 6.3.
 fn roles(columns: &[ColumnSpec], private_keywords: &Record, hypercolumn: &BStr, kind: Type) -> Result<Vec<Role>> {
     let key = definition_key(hypercolumn);
     let Some(definition) = private_keywords.record(&key) else {
@@ -217,7 +219,7 @@ fn definition_key(hypercolumn: &BStr) -> String {
     format!("Hypercolumn_{}", hypercolumn.to_str_lossy())
 }
 
-/// Number of the first axes of a hypercube with `ndim` axes that are those of a cell.
+/// Number of leading axes of a hypercube with `ndim` axes that are axes of a cell; the axes after them are row axes.
 fn cell_axes(kind: Type, ndim: usize, columns: &[ColumnSpec], roles: &[Role]) -> Result<usize> {
     let axes = match kind {
         Type::Column | Type::Shape => ndim.checked_sub(1),
@@ -245,7 +247,8 @@ fn check_fixed_shapes(columns: &[ColumnSpec], roles: &[Role], header: &Header, c
     Ok(())
 }
 
-/// The types of the data columns in the order of their elements in a tile.
+/// The element types of the data columns, in the order in which a tile stores the columns; an error if one cannot be tiled,
+/// such as strings.
 fn tile_types(columns: &[ColumnSpec], order: &[usize]) -> Result<Vec<DataType>> {
     let types: Vec<DataType> = order.iter().map(|&column| columns[column].data_type).collect();
     match types.iter().find(|data_type| !data_type.is_fixed_size()) {
@@ -254,8 +257,8 @@ fn tile_types(columns: &[ColumnSpec], order: &[usize]) -> Result<Vec<DataType>> 
     }
 }
 
-/// The data columns, by their numbers from 0, in the order of their elements in a tile: larger elements first, Bools last, and
-/// those of equal size in reverse.
+/// Indices of the data columns in the order in which a tile stores them: columns with larger elements first, Bools last, and
+/// those with elements of equal size in reverse order.
 ///
 /// Before 2013 casacore kept columns of equal size in order; nothing in the file tells, and casacore itself reads such
 /// files by today's rule.
@@ -340,8 +343,8 @@ impl<F: ReadAt + ?Sized> Cubes<F> {
         Ok(CubeColumn::new(entry, file, self.data_types[index], self.order, (starts[index], stride), row_axis))
     }
 
-    /// The region of the hypercube that is `region` of the cells (`None`: all) of `count` rows from that at `place` on, along
-    /// the first row axis.
+    /// The region of a hypercube that covers `region` of the cells (`None`: whole cells) of `count` rows, which begin at
+    /// `place` and follow each other along the first row axis.
     fn region(&self, place: &RowPlace, count: u64, region: Option<&Region>) -> Result<Region> {
         let cell = self.cell_shape(place.cube);
         let region = match region {
@@ -360,7 +363,8 @@ impl<F: ReadAt + ?Sized> Cubes<F> {
         })
     }
 
-    /// The shape of a cell of a coordinate column of `axis`, or of an id column (`None`), fastest axis first.
+    /// The shape of the cell in `row` of a column with the coordinates of `axis`, or of an id column (`None`), fastest axis
+    /// first.
     fn coordinate_shape(&self, axis: Option<usize>, row: u64) -> Result<Option<Shape>> {
         match axis {
             Some(axis) if axis < self.cell_axes => {
@@ -371,7 +375,8 @@ impl<F: ReadAt + ?Sized> Cubes<F> {
         }
     }
 
-    /// Index (from 0) of the first coordinate of `axis`, or of the id, that applies to the cell at `place`.
+    /// Index (from 0), in the hypercube's values for `axis`, or for the id (`None`), of the first value in the cell at
+    /// `place`.
     fn first_coordinate(&self, axis: Option<usize>, place: &RowPlace) -> u64 {
         match axis {
             Some(axis) if axis >= self.cell_axes => place.at.get(axis - self.cell_axes).copied().unwrap_or_default(),
@@ -381,7 +386,8 @@ impl<F: ReadAt + ?Sized> Cubes<F> {
 }
 
 impl DataColumn {
-    /// Appends `region` of the cells (`None`: all) of `count` rows from that at `place` on, along the first row axis, to `out`.
+    /// Appends `region` of the cells (`None`: whole cells) of `count` rows to `out`; the rows begin at `place` and follow
+    /// each other along the first row axis.
     fn read_at(&self, place: &RowPlace, count: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
         let cube = self.cubes.column(place.cube, self.index)?;
         let region = self.cubes.region(place, count, region)?;
@@ -479,7 +485,7 @@ impl ColumnCells for CoordinateColumn {
         self.cubes.coordinate_shape(self.axis, row)
     }
 
-    /// Reads the coordinates or the id of a row; values that the hypercube's record lacks are 0.
+    /// Reads the coordinates or the id of a row from the record of its hypercube; values that the record lacks are read as 0.
     fn read_cell(&self, row: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
         let shape = self.cell_shape(row)?.ok_or_else(|| undefined(row))?;
         let (start, wanted) = match region {

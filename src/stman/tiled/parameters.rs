@@ -30,8 +30,8 @@ use super::{Tiled, Type};
 use crate::error::{Error, Result, ResultExt};
 use crate::value::{Record, Shape, Value, Values};
 
-/// The parameters of an open tiled manager, from which [`Wanted::new`] and, for TiledDataStMan, [`restore`] make the same
-/// again.
+/// The parameters of an open tiled manager, from which [`Wanted::new`] and, for TiledDataStMan, [`restore`] can create an
+/// equal manager.
 pub(super) fn describe(manager: &Tiled) -> Record {
     let cubes = &manager.cubes;
     let mut parameters = Record::default();
@@ -88,19 +88,20 @@ fn shape(extents_of: &[u64]) -> Value {
     extents(extents_of.iter().map(|&extent| extent as i64))
 }
 
-/// An array of Int from extents, as casacore stores it, or of Int64 if they do not fit.
+/// Makes an array of extents, of type Int as casacore stores it, or of Int64 if an extent exceeds 32 bits.
 fn extents(values: impl ExactSizeIterator<Item = i64> + Clone) -> Value {
     let narrow: Result<Vec<i32>, _> = values.clone().map(i32::try_from).collect();
     let count = Shape::from([values.len() as u64]);
     Value::Array(count, narrow.map_or_else(|_| Values::Int64(values.collect()), Values::Int))
 }
 
-/// The tile shapes that hypercubes of a new tiled manager are to have.
+/// The tile shapes that the parameters of a new tiled manager request for its hypercubes.
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub(super) default_tile: Vec<i64>,
     pub(super) cache: u32,
-    /// Tile shapes by the shape of a cell, in the order of their use; the last one is used for all further hypercubes.
+    /// Requested tile shapes by the shape of a cell, in the order of their use; the last one is used for all further
+    /// hypercubes.
     tiles: HashMap<Shape, VecDeque<Shape>>,
 }
 
@@ -118,8 +119,8 @@ impl Wanted {
         Ok(Wanted { default_tile, cache, tiles })
     }
 
-    /// The tile shape asked for, for a new hypercube with cells of this shape; a 0 or missing extent leaves the choice to the
-    /// manager.
+    /// Returns the requested tile shape for a new hypercube with cells of shape `cell`; a 0 or missing extent leaves the
+    /// choice to the manager.
     pub(super) fn tile(&mut self, cell: &Shape) -> Shape {
         match self.tiles.get_mut(cell) {
             Some(tiles) if tiles.len() > 1 => tiles.pop_front().unwrap_or_default(),
@@ -129,7 +130,7 @@ impl Wanted {
     }
 }
 
-/// A hypercube of a TiledDataStMan that is made before its rows.
+/// A hypercube that a new TiledDataStMan creates from its parameters, before rows are added.
 #[derive(Debug)]
 pub(super) struct Given {
     pub(super) shape: Shape,
@@ -138,8 +139,8 @@ pub(super) struct Given {
     pub(super) values: Record,
 }
 
-/// The hypercubes of a TiledDataStMan and the rows that are in them, from its parameters: without a row map, those of one after
-/// the other's.
+/// Reads from its parameters the hypercubes of a TiledDataStMan, and which rows are where in them. Without a row map, the
+/// rows fill one hypercube after the other.
 pub(super) fn restore(parameters: &Record, cell_axes: usize) -> Result<(Vec<Given>, RowMap)> {
     let mut cubes = Vec::new();
     for (name, cube) in hypercubes(parameters) {
@@ -190,7 +191,7 @@ pub(super) fn restore(parameters: &Record, cell_axes: usize) -> Result<(Vec<Give
     Ok((cubes, RowMap::Intervals(intervals)))
 }
 
-/// The names and fields of the hypercubes in the parameters.
+/// Iterates over the hypercubes in the parameters of a tiled manager: the name of each, and the record of its properties.
 fn hypercubes(parameters: &Record) -> impl Iterator<Item = (&bstr::BString, &Record)> {
     let fields = parameters.record("HYPERCUBES").map_or(&[][..], |cubes| &cubes.fields);
     fields.iter().filter_map(|field| match &field.value {

@@ -13,7 +13,7 @@ use crate::value::Shape;
 pub(super) enum RowMap {
     /// Row r of the table is position r of the only hypercube.
     Column,
-    /// Row r of the table is hypercube r.
+    /// Row r of the table is the only cell of hypercube r.
     Cell,
     /// Intervals of rows, each at consecutive positions of a hypercube.
     Intervals(Vec<Interval>),
@@ -142,7 +142,7 @@ impl RowMap {
         e.block(intervals.iter(), |e, interval| e.u32(interval.position as u32));
     }
 
-    /// The intervals of rows; empty for managers that have none.
+    /// The intervals of rows in the row map; empty for TiledColumnStMan and TiledCellStMan, which do not need any.
     pub(super) fn intervals(&self) -> &[Interval] {
         match self {
             RowMap::Intervals(intervals) => intervals,
@@ -255,8 +255,8 @@ impl RowMap {
         Ok(Some(Place { cube, at, stretch }))
     }
 
-    /// The runs of rows in the hypercubes, if each hypercube has exactly one row axis, or is a cell, and they are at most
-    /// `max_cubes`; otherwise `None`.
+    /// The runs of rows in the hypercubes; `None` if a hypercube has several row axes, or if rows are in more than
+    /// `max_cubes` hypercubes.
     pub(super) fn runs(&self, cubes: &[CubeEntry], cell_axes: usize, max_cubes: usize) -> Option<Vec<RowRun>> {
         match self {
             RowMap::Cell => {

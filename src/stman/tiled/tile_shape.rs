@@ -2,11 +2,11 @@
 
 use crate::value::Shape;
 
-/// Number of elements that a tile has by default, about.
+/// Number of elements that a tile has by default, approximately.
 const TILE_PIXELS: f64 = 32768.;
 
-/// The tile shape of a hypercube that casacore chooses for `wanted`, in which a 0 or missing extent leaves the choice to it;
-/// fastest axis first.
+/// Chooses the tile shape of a hypercube as casacore does, fastest axis first. Extents that are 0 or missing in `wanted` are
+/// chosen; the others are used, up to the extents of the hypercube.
 ///
 /// It is casacore's wherever the axes to choose have fewer than 4 * 32768 pixels in all, and mostly where they have more:
 /// then any choice will do, and only experiments say how casacore weighs axes that cannot be cut evenly.
@@ -28,8 +28,8 @@ pub(super) fn choose(cube: &Shape, wanted: &[u64], extensible: bool) -> Shape {
     tile.into_iter().collect()
 }
 
-/// Cuts the `open` axes of a hypercube such that tiles have about `pixels` elements in them, and need as little padding as
-/// possible.
+/// Chooses the tile extents of the axes `open` of a hypercube, such that their product is about `pixels` and tiles need as
+/// little padding as possible; puts them into `tile`.
 fn cut(cube: &Shape, open: &[usize], pixels: f64, tile: &mut [u64]) {
     let total: f64 = open.iter().map(|&axis| cube[axis] as f64).product();
     if total < 4. * pixels {
@@ -51,7 +51,8 @@ fn cut(cube: &Shape, open: &[usize], pixels: f64, tile: &mut [u64]) {
     }
 }
 
-/// The tile extent nearest to `ideal` that cuts an axis without rest, or, if none is near, into nearly equal parts.
+/// The tile extent nearest to `ideal` that divides an axis of `axis` elements without remainder, or, if none is near, divides
+/// it into nearly equal parts.
 fn nearest_cut(axis: u64, ideal: f64) -> u64 {
     let (low, high) = ((0.5 * ideal).ceil().max(1.) as u64, (1.5 * ideal).floor().max(1.) as u64);
     // by the number of parts, of which there are few

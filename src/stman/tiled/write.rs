@@ -17,7 +17,7 @@ use crate::stman::with_context::WithContext;
 use crate::stman::{ColumnSpec, CreateArgs, LinkedCube, ManagerMut, TilePlace};
 use crate::value::{BString, DataType, Field, Record, Region, Shape, Value, Values};
 
-/// Number of files of tiles of which pages are kept in memory, each a few MB.
+/// Number of files of tiles whose pages are cached in memory at the same time; a cache has a few MB.
 const PAGED_FILES: usize = 4;
 
 /// Most files of tiles that a manager can have: casacore's names number them with three digits.
@@ -31,17 +31,18 @@ struct TiledMut {
     sequence: u32,
     columns: Vec<ColumnSpec>,
     roles: Vec<Role>,
-    /// Index of each column among the data columns, in the order of their elements in a tile; unused for other columns.
+    /// Position, for each column of the manager, of its elements in a tile among those of the data columns, from 0; unused
+    /// for id and coordinate columns.
     tile_places: Vec<usize>,
     rows: u64,
     cubes: Cubes<dyn WriteAt>,
-    /// Shape of all cells, fastest axis first; `None` if it is not fixed.
+    /// Shape of all cells of the manager's data columns, fastest axis first; `None` if it is not fixed.
     fixed: Option<Shape>,
     /// Indices of the hypercubes that rows can be added to, by the shape of their cells.
     growing: HashMap<Shape, usize>,
     wanted: Wanted,
     header: Arc<dyn WriteAt>,
-    /// Pages of files of tiles that are in memory, by the index of the file; the one used last is at the end.
+    /// Caches of pages of the files of tiles, with the index of each file; the one used last is at the end.
     paged: Vec<(usize, PagedMut)>,
 }
 
@@ -150,7 +151,7 @@ impl TiledMut {
         Ok(())
     }
 
-    /// Gives a hypercube its offset at the end of its file, and extends the file.
+    /// Places a hypercube at the end of its file: sets its offset there, and extends the file by its tiles.
     fn allot(&mut self, cube: &mut CubeEntry) -> Result<()> {
         if let Some(Some(entry)) = cube.file.and_then(|file| self.cubes.header.files.get_mut(file)) {
             cube.offset = entry.len;
@@ -159,7 +160,7 @@ impl TiledMut {
         Ok(())
     }
 
-    /// Adds a hypercube of a TiledDataStMan that exists before its rows, with its shape and coordinates.
+    /// Adds a hypercube from the parameters of a new TiledDataStMan, with its shape and coordinates, before any row is added.
     fn add_given(&mut self, given: Given) -> Result<()> {
         let Given { shape, tile, extensible, values } = given;
         if shape.len() != self.cubes.header.ndim {
@@ -182,7 +183,8 @@ impl TiledMut {
         Ok(())
     }
 
-    /// Index of the hypercube that rows with cells of this shape are added to; a new one is made without positions.
+    /// Index of the hypercube that gets new rows with cells of this shape; if there is none, one is made with an empty row
+    /// axis.
     fn growing_cube(&mut self, cell: &Shape) -> Result<usize> {
         if let Some(&cube) = self.growing.get(cell) {
             return Ok(cube);
@@ -195,7 +197,8 @@ impl TiledMut {
         Ok(cube)
     }
 
-    /// Adds `count` positions to a hypercube that is alone in its file; returns the first of them, from 0.
+    /// Extends the row axis of a hypercube, the only one in its file, by `count` positions; returns the first of them, from
+    /// 0.
     fn extend(&mut self, cube: usize, count: u64) -> Result<u64> {
         let Cubes { header, data_types, .. } = &mut self.cubes;
         let entry = &mut header.cubes[cube];
@@ -213,7 +216,7 @@ impl TiledMut {
         Ok(position)
     }
 
-    /// Adds `rows` (half-open, from 0) at the end of the hypercube with cells of shape `cell`.
+    /// Adds `rows` (half-open, from 0) at the end of the hypercube that has cells of shape `cell`.
     fn add_to_cube(&mut self, rows: Range<u64>, cell: &Shape) -> Result<()> {
         if self.kind == Type::Shape && rows.end > u64::from(u32::MAX) + 1 {
             return Err(Error::limit(format!(
@@ -227,7 +230,7 @@ impl TiledMut {
         Ok(())
     }
 
-    /// The pages of a file of tiles, by its index from 0, which is as long as its header states.
+    /// The page cache of a file of tiles, by its index from 0; the file is extended to the length that its header states.
     fn pages(&mut self, file: usize) -> Result<&PagedMut> {
         let handle = self.cubes.files.get(file).cloned().flatten();
         let (Some(handle), Some(Some(entry))) = (handle, self.cubes.header.files.get(file)) else {
@@ -248,7 +251,7 @@ impl TiledMut {
         Ok(pages)
     }
 
-    /// Writes the pages of tiles in memory, and extends all files for the tiles that were never written.
+    /// Writes the cached pages of all files of tiles, and extends the files to hold tiles that were never written.
     fn flush_tiles(&mut self) -> Result<()> {
         for file in 0..self.cubes.files.len() {
             if self.cubes.files[file].is_some() {
@@ -258,8 +261,8 @@ impl TiledMut {
         Ok(())
     }
 
-    /// Writes the cells of `count` rows from that at `place` on, or a region of one, from element `first` (from 0) of `values`
-    /// on.
+    /// Writes the cells of `count` rows that begin at `place`, or a region of a cell, from the elements of `values` from
+    /// index `first` on; returns the number of elements written.
     fn write_at(
         &mut self,
         column: usize,
@@ -376,7 +379,7 @@ impl TiledMut {
         Ok(())
     }
 
-    /// Column and row, as errors name them.
+    /// Names a column and a row for error messages.
     fn cell(&self, column: usize, row: u64) -> String {
         format!("column {}, row {row}", self.columns[column].name)
     }
@@ -401,8 +404,8 @@ impl TiledMut {
     }
 }
 
-/// The tile shape of a hypercube whose tiles are in a block of another file: `wanted` if its tiles have the same bytes in the
-/// same order and end where the block ends, else the chunk.
+/// The tile shape of a hypercube whose tiles are in a block of another file: `wanted` if with it the tiles have the same
+/// bytes in the same order and end within the block, otherwise the shape of the block's chunks.
 fn tile_of_block(wanted: &Shape, block: &LinkedCube) -> Shape {
     let (Some((shape, rows)), Some((tile, tile_rows)), Some((chunk, chunk_rows))) =
         (block.shape.split_last(), wanted.split_last(), block.chunk.split_last())
@@ -419,8 +422,8 @@ fn without_shape() -> Error {
     Error::usage("the cell has no shape yet")
 }
 
-/// Checks that all data columns agree on the shape of their cells; returns it, fastest axis first, or `None` if it is not
-/// fixed.
+/// Checks that data columns can share hypercubes: all fixed shapes of cells must be equal, and cells of other columns need a
+/// fixed number of axes. Returns the fixed shape, fastest axis first, or `None`.
 fn check_data_columns(columns: &[ColumnSpec], roles: &[Role], kind: Type) -> Result<Option<Shape>> {
     let mut fixed: Option<&ColumnSpec> = None;
     for (spec, role) in columns.iter().zip(roles) {
@@ -468,7 +471,8 @@ fn cube_end(cube: &CubeEntry, columns: &[DataType]) -> Result<u64> {
 }
 
 impl CubeEntry {
-    /// Changes the id of a hypercube, or the coordinates of an axis, by `change`; a new hypercube has none yet.
+    /// Changes the value of a hypercube's id column, or of the coordinate column of `axis`, by calling `change`; the value is
+    /// empty before it is first set.
     fn change_values(
         &mut self,
         spec: &ColumnSpec,
@@ -639,8 +643,8 @@ impl ManagerMut for TiledMut {
 }
 
 impl TiledMut {
-    /// Sets the shape of the cells of `rows` (half-open, from 0), which have another or none; it has the number of axes that
-    /// the columns have.
+    /// Sets the shape of the cells of `rows` (half-open, from 0), which have another shape or none. `shape` must have as many
+    /// axes as cells of the columns.
     fn set_shape_of(&mut self, rows: Range<u64>, shape: &Shape) -> Result<()> {
         let wrong = |message: String| Err(Error::usage(message));
         if shape.contains(&0) {

@@ -10,10 +10,10 @@ use crate::error::{Error, Result};
 use crate::stman::antennas::read_keys;
 use crate::value::Complex32;
 
-/// Number of rows whose keys are read at once.
+/// Number of rows whose keys (field, data description and antennas) are read at once.
 const STEP_ROWS: u64 = 1 << 14;
 
-/// The key of a baseline: values of the four key columns, which all rows of the baseline have in common.
+/// The key of a baseline: values of FIELD_ID, DATA_DESC_ID, ANTENNA1 and ANTENNA2, which all its rows have in common.
 type Key = [i32; KEYS.len()];
 
 /// State of the sequential decoding of a SiscoStMan file.
@@ -26,17 +26,17 @@ pub(super) struct Decoder {
     /// Index of the next chunk to be inflated, from 0.
     chunk: usize,
     values: Vec<Value>,
-    /// Index in `values` of the next item, one part of a row, to be decoded.
+    /// Index in `values` of the first value that is not yet decoded.
     next: usize,
-    /// Number of values of the file that were decoded.
+    /// Number of values that were decoded so far, of those in the whole file.
     used: u64,
     keys: Vec<Key>,
     key_rows: Range<u64>,
-    /// Earlier values by the key of their baseline; for each correlation those of the real and the imaginary part.
+    /// Values of earlier rows by the key of their baseline; for each correlation those of the real and of the imaginary part.
     history: HashMap<Key, Vec<[History; 2]>>,
 }
 
-/// Values of the last rows of a baseline, for one part of a visibility, the last row first.
+/// Values of the last rows of a baseline, for the real or imaginary part of one correlation; the last row comes first.
 #[derive(Debug, Default)]
 struct History(VecDeque<Vec<Value>>);
 
@@ -87,7 +87,8 @@ impl Decoder {
         Ok(())
     }
 
-    /// Finds the next `len` values of the file; returns the index of the first in `values`. They never extend over two chunks.
+    /// Takes the next `len` values of the file, inflating the next chunk if necessary; returns the index of the first in
+    /// `values`. They must be in one chunk.
     fn item(&mut self, file: &SiscoFile, len: usize) -> Result<usize> {
         while self.next == self.values.len() && self.chunk < file.chunk_count() {
             self.values = file.read_chunk(self.chunk)?;
@@ -125,7 +126,8 @@ impl Decoder {
     }
 }
 
-/// Number of values that the file has for a cell of this shape.
+/// Number of values that the SiscoStMan file has for a cell of this shape: two, real and imaginary part, for each stored
+/// visibility.
 pub(super) fn cell_values(mode: Mode, [correlations, channels]: [u64; 2]) -> Result<u64> {
     if correlations == 0 || channels == 0 {
         return Ok(0);
@@ -135,7 +137,7 @@ pub(super) fn cell_values(mode: Mode, [correlations, channels]: [u64; 2]) -> Res
     values.ok_or_else(|| Error::format(format!("a cell of {correlations} x {channels} elements exceeds 2^64 elements")))
 }
 
-/// Number of correlations that the file stores of `correlations` in a cell.
+/// Number of correlations that the SiscoStMan file stores for a cell with `correlations` of them.
 fn stored_correlations(mode: Mode, correlations: u64) -> Result<u64> {
     match mode {
         Mode::All => Ok(correlations),
@@ -148,7 +150,7 @@ fn stored_correlations(mode: Mode, correlations: u64) -> Result<u64> {
 }
 
 impl History {
-    /// Adds to each value of a row its prediction from channels and rows before.
+    /// Adds its prediction to each value of a row: from the channels before it, then from earlier rows of the baseline.
     fn predict(&mut self, level: &Level, row: &mut [Value]) -> Result<()> {
         // from channel to channel, before anything is added for earlier rows
         let mut past = [Value::default(); 4];

@@ -13,7 +13,8 @@ const HEADER_BYTES: u64 = 21;
 const CHUNK_HEADER_BYTES: u64 = 16;
 const PIECE_HEADER_BYTES: u64 = 8;
 
-/// Most times its own bytes that a Deflate stream can decode to; larger declared sizes are refused before memory is allocated.
+/// Largest ratio of inflated to deflated bytes of a Deflate stream. Larger declared sizes are refused before memory is
+/// allocated.
 const MOST_INFLATED: u64 = 1032;
 
 /// Which correlations of a cell SiscoStMan stores.
@@ -43,13 +44,13 @@ pub(super) struct SiscoFile {
     /// Prediction level of the SiscoStMan file; -1 for no prediction.
     pub(super) level: i8,
     chunks: Vec<Chunk>,
-    /// Number of values in all chunks of the file.
+    /// Number of values (real and imaginary parts of stored visibilities) in all chunks of the file.
     pub(super) values: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Chunk {
-    /// Offset of the chunk's deflated bytes in the file.
+    /// Offset of the chunk's deflated bytes in the SiscoStMan file.
     offset: u64,
     len_bytes: u64,
     values: u64,
@@ -107,8 +108,8 @@ impl SiscoFile {
         self.chunks.len()
     }
 
-    /// Reads the values of a chunk, by its index from 0: four planes of bytes, that is, of each word the lowest byte first, and
-    /// one of exponents. Without prediction the third plane has the lower bits of the third byte, and the sign.
+    /// Reads the values of a chunk, by its index from 0. It has a plane for each byte of the values' mantissa words, lowest
+    /// byte first, and a plane of exponents. Without prediction the third plane has 7 bits of the third byte, and the sign.
     pub(super) fn read_chunk(&self, index: usize) -> Result<Vec<Value>> {
         let chunk = self.chunks[index];
         let deflated = read_bytes(&self.file, chunk.offset, chunk.len_bytes)?;
@@ -128,8 +129,9 @@ impl SiscoFile {
     }
 }
 
-/// Reads the shape of each row's cell from `table.f<n>-shapes`: u32 bytes, u32 deflated bytes, raw DEFLATE; and again. Inflated
-/// they are u64s, for each row the number of axes and the extents. Rows that were skipped have shape `[0, 0]`.
+/// Reads the shape of each row's cell from `table.f<n>-shapes`, `None` for a row with 0 axes: blocks of u32 inflated size,
+/// u32 deflated size (bytes) and raw DEFLATE of u64s, for each row the number of axes and the extents. Skipped rows have
+/// shape `[0, 0]`.
 pub(super) fn read_shapes(file: &dyn ReadAt) -> Result<Vec<Option<[u64; 2]>>> {
     let len = file.len()?;
     let mut offset = 0;

@@ -1,4 +1,5 @@
-//! SiscoStMan stores the visibilities of a baseline, predicted from channels and rows before. formats/engines.md 3.5.
+//! SiscoStMan stores visibilities as differences from predictions, made from earlier channels and earlier rows of the
+//! baseline. formats/engines.md 3.5.
 //!
 //! [`file`] has the bytes, [`value`] the arithmetic of predictions, [`decode`] puts them together. A cell is known only
 //! when all cells before it are, so a reader remembers where it is: rows in ascending order cost the least.
@@ -34,7 +35,7 @@ struct Sisco {
     /// Names of the file and the manager, as context of errors.
     place: Context,
     file: SiscoFile,
-    /// Prediction level of the SiscoStMan file, with its predictors; `None` for no prediction.
+    /// Prediction level of the SiscoStMan file, with its predictors; `None` if values are stored without prediction.
     level: Option<Level>,
     shapes: Shapes,
     /// Number of rows of the table that the SiscoStMan belongs to.
@@ -90,8 +91,8 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
 }
 
 impl Shapes {
-    /// Finds the shapes of the rows. Columns of fixed shape have a file of shapes only from some versions of casacore, which
-    /// then do not store rows that were skipped. The number of stored values tells.
+    /// Finds the shape of each row's cell. Some versions of casacore write a file of shapes even for a column of fixed shape,
+    /// and do not store skipped rows then: the number of stored values tells which version wrote the file.
     fn find(args: &OpenArgs<'_>, fixed: Option<&Shape>, file: &SiscoFile) -> Result<Self> {
         let name = args.file_name("-shapes");
         let each = match args.files.open(&name) {

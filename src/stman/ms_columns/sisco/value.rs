@@ -11,14 +11,15 @@ pub(super) struct Value {
     negative: bool,
 }
 
-/// Exponents of values that are not predicted: infinities and NaNs, zeros and subnormal numbers.
+/// Exponents of values that are stored without prediction: -128 for infinities and NaNs, -127 for zeros and subnormal
+/// numbers.
 const SPECIAL: [i8; 2] = [-128, -127];
 
-/// Bits that no mantissa of a predicted value may have.
+/// Bits of a mantissa that are too high for a prediction: a predicted value that has one of them is replaced by zero.
 const EXCESS: u32 = 0xfe00_0000;
 
 impl Value {
-    /// Makes a value from a word and an exponent in the file; the word's highest bit is the sign.
+    /// Makes a value from its mantissa word and its exponent in the file; the word's highest bit is the sign.
     pub(super) fn new(word: u32, exponent: i8) -> Self {
         Value { mantissa: word & 0x7fff_ffff, exponent, negative: word >> 31 != 0 }
     }
@@ -59,7 +60,7 @@ impl Value {
         f32::from_bits((mantissa & 0x7f_ffff) | biased << 23 | sign)
     }
 
-    /// The sum of two values, with the exponent of `self`.
+    /// The sum of two values that have the same exponent, which the result keeps.
     pub(super) fn plus(self, other: Self) -> Self {
         let (mantissa, negative) = if self.negative == other.negative {
             (self.mantissa.wrapping_add(other.mantissa), self.negative)
@@ -83,7 +84,7 @@ impl Value {
         Value { mantissa: self.mantissa / divisor, ..self }
     }
 
-    /// The same value expressed with another exponent; `None` if the mantissa does not fit.
+    /// The same number with another exponent, its mantissa shifted; `None` if the exponent is too small for the mantissa.
     fn matching(self, exponent: i8) -> Option<Self> {
         let up = i32::from(self.exponent) - i32::from(exponent);
         let mantissa = match up {
@@ -95,7 +96,7 @@ impl Value {
         Some(Value { mantissa, exponent, ..self })
     }
 
-    /// The value itself, or zero if its mantissa is too large for a prediction.
+    /// The value itself, or zero if its mantissa is too large for a predicted value.
     fn capped(self) -> Self {
         if self.mantissa & EXCESS != 0 { Value::zero(self.exponent) } else { self }
     }
@@ -104,7 +105,7 @@ impl Value {
 /// A way to predict a visibility's value from those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Predictor {
-    /// Predicts that a value is the last one again.
+    /// Predicts that a value equals the last one.
     Last,
     /// Predicts by the line through the last two values.
     Linear,
@@ -219,9 +220,9 @@ fn of_four([p4, p3, p2, p1]: [Value; 4], exponent: i8, combine: impl Fn([Value; 
 /// The predictors of a prediction level, along the channels of a row and in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Level {
-    /// Predictors along the channels of a row, after 1, 2, 3 and more values.
+    /// Predictors from lower channels of the same row: the first after 1 channel, then after 2, after 3, and after 4 or more.
     pub(super) frequency: [Predictor; 4],
-    /// Predictors from earlier rows of the baseline, after 1, 2, 3 and more rows.
+    /// Predictors from earlier rows of the baseline: the first after 1 row, then after 2, after 3, and after 4 or more.
     pub(super) time: [Predictor; 4],
 }
 
