@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use super::manifest::Manifest;
 
-/// Share of a manifest for one process: number `number`, counted from 0, of `count`.
+/// Share of a manifest that one process does: number `number`, counted from 0, of `count` shares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shard {
     number: u32,

@@ -1,4 +1,4 @@
-//! `completions` prints the script with which a shell completes the words of a command line.
+//! `completions` prints the completion script of a shell for the command line of `h5bridge`.
 
 use std::io::Write;
 

@@ -144,7 +144,7 @@ impl Guard {
         }
     }
 
-    /// Accepts links from other sites that lead to this server, but refuses requests that their pages send.
+    /// Refuses requests that pages of other sites send (`Sec-Fetch-Site`) unless `is_allowed`; a link from another site to this server is accepted.
     fn site(headers: &HeaderMap, is_allowed: bool) -> Result<(), Box<Reply>> {
         let is_foreign = matches!(text(headers, "sec-fetch-site"), Some("cross-site" | "same-site"));
         if is_foreign && !is_allowed && text(headers, "sec-fetch-mode") != Some("navigate") {
@@ -186,8 +186,8 @@ impl Guard {
         if given.any(|given| hash(given) == token) { Ok(()) } else { Err(unauthorized().into()) }
     }
 
-    /// Adds the headers that every answer of the server has. `path` is the address below the base path, if the request got as
-    /// far.
+    /// Adds the security headers that every answer of the server has. `path` is the requested path below the base path; `None` if the request was
+    /// refused before.
     pub(super) fn finish(&self, reply: &mut Reply, path: Option<&str>, origin: Option<HeaderValue>) {
         let constant =
             |reply: &mut Reply, name, value| set(reply, HeaderName::from_static(name), HeaderValue::from_static(value));
