@@ -1,4 +1,4 @@
-//! Joins native files with ranges of rows into one whose large columns are virtual datasets over theirs.
+//! Joins native files that have ranges of rows of one table into one file; its large columns are virtual datasets, which refer to those files.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};

@@ -115,7 +115,7 @@ pub(super) fn shareable(source: &FileSet, directory: &Path) -> u64 {
     source.root.all().into_iter().flat_map(|folder| &folder.files).filter(is_shared).map(|file| file.len).sum()
 }
 
-/// Bytes that are read and written at a time: whole blocks of the container, so that no block is written in two parts.
+/// Number of bytes that are copied at a time into the container `target`: whole blocks of the container, so that no block is written in two parts.
 fn piece_bytes(target: &dyn ContainerMut) -> u64 {
     let block = target.describe().block_bytes.filter(|&bytes| bytes <= MOST_BLOCK_BYTES);
     (PIECE_BYTES as u64).next_multiple_of(block.unwrap_or(1))

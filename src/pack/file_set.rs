@@ -104,7 +104,7 @@ impl SetFile {
         self.stored.open(&self.name)
     }
 
-    /// Properties of the file that the format of its container records.
+    /// Properties of the file, as names and values, that the format of its container records.
     fn properties(&self) -> Result<Properties> {
         match &self.stored {
             Stored::In(container) => container.file_properties(&self.name),
@@ -408,7 +408,7 @@ impl Folder {
         })
     }
 
-    /// Notes that a file of the folder cannot be read, and is left out.
+    /// Records as damage that a file of the folder cannot be read and is left out.
     fn leave_out(&mut self, name: &str, error: &Error) {
         let damage = Damage::of_file(self.name(), name, error);
         self.damage.push(damage);
@@ -522,7 +522,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Notes that a container of the folder cannot be opened, and is left out.
+    /// Records as damage that the container of the folder's table cannot be opened and is left out.
     fn leave_out_container(&mut self, format: &Format, error: &Error) {
         let Some(casacore) = format.casacore else { return };
         self.files.retain(|file| file.name != casacore.file_name);

@@ -85,7 +85,7 @@ pub enum Listed<'a> {
         /// Format, block size and other properties of the container.
         info: &'a ContainerInfo,
     },
-    /// A file of the last container that was reported.
+    /// A file in the container that was reported last.
     File {
         /// Name of the file as stored; it need not be one that a file in a directory can have.
         name: &'a str,
@@ -94,14 +94,14 @@ pub enum Listed<'a> {
         /// How the container stores the reported file, such as in blocks.
         layout: &'a FileLayout,
     },
-    /// An entry of the last container that is neither a file nor a container.
+    /// An entry that is neither a file nor a container, in the container that was reported last.
     LeftOut {
         /// Name of the entry as stored.
         name: &'a str,
         /// Description of the entry, such as "broken link".
         what: &'a str,
     },
-    /// An earlier state of the last container, which a path can lead into.
+    /// An earlier state of the container that was reported last, which a path can lead into.
     History {
         /// Name of the earlier state, by which a path leads into it.
         name: &'a str,
@@ -158,7 +158,7 @@ impl Contents {
 }
 
 impl StoredFiles {
-    /// The path that leads to the container.
+    /// The path of the container on the disk, or into the container that holds it.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -336,7 +336,7 @@ impl Listing {
         self.nested.iter().try_for_each(|inner| inner.digest_below(&format!("{prefix}{}/", inner.name), progress, each))
     }
 
-    /// Sum of the lengths of all files in this container and in those inside it, in bytes.
+    /// Sum of the lengths of all files in this listing, those of nested containers included, in bytes.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.len).sum::<u64>() + self.nested.iter().map(Listing::bytes).sum::<u64>()
     }

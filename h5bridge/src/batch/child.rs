@@ -24,7 +24,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 /// Most bytes that are kept of the stdout or stderr of a child process.
 const MOST_PRINTED: u64 = 1 << 20;
 
-/// The words that start this program again, in a process of its own.
+/// The command line that starts this program again, in a process of its own.
 #[derive(Debug, Clone)]
 pub(crate) struct Program(Vec<OsString>);
 

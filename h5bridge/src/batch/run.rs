@@ -25,7 +25,7 @@ const SPACE_PAUSE: Duration = Duration::from_secs(2);
 /// Most ledger records that may wait to be shown before the workers pause.
 const SHOWN_LATER: usize = 1024;
 
-/// One run of `h5bridge batch run` over a manifest, or over one shard of it.
+/// One run of `h5bridge batch run` over a manifest, or over one shard (share of its items).
 pub(crate) struct Run<'a> {
     pub(crate) manifest: &'a Manifest,
     pub(crate) ledger: &'a Path,

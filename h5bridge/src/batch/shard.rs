@@ -1,4 +1,4 @@
-//! Shards of `h5bridge batch`: which items each of several processes does; every process computes the same division.
+//! Shards of `h5bridge batch`, the shares of a manifest's items that each of several processes does; every process computes the same division.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -111,21 +111,22 @@ impl<'a> ToManifest<'a> {
         self
     }
 
-    /// Sets the directory or URL in which readers find the source and the companion, such as `s3://archive/2026`; by default
-    /// references have their present absolute paths.
+    /// Sets the directory or URL in which readers find the source and the companion (the HDF5 file for what is not in tiles), such as
+    /// `s3://archive/2026`; by default references have the present absolute paths of the files.
     pub fn base(mut self, base: impl Into<String>) -> Self {
         self.base = Some(base.into());
         self
     }
 
-    /// Sets the number of threads that decode and compress the elements of the companion; 0, the default: one for each
-    /// processor.
+    /// Sets the number of threads that decode and compress the elements of the companion (the HDF5 file for what is not in tiles); 0, the default:
+    /// one for each processor.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// Writes the manifest `target` and its companion, which appear under their names when both are complete.
+    /// Writes the manifest `target` and its companion (the HDF5 file for what is not in tiles), which appear under their names when both are
+    /// complete.
     ///
     /// # Errors
     /// `Unsupported` for a table inside a container, or one with files that are symbolic links; `Exists` if there is something at

@@ -26,7 +26,7 @@ const MOST_ITEMS: u64 = 1 << 20;
 const ID_DIGITS: usize = 16;
 /// Largest chunk in bytes that a plan may have: four times the largest tile that becomes a chunk.
 pub(super) const MOST_CHUNK_BYTES: u64 = 64 << 20;
-/// Longest line in bytes of a plan's document; the first lists all files of the source.
+/// Longest line in bytes of a plan's document; the first line is the longest, since it lists all files of the source.
 const LINE_BYTES: u64 = 1 << 28;
 
 /// The plan of a conversion by two or more processes, made by [`ToHdf5Plan::shard`](super::super::ToHdf5Plan::shard) or

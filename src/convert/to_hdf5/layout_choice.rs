@@ -108,7 +108,7 @@ impl ColumnForm {
         }
     }
 
-    /// Refuses more axes than HDF5 supports, also if no cell is stored with these shapes.
+    /// Refuses a column whose datasets would have more axes than HDF5 supports, even if no cell with that shape is stored.
     pub(super) fn check_axes(&self) -> Result<()> {
         let axes = match self {
             ColumnForm::Dense { shape, .. } => shape.len(),

@@ -150,7 +150,7 @@ pub(crate) struct Plan {
     pub(crate) warnings: Vec<String>,
     /// Names of subtables that keywords refer to, but that are missing.
     pub(crate) missing_tables: Vec<String>,
-    /// Subtables that the server refuses to open: the path that the group of each would have, and the place that the keyword
+    /// Subtables that `h5bridge serve` refuses to open: for each the path that its group would have, and the path of the table that the keyword
     /// stores.
     pub(crate) refused_tables: Vec<(String, String)>,
     /// The original files, if they are to be restorable from the HDF5 file; otherwise `None`.

@@ -378,7 +378,7 @@ impl Plane {
         })
     }
 
-    /// Adds the cells of some rows to the quicklook's sums; the rows are given by their numbers in a block of rows.
+    /// Adds the cells of some rows to the quicklook's sums; the rows are given by their positions in the block of rows that was read.
     fn add(
         &mut self,
         column: &Column<'_>,

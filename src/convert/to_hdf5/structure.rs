@@ -196,7 +196,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Records which datasets of a column are contiguous blocks, to be filled later.
+    /// Records which datasets of a column are contiguous blocks of tiles, to be filled before the other datasets.
     fn add_blocks(&mut self, table: usize, column: usize, targets: &Members<DatasetSink>) -> Result<()> {
         for (part, target) in targets.parts() {
             let cube = match part {
@@ -471,7 +471,8 @@ impl<'a> Writer<'a> {
         Ok((digest, sharing))
     }
 
-    /// Names of the table and column of each dataset, for progress reports; row numbers count as the first column's.
+    /// Names of the table and column that each dataset belongs to, for progress reports; the dataset of row numbers counts as that of the first
+    /// column.
     fn columns_of_datasets(&self, jobs: &[(u64, Job)]) -> Vec<(&'a str, &'a str)> {
         let plan: &'a Plan = self.plan;
         let name = |table: usize, column: usize| -> Option<(&'a str, &'a str)> {

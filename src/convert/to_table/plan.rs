@@ -42,7 +42,7 @@ pub(super) struct TableBlueprint {
     pub(super) info: TableInfo,
     pub(super) keywords: Record,
     pub(super) columns: Vec<ColumnBlueprint>,
-    /// Number of the source table's columns that will not be written.
+    /// Number of the source table's columns that will not be written to the new table.
     pub(super) missing: usize,
     pub(super) bytes: u64,
 }
@@ -226,8 +226,7 @@ fn expressions(content: &Content) -> Vec<(usize, Option<String>)> {
     }
 }
 
-/// Directory of each table, relative to the main one; `None` if the table is missing. Subtables inside the main table keep
-/// their places.
+/// Directory of each new table, relative to the main one; `None` if the source lacks the table. Subtables inside the main table keep their places.
 fn directories(source: &Source, warnings: &mut Vec<String>) -> Result<Vec<Option<PathBuf>>> {
     let mut directories: Vec<Option<PathBuf>> = Vec::new();
     for (number, table) in source.tables.iter().enumerate() {

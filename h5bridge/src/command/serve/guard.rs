@@ -24,7 +24,7 @@ const EVALUATING_PAGE: &str = "/explore.html";
 /// Addresses of the pages that a person opens, with or without a token.
 const PAGES: [&str; 4] = ["/", "/index.html", "/explore.html", "/ms.html"];
 
-/// Rules by which requests are accepted: token, hosts, origins.
+/// Rules by which the server accepts or refuses requests: token, host names, origins.
 pub(super) struct Guard {
     /// Hash of the token; `None`: every client that can reach the port is accepted.
     token: Option<blake3::Hash>,
@@ -238,7 +238,7 @@ fn redirect(path: &str, query: &str) -> Reply {
     reply
 }
 
-/// Answer to the request that a browser sends before a page of another site sends a token.
+/// Answer to the preflight request (CORS) that a browser sends before a page of another site may send a token.
 fn preflight(origin: &HeaderValue) -> Reply {
     let mut reply = Response::new(Body::empty());
     *reply.status_mut() = StatusCode::NO_CONTENT;

@@ -333,7 +333,8 @@ impl LiveFile {
         Some(line)
     }
 
-    /// Polls the file once, for listeners or for the board.
+    /// Polls the file once, for listeners or for the board, and evaluates alert rules. `sample`: most bytes of newest cells that are read of each
+    /// column.
     fn tick(&self, session: &mut Option<Session>, rules: &[Rule], sample: u64) -> Result<Tick, Error> {
         let looked = self.refresh(session, sample);
         let mut state = locked(&self.state);
