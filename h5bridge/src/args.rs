@@ -1,4 +1,4 @@
-//! Arguments that several verbs of `h5bridge` have: their options, and how sizes, times and compression are spelled.
+//! Arguments that several verbs (subcommands) of `h5bridge` have: their options, and how sizes, times and compression are spelled.
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -40,10 +40,10 @@ pub(crate) struct Global {
     /// End when the process that started this one does; the number is that of the process
     #[arg(long, global = true, hide = true, value_name = "PROCESS")]
     pub(crate) end_with: Option<i32>,
-    /// The words that start this program again; empty: the running program
+    /// The command line by which this program is started again as a child process; empty: the executable of the running process
     #[arg(skip)]
     pub(crate) program: Vec<OsString>,
-    /// The program that runs the verb within its process; `None`: the shell
+    /// The program that runs the verb within its own process; `None`: the verb was started from a command line
     #[arg(skip)]
     pub(crate) caller: Option<Caller>,
 }

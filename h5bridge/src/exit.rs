@@ -9,7 +9,7 @@ use std::process::ExitCode;
 pub enum Status {
     /// Exit code 0: everything that was asked for is done.
     Done = 0,
-    /// Exit code 1: a failure of any other kind.
+    /// Exit code 1: a failure for which no other exit code is defined.
     Failed = 1,
     /// Exit code 2: the command line is wrong.
     Usage = 2,

@@ -35,8 +35,8 @@ enum Phase {
     Working,
 }
 
-/// Handling of SIGINT and SIGTERM, from [`listen`](Self::listen) on. The second signal always ends the program at once; the
-/// next run with the same target then removes what is left.
+/// Handler of SIGINT and SIGTERM, from [`listen`](Self::listen) on. The first signal ends the program or the running call; the second one ends the
+/// program at once, and the next run with the same target removes what is left.
 pub(crate) struct Interrupts {
     token: CancelToken,
     phase: Arc<Mutex<Phase>>,
@@ -44,12 +44,12 @@ pub(crate) struct Interrupts {
 }
 
 impl Interrupts {
-    /// Begins to handle signals, unless a caller does.
+    /// Begins to handle SIGINT and SIGTERM, unless a `caller` runs the verb in its own process and handles them.
     pub(crate) fn listen(caller: Option<&Caller>) -> Result<Self> {
         Self::listen_in(Phase::Idle, caller)
     }
 
-    /// Handling of signals for verbs that write nothing: only a caller can stop them, a signal ends the program at once.
+    /// A handler for verbs that write nothing: SIGINT and SIGTERM end the program at once, and only a `caller` can stop the verb otherwise.
     pub(crate) fn of_caller(caller: Option<&Caller>) -> Self {
         let token = caller.map(|caller| caller.token.clone()).unwrap_or_default();
         Interrupts { token, phase: Arc::new(Mutex::new(Phase::Idle)), caller: caller.cloned() }
@@ -138,17 +138,17 @@ impl Drop for Stoppable<'_> {
 /// Message on stderr when a signal ends a verb.
 pub(crate) const MESSAGE: &str = "h5bridge: interrupted";
 
-/// Part of that message if no call was writing when the signal came.
+/// Part of the message about an interruption if no call was writing when the signal came.
 pub(crate) const NOTHING_WRITTEN: &str = "nothing was being written";
 
-/// Part of the message about a second signal, which ended the program before it had cleaned up.
+/// Part of the message about a second signal, which ended the program before unfinished output was removed.
 const LEFT: &str = "the next run with the same target removes what is left beside it";
 
-/// A flag that SIGINT and SIGTERM set, for verbs that end in order; the second signal ends the program at once.
+/// A flag that SIGINT and SIGTERM set, for verbs that then finish what they do and return; the second signal ends the program at once.
 pub(crate) struct Stop(Interrupts);
 
 impl Stop {
-    /// Begins to handle signals, unless a caller does.
+    /// Begins to handle SIGINT and SIGTERM with a flag, unless a `caller` runs the verb in its own process and handles them.
     pub(crate) fn new(caller: Option<&Caller>) -> Result<Self> {
         Ok(Stop(Interrupts::listen_in(Phase::Working, caller)?))
     }

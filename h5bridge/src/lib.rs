@@ -24,8 +24,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Status {
     run_as(Vec::new(), args)
 }
 
-/// Runs a command line like `run`, within a program that the words `program` start; the verb `batch` starts it again for each
-/// item.
+/// Runs a command line like `run`, in a program that is started by the command line `program`; the verb `batch` uses it to start child processes.
 pub fn run_as(program: Vec<OsString>, args: impl IntoIterator<Item = OsString>) -> Status {
     let mut cli = match cli::Cli::parse_words(args) {
         Ok(cli) => cli,

@@ -10,7 +10,7 @@ use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressDrawTarget, Prog
 
 use crate::sync::locked;
 
-/// Runs shorter than this print no lines of progress, only their summary.
+/// Runs shorter than this print no lines of progress, only their summary, if stderr is not a terminal.
 const SILENT: Duration = Duration::from_secs(1);
 
 /// Display of a verb's progress: a bar on stderr if that is a terminal, else lines; nothing with `--quiet`.
@@ -19,10 +19,10 @@ pub(crate) struct Bar {
     lines: Option<Mutex<Lines>>,
 }
 
-/// Progress as lines on stderr, if that is not a terminal.
+/// Progress of a verb as lines on stderr, used if that is not a terminal.
 struct Lines {
     start: Instant,
-    /// Names of the tables that have been begun, in this order.
+    /// Names of the tables whose conversion has begun, in the order in which they began.
     tables: Vec<String>,
     phase: Option<Phase>,
     /// Lines that are held back until the run has lasted for `SILENT`.

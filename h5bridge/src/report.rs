@@ -47,7 +47,7 @@ impl fmt::Display for Suggestion {
     }
 }
 
-/// Adds a hint to an error of reading a source: options with which the verb can continue if the source is damaged.
+/// Adds a hint to an error of reading a source: if the source is damaged, the `options` with which the verb can continue.
 pub(crate) fn suggest(error: Error, options: impl Into<String>) -> anyhow::Error {
     match error.kind() {
         ErrorKind::Format | ErrorKind::Limit => anyhow::Error::new(error).context(Suggestion(options.into())),
@@ -93,7 +93,7 @@ fn next_step(error: &anyhow::Error, verb: &str) -> Option<String> {
     })
 }
 
-/// What became of the files of a call that a signal stopped, as text for the error message.
+/// Text for the error message after an interruption: which files are left of the call that a signal stopped.
 #[derive(Debug)]
 pub(crate) struct Stopped(String);
 
@@ -103,8 +103,7 @@ impl fmt::Display for Stopped {
     }
 }
 
-/// An error of writing `target`; for an interruption it says that nothing is left of the target, and that `source` was only
-/// read.
+/// Adds to an error of writing `target`, if it is an interruption, that nothing is left of the target and that `source` was only read.
 pub(crate) fn stopped(error: impl Into<anyhow::Error>, source: &Path, target: &Path) -> anyhow::Error {
     let error = error.into();
     if Status::of(&error) != Status::Interrupted {

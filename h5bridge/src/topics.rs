@@ -16,7 +16,7 @@ pub(crate) struct Topic {
 #[derive(Debug, Clone, Copy)]
 enum Text {
     Written(&'static str),
-    /// The page is the list of exit codes, made from `Status`.
+    /// The page with the list of exit codes, made from `Status`.
     ExitCodes,
 }
 

@@ -41,8 +41,8 @@ pub(crate) fn call(py: Python<'_>, words: Vec<OsString>, progress: Option<Py<PyA
     Ok((status.code(), document))
 }
 
-/// Runs `work` in a thread of its own, so that the calling Python thread hears signals. If a signal ends the wait before
-/// anything is written, the thread is left to itself: it may be waiting for a lock, and stops at its first step.
+/// Runs `work` in a thread of its own, so that the calling Python thread can handle signals. If a signal comes before anything is written, the call
+/// returns at once, and the thread stops by itself at its first step: it may still be waiting for a lock.
 pub(crate) fn waited_for<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send + 'static,

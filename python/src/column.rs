@@ -31,7 +31,7 @@ enum Rows<'a> {
     List(&'a [u64]),
 }
 
-/// Runs `$body` with `$T` as the Rust type of the elements, numbers or Bools.
+/// Runs the code `$body` with `$T` as the Rust type of a column's elements, if these are numbers or Bools.
 macro_rules! for_numbers {
     ($data_type:expr, $T:ident => $body:expr, $else:expr) => {
         match $data_type {
@@ -102,8 +102,8 @@ impl Drop for Column {
 
 #[pymethods]
 impl Column {
-    /// Reads the cells of the rows from `start` up to and without `stop`, or a part of each: `region` is its start and its
-    /// extent on each axis. The first axis of the result is the row. `out`, a contiguous array, is filled if it is given.
+    /// Reads the cells of the rows from `start` up to but without `stop` as an array whose first axis is the row. `region`: only this part of each
+    /// cell, given by start and extent on each axis. `out`: a contiguous array to fill.
     #[pyo3(signature = (start, stop, region=None, out=None))]
     fn read<'py>(
         &self,
@@ -116,7 +116,7 @@ impl Column {
         read(py, &self.open(py)?, &Rows::Range(start..stop.max(start)), region, out)
     }
 
-    /// Like `read`, for the cells of a list of rows in any order.
+    /// Reads the cells of a list of rows, in any order, as an array whose first axis is the row; `region` and `out` are as in `read`.
     #[pyo3(signature = (rows, region=None, out=None))]
     fn read_at<'py>(
         &self,
@@ -247,7 +247,7 @@ fn read_into<'py, T: Element + numpy::Element>(
     Ok(out.clone())
 }
 
-/// Fills `out` with cells of numbers, in steps between which signals are heard.
+/// Fills `out` with cells of numbers, in steps; between two steps signals of the Python interpreter are handled.
 fn fill<T: Element>(
     py: Python<'_>,
     column: &ctds_hdf5::Column<'_>,

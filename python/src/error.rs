@@ -23,7 +23,7 @@ fn exception(py: Python<'_>, kind: ErrorKind, message: &str, path: Option<&Path>
     Ok(PyErr::from_value(exception))
 }
 
-/// Turns a result of the library into one that raises a Python exception.
+/// Extension of a library `Result`: turns its error into a Python exception.
 pub(crate) trait OrRaise<T> {
     fn or_raise(self, py: Python<'_>) -> PyResult<T>;
 }

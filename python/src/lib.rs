@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 mod _native {
     use pyo3::prelude::*;
 
-    /// The end of an error message about a name that is not one of `names`: a similar one, or all that exist.
+    /// The end of an error message about an unknown name `word`: the most similar of `names`, or all of them.
     #[pyfunction]
     fn instead(word: &str, names: Vec<String>) -> String {
         ctds_hdf5::instead(word, names)

@@ -103,7 +103,7 @@ impl LiveWriter {
         })
     }
 
-    /// Overwrites cells of rows that were appended before, `count` of them from row `first` (counted from 0) on.
+    /// Overwrites the cells of `count` rows, from row `first` (counted from 0) on, that were appended before.
     fn rewrite(
         &self,
         py: Python<'_>,

@@ -1,5 +1,5 @@
-//! Describes a source as the groups and datasets of the native file that it would become, and reads datasets that are not the
-//! cells of a column as they are.
+//! Describes a source as the groups and datasets of the native file that it would become, and reads datasets that are not simply the cells of a
+//! column.
 
 use ctds_hdf5::convert::{ColumnOutline, DatasetOutline, DatasetPart, Outline, TableOutline};
 use ctds_hdf5::value::{Record, Region, Shape, Value, Values};
@@ -25,8 +25,8 @@ pub(crate) fn outline<'py>(py: Python<'py>, source: &Source) -> PyResult<Bound<'
     Ok(document)
 }
 
-/// Reads cells of rows as ragged datasets store them: all elements in one axis. An undefined cell is zeros or empty strings, as
-/// many as `cell` has elements, or nothing.
+/// Reads cells of rows as ragged datasets store them: the elements of all cells one after the other. An undefined cell becomes as many zeros or empty
+/// strings as `cell` has elements, or nothing if `cell` is None.
 #[pyfunction]
 #[pyo3(signature = (source, table, column, rows, region=None, cell=None))]
 pub(crate) fn stored_cells<'py>(

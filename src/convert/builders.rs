@@ -529,13 +529,13 @@ pub struct Compare<'a> {
 }
 
 impl<'a> Compare<'a> {
-    /// Compares all tables of two sources, each given as for [`ToHdf5::new`]: rows, columns, keywords, cells.
+    /// Prepares a comparison of all tables of two sources, each given as for [`ToHdf5::new`]: rows, columns, keywords, cells.
     pub fn new(left: impl AsRef<Path>, right: impl AsRef<Path>) -> Self {
         Self::of(left.as_ref(), Some(right.as_ref()))
     }
 
-    /// Compares the native file at `path` with the digests that were stored in it when it was made: every column, every keyword
-    /// set, and for a restorable file the bytes of every original file. Damage in the elements of a column is a difference.
+    /// Prepares a comparison of the native file at `path` with the digests that were stored in it when it was made: every column, every keyword set,
+    /// and for a restorable file the bytes of every original file. Damage in the elements of a column is a difference.
     pub fn with_stored_digests(path: impl AsRef<Path>) -> Self {
         Self::of(path.as_ref(), None)
     }
@@ -545,7 +545,7 @@ impl<'a> Compare<'a> {
         Compare { left, right, predicate: None, open: OpenOptions::default(), call: Call::default() }
     }
 
-    /// Compares only the rows of the left main table that satisfy `predicate`, as [`ToHdf5::rows_where`] selects them.
+    /// Restricts the comparison to the rows of the left main table that satisfy `predicate`, as [`ToHdf5::rows_where`] selects them.
     pub fn rows_where(mut self, predicate: Predicate) -> Self {
         self.predicate = Some(predicate);
         self

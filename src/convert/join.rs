@@ -1,4 +1,4 @@
-//! Joins native files with ranges of rows into one whose large columns are virtual datasets over theirs.
+//! Joins native files that have ranges of rows of one table into one file; its large columns are virtual datasets, which refer to those files.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -12,13 +12,13 @@ use crate::progress::{Phase, Progress};
 use crate::source::{Comparison, PartFile, Source, compare, compare_rows};
 use crate::table::OpenOptions;
 
-/// Size in bytes from which a column becomes a virtual dataset, where the caller does not say.
+/// Size in bytes from which a column becomes a virtual dataset, unless the caller sets another with `copy_below`.
 const VIRTUAL_BYTES: u64 = 1 << 20;
-/// Longest name of a part in the joined file, in bytes.
+/// Longest path, in bytes, by which a joined file refers to one of its parts (the files with ranges of rows).
 const MAX_NAME: usize = 1000;
 
-/// How much of a joined file is compared with its parts before it gets its name. Its subtables and the part of its structure that
-/// readers see always are.
+/// How many rows of a joined file are compared with its parts (the files with ranges of rows) before it gets its name. Subtables, and the structure
+/// that readers see, are always compared as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum JoinCheck {
     /// The first and the last row of each part are compared, in every column.
@@ -54,28 +54,28 @@ pub struct JoinParts<'a> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct JoinSummary {
-    /// Number of parts that were joined.
+    /// Number of parts (native files with ranges of rows) that were joined.
     pub parts: usize,
-    /// Number of rows of the main table in all parts.
+    /// Number of rows of the main table in all parts together.
     pub rows: u64,
     /// Number of tables of the joined file.
     pub tables: usize,
-    /// Names of the columns that are virtual datasets.
+    /// Names of the columns of the joined file that are virtual datasets.
     pub virtual_columns: Vec<String>,
-    /// Size in bytes of the elements that stay in the parts, uncompressed.
+    /// Size in bytes of the elements that stay in the parts (the files that were joined), uncompressed.
     pub virtual_bytes: u64,
-    /// Size in bytes of the elements that were copied, uncompressed.
+    /// Size in bytes of the elements that were copied to the joined file, uncompressed.
     pub copied_bytes: u64,
     /// Number of cells of the joined file that were compared with those of the parts.
     pub cells: u64,
     /// Size in bytes of the joined file.
     pub file_bytes: u64,
-    /// Warnings for the user, as sentences.
+    /// Warnings for the user about the joined file, as sentences.
     pub warnings: Vec<String>,
 }
 
 impl<'a> JoinParts<'a> {
-    /// Prepares to join these files, given in the order of their rows.
+    /// Prepares to join native HDF5 files that have consecutive ranges of rows of one table, given in the order of the rows.
     pub fn new<P: AsRef<Path>>(parts: impl IntoIterator<Item = P>) -> Self {
         JoinParts {
             parts: parts.into_iter().map(|part| part.as_ref().to_owned()).collect(),
@@ -97,13 +97,13 @@ impl<'a> JoinParts<'a> {
         self
     }
 
-    /// Sets how much is compared with the parts before the joined file gets its name.
+    /// Sets how many rows are compared with the parts (the files that are joined) before the joined file gets its name.
     pub fn check(mut self, check: JoinCheck) -> Self {
         self.check = check;
         self
     }
 
-    /// Writes the joined file.
+    /// Writes the joined file to `target`, which appears when it is complete and has been compared with the parts.
     ///
     /// # Errors
     /// `Usage` if the parts are not in or below the directory of `target`, not parts of one table, or not in order; `Exists`,
@@ -164,7 +164,7 @@ impl<'a> JoinParts<'a> {
         Ok(summary)
     }
 
-    /// Compares the file at `partial`, before it is published, with the parts, through libhdf5 as every reader does.
+    /// Compares the joined file at `partial`, which has not got its name yet, with its parts. It is read through libhdf5, as other programs do.
     fn compare(
         &self,
         source: &Source,
@@ -186,14 +186,14 @@ impl<'a> JoinParts<'a> {
     }
 }
 
-/// Names of the parts in the unpublished output's own directory, which are removed again.
+/// Temporary hard links to the parts of a joined file, beside the unfinished file, so that HDF5 finds the parts while the file is checked.
 struct Links {
     directory: PathBuf,
     made: Vec<PathBuf>,
 }
 
 impl Links {
-    /// Links the parts into `directory`, under the names by which the joined file knows them.
+    /// Makes hard links to the parts in `directory`, under the relative paths by which the joined file refers to them.
     fn make(parts: &[PartFile], directory: &Path) -> Result<Self> {
         let mut links = Links { directory: directory.to_owned(), made: Vec::new() };
         for part in parts {
@@ -214,7 +214,7 @@ impl Links {
         Ok(links)
     }
 
-    /// Removes the links, and the directories made for them.
+    /// Removes the hard links to the parts, and the directories made for them.
     fn remove(self) -> Result<()> {
         for link in &self.made {
             fs::remove_file(link).with_context(|| Context::path(link))?;
@@ -226,7 +226,7 @@ impl Links {
     }
 }
 
-/// The parts with the names by which the joined file at `target` will know them.
+/// Lists the parts, each with the relative path by which the joined file at `target` will refer to it.
 fn part_files(parts: &[PathBuf], target: &Path) -> Result<Vec<PartFile>> {
     let directory = directory_of(target);
     let directory = directory.canonicalize().with_context(|| Context::path(directory))?;

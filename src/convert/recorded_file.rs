@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// A file as a document (a manifest or a plan) records it: path, size and modification time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RecordedFile {
-    /// Path of the recorded file; a relative one is resolved against a directory that the document names.
+    /// Path of the recorded file; a relative one is resolved against a directory that depends on the document.
     pub(super) path: PathBuf,
     /// Size of the recorded file in bytes.
     pub(super) size: u64,

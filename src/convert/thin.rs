@@ -48,7 +48,7 @@ pub struct LinkTable<'a> {
     call: Call<'a>,
 }
 
-/// Summary of [`LinkTable::write`], which makes a thin table of an HDF5 file.
+/// Summary of [`LinkTable::write`], which makes a thin table (a table directory whose large tiles stay in an HDF5 file).
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct LinkSummary {
@@ -67,7 +67,7 @@ pub struct LinkSummary {
 }
 
 impl<'a> LinkTable<'a> {
-    /// Prepares a thin table of the native HDF5 file at `source`.
+    /// Prepares a thin table (a directory with links to the tiles in an HDF5 file) of the native HDF5 file at `source`.
     pub fn new(source: impl AsRef<Path>) -> Self {
         LinkTable { source: source.as_ref().to_owned(), writable: false, threads: 0, call: Call::default() }
     }
@@ -141,7 +141,7 @@ pub struct ReplaceTable<'a> {
 pub struct ReplaceSummary {
     /// Summary of the conversion to the HDF5 file.
     pub hdf5: ToHdf5Summary,
-    /// Summary of the thin table that replaced the table.
+    /// Summary of the thin table, with links to the HDF5 file, that replaced the original table.
     pub table: LinkSummary,
     /// Number of cells that were compared between the table and the HDF5 file.
     pub cells: u64,
@@ -222,7 +222,7 @@ impl<'a> ReplaceTable<'a> {
         Ok(ReplaceSummary { hdf5: written, table: linked, cells })
     }
 
-    /// Fails unless the sources at both paths have the same content; returns the number of cells that were compared.
+    /// Fails unless the sources at the paths `one` and `other` have the same content; returns the number of cells that were compared.
     fn compare(&self, one: &Path, other: &Path) -> Result<u64> {
         self.call.progress.phase(Phase::Comparing);
         let mut compare = Compare::new(one, other).open_options(self.open).progress(self.call.progress);
@@ -279,7 +279,7 @@ impl<'a> Materialize<'a> {
         self
     }
 
-    /// Replaces the thin table, in one step, by a table that has its tiles itself.
+    /// Replaces the thin table, in one step, by a table that has all tiles in files of its own.
     ///
     /// # Errors
     /// `Usage` if the table is not thin; `Format` if the HDF5 file was moved or rewritten; `NoSpace`; `Interrupted`. The table is then

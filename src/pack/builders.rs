@@ -75,8 +75,8 @@ impl<'a> Pack<'a> {
         self
     }
 
-    /// Sets the element type of the datasets that hold the files, by numpy's name: `f4`, `int32`; the bytes of the files are
-    /// its little-endian elements. By default they are bytes. HDF5 only.
+    /// Sets the element type of the datasets that hold the packed files, by numpy's name: `f4`, `int32`; the bytes of a file are taken as
+    /// little-endian elements of this type. By default datasets are of bytes. HDF5 only.
     pub fn dtype(mut self, name: &str) -> Self {
         self.options.dtype = Some(name.to_owned());
         self
@@ -91,7 +91,7 @@ impl<'a> Pack<'a> {
 
     call_setters!(target);
 
-    /// The options of packing, with the format that they lead to.
+    /// The options of this packing; if no format was chosen, it is MultiFile, or MultiHDF5 for a single file or with compression.
     fn options(&self) -> PackOptions {
         let is_multi_file = !self.options.single_file && self.options.compression.is_none();
         let default = if is_multi_file { PackFormat::MULTI_FILE } else { PackFormat::MULTI_HDF5 };

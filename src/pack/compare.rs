@@ -11,9 +11,9 @@ use crate::progress::Progress;
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ByteComparison {
-    /// Number of files that both tables have.
+    /// Number of compared files, which both tables have.
     pub files: u64,
-    /// Number of bytes that were compared, in files of both tables.
+    /// Number of bytes that were compared in the files which both tables have.
     pub bytes: u64,
     /// The first difference of each file that differs.
     pub differences: Vec<ByteDifference>,
@@ -29,13 +29,13 @@ pub struct ByteDifference {
     pub file: String,
     /// Offset of the first byte that differs; `None` if the file itself is missing on one side or has another length.
     pub offset: Option<u64>,
-    /// What the left table has at the first difference, in words.
+    /// Description of what the left table has at the first difference.
     pub left: String,
-    /// What the right table has at the first difference, in words.
+    /// Description of what the right table has at the first difference.
     pub right: String,
 }
 
-/// Compares all files of two tables in plain form.
+/// Compares all files of two tables, taken out of their containers, byte by byte.
 ///
 /// # Errors
 /// Those of reading either; `Interrupted` if `progress` says so.
@@ -93,8 +93,8 @@ impl InFile for Found {
     }
 }
 
-/// Compares two files; returns how many bytes were compared, and the first difference. `path` names both in their sets, and
-/// `places` are the sources for errors.
+/// Compares two files; returns the number of compared bytes, and the first difference or `None`. `path` is the path of both below their tables,
+/// `places` names the two sources in errors.
 fn compare_files(
     left: &SetFile,
     right: &SetFile,

@@ -9,13 +9,13 @@ use crate::error::{Context, Result, ResultExt};
 use crate::io::{Raw, RawCopy, ReadAt, WriteAt};
 use crate::progress::Progress;
 
-/// Bytes of a file that are read and written at a time; few enough to stay in the processor's cache.
+/// Bytes of a file that are copied at a time; few enough to stay in the processor's cache.
 pub(super) const PIECE_BYTES: usize = 1 << 18;
 
-/// Files of fewer bytes than this get no space reserved in the container.
+/// Size in bytes of a file from which disk space is reserved for it in the container, and from which it may share bytes with the source.
 const LARGE_BYTES: u64 = 1 << 20;
 
-/// Largest block of a container, in bytes, that is copied as a whole.
+/// Largest block size of a container, in bytes, up to which files are copied in whole blocks.
 const MOST_BLOCK_BYTES: u64 = 4 << 20;
 
 /// Copies the files of a table into a container, one after the other.
@@ -39,7 +39,7 @@ impl<'a> Copier<'a> {
         self.sharer.shared()
     }
 
-    /// Copies a file into the container, where it has the same name.
+    /// Copies a file of `folder` into the container `target`, where it has the same name.
     pub(super) fn copy(&mut self, folder: &Folder, file: &SetFile, target: &dyn ContainerMut) -> Result<()> {
         self.progress.go_on()?;
         if target.is_complete(&file.name)? {
@@ -64,7 +64,7 @@ impl<'a> Copier<'a> {
         Ok(())
     }
 
-    /// Copies the bytes of a file from offset `at` on: a piece is read while the one before is written.
+    /// Copies the bytes of a file from offset `at` on; while one piece is written, the next one is read.
     fn copy_rest(
         &mut self,
         folder: &Folder,
@@ -102,12 +102,12 @@ impl<'a> Copier<'a> {
     }
 }
 
-/// Lets the system copy `count` bytes from offset `at` on; returns how many it did, which may be none.
+/// Lets the operating system copy or share up to `count` bytes from offset `at` on; returns how many bytes it did, 0 if it cannot.
 fn copy_raw(from: &dyn ReadAt, to: &dyn WriteAt, at: u64, count: u64, by: &dyn RawCopy) -> u64 {
     from.raw(at).map_or(0, |raw| to.copy_raw(at, Raw { len: raw.len.min(count).min(by.most_bytes()), ..raw }, by))
 }
 
-/// Number of bytes of the source's files that a file in `directory` can share with them.
+/// Number of bytes of the source's files that a container in `directory` can share with them (reflink) instead of copying.
 pub(super) fn shareable(source: &FileSet, directory: &Path) -> u64 {
     let sharer = Sharer::new(Reflink::Auto, &());
     let is_shared =
@@ -115,7 +115,7 @@ pub(super) fn shareable(source: &FileSet, directory: &Path) -> u64 {
     source.root.all().into_iter().flat_map(|folder| &folder.files).filter(is_shared).map(|file| file.len).sum()
 }
 
-/// Bytes that are read and written at a time: whole blocks of the container, so that no block is written in two parts.
+/// Number of bytes that are copied at a time into the container `target`: whole blocks of the container, so that no block is written in two parts.
 fn piece_bytes(target: &dyn ContainerMut) -> u64 {
     let block = target.describe().block_bytes.filter(|&bytes| bytes <= MOST_BLOCK_BYTES);
     (PIECE_BYTES as u64).next_multiple_of(block.unwrap_or(1))

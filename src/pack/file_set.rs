@@ -1,4 +1,4 @@
-//! The files of a table as they would lie in directories, without containers.
+//! The files of a table as they would be in directories without containers, wherever they are now: the input of packing and unpacking.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,13 +18,13 @@ use crate::thin;
 
 pub(super) const TABLE_DAT: &str = "table.dat";
 
-/// Bytes that are read at a time of a file that is only checked.
+/// Bytes of a file that are read at a time if it is only checked, not copied.
 const READ_BYTES: u64 = 1 << 18;
 
-/// Name of the file that keeps the original table.dat of a packed table, if that cannot be derived from the packed one.
+/// Name of the file in a container that holds the original table.dat of a packed table, if that cannot be derived from the packed table.dat.
 pub(super) const ORIGINAL_DAT: &str = "table.dat_plain";
 
-/// The files of a table and of its subtables in plain form: as they are when each lies on its own.
+/// The files of a table and of its subtables in plain form, which means outside of containers: each file for itself in a directory.
 ///
 /// | stored as                | taken as                                                                         |
 /// |--------------------------|----------------------------------------------------------------------------------|
@@ -45,13 +45,13 @@ pub(super) struct FileSet {
 /// The kind of source that is accepted as a set of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
-    /// A table, or a container of a format that is not for tables only.
+    /// A table, or a container of a format that can hold any files (not only those of tables).
     Table,
     /// Any files, whether or not they are those of a table.
     Files,
 }
 
-/// Options of the search for the files of a source.
+/// Options of the search for the files of a table or container.
 #[derive(Clone, Copy)]
 struct Search {
     options: OpenOptions,
@@ -60,7 +60,7 @@ struct Search {
     salvage: bool,
 }
 
-/// The files of one table, or of one directory, in the set.
+/// A table or directory in a set of files, with its files, and the folders inside it.
 #[derive(Debug)]
 pub(super) struct Folder {
     /// Path of the folder in the source: `ANTENNA/`; empty for the source itself.
@@ -69,9 +69,10 @@ pub(super) struct Folder {
     path: Option<PathBuf>,
     pub(super) files: Vec<SetFile>,
     pub(super) nested: Vec<(String, Folder)>,
-    /// The container in which the files were found; files of a table may be in another container inside it.
+    /// The container or directory in which the folder's files were found; those of a table may be in another container inside it.
     container: Arc<dyn Container>,
-    /// Sequence numbers of the data managers whose files can be in a container; `None` if the folder has no managers at all.
+    /// Sequence numbers (as in `table.f<number>`) of the data managers whose files can be in a container; `None` if the folder has no data managers
+    /// at all.
     packable: Option<Vec<u32>>,
     warnings: Vec<String>,
     /// The files and containers of this folder, and the folders directly in it, that are left out because they are damaged.
@@ -79,7 +80,7 @@ pub(super) struct Folder {
     _lock: Option<ReadLock>,
 }
 
-/// One file of a table in plain form.
+/// One file of a table in plain form (outside of a container): its name, its length in bytes, and where its bytes are.
 #[derive(Debug)]
 pub(super) struct SetFile {
     pub(super) name: String,
@@ -103,7 +104,7 @@ impl SetFile {
         self.stored.open(&self.name)
     }
 
-    /// Properties of the file that the format of its container records.
+    /// Properties of the file, as names and values, that the format of its container records.
     fn properties(&self) -> Result<Properties> {
         match &self.stored {
             Stored::In(container) => container.file_properties(&self.name),
@@ -134,10 +135,10 @@ impl Stored {
     }
 }
 
-/// The files of a `FileSet` as a container, for formats that are written as a whole.
+/// The files of a `FileSet`, presented as one container, for formats whose containers are written as a whole.
 #[derive(Debug)]
 struct Plain {
-    /// The directory in which the files lie; `None` if they are in containers.
+    /// The directory on the disk in which the files are; `None` if they are in containers.
     path: Option<PathBuf>,
     properties: Properties,
     files: BTreeMap<String, Stored>,
@@ -277,7 +278,7 @@ impl FileSet {
         &self.damage
     }
 
-    /// Adds the path of the source to an error of copying the files, if the source is damaged.
+    /// Adds the path of the source to an error of copying its files, if the error says that the source is damaged.
     pub(super) fn blame(&self, error: Error) -> Error {
         if error.is_damage() { error.context(Context::path(&self.path)) } else { error }
     }
@@ -300,7 +301,7 @@ impl FileSet {
         Ok(())
     }
 
-    /// Names and lengths of all files, for a container that must know them before the first is written.
+    /// Names, lengths and properties of all files, for formats of containers in which they precede the content of the files.
     pub(super) fn announce(&self) -> Result<Announced> {
         self.root.announce()
     }
@@ -407,7 +408,7 @@ impl Folder {
         })
     }
 
-    /// Notes that a file of the folder cannot be read, and is left out.
+    /// Records as damage that a file of the folder cannot be read and is left out.
     fn leave_out(&mut self, name: &str, error: &Error) {
         let damage = Damage::of_file(self.name(), name, error);
         self.damage.push(damage);
@@ -429,7 +430,8 @@ impl Folder {
         self.warnings.push(format!("{}{name}: {what}", self.prefix));
     }
 
-    /// Finds entries of the folder's directory that cannot be packed; returns warnings about them.
+    /// Finds the entries of the folder's directory that cannot be packed, such as sockets, and adds warnings about them; returns the names of those
+    /// that are left out.
     fn look_around(&mut self, path: Option<PathBuf>) -> Result<Vec<String>> {
         let Some(path) = path else { return Ok(Vec::new()) };
         let mut left_out = Vec::new();
@@ -442,7 +444,7 @@ impl Folder {
         Ok(left_out)
     }
 
-    /// Opens the container of a table, if it has one, and replaces it by its files; the container is returned.
+    /// If the folder is a table with a container, replaces the container by the files in it, and returns the opened container; `None` if it has none.
     fn open_table(&mut self, container: &Arc<dyn Container>, salvage: bool) -> Result<Option<Arc<dyn Container>>> {
         let Some(dat) = self.files.iter().position(|file| file.name == TABLE_DAT) else { return Ok(None) };
         let file = self.files[dat].open()?;
@@ -488,7 +490,7 @@ impl Folder {
         Ok(packed)
     }
 
-    /// Replaces a table's container, a file in `directory`, by the files in it.
+    /// Replaces the container of a table, a file in `directory`, by the files in it (`packed`).
     fn take_from(
         &mut self,
         packed: &Arc<dyn Container>,
@@ -520,7 +522,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Notes that a container of the folder cannot be opened, and is left out.
+    /// Records as damage that the container of the folder's table cannot be opened and is left out.
     fn leave_out_container(&mut self, format: &Format, error: &Error) {
         let Some(casacore) = format.casacore else { return };
         self.files.retain(|file| file.name != casacore.file_name);
@@ -556,7 +558,7 @@ fn packable(set: &ColumnSet) -> Vec<u32> {
     packable.map(|manager| manager.sequence).collect()
 }
 
-/// The original table.dat that was kept when the table was packed; `None` if the packed one was changed since.
+/// The original table.dat that was kept when the table was packed; `None` if none was kept, or if the packed table.dat was changed since then.
 fn original_dat(packed: &dyn Container, bytes: &[u8], set: &ColumnSet) -> Result<Option<Vec<u8>>> {
     if !packed.names()?.iter().any(|name| name == ORIGINAL_DAT) {
         return Ok(None);

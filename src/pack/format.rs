@@ -32,7 +32,7 @@ impl PackFormat {
     /// An HDF5 file with a dataset of bytes for each file, which every HDF5 reader opens.
     pub const HDF5: Self = PackFormat(&container::HDF5_FILES);
 
-    /// All container formats that can be written.
+    /// All container formats that this program can write.
     pub fn all() -> impl Iterator<Item = Self> {
         container::FORMATS.iter().filter(|format| format.is_written()).map(|format| PackFormat(format))
     }
@@ -60,12 +60,12 @@ impl PackFormat {
         self.0.create(path, options)
     }
 
-    /// The function that writes a whole container of this format; `None` if its files are written one by one.
+    /// The function that writes a whole container of this format; `None` if a container is made first and its files are added one by one.
     pub(super) fn write_tree(self) -> Option<WriteTree> {
         self.0.write_tree
     }
 
-    /// How casacore's table.dat records such a container; an error if casacore does not know the format.
+    /// The codes by which casacore's table.dat records that a table has a container of this format; an error if casacore does not know the format.
     pub(super) fn in_table_directory(self) -> Result<(CasacoreStorage, StorageOption)> {
         let storage = self.0.casacore.and_then(|casacore| Some((casacore, StorageOption::of_code(casacore.option)?)));
         storage.ok_or_else(|| {

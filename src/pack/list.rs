@@ -1,4 +1,4 @@
-//! Lists the files in containers as they are stored, and checks them against their checksums.
+//! Lists the files that containers hold, in the form in which they are stored, and checks them against their checksums.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -19,7 +19,7 @@ use crate::sha::Sha256;
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Listing {
-    /// Name in the directory or container around this one; for the outermost its path.
+    /// Name of this directory or container in the one that holds it; for the outermost its path.
     pub name: String,
     /// Format, block size and other properties of the container.
     pub info: ContainerInfo,
@@ -80,12 +80,12 @@ pub enum Listed<'a> {
     Container {
         /// Number of containers around this one; 0 for the outermost.
         depth: usize,
-        /// Name in the container around this one; for the outermost its path.
+        /// Name of the container in the one that holds it; for the outermost its path.
         name: &'a str,
         /// Format, block size and other properties of the container.
         info: &'a ContainerInfo,
     },
-    /// A file of the last container that was reported.
+    /// A file in the container that was reported last.
     File {
         /// Name of the file as stored; it need not be one that a file in a directory can have.
         name: &'a str,
@@ -94,14 +94,14 @@ pub enum Listed<'a> {
         /// How the container stores the reported file, such as in blocks.
         layout: &'a FileLayout,
     },
-    /// An entry of the last container that is neither a file nor a container.
+    /// An entry that is neither a file nor a container, in the container that was reported last.
     LeftOut {
         /// Name of the entry as stored.
         name: &'a str,
-        /// What the entry is, in words, such as a broken link.
+        /// Description of the entry, such as "broken link".
         what: &'a str,
     },
-    /// An earlier state of the last container, which a path can lead into.
+    /// An earlier state of the container that was reported last, which a path can lead into.
     History {
         /// Name of the earlier state, by which a path leads into it.
         name: &'a str,
@@ -158,7 +158,7 @@ impl Contents {
 }
 
 impl StoredFiles {
-    /// The path that leads to the container.
+    /// The path of the container on the disk, or into the container that holds it.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -255,7 +255,8 @@ impl Listing {
         visit(&name, container, 0, each).with_context(|| Context::member(&name))
     }
 
-    /// Lists the files at `path` like [`open`](Self::open), without the containers that `wanted` refuses.
+    /// Lists the files at `path` like [`open`](Self::open), without the containers for which `wanted` returns false; `None` if it refuses the
+    /// outermost.
     fn open_if(path: &Path, wanted: &mut Wanted<'_>) -> Result<Option<Self>> {
         let (name, path) = (path.display().to_string(), std::path::absolute(path)?);
         let mut open = || {
@@ -269,7 +270,7 @@ impl Listing {
         open().context(Context::member(&name))
     }
 
-    /// Lists a container; `prefix` comes before the names of its files in their paths.
+    /// Lists a container and all containers inside it; `prefix` is the path of the container, with which the paths of its files begin.
     fn of(
         prefix: &str,
         name: String,
@@ -293,8 +294,8 @@ impl Listing {
         Ok(Listing { name, info, properties, files, nested, history, left_out, container })
     }
 
-    /// Collects everything in this listing that is to be checked; `is_covered` if a container around it has checksums of all
-    /// its bytes.
+    /// Collects the containers and files of this listing, and of those in it, that are to be checked. `is_covered`: a container around it has
+    /// checksums, which cover all its bytes.
     fn all<'a>(&'a self, prefix: &str, is_covered: bool, found: &mut Vec<Checked<'a>>) {
         let path = if prefix.is_empty() { "." } else { prefix.trim_end_matches('/') };
         found.push(Checked { path: path.to_owned(), container: &*self.container, file: None, is_covered });
@@ -335,14 +336,14 @@ impl Listing {
         self.nested.iter().try_for_each(|inner| inner.digest_below(&format!("{prefix}{}/", inner.name), progress, each))
     }
 
-    /// Sum of the lengths of all files in this container and in those inside it, in bytes.
+    /// Sum of the lengths of all files in this listing, those of nested containers included, in bytes.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.len).sum::<u64>() + self.nested.iter().map(Listing::bytes).sum::<u64>()
     }
 }
 
-/// Calls `file` with each file of a container, and returns the containers in it. `prefix` comes before the names of its files
-/// in their paths.
+/// Calls `file` with each file of a container, and returns the containers in it for which `wanted` returns true. `prefix` is the path of the
+/// container.
 fn entries(
     prefix: &str,
     container: &dyn Container,
@@ -420,8 +421,8 @@ fn visit(
         .try_for_each(|(name, inner)| visit(&name, inner, depth + 1, each).with_context(|| Context::member(&name)))
 }
 
-/// The format of a file in a directory that is a container, `None` if it is not: by its name if casacore gives that to
-/// containers of tables, otherwise by its bytes.
+/// The container format of a file in a directory, or `None` if it is not a container: known by its name, if casacore names containers of tables so,
+/// otherwise by its content.
 fn format_in_directory(directory: &dyn Container, name: &str) -> Result<Option<&'static Format>> {
     if directory.path(name).is_none() {
         return Ok(None);
@@ -434,7 +435,7 @@ fn format_in_directory(directory: &dyn Container, name: &str) -> Result<Option<&
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Check {
-    /// The files that were found; `None` if the source is one damaged container.
+    /// The files that were found; `None` if the source is a single damaged container, which cannot be listed.
     pub listing: Option<Listing>,
     /// Number of files that have checksums and were checked.
     pub files: u64,
@@ -447,8 +448,8 @@ pub struct Check {
 }
 
 impl Check {
-    /// Lists the files at `path`, and compares containers with the checksums that they have as a whole. Damaged containers are
-    /// not listed, as nothing in them can be believed.
+    /// Lists the files at `path`, and checks containers with a checksum of the whole container against it. Damaged containers are not listed, since
+    /// their content is not reliable.
     ///
     /// # Errors
     /// As [`Listing::open`].
@@ -471,8 +472,7 @@ impl Check {
         Ok(check)
     }
 
-    /// Reads all files and compares them with the checksums that their containers have: those of blocks, and the SHA-256 of
-    /// files.
+    /// Reads all files and compares them with the checksums in their containers: checksums of blocks, and SHA-256 of files.
     ///
     /// # Errors
     /// `Interrupted` if `progress` says so; damage is in [`damaged`](Self::damaged).
@@ -500,17 +500,17 @@ impl Check {
     }
 }
 
-/// A file or container that is checked against its checksums.
+/// A container, or a file in it, that is checked against its checksums.
 struct Checked<'a> {
     path: String,
-    /// The container that is checked, or that holds the file which is checked.
+    /// The container that is checked, or, if `file` is given, the container that holds the checked file.
     container: &'a dyn Container,
     file: Option<&'a ListedFile>,
     is_covered: bool,
 }
 
 impl Checked<'_> {
-    /// Checks the file or container; returns whether it has checksums, or one around it.
+    /// Checks the file or container; returns whether it has checksums of its own or is covered by those of a container around it.
     fn check(&self, progress: &dyn Progress) -> Result<bool> {
         let own = match self.file {
             Some(file) => {

@@ -6,16 +6,16 @@ use std::path::Path;
 
 use crate::error::Result;
 
-/// A kind of directory entry that a container cannot hold.
+/// A kind of directory entry that is not a normal file or directory, and that a container cannot hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Special {
-    /// A symbolic link to a file or a table, which is packed in its place.
+    /// A symbolic link to a file or a table; the file or table itself is packed.
     FollowedLink,
-    /// A symbolic link to nothing, or to a directory that is not a table.
+    /// A symbolic link that leads to nothing, or to a directory that is not a table; it is left out.
     OtherLink,
-    /// A socket, a pipe or a device in the directory.
+    /// A socket, a pipe or a device, which is left out.
     NoFile,
-    /// An entry whose name cannot be the name of a virtual file.
+    /// An entry whose name is not UTF-8, as the names of files in containers must be; it is left out.
     OddName,
 }
 

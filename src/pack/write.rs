@@ -37,11 +37,11 @@ pub(super) struct PackOptions {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PackSummary {
-    /// Number of files of the table in plain form.
+    /// Number of packed or unpacked files, counted as they are outside of containers.
     pub files: usize,
-    /// Sum of the lengths of the files in plain form, in bytes.
+    /// Sum of the lengths of the packed or unpacked files, in bytes, as they are outside of containers.
     pub bytes: u64,
-    /// Bytes of the files that packing has written.
+    /// Size in bytes of the files that were written: of containers, or of unpacked files.
     pub stored_bytes: u64,
     /// Bytes of the written files that are shared with the source by reference, and take no space of their own.
     pub shared_bytes: u64,
@@ -56,7 +56,7 @@ pub struct PackSummary {
 /// block as a whole.
 pub(super) const LARGEST_BLOCK: u64 = 1 << 20;
 
-/// Smallest block size that is chosen for small tables, in bytes.
+/// Smallest block size, in bytes, that is chosen by default, for containers of small files.
 pub(super) const SMALLEST_BLOCK: u64 = 4 << 10;
 
 /// Packs the table `source` into `target`, which appears when it is complete.
@@ -136,7 +136,7 @@ pub(super) fn unpack(
     finish(source, output, progress, |copier| copy_tree(&source.root, &directory, copier))
 }
 
-/// Gives the directory or file that `write` makes its final name, after it is durable.
+/// Calls `write`, makes the output durable, and gives it its final name; returns the summary.
 fn finish(
     source: &FileSet,
     output: Output,
@@ -233,15 +233,15 @@ fn format_options(options: &PackOptions, block_bytes: u64) -> FormatOptions {
     FormatOptions { block_bytes, checksums, compression, archive, appendable: false }
 }
 
-/// The block size for files of these sizes, in bytes: chosen so that about a sixteenth of a container is unused, unless it is
-/// small.
+/// The block size in bytes for files of the given sizes, unless the options set one: an eighth of the mean file size within limits, so that about a
+/// sixteenth of a container is unused.
 pub(super) fn block_bytes(options: &PackOptions, sizes: impl Iterator<Item = u64>) -> u64 {
     let (count, bytes) = sizes.fold((0, 0), |(count, bytes): (u64, u64), size| (count + 1, bytes.saturating_add(size)));
     let fitting = (bytes / (8 * count.max(1))).clamp(SMALLEST_BLOCK, LARGEST_BLOCK);
     options.block_bytes.unwrap_or(1 << fitting.ilog2())
 }
 
-/// Approximate number of bytes that a packed table needs on the disk.
+/// Approximate number of bytes that a packed table needs on the disk; 0 (unknown) if it is compressed.
 fn needed(source: &FileSet, target: &Path, options: &PackOptions) -> u64 {
     if !options.compression.is_none() {
         return 0;

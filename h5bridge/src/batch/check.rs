@@ -19,16 +19,16 @@ pub(crate) enum Trust {
 /// The state of an item of a batch according to its target and the receipt beside that.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// The target or receipt is missing or of another item: the item is to be done.
+    /// The target or its receipt is missing, or the receipt is of another item: the item is still to be done.
     Nothing,
-    /// The item is done: receipt, target and source agree.
+    /// The item is done: target, receipt and source agree, or the source no longer exists.
     Done,
     /// The item was done, but its source has changed since.
     Outdated,
 }
 
-/// Compares the target of an item with its receipt, and the receipt with the source. A source that was removed since does not
-/// count.
+/// Compares the target of an item with its receipt, and the fingerprint of the source with that in the receipt; returns the state of the item. If the
+/// source no longer exists, the target and the receipt decide alone.
 pub(super) fn look(item: &Item, target: &Path) -> Found {
     let Some(receipt) = Receipt::of(target).filter(|receipt| receipt.id == item.id) else { return Found::Nothing };
     if receipt::size_of(target).ok() != Some(receipt.file_bytes) {

@@ -24,7 +24,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 /// Most bytes that are kept of the stdout or stderr of a child process.
 const MOST_PRINTED: u64 = 1 << 20;
 
-/// The words that start this program again, in a process of its own.
+/// The command line that starts this program again, in a process of its own.
 #[derive(Debug, Clone)]
 pub(crate) struct Program(Vec<OsString>);
 
@@ -49,7 +49,7 @@ impl Ended {
 }
 
 impl Program {
-    /// A program that is started by these words; without words the running program.
+    /// A program that is started by the command line `words`; if `words` is empty, the executable of the running process.
     ///
     /// # Errors
     /// `Io` if the path of the running program is unknown.
@@ -123,7 +123,7 @@ pub(crate) fn end_with(parent: i32) -> Result<()> {
     Ok(())
 }
 
-/// The first line of the error message of a child process, without the name of the program.
+/// The first line of the error message that a child process has printed, without the name of the program.
 pub(super) fn message(ended: &Ended) -> String {
     if let Some(signal) = ended.signal() {
         let name = Signal::try_from(signal).map_or("a signal", Signal::as_str);

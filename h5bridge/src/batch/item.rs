@@ -116,7 +116,8 @@ pub(crate) struct Item {
 }
 
 impl Item {
-    /// An item of a batch, whose id is computed from these parts.
+    /// Makes an item of a batch; its id is computed from `verb`, `source`, `target` and `options`. `bytes` is the size of the source, 0 if it is not
+    /// known.
     pub(crate) fn new(verb: String, source: String, target: Option<String>, options: Vec<String>, bytes: u64) -> Self {
         let mut item = Item { id: Id(0), verb, source, target, options, bytes };
         item.id = item.computed_id();

@@ -21,11 +21,11 @@ pub(crate) enum State {
     Waiting,
     /// The attempt failed for a reason that may pass, and another attempt follows.
     Retry,
-    /// The attempt failed, and every other one would: the item is not tried again.
+    /// The attempt failed for a reason that does not pass by itself, such as a damaged source: the item is not tried again.
     Failed,
     /// The process of the item was killed in every attempt.
     Killed,
-    /// The target is another file, or was made from a source that has changed since.
+    /// The target that already exists is not the output of this item, or was made from a source that has changed since.
     Conflict,
     /// The target of the item existed already, made by this item in an earlier run.
     Skipped,
@@ -144,7 +144,7 @@ impl Drop for Ledger {
     }
 }
 
-/// The fields of a ledger line that decide which record of an item is the last one.
+/// The fields of a ledger line that decide which record of an item is its newest one.
 #[derive(Deserialize)]
 struct Line {
     id: Id,
@@ -158,7 +158,7 @@ struct Line {
     file_bytes: Option<u64>,
 }
 
-/// The last record of an item in short, and where its whole line is in the ledger files.
+/// The last ledger record of an item, shortened to its state, and where its whole line is in the ledger files.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Last {
     pub(crate) state: State,

@@ -16,7 +16,7 @@ pub(crate) struct Limits {
     pub(crate) retry_wait: Duration,
     /// Time from the start of the run after which no more items are started; `None`: no limit.
     pub(crate) stop_after: Option<Duration>,
-    /// Average bytes per second of sources whose items are started; `None`: no limit.
+    /// Highest average rate, in bytes per second, at which items start to read their sources; `None`: no limit.
     pub(crate) read_rate: Option<u64>,
     /// Bytes that must be free on the file system of a target before its item is started.
     pub(crate) min_free: u64,
@@ -53,7 +53,7 @@ impl Pace {
         self.next
     }
 
-    /// Counts an item that starts now and reads `bytes`, which delays the one after it.
+    /// Counts an item that starts now and whose source has `bytes` bytes; this delays the item that starts after it.
     pub(super) fn start(&mut self, bytes: u64) {
         let Some(rate) = self.rate.filter(|&rate| rate > 0) else { return };
         let time = Duration::try_from_secs_f64(bytes as f64 / rate as f64).unwrap_or(Duration::MAX);

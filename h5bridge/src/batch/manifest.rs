@@ -148,7 +148,7 @@ fn parse(line: &[u8]) -> Result<Item> {
         .map_err(|error| Error::new(ErrorKind::Format, format!("the line is not an item of a manifest: {error}")))
 }
 
-/// Calls `visit` for each line of a file with its number and its bytes, line end included.
+/// Calls `visit` for each line of a file with the number of the line, counted from 1, and its bytes, line end included.
 ///
 /// # Errors
 /// `Format` for lines that are too long; those of reading and of `visit`.

@@ -17,11 +17,12 @@ use super::receipt::size_of;
 /// Extension of the directories in which verbs keep unfinished output; patterns skip them.
 const PARTIAL: &str = "partial";
 
-/// How patterns of sources match: as in a shell, `*` matches neither a slash nor a leading dot.
+/// Rules by which patterns of source paths match: as in a shell, `*` matches neither a slash nor a leading dot.
 const OPTIONS: MatchOptions =
     MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
 
-/// A line of a list of sources in JSON. Lines of manifests are accepted, and get a new id.
+/// A line of JSON in a list of sources; members that are `None` are taken from the command line. The lines of a manifest are accepted as well, and
+/// get a new id.
 #[derive(Deserialize)]
 struct Pair {
     source: String,
@@ -31,7 +32,7 @@ struct Pair {
     bytes: Option<u64>,
 }
 
-/// Number of the items of a new manifest, and bytes of their sources.
+/// Counts of a manifest that was written: its items, the bytes of their sources, and repeated sources.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Planned {
     pub(crate) items: u64,
@@ -179,7 +180,7 @@ impl<'a, W: Write> Plan<'a, W> {
         Ok(())
     }
 
-    /// Ends the manifest, and returns how many items it has.
+    /// Ends the manifest, and returns the counts of its items.
     ///
     /// # Errors
     /// `Io`, `NoSpace`.

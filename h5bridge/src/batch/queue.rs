@@ -28,7 +28,7 @@ pub(super) struct Queue<'a> {
 
 struct Inner {
     fresh: std::vec::IntoIter<u32>,
-    /// Items to repeat after a failure, by the time at which they may start.
+    /// Items to repeat after a failed attempt, each with the time from which on it may start; the earliest comes first.
     later: BinaryHeap<Reverse<(Instant, Attempt)>>,
     running: usize,
     pace: Pace,
@@ -48,12 +48,12 @@ impl<'a> Queue<'a> {
         Queue { inner: Mutex::new(inner), stop, end }
     }
 
-    /// Whether no item of the run may start any more: time is over, or it was closed.
+    /// Whether no item of the queue may start any more: its time is over, it was closed, or a signal has come.
     pub(super) fn has_ended(&self) -> bool {
         self.stop.is_set() || self.end.is_some_and(|end| Instant::now() >= end) || locked(&self.inner).closed
     }
 
-    /// Whether a signal has come, which also ends the items that are being done.
+    /// Whether SIGINT or SIGTERM was received, which also ends the items that are being done.
     pub(super) fn is_stopped(&self) -> bool {
         self.stop.is_set()
     }

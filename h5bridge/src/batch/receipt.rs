@@ -66,7 +66,7 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
-    /// Measures an output: reads its files and computes the checksums of `kinds`.
+    /// Measures an output: its size, and its checksums of the given `kinds`, for which all its files are read.
     ///
     /// # Errors
     /// `NotFound`, `Io`.
@@ -105,8 +105,8 @@ impl Receipt {
         part.unwrap_or(&self.checksums).keys().copied().collect()
     }
 
-    /// Writes the receipt of a target, in one step. `staged` is where the target was written: a process that is killed leaves
-    /// at most a temporary file beside that, which is removed with the unfinished target.
+    /// Writes the receipt of `target` under a temporary name beside `staged` (the unfinished target), and renames it. If the process is killed, the
+    /// temporary file is removed together with the unfinished target.
     ///
     /// # Errors
     /// `Io`, `NoSpace`.

@@ -25,7 +25,7 @@ const SPACE_PAUSE: Duration = Duration::from_secs(2);
 /// Most ledger records that may wait to be shown before the workers pause.
 const SHOWN_LATER: usize = 1024;
 
-/// One run of `h5bridge batch run` over a manifest, or over one shard of it.
+/// One run of `h5bridge batch run` over a manifest, or over one shard (share of its items).
 pub(crate) struct Run<'a> {
     pub(crate) manifest: &'a Manifest,
     pub(crate) ledger: &'a Path,
@@ -38,7 +38,7 @@ pub(crate) struct Run<'a> {
     pub(crate) again: bool,
 }
 
-/// The states of the items of a batch run at its end.
+/// Counts of the items of a batch run at its end: by state, and in bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     /// Number of items in each state, in the order of `State::ALL`.
@@ -70,7 +70,7 @@ impl Tally {
     }
 }
 
-/// State of an item, and whether it was done with warnings.
+/// State of an item of a batch run, and whether it was done with warnings.
 #[derive(Clone, Copy)]
 struct Standing {
     state: State,
@@ -179,7 +179,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Does one attempt at an item; `None` if nothing is to be recorded.
+    /// Does one attempt at an item; `None` if there is nothing to record: the item was already done, or the run has ended.
     fn do_one(&self, queue: &Queue<'_>, attempt: Attempt, is_finished: bool) -> Result<Option<Record>> {
         let item = self.manifest.read(attempt.item as usize)?;
         let writes = Verb::find(&item.verb)?.effect == Effect::Writes;
@@ -197,7 +197,7 @@ impl Run<'_> {
         Ok(Some(record).filter(|record| !(is_finished && record.state == State::Skipped)))
     }
 
-    /// Waits while the disk of a target is full.
+    /// Waits until the disk of a target has the free space that the limits demand, or the run ends; warns once.
     fn wait_for_space(&self, queue: &Queue<'_>, directory: &Path) {
         let mut told = false;
         while !self.limits.has_space(directory) && !queue.has_ended() {

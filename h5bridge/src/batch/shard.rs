@@ -1,4 +1,4 @@
-//! Shards of `h5bridge batch`: which items each of several processes does; every process computes the same division.
+//! Shards of `h5bridge batch`, the shares of a manifest's items that each of several processes does; every process computes the same division.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use super::manifest::Manifest;
 
-/// Share of a manifest for one process: number `number`, counted from 0, of `count`.
+/// Share of a manifest that one process does: number `number`, counted from 0, of `count` shares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shard {
     number: u32,

@@ -50,7 +50,7 @@ impl Counts {
         counts
     }
 
-    /// Number of the items in a state, and bytes of their sources.
+    /// Number of the batch's items in the given state, and the bytes of their sources.
     pub(crate) fn of(&self, state: State) -> Count {
         self.states.get(state.name()).copied().unwrap_or_default()
     }
@@ -61,7 +61,7 @@ impl Counts {
         Count { items: done.items + skipped.items, bytes: done.bytes + skipped.bytes }
     }
 
-    /// Expected time in seconds until all waiting items are done, at the rate so far.
+    /// Expected time in seconds until all waiting items are done, at the rate so far; `None` while no item is done.
     pub(crate) fn left(&self) -> Option<f64> {
         let (finished, wait, again) = (self.of(State::Done), self.of(State::Waiting), self.of(State::Retry));
         let share = if finished.bytes > 0 {

@@ -16,7 +16,7 @@ use super::ledger::{Record, State, host, now};
 use super::receipt::{Measured, Receipt, fingerprint};
 use crate::exit::Status;
 
-/// Most warnings of an item that the ledger keeps, and most characters of each message.
+/// Most warnings of an item that the ledger keeps.
 const MOST_WARNINGS: usize = 10;
 const MOST_CHARACTERS: usize = 500;
 
@@ -95,7 +95,8 @@ fn shortened(text: &str) -> String {
 }
 
 impl Work {
-    /// Items are done by child processes of `program`, with these global options in every command line.
+    /// Work whose items are done by child processes of `program`, each with the options `global` and `threads` threads; `trust` decides when an item
+    /// counts as done.
     pub(crate) fn new(program: Program, global: &[String], threads: usize, trust: Trust) -> Self {
         let global = words(["--json", "--quiet"].into_iter().chain(global.iter().map(String::as_str)));
         Work { program, global, threads, trust, checksums: Vec::new(), host: host() }
@@ -114,7 +115,8 @@ impl Work {
         self.trust
     }
 
-    /// Does an item, unless it is done already. `is_last`: it will not be tried again in this run.
+    /// Does attempt number `attempt` (from 1) at an item, unless the item is done already, and returns its record. `is_last`: no further attempt
+    /// follows in this run.
     pub(super) fn attempt(&self, item: &Item, attempt: u32, is_last: bool, stop: &dyn Fn() -> bool) -> Record {
         let start = Instant::now();
         let outcome = item.check().and_then(|verb| self.run(item, verb, stop));
@@ -150,7 +152,7 @@ impl Work {
         }
     }
 
-    /// Runs the verb of an item in a child process.
+    /// Runs the verb of an item in a child process that writes to `target`; SIGTERM is sent to it when `stop` becomes true.
     fn child(&self, item: &Item, verb: Verb, target: Option<&Path>, stop: &dyn Fn() -> bool) -> Result<Ended> {
         let mut line = self.global.clone();
         line.extend([verb.name.into(), item.source.as_str().into()]);

@@ -1,4 +1,4 @@
-//! `completions` prints the script with which a shell completes the words of a command line.
+//! `completions` prints the completion script of a shell for the command line of `h5bridge`.
 
 use std::io::Write;
 
@@ -55,7 +55,7 @@ impl Shell {
     }
 }
 
-/// Completions for fish of arguments that are one of some words; clap's script for fish has those of options only.
+/// Completions for the shell fish of positional arguments with a fixed set of values; the script that clap makes completes only options.
 fn words(command: &Command) -> String {
     let mut lines = String::new();
     for verb in command.get_subcommands() {

@@ -30,7 +30,7 @@ use crate::args::{External, Global, SOURCE};
 use crate::exit::Status;
 use crate::report;
 
-/// Main tables with more rows than this are long: `info` then looks for filter plugins in the datasets of the main table only.
+/// Number of rows of the main table above which `info` looks for HDF5 filter plugins in the datasets of the main table only, to save time.
 const LONG: u64 = 10_000;
 
 /// Command-line arguments of `h5bridge info`.
@@ -64,7 +64,7 @@ pub(crate) struct Args {
     external: External,
 }
 
-/// Prints what is at a path. Shapes are slowest axis first, as HDF5 and numpy show them.
+/// Runs `h5bridge info`: prints the tables, arrays or files at a path. Shapes are slowest axis first, as HDF5 and numpy show them.
 pub(crate) fn run(mut args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     // a table of a native file may be named by its path
     if let Some((file, table)) = Source::split_path(&args.source) {
@@ -131,8 +131,8 @@ impl Args {
     }
 }
 
-/// Everything that the default view of `info` and its JSON document show of a source. `all`: also facts that take time and
-/// nearly always add nothing.
+/// Collects the facts about a source that the default view of `info` and its JSON document show. `all`: also those that take long to find and seldom
+/// show anything.
 fn facts<'a>(path: &'a Path, source: &'a Source, others: Vec<Finding>, all: bool) -> Result<Facts<'a>> {
     let summary = Summary::of(source);
     let thin = ThinTable::open(path)?;

@@ -43,12 +43,12 @@ pub(crate) struct Args {
     durable: Durable,
 }
 
-/// Message about what can be done with parts, where `--virtual` is not given.
+/// Error message if `join` is called without `--virtual`: what can be done with the files that have ranges of rows.
 const CHOICE: &str = "`join` makes virtual datasets only, and has to be told so, because HDF5 reads missing parts as fill values without an error: \
                       join with --virtual; xarray.open_mfdataset reads the parts as one; `h5bridge shard plan` of the table makes one file \
                       that has everything";
 
-/// Warning about a file of virtual datasets.
+/// Warning that `join` prints: HDF5 does not report an error if a file that a virtual dataset refers to is missing.
 const HAZARD: &str = "where a part is missing, HDF5 reads NaN, true and the integers farthest from 0 without an error: move the parts with the \
                       file, and look for them before it is read";
 
@@ -93,7 +93,7 @@ pub(crate) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     Ending { warnings: &warnings, summary: lines(target, &joined), fields, ..Ending::default() }.print(global, out)
 }
 
-/// The files that an argument names: itself, or the targets of a list of `shard plan --split`.
+/// The native files that an argument of `join` names: that file itself, or the targets of a list that `shard plan --split` has written.
 fn parts_of(part: &Path) -> Result<Vec<PathBuf>> {
     if part.extension().is_none_or(|end| end != "ndjson") {
         return Ok(vec![part.to_owned()]);
@@ -111,7 +111,7 @@ fn parts_of(part: &Path) -> Result<Vec<PathBuf>> {
     Ok(parts)
 }
 
-/// The lines of the summary.
+/// The lines of the summary of `h5bridge join` about the joined file `target`.
 fn lines(target: &Path, joined: &JoinSummary) -> Vec<String> {
     let JoinSummary { parts, rows, tables, virtual_columns, virtual_bytes, copied_bytes, cells, file_bytes, .. } =
         joined;

@@ -39,7 +39,7 @@ pub(crate) struct Args {
     threads: usize,
 }
 
-/// Warning about a thin table that casacore may write to.
+/// Warning about a thin table (one whose data is in an HDF5 file) that casacore may write to.
 const HAZARD: &str = "the table can be written to: a program that adds rows to it fails and leaves it unreadable, and what is written to \
                       linked columns changes the HDF5 file";
 
@@ -68,7 +68,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         .print(global, out)
 }
 
-/// Options of `to-hdf5 --replace`, which turns the source into a thin table.
+/// Options of `to-hdf5 --replace`, which turns the source into a thin table (its data is then in the HDF5 file only).
 pub(super) struct Replacement {
     pub(super) writable: bool,
     pub(super) overwrite: bool,
@@ -76,7 +76,7 @@ pub(super) struct Replacement {
     pub(super) durable: Durable,
 }
 
-/// Converts a table to HDF5 and then replaces it by a thin table that uses the HDF5 file.
+/// Converts a table to HDF5, and then replaces the table directory by a thin table, whose large files are links into the HDF5 file.
 pub(super) fn replace(
     table: &Path,
     hdf5: &Path,

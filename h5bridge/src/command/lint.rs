@@ -26,7 +26,8 @@ pub(crate) struct Args {
     file: PathBuf,
 }
 
-/// Runs `h5bridge lint`: prints the rules that apply, each with its objects. Notes about readers do not change the status.
+/// Runs `h5bridge lint`: prints the rules that the file breaks, each with its objects. Rules that only concern some readers do not change the exit
+/// status.
 pub(crate) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let report = Lint::new(&args.file).run()?;
     let follows = report.follows_layout();
@@ -57,7 +58,7 @@ pub(crate) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     .print(global, out)
 }
 
-/// The findings of `lint` by rule, in the order of the rules.
+/// Groups the findings of a report by their rule, in the order in which the rules are defined.
 fn by_rule(report: &LintReport) -> Vec<(&'static Rule, Vec<&Finding>)> {
     let mut groups: Vec<(&'static Rule, Vec<&Finding>)> = Vec::new();
     for finding in &report.findings {
@@ -93,7 +94,7 @@ fn lines(rule: &Rule, findings: &[&Finding], listed: usize) -> Vec<String> {
     lines
 }
 
-/// The HDF5 path of the object that a finding is about, with the attribute if it is about one.
+/// The HDF5 path of the object that a finding is about, followed by the name of the attribute if it is about one.
 fn place(finding: &Finding) -> String {
     match &finding.attribute {
         Some(attribute) => format!("{} attribute {attribute}", finding.object),

@@ -114,11 +114,11 @@ impl Total {
     }
 }
 
-/// Prints the listing of `h5bridge ls` while it is made. If files are to be sorted, those of one container are collected first.
+/// Printer of the listing of `h5bridge ls`, file by file. If files are to be sorted, those of a container are first collected.
 struct Printer<'a, W> {
     args: &'a Args,
     out: &'a mut W,
-    /// How deep the container of the next files is nested, and its block size in bytes.
+    /// Nesting depth of the container that holds the files to print next; 0 for the outermost.
     depth: usize,
     block_bytes: Option<u64>,
     kept: Vec<(String, u64, FileLayout)>,
@@ -143,7 +143,7 @@ impl<W: Write> Printer<'_, W> {
         self.print(listed)
     }
 
-    /// Prints the files that were collected, sorted.
+    /// Prints the collected files of a container in the order of `--sort`, and forgets them.
     fn flush(&mut self) -> io::Result<()> {
         let mut kept = std::mem::take(&mut self.kept);
         self.args.arrange(&mut kept, |(name, len, layout)| (name, *len, layout.stored_bytes));

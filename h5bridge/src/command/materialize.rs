@@ -1,4 +1,4 @@
-//! `materialize` makes a thin table independent of its HDF5 file.
+//! `materialize` makes a thin table (one whose data is in an HDF5 file) independent of that file: it copies the data.
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! The verbs of `h5bridge`, one file each with its arguments and what it does.
+//! The verbs of `h5bridge`, such as `to-hdf5` and `info`: one file for each, with its command-line arguments and its implementation.
 
 pub(crate) mod batch;
 pub(crate) mod completions;

@@ -189,8 +189,8 @@ pub(super) fn write(
     finish(&summary, target, started, &next, compression, global, out)
 }
 
-/// An error of packing or unpacking; for a damaged source with a hint to `--salvage`. A single file that cannot be opened is
-/// lost as a whole.
+/// Adds a hint to an error of packing or unpacking: for a damaged source, `--salvage`. No hint for a source in one file whose list of files cannot be
+/// read.
 pub(super) fn suggest(error: ctds_hdf5::Error, source: &Path) -> anyhow::Error {
     let may_go_on = source.is_dir() || Listing::open(source).is_ok() || Contents::can_be_salvaged(source);
     if may_go_on { report::suggest(error, report::SALVAGE_FILES) } else { error.into() }

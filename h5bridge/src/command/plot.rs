@@ -141,7 +141,7 @@ fn pixels(text: &str) -> Result<(usize, usize), String> {
     read().filter(fits).ok_or_else(|| "expected WIDTHxHEIGHT, from 320x240 to 8192x8192".to_owned())
 }
 
-/// File format in which `plot` writes the frame.
+/// File format in which `plot` writes a frame (the data of one plot).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     Png,
@@ -193,7 +193,7 @@ impl Args {
         parameters.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?))).collect()
     }
 
-    /// Whether the command line leaves the kind of plot to the source.
+    /// Whether the command line does not say which kind of plot to draw, so that the source decides.
     fn leaves_kind(&self) -> bool {
         self.kind.is_none() && self.x.is_none() && self.y.is_none()
     }
@@ -217,7 +217,7 @@ struct Drawing {
 }
 
 impl Drawing {
-    /// The plots that the arguments ask for; without a kind, those that suit the source.
+    /// The plots that the command line asks for; if it names no kind of plot, those that suit the source, which `known` describes.
     fn of(args: &Args, known: &Description) -> Result<Vec<Self>> {
         let parameters = args.parameters();
         if args.leaves_kind() && known.is_calibration && known.missing.is_none() {
@@ -269,7 +269,7 @@ impl Drawing {
         Ok(Request::parse(self.kind.name(), &parameters)?)
     }
 
-    /// Reads the frame of the plot, with one line for each group of `--by`.
+    /// Reads the frame (data) of the plot, with one line for each group of `--by`.
     fn frame(&self, session: &mut Session, reading: (&Path, &Global, &Stop)) -> Result<Frame> {
         let Some(by) = &self.by else {
             return Ok(read::frames(session, &[self.request(None)?], reading)?.remove(0));
@@ -291,7 +291,7 @@ impl Drawing {
     }
 }
 
-/// Reads the plots that are asked for; with `pictures`, also which part of each cell of a raster is flagged.
+/// Reads the data of all plots that the command line asks for; with `pictures`, also which part of each cell of a raster is flagged.
 fn panels(args: &Args, global: &Global, stop: &Stop, pictures: bool) -> Result<Vec<Panel>> {
     let image = |image: Image| -> Result<Vec<Panel>> { Ok(vec![Panel::new(image.frame(&Plane(args.plane.clone()))?)]) };
     if args.kind.as_deref() == Some(IMAGE) {

@@ -1,4 +1,4 @@
-//! `shard` divides one conversion among many machines.
+//! `shard` divides the conversion of one table among many processes or machines.
 
 mod claims;
 mod items;

@@ -131,7 +131,7 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
-    /// A conversion of these parts.
+    /// Restricts the conversion `convert` to the parts that these options choose.
     pub(crate) fn of<'a>(&self, convert: ToHdf5<'a>) -> ToHdf5<'a> {
         let convert = convert.columns(&self.columns).exclude(&self.exclude).tables(&self.tables);
         match &self.rows {
@@ -141,7 +141,7 @@ impl Chosen {
     }
 }
 
-/// When bytes are shared, by the word on the command line.
+/// Parser of `--reflink`: when the HDF5 file shares bytes with the source (auto, always or never).
 fn reflink() -> impl TypedValueParser<Value = Reflink> {
     PossibleValuesParser::new(["auto", "always", "never"]).map(|word| match word.as_str() {
         "always" => Reflink::Always,

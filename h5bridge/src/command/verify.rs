@@ -187,7 +187,7 @@ fn check_arrays(source: &Path, global: &Global, out: &mut impl Write) -> Result<
     .print(global, out)
 }
 
-/// The first words of the summary of a comparison; those that a difference was found in are named, `a.ms and b.h5`.
+/// The first words of the summary of a comparison: `equal`, or `different: a.ms and b.h5` with the `names` of the compared sources.
 fn verdict(equal: bool, names: &[&Path]) -> String {
     let names: Vec<String> = names.iter().map(|name| name.display().to_string()).collect();
     if equal { "equal".to_owned() } else { format!("different: {}", names.join(" and ")) }

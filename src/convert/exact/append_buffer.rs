@@ -15,7 +15,7 @@ const EFFORT: Effort = Effort::Thorough;
 /// Compression effort for a recipe dataset of one chunk, which takes little time anyway.
 const EFFORT_OF_ONE_CHUNK: Effort = Effort::Most;
 
-/// Writer of a recipe dataset with one axis, whose length is known only at the end.
+/// Writer of a recipe dataset (data from which original files are rebuilt) with one axis, whose length is known only at the end.
 pub(super) struct AppendBuffer {
     group: Group,
     name: &'static str,

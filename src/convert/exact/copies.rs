@@ -1,4 +1,4 @@
-//! Parts of original files that the native file holds unchanged, so that a restored file can share their bytes.
+//! Finds parts of original files that the native HDF5 file contains as the same bytes, so that a restored file can share them (reflink).
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,8 +9,7 @@ use crate::error::Result;
 use crate::grid::ChunkStorage;
 use crate::io::{ByteOrder, FileTarget, Raw, ReadAt};
 
-/// The parts of an original file that the native file may hold as contiguous bytes. Whether it does is seen when they are
-/// compared.
+/// The parts of an original file that the native file may contain as contiguous bytes; the bytes are compared before they are shared.
 pub(super) struct Copies<'a> {
     parts: Vec<Copy<'a>>,
     /// Whether the file system lets the restored file share bytes with the native file; false after the first failure.
@@ -20,7 +19,7 @@ pub(super) struct Copies<'a> {
 struct Copy<'a> {
     /// Half-open range of bytes in the original file that the native file may also hold as contiguous bytes.
     bytes: Range<u64>,
-    /// The native file that may hold the bytes of an original file.
+    /// The opened native file, which may contain bytes of an original file.
     file: &'a dyn ReadAt,
     /// Offset in the native file of the contiguous bytes that may equal a part of the original file.
     offset: u64,

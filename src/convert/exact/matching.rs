@@ -15,8 +15,8 @@ use crate::value::{DataType, Shape};
 
 /// Number of rows whose offsets are read at a time, for a ragged column (cells of differing shapes).
 const OFFSETS_READ_TOGETHER: u64 = 1 << 16;
-/// Most segments (ranges with elements of columns) in the recipe of an original file, and most literals before the rest of the
-/// file is kept whole.
+/// Most segments (ranges of an original file with elements of a column) in its recipe; a file with more is stored as it is. After as many
+/// literals (bytes that no dataset gives), the rest of the file is stored as it is.
 pub(super) const MAX_SEGMENTS_PER_FILE: usize = 1 << 18;
 
 /// The streams of a recipe (datasets that supply bytes of original files) and their numbers.
@@ -48,8 +48,8 @@ pub(super) struct Segments {
 }
 
 impl Segments {
-    /// Adds a box of elements of a stream's dataset, which is at byte `offset` of the original file; it extends the last
-    /// segment if it continues that.
+    /// Adds the segment of an original file that a box of a stream's dataset supplies, at byte `offset` of the file: `rows` rows from `first` on. If
+    /// it continues the last segment, that is extended.
     pub(super) fn push(&mut self, stream: u32, first: u64, rows: u64, offset: u64) {
         if let Some(last) = self.list.last_mut()
             && (last.stream, last.rows, last.first + last.count * last.rows) == (stream, rows, first)
@@ -74,7 +74,7 @@ impl Segments {
     }
 }
 
-/// Turns the extents of a column in the files of its table into segments of recipes.
+/// Finds, for one column, which ranges of the table's files contain its elements, and adds them as segments to the recipes of the files.
 pub(super) struct Placing<'a> {
     streams: &'a mut Streams,
     column: &'a ColumnPlan,

@@ -27,7 +27,7 @@ pub(super) struct Window {
     segments: Vec<Segment>,
 }
 
-/// Iterator that cuts an original file into windows. `segments` (of its recipe) are sorted by their offsets.
+/// Iterator that cuts an original file into windows (blocks of `WINDOW_BYTES`), each with the segments of the recipe that have bytes in it.
 struct Windows<'a> {
     segments: &'a [Segment],
     /// Segments of the recipe that may reach into the next window, each with its end in the original file.
@@ -63,8 +63,8 @@ impl Iterator for Windows<'_> {
     }
 }
 
-/// Calls `work` for every window of an original file of `len` bytes, `count` windows in parallel, and `take` on the results in
-/// order.
+/// Calls `work` for every window (block of `WINDOW_BYTES`) of an original file of `len` bytes, `count` windows in parallel, and `take` on the results
+/// in order.
 pub(super) fn for_windows<T: Send>(
     len: u64,
     mut segments: Vec<Segment>,
@@ -137,7 +137,7 @@ impl Window {
     }
 }
 
-/// The bytes of a restored file that are wanted, from `start` on, and the buffer for them.
+/// A range of the bytes of a restored file, from byte `start` on, and the buffer that receives them.
 struct RestoreFile<'a> {
     start: u64,
     out: &'a mut [u8],
@@ -149,13 +149,13 @@ impl RestoreFile<'_> {
         self.start + self.out.len() as u64
     }
 
-    /// The part of the bytes `range` of the restored file that is wanted; may be empty.
+    /// The part of the byte range `range` of the restored file that the buffer receives; may be empty.
     fn wanted(&self, range: Range<u64>) -> Range<u64> {
         let start = range.start.clamp(self.start, self.end());
         start..range.end.clamp(start, self.end())
     }
 
-    /// The part of the buffer for the bytes `wanted` of the restored file, which are marked as covered.
+    /// The part of the buffer for the bytes `wanted` of the restored file. The bytes are marked as covered (given by a segment).
     fn place(&mut self, wanted: Range<u64>) -> &mut [u8] {
         let range = (wanted.start - self.start) as usize..(wanted.end - self.start) as usize;
         if let Some(covered) = &mut self.covered {
@@ -164,7 +164,7 @@ impl RestoreFile<'_> {
         &mut self.out[range]
     }
 
-    /// Copies the wanted part of `bytes`, which belong at `offset` of the restored file, to the buffer.
+    /// Copies those of `bytes`, which belong at `offset` of the restored file, that lie in the range of the buffer.
     fn put(&mut self, offset: u64, bytes: &[u8]) {
         let wanted = self.wanted(offset..offset + bytes.len() as u64);
         let from = wanted.start.saturating_sub(offset) as usize;
@@ -176,7 +176,7 @@ impl RestoreFile<'_> {
 }
 
 impl OpenStream {
-    /// Copies the bytes that a segment of the recipe gives to the buffer, as far as they are wanted.
+    /// Copies the bytes of the restored file that a segment of the recipe gives to the buffer, as far as they are in its range.
     fn fill(&self, segment: &Segment, mut target: RestoreFile<'_>) -> Result<()> {
         let box_bytes = self.box_bytes(segment.rows)?;
         if box_bytes == 0 || segment.offset >= target.end() {
@@ -225,7 +225,7 @@ impl OpenStream {
         Ok(())
     }
 
-    /// Copies `rows` rows of the dataset from `first` on, which follow each other from byte `offset` of the restored file on.
+    /// Copies `rows` rows of the stream's dataset, from row `first` on, to the buffer; in the restored file their bytes begin at byte `offset`.
     fn fill_rows(
         &self,
         first: u64,
@@ -265,8 +265,7 @@ impl OpenStream {
         self.reader.read_rows(first, there, row_bytes)
     }
 
-    /// Bytes of box `number` of a recipe's segment whose boxes are parts of cells (tiles); elements beyond the dataset are
-    /// zeros.
+    /// Bytes of box number `number` of a recipe's segment, where boxes are parts of cells (tiles); elements beyond the edge of the dataset are zeros.
     fn tile(&self, segment: &Segment, number: u64) -> Result<Vec<u8>> {
         let mut rest = number;
         let mut start: Vec<u64> = Vec::with_capacity(self.cell.len() + 1);

@@ -1,4 +1,4 @@
-//! How each original file of a restorable file is rebuilt: recipes in memory, and as they are stored under `/_ctds/restore`.
+//! Recipes of the original files of a restorable file: how each is rebuilt from datasets. In memory, and as stored under `/_ctds/restore`.
 //! docs/restorable.md.
 
 use std::collections::{BTreeSet, HashSet};
@@ -18,12 +18,11 @@ use crate::native::{CTDS, RESTORE, Reader, json, restore_path};
 use crate::sha::Sha256;
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Number of the recipe's stream of literals, the bytes of original files that no dataset holds.
+/// Number of the stream of literals in every recipe: the bytes of original files that no other dataset holds.
 pub(super) const LITERALS: u32 = 0;
-/// Most segments in the recipe of an original file: they are in memory together.
+/// Most segments in the recipe of an original file; all of them are in memory together.
 pub(super) const MAX_STORED_SEGMENTS: u64 = 1 << 20;
-/// Largest box of elements in bytes by which an original file can be rebuilt: a row is in memory as a whole, and so is a box
-/// that cannot be made row by row.
+/// Largest box of elements in bytes by which an original file can be rebuilt. A box is in memory as a whole, or at least a row of it.
 const MAX_BOX_BYTES: usize = 32 << 20;
 /// How many numbers describe a segment of a recipe in the stored form.
 pub(super) const FIELDS: usize = 6;
@@ -126,7 +125,7 @@ pub(super) struct File {
 #[derive(Debug, Default)]
 pub(super) struct Recipe {
     pub(super) streams: Vec<Stream>,
-    /// Paths of the datasets of which every element is in the original files, so that none can change without changing a file.
+    /// Paths of the datasets whose elements are all in original files: a change of such a dataset shows in the SHA-256 of a restored file.
     pub(super) whole: Vec<String>,
     /// Paths of the original directories, relative to the table's, parents before children.
     pub(super) directories: Vec<BString>,
@@ -374,7 +373,7 @@ pub(super) struct OpenStream {
     pub(super) reader: Reader,
     pub(super) encoding: Encoding,
     pub(super) cell: Shape,
-    /// Number of a stream's boxes side by side on each axis of the dataset but the last.
+    /// Number of the stream's boxes that lie side by side in the dataset, for each axis but the last.
     pub(super) across: Shape,
 }
 
@@ -462,18 +461,18 @@ impl OpenStream {
         Ok(cell.elements()?.saturating_mul(rows.min(self.reader.rows().saturating_sub(segment.first))))
     }
 
-    /// Whether a box of the stream covers whole cells of the dataset, so that its rows are rows of the dataset.
+    /// Whether the stream's boxes extend over whole cells of the dataset, so that a box is a number of rows of the dataset.
     pub(super) fn covers_cells(&self) -> bool {
         self.reader.shape[..self.cell.len()] == *self.cell
     }
 
-    /// Number of bytes that the elements in `rows` rows of a stream's boxes have in memory.
+    /// Number of bytes that a box of `rows` rows of the stream has in memory, with its elements as in the dataset.
     pub(super) fn plain_bytes(&self, rows: u64) -> Result<usize> {
         let bytes = self.cell.with_axis(rows).elements()?.saturating_mul(self.reader.data_type.size() as u64);
         Ok(usize::try_from(bytes).unwrap_or(usize::MAX))
     }
 
-    /// Number of bytes that a box of `rows` rows has in the original file.
+    /// Number of bytes that a box of `rows` rows of the stream has in the encoding of the original file.
     pub(super) fn box_bytes(&self, rows: u64) -> Result<u64> {
         self.encoding.len(self.reader.data_type, self.cell.with_axis(rows).elements()?)
     }

@@ -1,4 +1,4 @@
-//! Finds, during a conversion, the recipe of every original file, tests it, and stores the bytes that it does not give.
+//! Finds the recipe of every original file during a conversion (which datasets supply which of its bytes), tests it, and stores the remaining bytes.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -25,16 +25,15 @@ use crate::source::tree::Tree;
 use crate::table::Extent;
 use crate::value::{DataType, Shape};
 
-/// Bytes of memory that testing a window of an original file needs: three times its size, its waiting bytes, and its share of
-/// caches.
+/// Memory in bytes that is estimated for testing one window (block) of an original file: buffers, waiting results, and a share of the caches.
 const MEMORY_OF_WINDOW: u64 = 64 << 20;
-/// Number of matching bytes between two literals (bytes that no dataset gives) up to which they are joined to one.
+/// Number of correct bytes between two literals (bytes that no dataset gives) up to which the two are stored as one literal.
 const MIN_MERGE_GAP_BYTES: usize = 8;
 // the window in which there are that many may be full of small ones
 const _: () =
     assert!(2 * MAX_SEGMENTS_PER_FILE as u64 + WINDOW_BYTES / MIN_MERGE_GAP_BYTES as u64 <= MAX_STORED_SEGMENTS);
 
-/// Writes to `/_ctds/restore` how the files of `tree` are rebuilt from the datasets of the native file, all of which are
+/// Finds and stores, in the group `/_ctds/restore`, how the original files of `tree` are rebuilt from the datasets of the native file, which are all
 /// written already.
 ///
 /// `source` is the file itself, `root` its root group. About `max_memory` bytes are held at a time.
@@ -96,7 +95,7 @@ struct Recorder<'a> {
 }
 
 impl Recorder<'_> {
-    /// Finds where in the files of `tree` the elements of all columns are, as segments of each file.
+    /// Finds where in the original files of `tree` the elements of all columns are; returns the segments of each file by its path.
     fn find_segments(&mut self, tree: &Tree, tables: &Source, plan: &Plan) -> Result<HashMap<PathBuf, Segments>> {
         let mut found: HashMap<PathBuf, Segments> =
             tree.files.iter().map(|(_, path)| (path.clone(), Segments::default())).collect();
@@ -126,8 +125,8 @@ impl Recorder<'_> {
         Ok(found)
     }
 
-    /// Tests the segments of an original file's recipe and stores them, and as literals the bytes that they do not give.
-    /// `elements` counts, by stream, the elements that are in a file as they are.
+    /// Tests the segments of an original file's recipe, and stores them together with the bytes that they do not give (literals). `elements` counts,
+    /// for each stream, the elements that the file has unchanged.
     fn file(
         &mut self,
         name: &BString,
@@ -158,7 +157,7 @@ impl Recorder<'_> {
         Ok(())
     }
 
-    /// Compares the bytes that a recipe's segments give with the original file, and stores the others as literals.
+    /// Compares the bytes that a recipe's segments give with the original file, and stores the bytes that differ or are missing as literals.
     fn try_segments(
         &mut self,
         file: &FileSource,
@@ -223,7 +222,7 @@ struct FileTrial {
     sha256: Sha256,
     /// Literals for the bytes of the original file that no other segment of the recipe gives.
     literals: Segments,
-    /// Whether all bytes that the recipe's segments give equal those of the original file.
+    /// Whether every byte that the recipe's segments give equals that of the original file.
     as_expected: bool,
     /// Number of bytes of the original file that the recipe's segments give, each counted once.
     covered: u64,
@@ -254,12 +253,12 @@ struct WindowTrial {
     wrong: Vec<Range<usize>>,
     /// Number of bytes in the window that the recipe's segments give.
     covered: u64,
-    /// Whether all bytes that the recipe's segments give for the window equal those of the file.
+    /// Whether every byte that the recipe's segments give for the window equals that of the original file.
     as_expected: bool,
 }
 
-/// Ranges of a window in which no segment of the recipe gives the right bytes, joined where they are close, and whether
-/// segments give only right bytes.
+/// Compares a window of an original file with the bytes that segments have given; `covered` is 1 where one has. Returns the ranges to store as
+/// literals, joined where close, and whether all given bytes are right.
 fn differences(actual: &[u8], given: &[u8], covered: &[u8]) -> (Vec<Range<usize>>, bool) {
     const BLOCK: usize = 64;
     let (mut wrong, mut as_expected) = (Vec::<Range<usize>>::new(), true);

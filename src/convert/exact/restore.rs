@@ -146,15 +146,15 @@ fn open(path: &Path) -> Result<Option<Archive>> {
     open().with_context(|| Context::path(path))
 }
 
-/// An original file that would not be restored to what it was, with the SHA-256 that is stored and the one that was found.
+/// An original file that would not be restored correctly, with the stored SHA-256 and that of the bytes which the recipe now gives.
 pub(crate) struct ChangedFile {
     pub(crate) name: String,
     pub(crate) stored: Sha256,
     pub(crate) found: Result<Sha256>,
 }
 
-/// Rebuilds all original files of the restorable file at `path` without writing them; returns their number, and those that
-/// differ from what they were.
+/// Rebuilds all original files of the restorable file at `path` without writing them; returns their number, and the files whose SHA-256 differs from
+/// the stored one.
 pub(crate) fn changed_files(path: &Path, progress: &dyn Progress) -> Result<(u64, Vec<ChangedFile>)> {
     let Some(archive) = open(path)? else { return Ok((0, Vec::new())) };
     let (pool, buffers) = (thread_pool(0)?, Buffers::default());

@@ -1,4 +1,4 @@
-//! The arrays of a manifest: which ones a native file of the source would have, and where the elements of each are.
+//! The arrays of a manifest (a list of references to chunks): which ones a native file of the source would have, and where the elements of each are.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -22,15 +22,15 @@ use crate::progress::Progress;
 use crate::source::Source;
 use crate::value::{DataType, Record, Region, Shape, Values};
 
-/// Size in bytes of elements from which a dataset that cannot be referred to is left out of a manifest; smaller ones are
-/// written into it.
+/// Size in bytes from which a dataset is left out of a manifest if its chunks cannot be referred to; the elements of smaller ones are written into
+/// the manifest.
 const INLINE_BYTES: u64 = 1 << 20;
 /// Chunk length of the array `row` in a manifest, in rows: its numbers are stored in the manifest, since no file of the table has them.
 const ROW_NUMBERS: u64 = 1 << 17;
 /// Bytes of decoded tiles that are kept in memory while a column is written into the manifest.
 const CACHE_BYTES: usize = 4 << 20;
 
-/// All that the arrays of a manifest are made from: source, plan and files.
+/// Everything from which the arrays of a manifest are made: source, plan, tiles and files.
 pub(super) struct Arrays<'a> {
     pub(super) source: &'a Source,
     pub(super) plan: &'a Plan,
@@ -154,7 +154,7 @@ impl<'a> Arrays<'a> {
         Ok(())
     }
 
-    /// The datasets of a column and where the elements of each are, or the reason why they cannot be referred to.
+    /// Finds the datasets that a column would become and where the elements of each are; the inner error says why the manifest cannot refer to them.
     fn column(
         &self,
         table: usize,

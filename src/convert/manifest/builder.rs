@@ -25,7 +25,7 @@ use crate::source::Source;
 use crate::table::OpenOptions;
 use crate::value::DataType;
 
-/// Estimated bytes of a reference in a manifest, by which free space is checked.
+/// Estimated bytes of a reference in a manifest, used to check that the disk has enough free space.
 const REFERENCE_BYTES: u64 = 64;
 
 /// Writes a manifest: references in the format of kerchunk, version 1, to the chunks of a table or of a native HDF5 file.
@@ -111,21 +111,22 @@ impl<'a> ToManifest<'a> {
         self
     }
 
-    /// Sets the directory or URL in which readers find the source and the companion, such as `s3://archive/2026`; by default
-    /// references have their present absolute paths.
+    /// Sets the directory or URL in which readers find the source and the companion (the HDF5 file for what is not in tiles), such as
+    /// `s3://archive/2026`; by default references have the present absolute paths of the files.
     pub fn base(mut self, base: impl Into<String>) -> Self {
         self.base = Some(base.into());
         self
     }
 
-    /// Sets the number of threads that decode and compress the elements of the companion; 0, the default: one for each
-    /// processor.
+    /// Sets the number of threads that decode and compress the elements of the companion (the HDF5 file for what is not in tiles); 0, the default:
+    /// one for each processor.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// Writes the manifest `target` and its companion, which appear under their names when both are complete.
+    /// Writes the manifest `target` and its companion (the HDF5 file for what is not in tiles), which appear under their names when both are
+    /// complete.
     ///
     /// # Errors
     /// `Unsupported` for a table inside a container, or one with files that are symbolic links; `Exists` if there is something at
@@ -151,8 +152,8 @@ impl<'a> ToManifest<'a> {
         self.call.run(|progress| self.write_from(&source, target, progress).with_context(|| source.place.clone()))
     }
 
-    /// Writes references to the chunks of a native file, and to nothing else, to `out`. `url` is the address of the file for
-    /// readers, by default the one under which it was opened. What was written before an error is not a whole document.
+    /// Writes a manifest of references to the chunks of a native file, and to nothing else, to `out`. `url` is the address at which readers find the
+    /// file, by default that under which it was opened. After an error, `out` has an incomplete document.
     ///
     /// # Errors
     /// `Usage` if the source is a table directory; `Format` if it changes while the references are made; those of reading the source
@@ -318,7 +319,7 @@ impl<'a> ToManifest<'a> {
     }
 }
 
-/// The result of writing a manifest to `out`.
+/// Results of writing a manifest: counts of columns, number of references, and the output.
 struct Document<W> {
     counts: Counts,
     references: u64,

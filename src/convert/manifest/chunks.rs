@@ -10,7 +10,7 @@ use crate::value::{ByteOrder, DataType, Shape};
 
 /// Size in bytes of the chunks into which a contiguous dataset is divided in a manifest, at most.
 const BLOCK_BYTES: u64 = 16 << 20;
-/// Least size in bytes of the chunks into which a contiguous dataset is divided: if they would be smaller, it stays one chunk.
+/// If chunks of a contiguous dataset would be smaller than this number of bytes, the dataset stays one chunk in the manifest.
 const SMALL_BLOCK_BYTES: u64 = 64 << 10;
 
 /// The HDF5 file to which an array of a manifest refers: its number and its size in bytes.
@@ -25,8 +25,7 @@ pub(super) struct StoredArray {
     dataset: Dataset,
     grid: Grid,
     metadata: ArrayMetadata,
-    /// Offset in the HDF5 file of the first byte of a contiguous dataset to which the manifest refers; `None` if it is in
-    /// chunks, or was never written.
+    /// Offset in the HDF5 file of the dataset's first byte, if the dataset is contiguous; `None` if it is in chunks, or was never written.
     block: Option<u64>,
 }
 
@@ -152,8 +151,8 @@ impl StoredArray {
     }
 }
 
-/// Shape of the chunks into which a contiguous dataset is divided: whole rows, equally many in each, because Zarr has no
-/// incomplete chunks.
+/// Shape of the chunks into which a contiguous dataset is divided: whole rows, and the same number of rows in each, because chunks of Zarr all have
+/// the same size.
 fn block_chunk(shape: &Shape, element_bytes: u64) -> Shape {
     let Some((cell, rows)) = shape.split_last() else { return shape.clone() };
     let row_bytes = cell.iter().fold(element_bytes, |bytes, &extent| bytes.saturating_mul(extent)).max(1);

@@ -42,7 +42,7 @@ impl Naming {
         named.ok_or_else(|| Error::unsupported("a path that is not UTF-8").context(Context::path(path)))
     }
 
-    /// Path to be recorded in the manifest for the file at `local`, by which a check finds it.
+    /// Path by which the manifest records the file at `local`, so that a later check finds it.
     fn recorded(&self, local: &Path) -> PathBuf {
         if self.base.is_some() { relative(&self.directory, local) } else { local.to_owned() }
     }
@@ -66,8 +66,7 @@ pub(super) struct Files {
 struct KnownFile {
     local: PathBuf,
     name: FileName,
-    /// Path, size and modification time of the file when it was added; `None` for a file at an address, whose state the server
-    /// checks.
+    /// Path, size and modification time of the file when it was added; `None` for a file on a server, which is checked in another way.
     state: Option<RecordedFile>,
 }
 
@@ -178,7 +177,7 @@ pub struct ChangedFile {
     pub change: String,
 }
 
-/// The members of a manifest that a check reads.
+/// The part of a manifest that a check of its files reads.
 #[derive(Deserialize)]
 struct Document {
     version: u64,

@@ -34,7 +34,7 @@ impl InlineArray {
         ArrayMetadata { shape: self.grid.shape.clone(), chunk: self.grid.chunk.clone(), dtype, filters }
     }
 
-    /// Writes all chunks of the array into the manifest; `read` returns the elements of a box of it.
+    /// Writes all chunks of the array named `array` into the manifest; `read` returns the elements of a given box of the array.
     pub(super) fn write<W: std::io::Write>(
         &self,
         array: &str,

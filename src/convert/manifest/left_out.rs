@@ -1,4 +1,4 @@
-//! Columns that a manifest cannot include.
+//! Columns that a manifest (references to the chunks of a table) cannot include, each with the reason.
 
 /// A column that a manifest does not include, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json, json};
 use crate::error::{Error, Result};
 use crate::grid::Grid;
 
-/// Name of the member of a manifest with what this program records of its files; readers skip it.
+/// Name of the member of a manifest in which this program records the files that it depends on; readers of the manifest ignore it.
 pub(super) const RECORD: &str = "h5bridge";
 
 /// Writer of a manifest, which is a JSON document, entry by entry.
@@ -40,7 +40,7 @@ impl FileName {
 }
 
 impl<W: Write> References<W> {
-    /// Begins a manifest with `record`, the member of this program, which a check finds without reading on.
+    /// Begins a manifest in `out`. Its first member is `record` (facts for this program), so that a check need not read the references.
     pub(super) fn begin(mut out: W, record: &Json) -> Result<Self> {
         write!(out, "{{\"version\":1,\"templates\":{{}},\"{RECORD}\":{record},\"refs\":{{")?;
         Ok(References { out, count: 0, chunks: 0, consolidated: Vec::new() })

@@ -26,8 +26,8 @@ pub(super) struct TableDirectory {
 }
 
 impl TableDirectory {
-    /// Adds the files in which a table of this directory has its cells and keywords: what the manifest copies from them is out
-    /// of date when they change.
+    /// Adds the files of a table in this directory that have cells or keywords to `files`, so that a check finds a change of what the manifest has
+    /// copied from them.
     pub(super) fn add_files(&self, content: &Content, files: &mut Files) -> Result<()> {
         let Some(table) = content.as_table() else { return Ok(()) };
         let directory = table.path().canonicalize().with_context(|| Context::path(table.path()))?;
@@ -141,8 +141,8 @@ impl Tiles {
     }
 }
 
-/// Shapes of the hypercubes of a column, fastest axis first, if each is a dataset of the planned form with all rows in order;
-/// otherwise `None`.
+/// Shapes of the hypercubes of a column, fastest axis first; `None` unless each hypercube is a dataset of the planned form with all its rows in
+/// order.
 fn shapes(form: &ColumnForm, tiling: &Tiling<'_>, rows: u64) -> Option<Vec<Shape>> {
     let found: Vec<&Shape> = tiling.cubes.iter().map(|cube| &cube.grid().shape).collect();
     match (form, found.as_slice(), tiling.runs.as_slice()) {

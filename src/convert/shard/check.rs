@@ -24,7 +24,7 @@ pub struct RangeCheck<'a> {
     path: PathBuf,
     /// The HDF5 file; `None` if the plan makes a table.
     file: Option<FileSource>,
-    /// Chunks that commit has inserted, for each dataset of the plan, sorted by number.
+    /// Places of the chunks that a commit has inserted into the HDF5 file, for each dataset of the plan, sorted by chunk number.
     inserted: Vec<Vec<Inserted>>,
 }
 
@@ -56,7 +56,7 @@ impl<'a> RangeCheck<'a> {
         Ok(RangeCheck { plan, path, file, inserted })
     }
 
-    /// Reads the bytes that a worker has written for an item; returns how they differ from its result, as a sentence, or
+    /// Reads the bytes that a worker has written for an item and compares them with its recorded result; returns how they differ, as a sentence, or
     /// `None`.
     ///
     /// # Errors
@@ -76,7 +76,7 @@ impl<'a> RangeCheck<'a> {
         }
     }
 
-    /// Hashes the bytes that a worker has written for an item, if they are a range of a contiguous dataset.
+    /// Hashes the bytes that a worker has written for an item of a contiguous dataset, whose chunks are one range of the HDF5 file.
     fn block(
         &self,
         item: &ShardItem,
@@ -94,7 +94,7 @@ impl<'a> RangeCheck<'a> {
         Ok(ShardResult::new(len, hasher))
     }
 
-    /// Hashes the tiles that a worker has written for an item.
+    /// Hashes the tiles that a worker has written for an item into a file of the table.
     fn tiles(
         &self,
         item: &ShardItem,
@@ -122,7 +122,8 @@ impl<'a> RangeCheck<'a> {
         self.file.as_ref().ok_or_else(|| Error::usage("an item of the plan is not part of its target"))
     }
 
-    /// Hashes the chunks of an item that commit has inserted into the HDF5 file, as they were in the file of chunks.
+    /// Hashes the chunks of an item that a commit has inserted into the HDF5 file, in the form of the worker's file of chunks, so that the result can
+    /// be compared.
     fn chunks(&self, item: &ShardItem, progress: &dyn Progress) -> Result<ShardResult> {
         let (mut hasher, mut len) = (Hasher::new(), 0);
         let inserted = &self.inserted[item.dataset];
@@ -137,7 +138,7 @@ impl<'a> RangeCheck<'a> {
         Ok(ShardResult::new(len, hasher))
     }
 
-    /// Hashes the file of chunks that a worker has written for an item, which must have the chunks of the item and no more.
+    /// Hashes the file of chunks that a worker has written for an item. Fails if it does not have exactly the chunks of the item.
     fn chunk_file(&self, item: &ShardItem, progress: &dyn Progress) -> Result<ShardResult> {
         let read = || -> Result<ShardResult> {
             let mut chunks = StoredChunks::open(&self.plan.chunk_file(item))?;

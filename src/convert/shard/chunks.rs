@@ -1,4 +1,4 @@
-//! Reads the chunks of a plan's items from the source: the bytes that workers write.
+//! Reads the chunks of a plan's items from the source of a conversion by many processes: the bytes that workers write.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ use crate::source::blocks::{RowBlocks, WRITE_BYTES};
 use crate::table::{ColumnCells, Tiling};
 use crate::value::Values;
 
-/// The chunks of a dataset, or the tiles of a table, read from the source.
+/// Reader of the bytes that workers write for one dataset, or for one hypercube of a table: chunks or tiles, made from the source.
 pub(super) struct Chunks<'a> {
     pub(super) dataset: &'a Dataset,
     content: &'a Content,

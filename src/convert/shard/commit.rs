@@ -23,9 +23,10 @@ use crate::sync_behind::SyncBehind;
 
 /// Name of the file in the directory of a plan that is locked during a commit.
 const LOCK: &str = "commit.lock";
-/// Name of the file that exists as soon as a commit has begun to change the HDF5 file.
+/// Name of the file, in the directory of a plan, that is made before a commit begins to change the HDF5 file.
 const BEGUN: &str = "commit.begun";
-/// Name of the document with the ranges that workers wrote, before commit moves it beside the published file.
+/// Name of the document, in the directory of a plan, that records the byte ranges which workers wrote; commit then moves it beside the published
+/// file.
 const RANGES: &str = "ranges.ndjson";
 
 /// Commit of a conversion by many processes: checks the items of a plan and publishes its HDF5 file or table.
@@ -134,7 +135,8 @@ impl<'a> CommitShards<'a> {
         Ok(ShardCommitSummary { inserted_bytes, checked_bytes, ..self.finish()? })
     }
 
-    /// Inserts the files of chunks into the HDF5 file and makes it durable; returns the bytes that were inserted.
+    /// Inserts the files of chunks into the HDF5 file and makes the file durable; returns the number of inserted bytes. `begun`: an earlier commit
+    /// was interrupted.
     fn complete_file(&self, items: &[(&ShardItem, &ShardResult)], begun: bool, progress: &dyn Progress) -> Result<u64> {
         let path = self.plan.unpublished();
         // one descriptor from here on: each one is told only once that bytes were lost
@@ -148,7 +150,7 @@ impl<'a> CommitShards<'a> {
         Ok(inserted_bytes)
     }
 
-    /// Makes the files of tiles durable, in case that workers on other machines have not.
+    /// Makes the files of tiles in the table durable, in case that workers on other machines have not done so.
     fn complete_table(&self) -> Result<()> {
         match self.call.publishing.sync {
             SyncPolicy::Never => Ok(()),
@@ -156,7 +158,7 @@ impl<'a> CommitShards<'a> {
         }
     }
 
-    /// Begins to make the bytes durable that are written to `file` by any descriptor.
+    /// Starts a thread that makes the bytes of `file` durable while others are still written, if the caller wants that (`SyncPolicy::Behind`).
     fn sync_behind(&self, file: &File) -> Result<SyncBehind> {
         if self.call.publishing.sync != SyncPolicy::Behind {
             return Ok(SyncBehind::none());
@@ -165,7 +167,7 @@ impl<'a> CommitShards<'a> {
         Ok(SyncBehind::start(move || file.sync_data().with_context(|| Context::path(&path))))
     }
 
-    /// All items; fails if one has no result.
+    /// All items of the plan, each with its result; fails if an item has none.
     fn items_with_results(&self) -> Result<Vec<(&'a ShardItem, &ShardResult)>> {
         let items = self.plan.items();
         let mut found = Vec::with_capacity(items.len());
@@ -184,8 +186,8 @@ impl<'a> CommitShards<'a> {
         Ok(found)
     }
 
-    /// Checks the lengths of files of chunks, and ranges of contiguous datasets or tiles if that is wanted or bytes seem to be
-    /// missing; returns the bytes of those ranges.
+    /// Checks the lengths of the files of chunks. Reads back ranges of contiguous datasets, or tiles, if that is wanted or the file system reports
+    /// holes in them; returns the number of bytes read back.
     fn check(&self, items: &[(&ShardItem, &ShardResult)], progress: &dyn Progress) -> Result<u64> {
         let (plan, check) = (self.plan, RangeCheck::open(self.plan)?);
         let check_item = |&(item, result): &(&ShardItem, &ShardResult)| -> Result<u64> {
@@ -206,7 +208,8 @@ impl<'a> CommitShards<'a> {
         pool.install(|| items.par_iter().map(check_item).try_reduce(|| 0, |sum, bytes| Ok(sum + bytes)))
     }
 
-    /// Writes the chunks in all files of chunks into the HDF5 file; returns their bytes.
+    /// Writes the chunks from all files of chunks into the HDF5 file; returns the number of bytes. `begun`: an earlier commit was interrupted, whose
+    /// changes are first undone.
     fn insert(&self, items: &[(&ShardItem, &ShardResult)], begun: bool, progress: &dyn Progress) -> Result<u64> {
         let (plan, path) = (self.plan, self.plan.unpublished());
         let packed: Vec<_> = items.iter().copied().filter(|(item, _)| plan.is_packed(item)).collect();
@@ -252,7 +255,7 @@ impl<'a> CommitShards<'a> {
         self.summary()
     }
 
-    /// The summary of a published file or table in which nothing was inserted now.
+    /// Summary of a commit that finds the file or table already published, so that it has inserted nothing.
     fn summary(&self) -> Result<ShardCommitSummary> {
         let (plan, target) = (self.plan, self.plan.target());
         let file_bytes = match plan.makes_table() {
@@ -306,8 +309,8 @@ fn check_len_of_range(plan: &ShardPlan, item: &ShardItem, result: &ShardResult) 
     Err(damaged(plan, item, &format!("its result has {found} bytes, {most} are expected")))
 }
 
-/// Whether the file system knows of bytes in the range of an item that were never written. One that does not store zeros reports
-/// them in the same way.
+/// Whether the file system reports a hole (bytes never written) in the range of an item. Some file systems store no zeros, and report holes for them
+/// too.
 fn has_hole(plan: &ShardPlan, item: &ShardItem, result: &ShardResult) -> Result<bool> {
     let dataset = plan.dataset(item);
     let at = item.first * dataset.chunk_bytes()?;

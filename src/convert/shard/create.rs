@@ -20,9 +20,9 @@ use crate::source::tree::Tree;
 
 /// Size in bytes from which a dataset is left to workers; smaller ones are written when the plan is made.
 pub(super) const LARGE_BYTES: u64 = 64 << 20;
-/// Bytes of the smallest and the largest item, where the caller leaves that to the plan.
+/// Smallest and largest size of an item in bytes, if the caller does not set the size.
 const ITEM_BYTES: (u64, u64) = (32 << 20, 512 << 20);
-/// Number of items that such a plan has, unless they would be smaller or larger than that.
+/// Number of items into which a plan is cut if the caller does not set their size, unless they would be smaller or larger than `ITEM_BYTES`.
 const ITEMS: u64 = 64;
 /// Name of the files by which casacore locks tables: their times change with every reader.
 pub(super) const LOCK_FILE: &str = "table.lock";
@@ -33,9 +33,9 @@ pub(super) const LOCK_FILE: &str = "table.lock";
 pub struct ShardPlanSummary {
     /// Number of items in the plan, the ranges of chunks that workers will write.
     pub items: usize,
-    /// Bytes of the elements that the plan leaves to workers, uncompressed.
+    /// Bytes of the elements that the plan leaves to workers to write, uncompressed.
     pub bytes: u64,
-    /// Bytes of the elements that workers will write to files of chunks, which commit inserts, uncompressed.
+    /// Bytes of the elements that workers will write to separate files of chunks, which commit then inserts, uncompressed.
     pub packed_bytes: u64,
     /// Length of the plan's HDF5 file before commit, or of all files of its table, in bytes; what workers write occupies no disk
     /// space yet.
@@ -107,7 +107,7 @@ pub(in crate::convert) fn create(
     Ok(ShardPlanSummary { items, bytes, packed_bytes, file_bytes, rows, warnings })
 }
 
-/// Bytes of an item: of a small table less, so that several workers are busy until the end.
+/// Size of an item in bytes if the caller does not set it: a 64th of all `datasets`, but at least 32 MiB and at most 512 MiB.
 pub(super) fn item_bytes(datasets: &[Dataset]) -> Result<u64> {
     let mut all = 0u64;
     for dataset in datasets {
@@ -116,7 +116,8 @@ pub(super) fn item_bytes(datasets: &[Dataset]) -> Result<u64> {
     Ok((all / ITEMS).clamp(ITEM_BYTES.0, ITEM_BYTES.1))
 }
 
-/// Refuses options by which a worker could not find the cells of an item, or that need all cells in one place.
+/// Refuses options of a conversion that workers cannot follow, because all cells would have to be in one process or the cells of an item could not be
+/// found.
 fn check_options(source: &Source, options: &ToHdf5Options) -> Result<()> {
     let refused = [
         (options.compress != Compress::Shared, "a plan compresses as `shared` does"),

@@ -26,7 +26,7 @@ const MOST_ITEMS: u64 = 1 << 20;
 const ID_DIGITS: usize = 16;
 /// Largest chunk in bytes that a plan may have: four times the largest tile that becomes a chunk.
 pub(super) const MOST_CHUNK_BYTES: u64 = 64 << 20;
-/// Longest line in bytes of a plan's document; the first lists all files of the source.
+/// Longest line in bytes of a plan's document; the first line is the longest, since it lists all files of the source.
 const LINE_BYTES: u64 = 1 << 28;
 
 /// The plan of a conversion by two or more processes, made by [`ToHdf5Plan::shard`](super::super::ToHdf5Plan::shard) or
@@ -37,7 +37,7 @@ pub struct ShardPlan {
     pub(super) header: Header,
     pub(super) datasets: Vec<Dataset>,
     items: Vec<ShardItem>,
-    /// Whether the plan's HDF5 file or table is published: the document is then the one that commit has left beside it.
+    /// Whether the plan's HDF5 file or table is already published; the plan was then read from the document that commit leaves beside it.
     is_committed: bool,
 }
 
@@ -56,7 +56,7 @@ pub struct ShardItem {
     pub(super) last: u64,
     /// Bytes of the elements in the item's chunks, uncompressed; edge padding counts. Of tiles: as they are stored.
     pub bytes: u64,
-    /// The result that a worker had for the item; `None` until the file is published.
+    /// Result of writing the item, as a worker recorded it; `None` until the file or table is published.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<ShardResult>,
 }
@@ -75,7 +75,7 @@ impl ShardResult {
         ShardResult { file_bytes, sha256: Sha256::from(hasher.finalize()).to_string() }
     }
 
-    /// How the bytes that were found differ from this result, as a sentence; `None` if they do not.
+    /// Describes, as a sentence, how the bytes that were found differ from those that this result of an item records; `None` if they do not.
     pub(super) fn difference(&self, found: &ShardResult) -> Option<String> {
         (found != self).then(|| {
             format!(
@@ -140,18 +140,18 @@ pub(super) struct Dataset {
     pub(super) tiles: Option<TileFile>,
 }
 
-/// Where the bytes of an item go.
+/// Where workers write the bytes of an item: into the HDF5 file, to a file of chunks, or to a file of a table.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Place<'a> {
-    /// The HDF5 file, from this offset of the dataset's first chunk on.
+    /// The HDF5 file. The number is the offset in bytes of the first chunk of the dataset, not of the item.
     Block(u64),
-    /// A file of chunks.
+    /// A separate file of chunks, which commit inserts into the HDF5 file, because chunks get their places only then.
     Chunks,
-    /// A file of tiles.
+    /// A file of the table with tiles, at the place that the value describes.
     Tiles(&'a TileFile),
 }
 
-/// A line of a plan's document, of any of its three kinds.
+/// A line of a plan's document, of one of three kinds: the conversion, a dataset, or an item.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line<H, D, I> {
@@ -204,7 +204,7 @@ impl Dataset {
         Grid { shape: Shape::from_reversed(&self.shape), chunk: Shape::from_reversed(&self.chunk) }
     }
 
-    /// Where the bytes of the dataset's items go.
+    /// Where workers write the bytes of the dataset's items.
     pub(super) fn place(&self) -> Place<'_> {
         match (&self.tiles, self.address) {
             (Some(tiles), _) => Place::Tiles(tiles),
@@ -213,13 +213,13 @@ impl Dataset {
         }
     }
 
-    /// Number of chunks that items are ranges of.
+    /// Number of chunks in the dataset, which items are ranges of; of a table, the number of groups of tiles that are made at a time.
     pub(super) fn chunks(&self) -> Result<u64> {
         let chunks = self.grid().counts().elements()?;
         Ok(self.tiles.as_ref().map_or(chunks, |tiles| chunks.div_ceil(tiles.joined)))
     }
 
-    /// Size in bytes of a chunk of the dataset, uncompressed, or of the tiles that are made at a time.
+    /// Size in bytes of a chunk of the dataset, uncompressed; of a table, of the tiles that are made at a time.
     pub(super) fn chunk_bytes(&self) -> Result<u64> {
         if let Some(tiles) = &self.tiles {
             // more than 2^64 bytes are refused when the plan is read
@@ -269,7 +269,7 @@ impl Dataset {
 }
 
 impl Header {
-    /// The first line of the plan of a conversion of `source`; `table_files` is empty if it makes an HDF5 file.
+    /// Makes the first line of the plan of a conversion of `source`; `table_files` is empty if the conversion makes an HDF5 file.
     pub(super) fn new(
         source: &Path,
         files: Vec<RecordedFile>,
@@ -430,7 +430,7 @@ impl ShardPlan {
         Self::directory_of(&self.target)
     }
 
-    /// Directory in which callers keep the results that workers had for items.
+    /// Directory in which callers record the results of items, as `h5bridge shard work` does.
     pub fn ledger(&self) -> PathBuf {
         self.directory().join(LEDGER)
     }
@@ -448,7 +448,7 @@ impl ShardPlan {
         self.header.check_source()
     }
 
-    /// Whether the HDF5 file or table is published: only [`RangeCheck`](super::RangeCheck) is then left to do.
+    /// Whether the HDF5 file or table is published. [`RangeCheck`](super::RangeCheck) can still check it; nothing else is left to do.
     pub fn is_committed(&self) -> bool {
         self.is_committed
     }
@@ -458,7 +458,7 @@ impl ShardPlan {
         !self.header.table_files.is_empty()
     }
 
-    /// Describes an item for people: `MAIN/DATA, chunks 0..32`; of a table: `MAIN/DATA, tiles 0..32`.
+    /// Describes an item for readers of messages: `MAIN/DATA, chunks 0..32`; of a table: `MAIN/DATA, tiles 0..32`.
     pub fn describe(&self, item: &ShardItem) -> String {
         let dataset = self.dataset(item);
         let path = dataset.path.trim_start_matches('/');
@@ -482,7 +482,7 @@ impl ShardPlan {
         &self.datasets[item.dataset]
     }
 
-    /// Path of the plan's HDF5 file or table: before commit in the directory of the plan, then the target.
+    /// Path of the plan's HDF5 file or table: before commit in the directory of the plan, afterwards the target.
     pub(super) fn file(&self) -> PathBuf {
         if self.is_committed { self.target.clone() } else { self.unpublished() }
     }
@@ -511,13 +511,12 @@ impl ShardPlan {
     }
 }
 
-/// Name of the document in the directory of a plan.
+/// Name of the document with the plan of a conversion by many processes, in the directory of the plan.
 pub(super) const PLAN: &str = "plan.ndjson";
 pub(super) const CHUNKS: &str = "chunks";
 pub(super) const LEDGER: &str = "ledger";
 
-/// Identifier of an item of a plan: a hash of the source's files, the dataset and the range of chunks. The hasher has seen the
-/// files.
+/// Identifier of an item of a plan: a hash of the source's files, the dataset and the range of chunks. `hasher` must have hashed the files already.
 fn identifier(mut hasher: Hasher, dataset: &Dataset, chunks: Range<u64>) -> String {
     let Dataset { path, address, .. } = dataset;
     hasher.update(format!("{path} {address:?} {chunks:?}\n"));

@@ -1,5 +1,4 @@
-//! Inserts the files of chunks that workers have written into the HDF5 file of a plan, and compares them with their results on
-//! the way.
+//! Inserts the files of chunks that workers have written into the HDF5 file of a plan, and compares the chunks with the workers' results on the way.
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -15,22 +14,22 @@ use crate::h5::{self, Bounds};
 use crate::native::open_dataset;
 use crate::progress::Progress;
 
-/// Most chunks that are read before they are inserted.
+/// Most chunks that are read from files of chunks in advance, before they are inserted into the HDF5 file.
 const READ_AHEAD: usize = 8;
 
-/// Insertion of the files of chunks of these items, those of a dataset after each other.
+/// Insertion of the files of chunks of some items into the HDF5 file; the items of a dataset follow one another.
 pub(super) struct Insertion<'a> {
     pub(super) plan: &'a ShardPlan,
     pub(super) items: &'a [(&'a ShardItem, &'a ShardResult)],
     pub(super) progress: &'a dyn Progress,
 }
 
-/// The next chunk of an item, or why it cannot be read.
+/// The stored bytes of the next chunk of an item, or the error of reading it.
 type Read = Result<Vec<u8>>;
 
 impl Insertion<'_> {
-    /// Writes the chunks of all items into the HDF5 file at `path`; returns their bytes. Each file of chunks is read once: what
-    /// is damaged is found after it was written, and the file is not to be published.
+    /// Writes the chunks of all items into the HDF5 file at `path`; returns the number of bytes. Files of chunks are checked while they are read:
+    /// after an error the HDF5 file has wrong chunks and must not be published.
     pub(super) fn run(&self, path: &Path) -> Result<u64> {
         let (send, chunks) = sync_channel(READ_AHEAD);
         let (give_back, buffers) = channel();
@@ -40,8 +39,8 @@ impl Insertion<'_> {
         })
     }
 
-    /// Reads all files of chunks in the order of the items and sends each chunk; stops at an error, which is sent, and when
-    /// nothing takes them any more.
+    /// Reads all files of chunks in the order of the items, and sends each chunk to the writing thread. Stops when an error has been sent, or when
+    /// the receiver has ended.
     fn read_all(&self, send: &SyncSender<Read>, buffers: &Receiver<Vec<u8>>) {
         for &(item, result) in self.items {
             let read = || -> Result<bool> {
@@ -106,7 +105,7 @@ impl Insertion<'_> {
     }
 }
 
-/// The error of an item whose bytes are not those of its result.
+/// The error for an item whose bytes differ from those of its recorded result.
 pub(super) fn damaged(plan: &ShardPlan, item: &ShardItem, difference: &str) -> Error {
     let (id, name) = (&item.id, plan.describe(item));
     let message = format!(

@@ -1,4 +1,4 @@
-//! A copy of what a commit may change in the HDF5 file of a plan, to which an interrupted commit returns.
+//! A backup of the bytes that a commit changes in the HDF5 file of a plan, from which an interrupted commit is undone.
 //!
 //! ```text
 //! 8 bytes   length of the HDF5 file
@@ -20,11 +20,11 @@ use crate::error::{Context, Error, Result, ResultExt};
 /// Number of bytes of the plan's HDF5 file that are copied at a time.
 const STEP_BYTES: u64 = 1 << 20;
 
-/// Name of the copy of the HDF5 file's structure in the directory of a plan.
+/// Name of the backup of the HDF5 file's structure, in the directory of a plan.
 pub(super) const STRUCTURE: &str = "structure";
 
-/// Keeps all of the HDF5 file at `from` in the file at `to`, except the contiguous datasets that workers write and the ranges
-/// `chunks`, which have the chunks of other datasets: a commit changes neither.
+/// Saves, in the file at `to`, all bytes of the HDF5 file at `from` that a commit may change: all but the contiguous datasets that workers write and
+/// the byte ranges `chunks`.
 ///
 /// # Errors
 /// `NoSpace`, `Io`.
@@ -51,7 +51,7 @@ pub(super) fn keep_structure(plan: &ShardPlan, chunks: Vec<Range<u64>>, from: &P
     keep().with_context(|| Context::path(to))
 }
 
-/// Makes the HDF5 file at `to` what it was when its structure was kept in the file at `from`, and makes it durable.
+/// Restores the HDF5 file at `to` from the backup at `from` that `keep_structure` made, and makes it durable.
 ///
 /// # Errors
 /// `Format`, `NoSpace`, `Io`.
@@ -81,7 +81,7 @@ pub(super) fn restore_structure(from: &Path, to: &Path) -> Result<()> {
     restore().with_context(|| Context::path(from))
 }
 
-/// The next number; `None` at the end of the file.
+/// Reads the next number of the backup, 8 bytes little-endian; `None` at the end of the file.
 fn number(source: &mut impl Read) -> io::Result<Option<u64>> {
     let mut bytes = [0; 8];
     match source.read_exact(&mut bytes) {
@@ -108,7 +108,7 @@ fn outside(plan: &ShardPlan, chunks: Vec<Range<u64>>, len: u64) -> Result<Vec<Ra
     Ok(ranges)
 }
 
-/// Makes the names of the files in a plan's directory durable.
+/// Makes the directory entries of the files in a plan's directory durable (fsync of the directory).
 pub(super) fn sync_directory(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }

@@ -1,4 +1,4 @@
-//! The table of a plan before its commit: whether it is as the plan left it, but for the tiles that workers write.
+//! The table of a plan before its commit: checks that only the tiles that workers write have changed since it was planned.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -14,7 +14,7 @@ use crate::pool::thread_pool;
 /// Number of files of tiles that are made durable concurrently.
 const SYNCING: usize = 16;
 
-/// Paths below the directory of the table of the files that workers write.
+/// Paths, below the directory of the plan's table, of the files that workers write (files of tiles).
 fn written_by_workers(plan: &ShardPlan) -> BTreeSet<&Path> {
     let tiles = plan.datasets.iter().filter_map(|dataset| match dataset.place() {
         Place::Tiles(tiles) => Some(tiles.path.as_path()),
@@ -23,15 +23,15 @@ fn written_by_workers(plan: &ShardPlan) -> BTreeSet<&Path> {
     tiles.collect()
 }
 
-/// How the first changed file of the table in `directory` differs from the one that the plan wrote, with its path; files of tiles
-/// are left out.
+/// Path of the first file of the table in `directory` that has changed since it was planned, and how it differs; `None` if none has. Files of tiles,
+/// which workers write, are not compared.
 fn change(plan: &ShardPlan, directory: &Path) -> Option<(std::path::PathBuf, String)> {
     let by_workers = written_by_workers(plan);
     let files = plan.header.table_files.iter().filter(|file| !by_workers.contains(file.path.as_path()));
     files.into_iter().find_map(|file| Some((directory.join(&file.path), file.change_below(directory)?)))
 }
 
-/// Fails if a file of the table that is not published has changed since the plan was made, or a file of tiles has another length.
+/// Fails if a file of the unpublished table has changed since it was planned, or if a file of tiles has another length.
 pub(super) fn check_files(plan: &ShardPlan) -> Result<()> {
     let directory = plan.unpublished();
     if let Some((path, change)) = change(plan, &directory) {
@@ -46,12 +46,13 @@ pub(super) fn check_files(plan: &ShardPlan) -> Result<()> {
     files.into_iter().try_for_each(|file| check_len(&directory.join(&file.path), file.size))
 }
 
-/// Whether a killed commit has published the table; the directory of the plan then has the table that was replaced.
+/// Whether an earlier commit, killed before its end, has already published the table. The directory of the plan then contains the table that was
+/// replaced.
 pub(super) fn is_published(plan: &ShardPlan) -> bool {
     change(plan, plan.target()).is_none() && change(plan, &plan.unpublished()).is_some()
 }
 
-/// Makes the files of tiles durable.
+/// Makes the files of tiles, which workers have written, durable.
 pub(super) fn sync(plan: &ShardPlan) -> Result<()> {
     let directory = plan.unpublished();
     let paths: Vec<_> = written_by_workers(plan).into_iter().map(|path| directory.join(path)).collect();

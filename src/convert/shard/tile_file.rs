@@ -1,4 +1,4 @@
-//! Places of tiles in the files of a table that workers of a conversion by many processes write.
+//! Where workers of a conversion to a table write tiles: file, offset and distance of the tiles of a hypercube.
 
 use std::path::{Component, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::table::TilePlace;
 pub(super) struct TileFile {
     /// Path of the file of tiles below the directory of the main table.
     pub(super) path: PathBuf,
-    /// Offset in the file of the column's part of the first tile, in bytes.
+    /// Offset in the file of the column's part of the first tile, in bytes (columns of one data manager share tiles).
     pub(super) offset: u64,
     /// Distance between the column's parts of consecutive tiles, in bytes.
     pub(super) stride: u64,
@@ -21,7 +21,7 @@ pub(super) struct TileFile {
     pub(super) bytes: u64,
     /// Byte order of the elements in a tile, as [`ByteOrder::name`] has it; `None` for packed Bools.
     order: Option<String>,
-    /// Number of consecutive tiles that are made at a time: those of a chunk of the source, or of the rows of one tile.
+    /// Number of consecutive tiles that are made at a time: those of one chunk of the source, or those that have the same rows.
     pub(super) joined: u64,
 }
 
@@ -38,7 +38,8 @@ impl TileFile {
         found.map(Some).ok_or_else(|| Error::format(format!("{name:?} is not a byte order")))
     }
 
-    /// The parts of the file, each an offset and a length in bytes, that have `len` bytes of tiles from byte `at` of all tiles on.
+    /// The parts of the file, as offset and length in bytes, in which `len` bytes of the column's tiles are stored, from byte `at` of all its tiles
+    /// on.
     pub(super) fn parts(&self, at: u64, len: u64) -> impl Iterator<Item = (u64, u64)> {
         let TileFile { offset, stride, bytes, .. } = *self;
         // one part where tiles follow each other
@@ -52,7 +53,7 @@ impl TileFile {
         })
     }
 
-    /// Fails if the numbers contradict each other, or the path leads out of the table. `tiles` is the number of tiles.
+    /// Fails if the numbers in this description contradict each other, or the path leads out of the table. `tiles` is the number of tiles.
     pub(super) fn check(&self, tiles: u64) -> Result<()> {
         let is_below = self.path.components().all(|part| matches!(part, Component::Normal(_)));
         if !is_below || self.path.as_os_str().is_empty() {

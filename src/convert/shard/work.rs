@@ -23,7 +23,7 @@ use crate::table::{ColumnCells, OpenOptions};
 
 /// Number of bytes that a worker has written after which the system is told to begin writing them to the disk.
 const WRITE_BACK_BYTES: u64 = 8 << 20;
-/// Number of columns of an HDF5 file that a worker keeps open: the places of their chunks are read when they are opened.
+/// Most columns of an HDF5 source that a worker keeps open, because opening one means to read where its chunks are.
 const KEPT_COLUMNS: usize = 4;
 
 /// A worker of a conversion by many processes: does items of a plan, each from any thread. It keeps the source open, and locked
@@ -56,15 +56,15 @@ pub struct ShardWorker<'a> {
     plan: &'a ShardPlan,
     source: Source,
     target: Target,
-    /// The columns of an HDF5 file that were read last, by the index of the dataset; the one used last is at the end.
+    /// Columns of an HDF5 source that are kept open, each with the index of its dataset; the one used last is at the end.
     kept: Mutex<Vec<(usize, Arc<dyn ColumnCells>)>>,
-    /// Whether the system has failed to make the HDF5 file durable. It says so once, and not for which bytes.
+    /// Whether the system has once failed to make the HDF5 file durable. It does not say which bytes are lost, so that all later items fail as well.
     is_lost: AtomicBool,
 }
 
-/// What a worker writes to.
+/// The file or table to which a worker of a conversion writes.
 enum Target {
-    /// The worker only computes digests.
+    /// No output: the worker only computes digests of items.
     None,
     /// The HDF5 file of the plan.
     File(FileTarget),
@@ -72,7 +72,8 @@ enum Target {
     Table(PathBuf),
 }
 
-/// An item that is written, but may not be on the disk yet: [`ShardWorker::sync`] makes it durable. Dropped before that, it is not done.
+/// An item that is written, but may not be on the disk yet: [`ShardWorker::sync`] makes it durable. If it is dropped before that, the item does not
+/// count as done.
 #[derive(Debug)]
 #[must_use = "only `ShardWorker::sync` gives the result"]
 pub struct UnsyncedItem {
@@ -80,14 +81,14 @@ pub struct UnsyncedItem {
     written: Written,
 }
 
-/// Where an item was written.
+/// Where a worker has written an item: HDF5 file, file of chunks, or file of tiles.
 #[derive(Debug)]
 enum Written {
-    /// A block of the HDF5 file.
+    /// The HDF5 file itself: the item is a part of a contiguous dataset.
     Block,
-    /// A file of chunks that gets this name.
+    /// A temporary file of chunks, which gets this path when it is durable.
     Chunks(NamedTempFile, PathBuf),
-    /// A file of tiles with this path. The descriptor is that of the item: each is told once that bytes were lost.
+    /// The file of tiles with this path. Each item opens the file for itself, because the system reports a lost write once to each descriptor.
     Tiles(FileTarget, PathBuf),
 }
 
@@ -194,7 +195,7 @@ impl<'a> ShardWorker<'a> {
         synced.into_iter().map(named).collect()
     }
 
-    /// Makes the blocks of the HDF5 file durable.
+    /// Makes the parts of contiguous datasets that this worker has written to the HDF5 file durable.
     fn sync_blocks(&self) -> Result<()> {
         let Target::File(file) = &self.target else { return Err(for_digests()) };
         let sync = || -> Result<()> {
@@ -218,7 +219,7 @@ impl<'a> ShardWorker<'a> {
         Ok(result)
     }
 
-    /// Writes the file of the chunks of an item under a name of its own.
+    /// Writes the file with the chunks of an item, under a temporary name; `sync` gives it its final one.
     fn write_chunk_file(&self, item: &ShardItem, progress: &dyn Progress) -> Result<UnsyncedItem> {
         let path = self.plan.chunk_file(item);
         let directory = path.parent().unwrap_or(Path::new("."));
@@ -303,7 +304,7 @@ impl<'a> ShardWorker<'a> {
         Ok(ShardResult::new(file_bytes, hasher))
     }
 
-    /// The cells of a column of an HDF5 file, kept for the next item; `None` for other sources.
+    /// Opens the cells of a column of an HDF5 source and keeps them for the next item; `None` for other sources.
     fn kept_cells(&self, number: usize, content: &Content, dataset: &Dataset) -> Result<Option<Arc<dyn ColumnCells>>> {
         let mut kept = self.kept.lock_unpoisoned();
         if let Some(found) = kept.iter().position(|(known, _)| *known == number) {
@@ -318,7 +319,7 @@ impl<'a> ShardWorker<'a> {
         Ok(kept.last().map(|(_, cells)| cells.clone()))
     }
 
-    /// The source table of a dataset in the plan; fails if its column is not the one of the plan.
+    /// The source table with the column of a dataset in the plan; fails if the column is not as the plan describes it.
     fn content(&self, dataset: &Dataset) -> Result<&Content> {
         let table = self.source.tables.get(dataset.table_number).filter(|table| table.name == dataset.table);
         let content = table.ok_or_else(changed_source)?.content()?;
@@ -339,10 +340,10 @@ fn for_digests() -> Error {
     Error::usage("the worker was opened for digests")
 }
 
-/// Writes to a file and tells the system early to begin writing to the disk, which is then busy while the next bytes are read.
+/// Writer to a file that asks the system early to write the bytes to the disk, so that the disk works while the next bytes are read.
 struct WriteBehind<'a> {
     file: &'a FileTarget,
-    /// Offset of the first byte that the system was not told of yet.
+    /// Offset of the first written byte that the system was not yet asked to write to the disk; `None` if all were.
     begun: Option<u64>,
 }
 
@@ -363,7 +364,7 @@ impl<'a> WriteBehind<'a> {
     }
 }
 
-/// Makes a file of chunks durable and gives it its name, which is not durable yet.
+/// Makes a file of chunks durable and renames it to `path`; the new name itself is not durable yet.
 fn name_chunk_file(file: NamedTempFile, path: &Path) -> Result<()> {
     let name = || -> Result<()> {
         file.as_file().sync_all()?;
@@ -372,7 +373,7 @@ fn name_chunk_file(file: NamedTempFile, path: &Path) -> Result<()> {
     name().with_context(|| Context::path(path))
 }
 
-/// Reader of a file of chunks: the chunks of an item as they will be stored, each after its length.
+/// Reader of a file of chunks: the chunks of an item in their stored form, each preceded by its length in bytes.
 pub(super) struct StoredChunks<R> {
     reader: R,
     /// Number of bytes of the file of chunks that were not read yet.
@@ -396,7 +397,7 @@ impl<R: std::io::Read> StoredChunks<R> {
         self.left
     }
 
-    /// Fails if bytes follow the last chunk.
+    /// Fails if further bytes follow after the last chunk of the file of chunks.
     pub(super) fn end(&self) -> Result<()> {
         if self.left == 0 {
             return Ok(());

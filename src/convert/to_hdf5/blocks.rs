@@ -1,4 +1,4 @@
-//! Datasets whose chunks are one contiguous block of tiles: they share the bytes of the file that has the tiles, or get copies.
+//! Datasets whose chunks are one contiguous block of a table's tiles: they share the bytes of the table's file (reflink), or get copies.
 
 use std::fs::File;
 use std::ops::Range;
@@ -43,8 +43,8 @@ pub struct ColumnSharing {
     pub bytes: u64,
     /// Number of bytes of the column that are shared with the source.
     pub shared_bytes: u64,
-    /// The first reason why bytes of the column are copied; `None` if only its ends are, which are not whole blocks of the file
-    /// system.
+    /// The first reason why bytes of the column are copied instead of shared. `None` if nothing is copied but the ends that are not whole blocks of
+    /// the file system.
     pub not_shared: Option<NotShared>,
 }
 
@@ -107,8 +107,8 @@ impl<'a> Tiles<'a> {
         self.chunks * self.chunk_bytes
     }
 
-    /// The source file, offset and number of bytes that equal those of the dataset, of which the last chunk may have padding;
-    /// an error says why the source does not have them.
+    /// The source file, offset and number of bytes of the tiles, if they equal the bytes of the dataset (whose last chunk may have padding); an error
+    /// says why they do not.
     fn range(&self) -> std::result::Result<(&'a dyn ReadAt, u64, u64), NotShared> {
         let (file, offset) = match self.cube.storage() {
             ChunkStorage::Block { order: ByteOrder::Big, .. } => return Err(NotShared::ByteOrder),
@@ -126,7 +126,8 @@ impl<'a> Tiles<'a> {
         Ok((file, offset, self.block_bytes().min(self.tiles * self.tile_bytes)))
     }
 
-    /// Lets the dataset at byte `address` of `to` share the bytes of the tiles; returns how many it shares.
+    /// Lets the dataset at byte `address` of `to` share the bytes of the tiles (reflink); returns the number of shared bytes, or the reason why it
+    /// cannot.
     fn share(&self, to: &File, address: u64, sharer: &Sharer<'_>) -> Result<std::result::Result<u64, NotShared>> {
         let (file, offset, bytes) = match self.range() {
             Ok(range) => range,
@@ -146,7 +147,7 @@ impl<'a> Tiles<'a> {
         Ok(Ok(shared))
     }
 
-    /// Number of chunks that one call of [`read`](Self::read) should get.
+    /// Largest number of chunks for which [`read`](Self::read) should be called at once.
     pub(crate) fn batch(&self) -> u64 {
         if self.are_whole() { (BATCH_BYTES / self.chunk_bytes.max(1)).max(1) } else { 1 }
     }
@@ -167,8 +168,7 @@ impl<'a> Tiles<'a> {
         Ok(())
     }
 
-    /// Copies the tiles to the dataset at byte `address` of `to`; `advance` gets the number of bytes and fails if the call
-    /// should stop.
+    /// Copies the tiles to the dataset at byte `address` of `to`. `advance` is called with numbers of copied bytes; its error ends the call.
     fn copy(&self, to: &FileTarget, address: u64, advance: &(dyn Fn(u64) -> Result<()> + Sync)) -> Result<()> {
         let batch = self.batch();
         (0..self.chunks.div_ceil(batch)).into_par_iter().try_for_each_init(Vec::new, |bytes: &mut Vec<u8>, number| {
@@ -230,8 +230,8 @@ impl BlockWriter<'_> {
 }
 
 impl Sharing {
-    /// Estimates how much a conversion to a file in `directory` will share with the source: every file of the source is tried
-    /// once.
+    /// Estimates how many bytes a converted file in `directory` will share with the source (reflinks); for that, a range of each source file is
+    /// tried.
     ///
     /// # Errors
     /// `Unsupported` if bytes have to be shared and cannot be; those of opening columns.
@@ -255,7 +255,7 @@ impl Sharing {
         Ok(sharing)
     }
 
-    /// The columns of a plan with no bytes shared so far, and the reasons for copies that do not depend on file systems.
+    /// The columns of a plan with 0 bytes shared so far, and with those reasons for copies that do not depend on the file system.
     pub(super) fn of_columns(source: &Source, plan: &Plan) -> Result<Self> {
         let mut columns = Vec::new();
         for table in &plan.tables {
@@ -272,7 +272,7 @@ impl Sharing {
         Ok(Sharing { shared_bytes: 0, columns })
     }
 
-    /// Records how many bytes a dataset shares, and the reason for copies.
+    /// Records for the column of `block` how many bytes of a dataset are shared with the source, and the reason if bytes were copied.
     pub(super) fn add(&mut self, plan: &Plan, block: &Block, shared: u64, reason: Option<NotShared>) {
         let before: usize = plan.tables[..block.table].iter().map(|table| table.columns.len()).sum();
         let entry = &mut self.columns[before + block.column];
@@ -281,7 +281,7 @@ impl Sharing {
         self.shared_bytes += shared;
     }
 
-    /// Refuses a conversion with [`Reflink::Always`] of which a column cannot share its bytes.
+    /// Fails if [`Reflink::Always`] is wanted and a column cannot share its bytes with the source.
     fn check_all_shared(&self, plan: &Plan) -> Result<()> {
         let allocations = plan.columns().map(|column| column.allocation);
         let blocks = self.columns.iter().zip(allocations).filter(|(_, allocation)| *allocation == Allocation::Block);
@@ -304,7 +304,7 @@ impl Sharing {
     }
 }
 
-/// Estimates the bytes that the datasets of a column would share with a file in `directory`, and the reason why not more.
+/// Estimates the bytes that the datasets of a column would share with the source in a file in `directory`, and the reason if that is not all.
 fn expect_column(
     content: &Content,
     column: &ColumnPlan,

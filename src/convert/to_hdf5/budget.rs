@@ -4,7 +4,7 @@ use super::plan::Plan;
 use super::profile::CHUNK_BYTES;
 use crate::source::blocks::WRITE_BYTES;
 
-/// How many chunks of a lane (a thread that converts columns) wait for the writing thread at most.
+/// Most filtered chunks of a lane (a thread that converts columns) that wait for the thread that writes them to the file.
 pub(super) const QUEUED_CHUNKS: usize = 2;
 /// How many chunks a lane (a thread that converts columns) filters at a time.
 pub(super) const CHUNKS_FILTERED_TOGETHER: usize = 4;

@@ -22,9 +22,9 @@ use crate::value::{Region, Shape, Values};
 pub(super) struct ColumnResult {
     pub(super) table: usize,
     pub(super) column: usize,
-    /// Digest of the cells that were converted, or the error that says why the column has none, as when it was not selected.
+    /// Digest of the column's cells. The error says why it has none, for example that digests were not wanted.
     pub(super) digest: Result<CellsDigest>,
-    /// Strings that HDF5 cannot represent, if one dataset holds the strings of the column.
+    /// Strings of the column that HDF5 cannot represent (not UTF-8, or with a NUL); empty if several datasets hold its strings.
     pub(super) raw: RawStrings,
 }
 
@@ -51,7 +51,8 @@ pub(super) struct ColumnWriter<'a> {
     rows: Range<u64>,
     /// Whether the digest of the converted column is wanted.
     digest: CellDigest,
-    /// Whether the elements of hypercubes and of ragged cells are written; false if they are written by other means.
+    /// Whether the elements of hypercubes and of ragged cells are written here; false if they are copied as blocks of tiles, are virtual, or other
+    /// processes write them.
     writes_cubes: bool,
     progress: &'a dyn Progress,
     /// Strings of the column that HDF5 cannot represent (not UTF-8, or with a NUL), if one dataset holds its strings.
@@ -72,12 +73,14 @@ impl<'a> ColumnWriter<'a> {
         Ok(ColumnWriter { content, info, plan, cells, rows, digest, writes_cubes: true, progress, raw })
     }
 
-    /// Sets whether the chunks of the column's hypercubes are written.
+    /// Sets whether the elements of the column's hypercubes or ragged cells are written here; otherwise only the datasets that tell where each row
+    /// is.
     pub(super) fn cubes_written(self, writes_cubes: bool) -> Self {
         ColumnWriter { writes_cubes, ..self }
     }
 
-    /// Reads the column, passes its chunks to the lane (this worker thread's output), and returns its digest.
+    /// Reads the column, passes its chunks to `lane` (the output of this worker thread), and returns the digest of its cells; the inner error says
+    /// why it has none.
     pub(super) fn write(
         &mut self,
         sinks: &Members<DatasetSink>,
@@ -100,7 +103,8 @@ impl<'a> ColumnWriter<'a> {
         RowBlocks::new(self.info, &*self.cells, self.rows.clone(), WRITE_BYTES)
     }
 
-    /// A digest of its own, for cells that were not read in row order.
+    /// Computes the digest of the column by reading all its cells again in row order, because they were converted in another order; the inner error:
+    /// not wanted.
     fn digest(&self) -> Result<Result<CellsDigest>> {
         if self.digest == CellDigest::Skipped {
             return Ok(Err(not_selected()));
@@ -113,7 +117,8 @@ impl<'a> ColumnWriter<'a> {
         tiling.ok_or_else(|| Error::format("the hypercubes have changed since the plan was made"))
     }
 
-    /// One hypercube with all rows in order; where its tiles cover the cell, chunks are consecutive rows.
+    /// Converts a column that is one hypercube with all rows in order, tile by tile; returns its digest. If tiles cover whole cells, chunks are
+    /// consecutive rows.
     fn write_tiles(&self, target: &DatasetSink, lane: &mut Lane<'_, ColumnResult>) -> Result<Result<CellsDigest>> {
         let tiling = self.tiling()?;
         let cube = tiling.cubes.first().ok_or_else(|| Error::format("the column has no hypercube"))?;
@@ -235,7 +240,7 @@ impl<'a> ColumnWriter<'a> {
             .collect()
     }
 
-    /// Converts a column of large cells, chunk by chunk. Chunks of undefined cells stay unwritten.
+    /// Converts a column of large cells in parts of cells, chunk by chunk. Chunks of undefined cells are not written.
     fn write_parts(
         &self,
         data: &DatasetSink,
@@ -321,7 +326,7 @@ struct RaggedSinks<'a> {
     width: usize,
     /// Index in the ragged column's dataset of values at which the next row begins.
     next: u64,
-    /// Number of strings of the ragged column that were written so far; they do not pass through `elements`.
+    /// Number of strings of the ragged column that were written so far; strings are written separately from elements of fixed size.
     strings: u64,
 }
 
@@ -410,8 +415,8 @@ fn push_cells(
     Ok(())
 }
 
-/// Copies the tiles of a hypercube to the chunks of `target`. A chunk is a tile, or several along the last axis, or the part of
-/// a tile that has rows. `seen` gets the little-endian bytes of each chunk, padding included.
+/// Copies the tiles of a hypercube to the chunks of `target`: a chunk is a tile, several along the last axis, or the part of a tile that has rows.
+/// `seen` is called with the little-endian bytes of each chunk, padding included.
 fn tiles_to_chunks(
     cube: &dyn crate::grid::ChunkRead,
     target: &DatasetSink,

@@ -9,14 +9,14 @@ use crate::source::blocks::RowBlocks;
 use crate::table::{ColumnCells, ColumnInfo};
 use crate::value::{DataType, Values};
 
-/// Size in bytes from which a dataset is compressed; smaller ones are not worth a filter, nor a sample.
+/// Size in bytes below which a dataset is not compressed, as the filter would cost more than it saves.
 const SMALL_DATASET_BYTES: u64 = 1 << 10;
 const PROBE_FROM_BYTES: u64 = 1 << 20;
 const PROBE_BYTES: u64 = 256 << 10;
 /// Largest compressed size of a sample, as a fraction of its bytes, with which a column of floating-point numbers is
 /// compressed.
 const WORTHWHILE: f64 = 0.95;
-/// Number of rows from which row numbers are worth a filter.
+/// Number of rows from which the array of row numbers is compressed.
 const MANY_ROWS: u64 = 128;
 
 /// How the datasets of a conversion are compressed.
@@ -24,10 +24,10 @@ const MANY_ROWS: u64 = 128;
 pub enum Compress {
     /// All datasets of numbers are compressed in the same way.
     With(Compression),
-    /// The codec that every HDF5 reader has, but none where a sample of a column gets less than 5 % smaller.
+    /// Datasets are compressed with gzip, which every HDF5 reader has, except columns of which a sample gets less than 5 % smaller.
     Auto,
-    /// As `Auto`, but hypercubes of numbers stay as they are: each dataset is one block of the tiles in their order, so that
-    /// the file can share its bytes with the source.
+    /// Hypercubes of numbers are not compressed: each dataset is one block of the tiles in their order, so that the file can share its bytes with the
+    /// source. All else is as with `Auto`.
     Shared,
 }
 
@@ -79,7 +79,7 @@ impl Compress {
         Ok(Choice { compression: if is_left { Compression::NONE } else { compression }, sample: Some(sample) })
     }
 
-    /// How the row numbers of `rows` rows are compressed, and the arrays that tell where the cells of these rows are.
+    /// Compression of the row numbers of `rows` rows, and of the arrays that tell where the cells of these rows are.
     pub(super) fn of_row_numbers(self, rows: u64) -> Compression {
         match self {
             Compress::With(compression) => compression,

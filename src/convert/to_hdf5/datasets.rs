@@ -1,4 +1,4 @@
-//! The datasets that a conversion fills, of which few are open at a time.
+//! The datasets that a conversion fills. Only some of them are kept open, as each open one costs memory in libhdf5.
 
 use std::collections::VecDeque;
 use std::ops::Index;
@@ -6,15 +6,16 @@ use std::ops::Index;
 use crate::error::Result;
 use crate::h5::{Dataset, Group};
 
-/// Most datasets that stay open: each has some 20 KB of metadata in libhdf5.
+/// Most datasets of a conversion that stay open: each has some 20 KB of metadata in libhdf5.
 const OPEN: usize = 512;
 
-/// Datasets by the numbers in [`DatasetSink`](super::lanes::DatasetSink). All are open until they are [settled](Self::settle).
+/// The datasets that a conversion fills, each with a number, counted from 0. A dataset stays open until [`settle`](Self::settle) is called; then it
+/// is opened again on demand.
 pub(super) struct Datasets {
     root: Group,
     most: usize,
     all: Vec<Entry>,
-    /// The numbers of those that are open, the one opened first in front.
+    /// Numbers of the datasets that are open, in the order in which they were opened.
     open: VecDeque<usize>,
 }
 
@@ -24,7 +25,7 @@ struct Entry {
 }
 
 impl Datasets {
-    /// No datasets yet, of the file with this root group.
+    /// An empty list of datasets of the file with the root group `root`.
     pub(super) fn new(root: Group) -> Self {
         Datasets { root, most: OPEN, all: Vec::new(), open: VecDeque::new() }
     }
@@ -33,7 +34,7 @@ impl Datasets {
         self.all.len()
     }
 
-    /// Adds a dataset; returns its number.
+    /// Adds an open dataset to the list; returns its number.
     pub(super) fn add(&mut self, dataset: Dataset) -> usize {
         let number = self.all.len();
         self.all.push(Entry { path: dataset.path().to_owned(), dataset: Some(dataset) });
@@ -41,19 +42,20 @@ impl Datasets {
         number
     }
 
-    /// The path of a dataset in the file.
+    /// The path in the HDF5 file of dataset number `number`.
     pub(super) fn path(&self, number: usize) -> &str {
         &self.all[number].path
     }
 
-    /// Closes the datasets opened first until at most `most` are open; called when the attributes and scales of all are written.
+    /// Closes the datasets that were opened first, so that at most `OPEN` stay open. Called when the attributes and dimension scales of all datasets
+    /// are written.
     pub(super) fn settle(&mut self) {
         while self.open.len() > self.most {
             self.close_first();
         }
     }
 
-    /// The dataset, opened again if it is closed.
+    /// Dataset number `number`, which is opened again if it is closed.
     ///
     /// # Errors
     /// Those of opening it.
@@ -79,7 +81,7 @@ impl Datasets {
 impl Index<usize> for Datasets {
     type Output = Dataset;
 
-    /// A dataset that was not settled, or was [`opened`](Datasets::opened) last.
+    /// Dataset number `number`, which must be open: before `settle` is called, or after [`opened`](Datasets::opened).
     fn index(&self, number: usize) -> &Dataset {
         self.all[number].dataset.as_ref().expect("the dataset is open")
     }

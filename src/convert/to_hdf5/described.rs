@@ -1,5 +1,5 @@
-//! Attributes, and names and values of the axes, of the groups and datasets in a conversion plan. The file and its outline get
-//! them from here.
+//! Attributes, and names and values of the axes, of the groups and datasets in a conversion plan; the conversion and the outline (a description
+//! without a file) use them.
 
 use bstr::{BStr, ByteSlice};
 
@@ -52,7 +52,7 @@ impl<'a> Described<'a> {
         Ok(listed)
     }
 
-    /// Attributes of a column with this comment and these keywords.
+    /// HDF5 attributes of a column, made from its comment and its keywords.
     pub(super) fn column_attributes(
         self,
         table: &TablePlan,
@@ -66,8 +66,7 @@ impl<'a> Described<'a> {
         Ok(Attributes::of_column(exact_name, comment, keywords, &table_path))
     }
 
-    /// Values of the axes of a table's columns, such as frequencies: those in the subtables if it is the main table of a
-    /// MeasurementSet, otherwise none.
+    /// Values of the axes of a table's columns, such as frequencies, read from the subtables; none unless it is the main table of a MeasurementSet.
     pub(super) fn coordinates(self, table: &TablePlan) -> Coordinates {
         let Ok(content) = self.content(table) else { return Coordinates::default() };
         if table.source != 0 || !content.info().table_type.starts_with(b"Measurement Set") {
@@ -88,7 +87,7 @@ impl<'a> Described<'a> {
 }
 
 impl ColumnPlan {
-    /// Calls `work` with the attributes, axis roles and names for the datasets of the column.
+    /// Calls `work` with the attributes, axis roles and names of which the datasets of the column are made; returns its result.
     pub(super) fn with_new<T>(
         &self,
         table: &TablePlan,

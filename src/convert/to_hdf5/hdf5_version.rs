@@ -36,8 +36,8 @@ impl Hdf5Version {
         }
     }
 
-    /// Whether the attribute `name` can be stored in a file for this version of HDF5. Its keyword is in the document of the
-    /// table or column in any case.
+    /// Whether the attribute `name` can be stored in a file for this version of HDF5. If not, its keyword is still in the JSON document of the table
+    /// or column.
     pub(super) fn holds(self, name: &str, value: &Attribute) -> bool {
         self == Hdf5Version::V110 || value.fits_header(name)
     }

@@ -24,7 +24,7 @@ use crate::value::{Region, Shape, Values};
 
 /// A message from a lane (a thread that converts columns) to the writing thread.
 pub(crate) enum Message<D> {
-    /// A finished chunk of a dataset, filtered; `len` is its size in bytes before.
+    /// A finished and filtered chunk of a dataset; `len` is its size in bytes before the filters.
     Chunk { dataset: usize, index: Shape, bytes: Vec<u8>, len: u64 },
     /// Elements of a dataset that only libhdf5 can write: strings.
     Strings { dataset: usize, region: Region, values: Values },
@@ -72,7 +72,7 @@ impl Permits {
     }
 }
 
-/// Working memory of HDF5 filters, which is costly to create: used again by all threads.
+/// Working memory of HDF5 filters, kept for reuse by all threads because it is costly to allocate.
 #[derive(Debug, Default)]
 struct FilterScratches(Mutex<Vec<FilterScratch>>);
 

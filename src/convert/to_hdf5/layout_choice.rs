@@ -16,12 +16,12 @@ const LARGE_CELL_BYTES: u64 = 4 << 20;
 const LARGE_TILE_BYTES: u64 = 16 << 20;
 /// Size in bytes below which tiles do not become chunks if more than [`MANY_TILES`] of them cannot be merged.
 const SMALL_TILE_BYTES: u64 = 16 << 10;
-/// As [`SMALL_TILE_BYTES`], for datasets that keep the tiles to share them: chunks in one block have no index.
+/// Like [`SMALL_TILE_BYTES`], in bytes, for datasets that share the bytes of the tiles: the limit is lower, as chunks in one block need no index.
 const SMALL_SHARED_TILE_BYTES: u64 = 4 << 10;
 const MANY_TILES: u64 = 4096;
-/// Number of rows that an appendable dataset is expected to get at least.
+/// Number of rows that an appendable dataset is expected to get at least, for the choice of its chunks.
 const APPENDABLE_ROWS: u64 = 1024;
-/// Number of rows whose cell shapes are in memory together.
+/// Number of rows whose cell shapes are held in memory at a time while a column is examined.
 const SURVEYED_ROWS: usize = 4096;
 
 /// The storage form of a column in the HDF5 file. Shapes are in casacore's order, rows last.
@@ -108,7 +108,7 @@ impl ColumnForm {
         }
     }
 
-    /// Refuses more axes than HDF5 supports, also if no cell is stored with these shapes.
+    /// Refuses a column whose datasets would have more axes than HDF5 supports, even if no cell with that shape is stored.
     pub(super) fn check_axes(&self) -> Result<()> {
         let axes = match self {
             ColumnForm::Dense { shape, .. } => shape.len(),
@@ -170,7 +170,7 @@ pub(super) enum Selection {
 /// How the tiles of a column are used in the HDF5 file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TileUse {
-    /// Tiles become chunks where they make good ones.
+    /// Tiles become chunks of the dataset if they are neither too small nor too large for that.
     Chunks,
     /// Tiles become chunks wherever that is possible, so that source and HDF5 file can share them.
     Shared,
@@ -342,7 +342,7 @@ fn chunk_rows_of(bytes: u64, row_bytes: u64, rows: u64, growth: Growth) -> u64 {
     rows.max(1).div_ceil(rows.max(1).div_ceil(fitting))
 }
 
-/// Shape of a part of a large cell with about `bytes` bytes: whole fast axes, as many as fit.
+/// Shape of a part of a large cell with about `bytes` bytes: the fastest axes as a whole, as many as fit. `size` is that of an element in bytes.
 fn part_of_cell(cell: &Shape, size: u64, bytes: u64) -> Shape {
     let mut left = (bytes / size.max(1)).max(1);
     cell.iter()

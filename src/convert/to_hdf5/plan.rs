@@ -34,9 +34,9 @@ pub(crate) struct ToHdf5Options {
     pub(crate) exclude: Vec<String>,
     /// Rows of the main table to convert, half-open from 0; `None` for all.
     pub(crate) rows: Option<Range<u64>>,
-    /// Condition on the rows of the main table, to which the source has been reduced already; `None` without one.
+    /// Condition by which rows of the main table were selected; the source already contains only these rows. `None`: no condition.
     pub(crate) predicate: Option<Predicate>,
-    /// How the main table was averaged, which the source is already; `None` if it is not.
+    /// How the main table was averaged; the source already has the averaged cells. `None`: not averaged.
     pub(crate) average: Option<Averaging>,
     /// Names of the tables to convert, `MAIN` or a subtable's name; empty for all.
     pub(crate) tables: Vec<String>,
@@ -56,7 +56,7 @@ pub(crate) struct ToHdf5Options {
     pub(crate) max_memory: u64,
     /// Whether to compute the CTFP-1 digest of what is read, and to keep it in the file.
     pub(crate) digest: bool,
-    /// Whether to read a cell of each column before anything else is done with it.
+    /// Whether a cell of each column is read when the conversion is planned, so that a column that cannot be read is found early.
     pub(crate) tries_cells: bool,
     /// Whether to write small versions of the visibilities ("quicklook") beside them.
     pub(crate) quicklook: bool,
@@ -73,7 +73,7 @@ impl ToHdf5Options {
         if self.appendable { Growth::Rows } else { Growth::None }
     }
 
-    /// Whether large columns are compressed, so that a digest takes little time compared with that.
+    /// Whether large columns are compressed; computing digests then takes little time in comparison.
     pub(crate) fn is_compressed(&self) -> bool {
         !matches!(self.compress, Compress::With(Compression::NONE) | Compress::Shared)
     }
@@ -150,10 +150,10 @@ pub(crate) struct Plan {
     pub(crate) warnings: Vec<String>,
     /// Names of subtables that keywords refer to, but that are missing.
     pub(crate) missing_tables: Vec<String>,
-    /// Subtables that the server refuses to open: the path that the group of each would have, and the place that the keyword
+    /// Subtables that `h5bridge serve` refuses to open: for each the path that its group would have, and the path of the table that the keyword
     /// stores.
     pub(crate) refused_tables: Vec<(String, String)>,
-    /// Files of the original directory; `None` if it is not to be restorable.
+    /// The original files, if they are to be restorable from the HDF5 file; otherwise `None`.
     pub(crate) tree: Option<Tree>,
     /// Names of all objects in each group of the file except for the dimension scales.
     pub(crate) names: Names,
@@ -276,7 +276,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Plans a table of the source, if it is selected; returns the path of its group.
+    /// Adds the plan of a table of the source, if it is selected; returns the path of its group, or `None` if it is not converted.
     fn add_table(
         &mut self,
         source: &Source,
@@ -311,7 +311,8 @@ impl Plan {
         Ok(Some(group))
     }
 
-    /// Chooses the path of the group for a table; `groups` has the paths of the tables before it.
+    /// Chooses the path of a table's group by the name of the table and the group of its parent, and reserves it; `groups` has the paths of the
+    /// tables planned before.
     fn new_group(&mut self, parent: Option<usize>, name: &str, groups: &[Option<String>]) -> String {
         let main = table_path(MAIN_TABLE);
         let Some(parent) = parent else {

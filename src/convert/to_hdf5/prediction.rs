@@ -4,11 +4,11 @@ use super::plan::{ColumnPlan, Plan, ToHdf5Options};
 use crate::pool;
 use crate::value::DataType;
 
-/// Bytes of headers, indices and attributes of a column. This and the next were fitted to the tables of testdata/.
+/// Predicted bytes of headers, indices and attributes for each column of a converted file; fitted to the tables of testdata/.
 const COLUMN_OVERHEAD: f64 = 2200.0;
-/// Bytes of the groups, documents and scales of a table.
+/// Predicted bytes of groups, JSON documents and dimension scales for each table of a converted file; fitted to the tables of testdata/.
 const TABLE_OVERHEAD: f64 = 5500.0;
-/// Bytes a second: digests on a processor with instructions for SHA-256.
+/// Assumed rate of computing digests, in bytes per second, on a processor with instructions for SHA-256.
 const DIGEST_RATE: f64 = 1.4e9;
 /// Assumed rate of reading the source from the page cache into memory, in bytes per second.
 const READ_RATE: f64 = 3e9;
@@ -16,7 +16,7 @@ const READ_RATE: f64 = 3e9;
 const WRITE_RATE: f64 = 1.2e9;
 /// Assumed time in seconds to open a column of the source and to create its datasets.
 const COLUMN_SECONDS: f64 = 2e-4;
-/// Seconds to open a table, and to make its groups and documents.
+/// Assumed time in seconds to open a table of the source, and to make its groups and documents.
 const TABLE_SECONDS: f64 = 3.3e-3;
 
 /// Prediction of the size and duration of a conversion, before it runs.
@@ -29,7 +29,7 @@ pub struct Prediction {
     pub seconds: f64,
 }
 
-/// What remains of compressed elements of which no sample was taken, because they are few: noise, coordinates, numbers of things.
+/// Assumed compressed size, as a fraction of the bytes, of a column of this type that is too small for a sample: noise, coordinates or integers.
 fn usual_remains(data_type: DataType) -> f64 {
     match data_type {
         DataType::Float | DataType::Complex | DataType::DComplex => 0.85,
@@ -55,7 +55,7 @@ impl ColumnPlan {
 }
 
 impl Plan {
-    /// Predicts size and duration of the conversion, from the samples of the columns and the rates of an ordinary machine.
+    /// Predicts size and duration of the conversion, from the samples of the columns and from rates measured on an ordinary machine.
     pub(crate) fn prediction(&self, options: &ToHdf5Options) -> Prediction {
         let (bytes, columns) = (self.bytes() as f64, self.columns().count() as f64);
         let tables = self.tables.len() as f64;

@@ -4,8 +4,8 @@
 pub(super) const CHUNK_BYTES: u64 = 1 << 20;
 /// Size in bytes that the chunks of a file in an object store should have, uncompressed: few requests for much data.
 const CLOUD_CHUNK_BYTES: u64 = 4 << 20;
-/// Size in bytes of a page of a file in an object store: a few hold the metadata of a MeasurementSet, and chunks waste little
-/// of their last page. docs/cloud.md has the measurements.
+/// Size in bytes of an HDF5 page of a file in an object store. A few pages hold the metadata of a MeasurementSet, and chunks waste little of their
+/// last page. docs/cloud.md has the measurements.
 const CLOUD_PAGE_BYTES: u64 = 128 << 10;
 
 /// Where a converted HDF5 file will be read; it decides how large chunks are, and where the metadata are stored.

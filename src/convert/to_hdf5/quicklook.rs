@@ -25,7 +25,7 @@ const MAX_WINDOWS: usize = 256;
 const MAX_DISTINCT: usize = 1 << 22;
 /// Most times, and most channels, that the coarsest level of a quicklook has.
 const COARSEST: usize = 64;
-/// Bytes of cells that are read at a time, about, and rows at most.
+/// Approximate number of bytes of cells that are read at a time for a quicklook.
 const BLOCK_BYTES: u64 = 16 << 20;
 const BLOCK_ROWS: u64 = 1 << 16;
 
@@ -84,20 +84,20 @@ struct Key {
 /// The rows of a spectral window, as a quicklook needs them.
 #[derive(Debug, Default)]
 struct Window {
-    /// Distinct times of cross-correlations (baselines between two antennas) and of the other rows, ascending once they are all
-    /// known.
+    /// Two lists of distinct times: those of cross-correlations (baselines between two antennas), and those of the other rows. They are sorted once
+    /// all rows were read.
     times: [Vec<f64>; 2],
-    /// Number of some row of the spectral window, from 0, whose cell shape stands for all.
+    /// Number of a row of the spectral window, from 0; the cell shape of this row is taken as that of the window.
     row: u64,
 }
 
 impl Window {
-    /// Whether only rows of baselines between two antennas count in the quicklook: the spectral window has such rows.
+    /// Whether the quicklook shows only baselines between two antennas; true if the spectral window has such rows.
     fn is_cross(&self) -> bool {
         !self.times[0].is_empty()
     }
 
-    /// Distinct times of the rows of the spectral window that count in the quicklook.
+    /// Distinct times of the rows that the quicklook of this spectral window shows.
     fn counted(&self) -> &[f64] {
         &self.times[usize::from(!self.is_cross())]
     }
@@ -107,7 +107,7 @@ impl Window {
 struct Plane {
     correlations: usize,
     channels: usize,
-    /// Number of channels that are averaged in a place of the quicklook.
+    /// Number of neighbouring channels that are averaged into one channel of the quicklook.
     each: usize,
     times: usize,
     places: usize,
@@ -116,8 +116,8 @@ struct Plane {
     misfits: u64,
 }
 
-/// Adds the group `quicklook` to the HDF5 file, with small versions of each column of visibilities in the plan. Returns
-/// warnings about what it lacks.
+/// Adds the group `quicklook` to the HDF5 file, with small versions of each column of visibilities in the plan. Returns warnings about rows and
+/// windows that it leaves out.
 pub(crate) fn write(source: &Source, plan: &Plan, root: &Group, progress: &dyn Progress) -> Result<Vec<String>> {
     let Some(main) = plan.tables.iter().find(|table| table.name == MAIN_TABLE) else { return Ok(Vec::new()) };
     let content = source.tables[main.source].content()?;
@@ -310,8 +310,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Number that the subtable DATA_DESCRIPTION has in `column` for the data description `id`; `id` itself without that
-    /// subtable.
+    /// Value that the subtable DATA_DESCRIPTION has in `column` (such as SPECTRAL_WINDOW_ID) for the data description `id`; `id` itself without that
+    /// subtable, `None` if it cannot be read.
     fn described(&self, id: i64, column: &str) -> Option<u64> {
         let row = u64::try_from(id).ok()?;
         match self.source.column(&format!("DATA_DESCRIPTION/{column}")) {
@@ -378,7 +378,7 @@ impl Plane {
         })
     }
 
-    /// Adds the cells of some rows to the quicklook's sums; the rows are given by their numbers in a block of rows.
+    /// Adds the cells of some rows to the quicklook's sums; the rows are given by their positions in the block of rows that was read.
     fn add(
         &mut self,
         column: &Column<'_>,
@@ -426,7 +426,7 @@ impl Plane {
         Ok(())
     }
 
-    /// Adds cells, whose `values` follow each other.
+    /// Adds the visibilities `values` of some cells, one cell after the other, to the sums of the quicklook.
     fn sum<T: Copy>(&mut self, values: &[T], cells: &Cells<'_>, amplitude: impl Fn(T) -> f64) {
         let len = self.correlations * self.channels;
         // of a place
@@ -450,17 +450,17 @@ impl Plane {
     }
 }
 
-/// Rows of a block that fit.
+/// The rows of a block that are added to a quicklook: those of its spectral window whose cells have the right shape.
 struct Cells<'a> {
-    /// Scalars of each row.
+    /// Time, spectral window and flag of each row that is added to the quicklook.
     keys: Vec<&'a Key>,
-    /// FLAG of all elements, if its cells have the shape of the others.
+    /// Elements of the FLAG cells of the rows, if these have the shape of the visibilities; otherwise `None`.
     flags: Option<Vec<bool>>,
-    /// The times of the spectral window.
+    /// The distinct times of the spectral window, sorted, by which a row's place on the time axis is found.
     times: &'a [f64],
 }
 
-/// Elements of the cells of rows.
+/// Reads the cells of the given rows of a column, and returns all their elements in one list.
 fn values<T: Element>(column: &Column<'_>, rows: &[u64]) -> Result<Vec<T>> {
     let array = match rows {
         // a block as a whole is read at once
@@ -481,7 +481,7 @@ struct Level {
 }
 
 impl Level {
-    /// The next coarser level, with half of the times and half of the channels, of each axis that is longer than [`COARSEST`].
+    /// The next coarser level of the quicklook: each axis that is longer than [`COARSEST`] has half of the times, or half of the channels.
     fn halved(&self, correlations: usize) -> Level {
         let step = |len: usize| if len > COARSEST { 2 } else { 1 };
         let (lines, columns) = (self.times.len(), self.channels.len());

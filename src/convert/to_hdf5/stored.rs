@@ -1,4 +1,4 @@
-//! Reads boxes of elements of a column's datasets, from the cells of the table instead of an HDF5 file.
+//! Reads boxes of elements as the datasets of a column would have them, but from the cells of the table instead of an HDF5 file.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,7 +15,7 @@ use crate::sync::LockUnpoisoned;
 use crate::table::ColumnCells;
 use crate::value::{Region, Shape, Values};
 
-/// Number of rows whose cell shapes are in memory together.
+/// Number of rows whose cell shapes are held in memory at a time.
 const BLOCK_ROWS: u64 = 4096;
 /// Number of elements from which a cell is read in slabs if only some of its elements are wanted.
 const LARGE_CELL: u64 = 1 << 16;
@@ -50,15 +50,14 @@ fn elements(shape: Option<&Shape>) -> Result<u64> {
     shape.map_or(Ok(0), Shape::elements)
 }
 
-/// Number of elements before each block of rows, for each ragged column (cells of differing shapes) that was read, by table and
-/// column.
+/// For each ragged column (cells of differing shapes) that was read: the number of elements before each block of rows.
 #[derive(Debug, Default)]
 pub(super) struct Starts(Mutex<BTreeMap<TableAndColumn, Arc<Vec<u64>>>>);
 
 type TableAndColumn = (usize, usize);
 
 impl Starts {
-    /// The element counts of a ragged column, which `count` computes the first time.
+    /// The element counts of a ragged column; `count` computes them when they are first needed.
     pub(super) fn of(&self, column: TableAndColumn, count: impl FnOnce() -> Result<Vec<u64>>) -> Result<Arc<Vec<u64>>> {
         if let Some(known) = self.0.lock_unpoisoned().get(&column) {
             return Ok(Arc::clone(known));
@@ -70,12 +69,12 @@ impl Starts {
     }
 }
 
-/// A column whose datasets are read from the table. All rows of the table are in them.
+/// A planned column whose datasets are read from the table instead of a file; they have all rows of the table.
 pub(in crate::convert) struct StoredColumn<'a> {
     pub(in crate::convert) source: &'a Source,
     pub(in crate::convert) table: &'a TablePlan,
     pub(in crate::convert) column: &'a ColumnPlan,
-    /// Decoded tiles of the column that are kept in memory.
+    /// Cache of decoded tiles of the column.
     pub(in crate::convert) cache: &'a ChunkCache,
 }
 

@@ -41,7 +41,7 @@ pub(crate) struct Writer<'a> {
     options: &'a ToHdf5Options,
     pub(crate) root: Group,
     exact: Group,
-    /// The datasets that are filled, by the numbers in [`DatasetSink`].
+    /// The datasets that the conversion fills; their numbers are those in [`DatasetSink`].
     datasets: Datasets,
     /// The group of each table of the plan.
     groups: Vec<Group>,
@@ -70,7 +70,7 @@ enum Cubes {
     LeftOut,
 }
 
-/// A dataset whose chunks the conversion does not write, because other processes do; see [`Writer::hold_back`].
+/// A dataset whose chunks the conversion leaves unwritten, because other processes write them later; see [`Writer::hold_back`].
 #[derive(Debug)]
 pub(crate) struct Held {
     /// Which table of the conversion plan the dataset belongs to: an index of `Plan::tables`, from 0.
@@ -85,7 +85,7 @@ pub(crate) struct Held {
     pub(crate) grid: Grid,
     /// Whether chunks of the dataset are made of the column's tiles; otherwise of rows.
     pub(crate) is_of_tiles: bool,
-    /// Offset in the HDF5 file of the first chunk, in bytes; `None` if chunks get their places when they are written.
+    /// Offset in the HDF5 file of the dataset's first chunk, in bytes; `None` if chunks get their places only when they are written.
     pub(crate) address: Option<u64>,
 }
 
@@ -196,7 +196,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Records which datasets of a column are contiguous blocks, to be filled later.
+    /// Records which datasets of a column are contiguous blocks of tiles, to be filled before the other datasets.
     fn add_blocks(&mut self, table: usize, column: usize, targets: &Members<DatasetSink>) -> Result<()> {
         for (part, target) in targets.parts() {
             let cube = match part {
@@ -212,8 +212,8 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Takes out of the conversion what other processes can write: the chunks of datasets of numbers of at least `least` bytes
-    /// that have every cell and are made of tiles or of whole rows.
+    /// Removes from the conversion the chunks that other processes can write, and returns their datasets: datasets of numbers of at least `least`
+    /// bytes, without undefined cells, made of tiles or of whole rows.
     ///
     /// # Errors
     /// Those of opening the datasets.
@@ -255,7 +255,7 @@ impl<'a> Writer<'a> {
         Ok(held)
     }
 
-    /// The half-open byte ranges of the HDF5 file that have the chunks which were written, except those of `held` datasets.
+    /// The half-open byte ranges of the HDF5 file that contain written chunks, except those of the `held` datasets, which other processes write.
     ///
     /// # Errors
     /// Those of opening the datasets.
@@ -271,8 +271,8 @@ impl<'a> Writer<'a> {
         Ok(ranges)
     }
 
-    /// Fills the datasets that are contiguous blocks, in the HDF5 file at `path`, which this writer has open. Their places are
-    /// known, and nothing else writes there.
+    /// Fills the datasets that are contiguous blocks of tiles, in the HDF5 file at `path`. HDF5 also has the file open, but has already allocated the
+    /// blocks and does not write to them.
     fn fill_blocks(&self, path: &Path, pool: &rayon::ThreadPool, progress: &dyn Progress) -> Result<Sharing> {
         let mut sharing = Sharing::of_columns(self.source, self.plan)?;
         let (source, plan, reflink) = (self.source, self.plan, self.options.reflink);
@@ -287,7 +287,7 @@ impl<'a> Writer<'a> {
         Ok(sharing)
     }
 
-    /// The digest of a column that is one block, which no lane reads.
+    /// Digest of a column that is copied as one block of tiles and therefore not read by a converting thread; the inner error: not wanted.
     fn digest_of_block(&self, block: &Block, progress: &dyn Progress) -> Result<Result<CellsDigest>> {
         let table = &self.plan.tables[block.table];
         let content = self.content(table)?;
@@ -471,7 +471,8 @@ impl<'a> Writer<'a> {
         Ok((digest, sharing))
     }
 
-    /// Names of the table and column of each dataset, for progress reports; row numbers count as the first column's.
+    /// Names of the table and column that each dataset belongs to, for progress reports; the dataset of row numbers counts as that of the first
+    /// column.
     fn columns_of_datasets(&self, jobs: &[(u64, Job)]) -> Vec<(&'a str, &'a str)> {
         let plan: &'a Plan = self.plan;
         let name = |table: usize, column: usize| -> Option<(&'a str, &'a str)> {

@@ -1,4 +1,4 @@
-//! A native file in memory without the elements of its columns: they stay in the tables and are read on request.
+//! A native HDF5 file in memory that lacks the elements of its columns: they stay in the tables, and are read on request.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::value::{Region, Values};
 pub(crate) struct Unwritten {
     source: Source,
     plan: Plan,
-    /// Datasets whose elements are not in the file, by path, and where those are.
+    /// Datasets whose elements are not in the file in memory, by path, each with the column or rows that have the elements.
     places: BTreeMap<String, Place>,
     /// Element counts of ragged columns (cells of differing shapes), to find where rows begin.
     starts: Starts,

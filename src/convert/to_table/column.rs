@@ -17,11 +17,11 @@ use crate::source::blocks::{RowBlocks, Shapes, WRITE_BYTES};
 use crate::table::{ColumnCells, ColumnInfo, ColumnMut, Part};
 use crate::value::{Shape, Values};
 
-/// How the cells of columns get into a new table.
+/// How the cells of columns get into a new table: links, tiles left to other processes, shared bytes, or copies.
 pub(super) struct Means<'a> {
-    /// Columns that these can take stay in the file of the source.
+    /// Collector of links for a thin table: columns that it accepts stay in the HDF5 file. `None`: all cells are copied.
     pub(super) links: Option<&'a Links>,
-    /// Tiles that it takes are left to other processes.
+    /// Collector of tiles that other processes will write; tiles that it accepts are not copied. `None`: all are.
     pub(super) holder: Option<&'a Holder>,
     pub(super) sharer: &'a Sharer<'a>,
     pub(super) progress: &'a dyn Progress,
@@ -66,12 +66,12 @@ impl TableBlueprint {
     }
 }
 
-/// Copies one column into a new table.
+/// The copying of one column from the source into a new table.
 struct Copy<'a> {
     info: &'a ColumnInfo,
     cells: &'a dyn ColumnCells,
     rows: Range<u64>,
-    /// What may leave tiles of the column to other processes.
+    /// Collector of the column's tiles that other processes will write; `None`: all cells are copied here.
     holding: Option<Holding<'a>>,
     sharer: &'a Sharer<'a>,
     /// Callback that reports a number of copied bytes; it fails if the conversion should stop.

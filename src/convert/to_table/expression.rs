@@ -1,6 +1,6 @@
-//! Names of columns in TaQL expressions. Casacore does not open a table with an expression that names a column it lacks.
+//! Finds the column names in TaQL expressions of virtual columns. Casacore does not open a table with an expression that names a missing column.
 
-/// Words of TaQL that are neither columns nor functions, in lower case.
+/// Words of TaQL, such as operators, that are neither columns nor functions, in lower case.
 const WORDS: [&str; 17] = [
     "and", "around", "as", "between", "cone", "exists", "f", "false", "ilike", "in", "incone", "like", "not", "or",
     "t", "to", "true",

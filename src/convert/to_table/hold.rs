@@ -1,4 +1,4 @@
-//! Tiles of a table that other processes will write: the plan of a conversion by many processes leaves them out.
+//! Tiles of a table that other processes will write: a conversion by many processes first writes the table without them.
 
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -13,7 +13,7 @@ use crate::sync::LockUnpoisoned;
 use crate::table::{ColumnCells, ColumnInfo, ColumnMut, TilePlace, Tiling};
 use crate::value::{Region, Values};
 
-/// Approximate number of bytes of tiles that are made of rows at a time.
+/// Approximate number of bytes of tiles that are made from rows of the source at a time.
 const BATCH_BYTES: u64 = 1 << 20;
 
 /// The tiles of a hypercube that the conversion does not write, because other processes do.
@@ -33,7 +33,7 @@ pub(crate) struct HeldTiles {
     pub(crate) grid: Grid,
     /// Byte order of the elements in a tile; `None` for packed Bools.
     pub(crate) order: Option<ByteOrder>,
-    /// Number of consecutive tiles that are made at a time: those of a chunk of the source, or of the rows of one tile.
+    /// Number of consecutive tiles that are made at a time: those of one chunk of the source, or those that have the same rows.
     pub(crate) joined: u64,
     /// Whether tiles are made of chunks of the source; otherwise of rows.
     pub(crate) is_of_chunks: bool,
@@ -45,7 +45,7 @@ pub(crate) struct HeldTiles {
 pub(super) struct Holder {
     /// Size in bytes from which the elements of a hypercube are left to other processes.
     least: u64,
-    /// Largest number of bytes of tiles that may have to be made at a time.
+    /// Largest number of bytes of tiles that may have to be made at a time; hypercubes that need more are copied at once.
     most: u64,
     held: Mutex<Vec<HeldTiles>>,
 }
@@ -72,8 +72,8 @@ impl Holder {
 }
 
 impl Holding<'_> {
-    /// Leaves the large hypercubes of a column, whose cells have shapes, to other processes if its tiles are chunks of the source,
-    /// and copies the small ones; returns whether that was possible, otherwise nothing is written.
+    /// Leaves the large hypercubes of a column, whose cells have shapes, to other processes if its tiles are chunks of the source, and copies the
+    /// small ones; returns whether that was possible. If not, nothing is written.
     pub(super) fn hold_chunks(
         &self,
         tiling: &Tiling<'_>,
@@ -108,8 +108,8 @@ impl Holding<'_> {
         Ok(true)
     }
 
-    /// Leaves a large column to other processes that make its tiles of rows, if all cells are in one hypercube; returns whether
-    /// that was possible, otherwise nothing is written.
+    /// Leaves a large column to other processes, which make its tiles from rows, if all cells are in one hypercube; returns whether that was
+    /// possible. If not, nothing is written.
     pub(super) fn hold_rows(
         &self,
         info: &ColumnInfo,
@@ -177,7 +177,7 @@ impl RowTiles<'_> {
         Ok(stored_bytes(self.grid.chunk.elements()?, self.info.data_type().size() as u64, self.order))
     }
 
-    /// Number of tiles on the last axis for which one call of [`read`](Self::read) should make all others.
+    /// Number of slabs (all tiles with one index on the last axis) for which [`read`](Self::read) should be called at once.
     pub(crate) fn batch(&self) -> Result<u64> {
         let (counts, _) = self.grid.counts().split_last().ok_or_else(without_axes)?;
         let bytes = counts.elements()?.saturating_mul(self.tile_bytes()?);

@@ -24,8 +24,8 @@ struct TableLink {
 }
 
 impl Links {
-    /// Plans links for a column that is the only one of its manager, so that its tiles stay in the HDF5 file; returns whether
-    /// that is possible.
+    /// Plans the links by which the tiles of a column stay in the HDF5 file, if the column is the only one of its data manager; returns whether that
+    /// is possible.
     pub(super) fn add(
         &self,
         content: &Content,
@@ -85,8 +85,8 @@ impl Links {
         directories
     }
 
-    /// Makes all links to the HDF5 file, in the main table's directory `root` and those below it; `path_from` gives the path of
-    /// the HDF5 file for a directory. Files with the names of links are replaced.
+    /// Makes all links to the HDF5 file, in the main table's directory `root` and below; files with the same names are replaced. `path_from` gives
+    /// the path of the HDF5 file relative to a directory.
     pub(super) fn make(&self, root: &Path, path_from: &dyn Fn(&Path) -> PathBuf) -> Result<()> {
         for link in self.0.lock_unpoisoned().iter() {
             let path = root.join(&link.directory).join(&link.link.file);

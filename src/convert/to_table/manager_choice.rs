@@ -14,7 +14,7 @@ use crate::value::{DataType, Values};
 const TILE_BYTES: u64 = 1 << 20;
 /// Size in bytes of all cells together from which a column of arrays is stored in tiles.
 const TILED_FROM_BYTES: u64 = 1 << 20;
-/// Number of rows that are read to see how often a scalar column changes.
+/// Number of rows that are read to judge how often the value of a scalar column changes.
 const LOOK_ROWS: u64 = 4096;
 const SLOW_ROWS: u64 = 16;
 
@@ -37,8 +37,7 @@ impl<'a> Managers<'a> {
         Managers { layout, chosen: Vec::new() }
     }
 
-    /// Finds a storage manager for a column, an engine only with `engines`; returns a warning if it is another than the column
-    /// had.
+    /// Chooses a storage manager for a column (an engine only if `engines` is true) and adds it; returns a warning if the column had another one.
     pub(super) fn add(
         &mut self,
         info: &ColumnInfo,

@@ -24,7 +24,8 @@ pub(crate) struct ToTableOptions {
     pub(crate) threads: usize,
     /// Whether engines compute columns where they give the same values; otherwise the values are stored.
     pub(crate) engines: bool,
-    /// Whether tiles that are contiguous in the source, a native file, stay there, and files of the table become links to it.
+    /// Whether tiles that are contiguous in the source, a native file, stay in it, so that files of the table become links to the source (a thin
+    /// table).
     pub(crate) links: bool,
     /// Whether the files of a table with links may be written to.
     pub(crate) writable: bool,
@@ -41,7 +42,7 @@ pub(super) struct TableBlueprint {
     pub(super) info: TableInfo,
     pub(super) keywords: Record,
     pub(super) columns: Vec<ColumnBlueprint>,
-    /// Number of the source table's columns that will not be written.
+    /// Number of the source table's columns that will not be written to the new table.
     pub(super) missing: usize,
     pub(super) bytes: u64,
 }
@@ -189,7 +190,7 @@ fn has(content: &Content, column: &BStr) -> bool {
     content.columns().iter().any(|info| info.desc.name == column)
 }
 
-/// Number of elements of a column, if that is known before they are read; otherwise 0.
+/// Number of elements of a column, if that is known without reading its cells; otherwise 0.
 fn elements(content: &Content, index: usize) -> Result<u64> {
     let (info, cells, rows) = (&content.columns()[index], content.cells(index)?, content.rows());
     if let Some(shape) = info.shape.clone().or_else(|| cells.same_shape(&(0..rows))) {
@@ -225,8 +226,7 @@ fn expressions(content: &Content) -> Vec<(usize, Option<String>)> {
     }
 }
 
-/// Directory of each table, relative to the main one; `None` if the table is missing. Subtables inside the main table keep
-/// their places.
+/// Directory of each new table, relative to the main one; `None` if the source lacks the table. Subtables inside the main table keep their places.
 fn directories(source: &Source, warnings: &mut Vec<String>) -> Result<Vec<Option<PathBuf>>> {
     let mut directories: Vec<Option<PathBuf>> = Vec::new();
     for (number, table) in source.tables.iter().enumerate() {

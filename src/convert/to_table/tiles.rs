@@ -15,7 +15,8 @@ use crate::value::{Values, bits};
 /// Approximate number of bytes of chunks that are copied to tiles at a time.
 const BATCH_BYTES: u64 = 1 << 20;
 
-/// A hypercube of the source and the one it becomes in the table, whose tiles are its chunks or parts of them.
+/// A hypercube of the source and the hypercube of the new table that it becomes; the tiles of the table are the chunks of the source, or parts of
+/// them.
 pub(super) struct Pair<'a> {
     /// Index of the hypercube in the source, from 0.
     pub(super) cube: usize,
@@ -23,11 +24,11 @@ pub(super) struct Pair<'a> {
     pub(super) target: usize,
     pub(super) from: &'a dyn ChunkRead,
     pub(super) to: &'a dyn ChunkWrite,
-    /// Number of tiles that a chunk is divided into.
+    /// Number of tiles of the table into which a chunk of the source is divided.
     pub(super) joined: u64,
 }
 
-/// Copies the chunks of all hypercubes to tiles; returns false, with nothing written, if they do not match.
+/// Copies the chunks of all hypercubes to tiles of the table; returns false, with nothing written, if chunks cannot be divided into tiles.
 pub(super) fn chunks_to_tiles(
     tiling: &Tiling<'_>,
     targets: &[Box<dyn ChunkWrite + '_>],
@@ -39,7 +40,7 @@ pub(super) fn chunks_to_tiles(
     Ok(true)
 }
 
-/// Pairs each hypercube of the source with its target; `None` if one has no match, or its rows would be elsewhere.
+/// Pairs each hypercube of the source with that of the table; `None` if one has no matching counterpart, or its rows would change places.
 pub(super) fn pairs<'a>(tiling: &'a Tiling<'_>, targets: &'a [Box<dyn ChunkWrite + '_>]) -> Option<Vec<Pair<'a>>> {
     let mut next = vec![0; tiling.cubes.len()];
     for run in &tiling.runs {
@@ -136,7 +137,7 @@ pub(crate) struct ChunkTiles<'a> {
     from: &'a dyn ChunkRead,
     /// Byte order of the elements in a tile; `None` for packed Bools.
     order: Option<ByteOrder>,
-    /// Number of tiles that a chunk is divided into.
+    /// Number of tiles of the table into which a chunk of the source is divided.
     joined: u64,
     /// Number of tiles in the table's hypercube.
     tiles: u64,
@@ -174,7 +175,7 @@ impl<'a> ChunkTiles<'a> {
         self.tile_bytes
     }
 
-    /// Number of chunks that one call of [`read`](Self::read) should get: chunks that are whole tiles can be read many at a time.
+    /// Number of chunks for which [`read`](Self::read) should be called at once: many if chunks consist of whole tiles, otherwise few.
     pub(crate) fn batch(&self) -> u64 {
         let size = self.from.data_type().size() as u64;
         let are_whole = self.chunk_bytes == self.joined * self.tile_len * size;
@@ -200,7 +201,7 @@ impl<'a> ChunkTiles<'a> {
     }
 }
 
-/// Size in bytes of `elements` of `size` bytes each as a tile stores them in byte order `order`; `None`: as bits.
+/// Size in bytes of `elements` elements of `size` bytes each in a tile of byte order `order`; with `None`, as bits (Bools).
 pub(crate) fn stored_bytes(elements: u64, size: u64, order: Option<ByteOrder>) -> u64 {
     match order {
         Some(_) => elements.saturating_mul(size),
@@ -208,8 +209,8 @@ pub(crate) fn stored_bytes(elements: u64, size: u64, order: Option<ByteOrder>) -
     }
 }
 
-/// Appends `tiles` tiles of `len` elements each to `out` as they are stored in byte order `order`; `None`: as bits. Elements
-/// that are missing are zeros.
+/// Appends `tiles` tiles of `len` elements each to `out`, as they are stored in byte order `order`, or as bits (Bools) if that is `None`. Missing
+/// elements become zeros.
 pub(crate) fn store_tiles(
     mut values: Values,
     tiles: u64,

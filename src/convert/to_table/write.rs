@@ -30,7 +30,7 @@ const SHAREABLE_BYTES: u64 = 4 << 20;
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ToTableSummary {
-    /// Number of tables that were written.
+    /// Number of tables that were written, the main table and its subtables.
     pub tables: usize,
     /// Number of columns that were written in all tables.
     pub columns: usize,
@@ -67,8 +67,8 @@ pub(crate) fn to_table(
     to_checked_table(source, options, target, publishing, progress, &|_| Ok(()))
 }
 
-/// Writes casacore tables as [`to_table`] does, but calls `check` with their temporary path before they get their name; an
-/// error of it ends the call.
+/// Writes casacore tables as [`to_table`] does, but first calls `check` with the temporary path of the finished main table; if it fails, the table is
+/// not published.
 ///
 /// # Errors
 /// Those of [`to_table`] and of `check`.
@@ -155,8 +155,8 @@ fn shareable(source: &Source, plans: &[TableBlueprint], directory: &Path) -> Res
     Ok(bytes)
 }
 
-/// Makes the links of the tables below `root`, the temporary path of `target`, and calls `check` before they get their final
-/// form.
+/// Makes the links to the HDF5 file in the tables below `root` (the temporary path of `target`), calls `check`, and then replaces the links by those
+/// for the final place.
 fn finish_links(
     source: &Source,
     links: &Links,
@@ -188,7 +188,7 @@ fn finish_links(
     if options.writable { Ok(()) } else { make_read_only(root) }
 }
 
-/// A table without the tiles that other processes will write.
+/// Summary of a table that was written without the tiles that other processes will write.
 #[derive(Debug)]
 pub(crate) struct HeldTable {
     pub(crate) held: Vec<HeldTiles>,
@@ -259,8 +259,8 @@ fn write(
     Ok(warnings)
 }
 
-/// Compares the cells that engines compute in the tables written below `root` with the source. Columns that differ are marked
-/// to be stored instead; returns warnings that name them.
+/// Compares the cells that virtual column engines compute in the new tables below `root` with the source. Columns that differ get stored cells
+/// instead; returns warnings that name them.
 fn store_inexact(
     source: &Source,
     plans: &mut [TableBlueprint],

@@ -20,12 +20,11 @@ pub(super) struct ColumnFacts {
     pub(super) shape: String,
     /// Bytes of the column on disk; if it shares its files with other columns, the bytes of all of them; `None` if not known.
     pub(super) bytes: Option<u64>,
-    /// Whether other columns are stored in the same files as this one.
+    /// Whether other columns are stored in the same files as this column, so that `bytes` counts them as well.
     pub(super) is_shared: bool,
     /// Whether the column seems empty: none of the cells that were looked at is defined.
     pub(super) is_empty: bool,
-    /// Type of the column's storage manager, with the name of this one in parentheses if it differs: `TiledShapeStMan
-    /// (TiledData)`.
+    /// Type of the column's storage manager, followed by the name of the manager in parentheses if that differs: `TiledShapeStMan (TiledData)`.
     pub(super) manager: String,
     /// Filters or other compression of the column; empty if it is not compressed.
     pub(super) compression: String,
@@ -115,15 +114,15 @@ impl ManagerFiles {
     }
 }
 
-/// The shapes of the cells of a column, as far as they were looked at.
+/// The shapes of the cells of a column, found by reading a sample of its cells.
 enum Cells {
-    /// No cell that was looked at is defined.
+    /// No cell of the sample is defined.
     Empty,
-    /// All cells that were looked at have this shape.
+    /// All cells of the sample have this shape.
     Same(Shape),
-    /// The first defined cell has this shape, others have different ones.
+    /// Cells of the sample have different shapes; this is that of the first defined one.
     Varying(Shape),
-    /// The column cannot be read, or the table has no rows.
+    /// The shapes are not known: the column cannot be read, or the table has no rows.
     Unknown,
 }
 

@@ -21,7 +21,7 @@ pub(super) struct TableJson {
     casacore: Option<CasacoreJson>,
 }
 
-/// Details of a table in the `--json` document that only casacore tables have, such as their data managers.
+/// Details of a table in the JSON document of `info` that only casacore tables have, such as their data managers.
 #[derive(Serialize)]
 struct CasacoreJson {
     kind: String,
@@ -71,7 +71,7 @@ struct ColumnJson {
     hypercubes: Vec<HypercubeJson>,
 }
 
-/// How a column is stored, in the `--json` document: for columns in datasets or in files of a container.
+/// How a column is stored, in the JSON document of `info`: in HDF5 datasets, or in files of a container.
 #[derive(Serialize)]
 struct StoredJson {
     chunk: Option<Vec<u64>>,
@@ -97,7 +97,7 @@ struct DatasetJson {
     elsewhere: Option<ElsewhereJson>,
 }
 
-/// Where the elements of a dataset are, if the dataset itself does not hold them.
+/// Where the elements of a dataset are stored if they are in other files, such as external storage, for the JSON document of `info`.
 #[derive(Serialize)]
 struct ElsewhereJson {
     kind: &'static str,
@@ -182,7 +182,7 @@ impl ColumnJson {
 }
 
 impl StoredJson {
-    /// Storage of a column that is in datasets; the chunks described are those of the first dataset.
+    /// Describes the storage of a column in datasets; `None` if it has none. The chunks described are those of the first dataset.
     fn in_datasets(datasets: Vec<DatasetInfo>) -> Option<Self> {
         let datasets: Vec<_> = datasets.into_iter().map(DatasetJson::new).collect();
         let first = datasets.first()?;
@@ -196,8 +196,7 @@ impl StoredJson {
         })
     }
 
-    /// Storage of a column that is in files of a container; blocks are those of the largest file, bytes those of all columns of
-    /// its manager.
+    /// Describes the storage of a column in files of a container: the blocks of the largest file, and the bytes of all columns of its data manager.
     fn in_files(files: &[(String, FileLayout)]) -> Option<Self> {
         let (_, largest) = files.iter().max_by_key(|(_, layout)| layout.stored_bytes)?;
         Some(StoredJson {

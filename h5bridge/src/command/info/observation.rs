@@ -10,8 +10,8 @@ use super::words::{date, direction, duration, kilohertz, megahertz, period, thou
 /// Most characters of the list of antenna names in the default view.
 const ANTENNA_NAMES: usize = 70;
 
-/// What `info` shows of a MeasurementSet: telescope, scans, fields, spectral windows. With `shortened`, long lists say how to
-/// see all.
+/// The sections of `info` about a MeasurementSet: telescope, scans, fields, spectral windows. With `shortened`, long lists are cut and name the
+/// option that shows all.
 pub(super) fn sections(summary: &Summary, shortened: bool) -> Vec<Section> {
     let mut sections = vec![general(summary)];
     let lists = [fields(summary), windows(summary), scans(summary)];

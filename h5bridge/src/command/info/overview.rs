@@ -15,10 +15,10 @@ use super::{image, observation};
 use crate::command::ls;
 use crate::report;
 
-/// Most characters of the source's name in the first line.
+/// Most characters of the source's name in the first line of the default view of `info`.
 const NAME_WIDTH: usize = 40;
 
-/// Levels of directories below that of a table in which files are counted.
+/// Depth of nested directories below a table directory down to which the bytes of files are counted.
 const MAX_DEPTH: usize = 16;
 
 /// All facts about a source that the default view of `h5bridge info` shows.
@@ -69,7 +69,7 @@ pub(super) fn sections(facts: &Facts<'_>) -> Vec<Section> {
     sections
 }
 
-/// The view of one table of a source: its columns, and all rows of a subtable that the default view abbreviates.
+/// The view of table `number` of a source: its columns, and all rows of a subtable that the default view abbreviates.
 pub(super) fn table_sections(facts: &Facts<'_>, number: usize) -> Vec<Section> {
     let Some(table) = facts.source.tables().get(number) else { return Vec::new() };
     let name = ctds_hdf5::convert::display_name(&table.name);
@@ -82,7 +82,7 @@ pub(super) fn table_sections(facts: &Facts<'_>, number: usize) -> Vec<Section> {
     sections
 }
 
-/// The first line of the view (kind and name), and how the table is stored.
+/// The first line of the default view of `info` (kind, name and size of the source), and how the table is stored.
 fn title(facts: &Facts<'_>, main: &SourceTable, kind: &str) -> Section {
     let shown = shown_path(facts.path);
     let name = Path::new(&shown).file_name().map_or_else(|| shown.clone(), |name| name.to_string_lossy().into());
@@ -172,7 +172,8 @@ fn subtables(source: &Source) -> Option<Section> {
     })
 }
 
-/// Bytes of the parts of a native file, or the links of a thin table; `None` for other sources.
+/// Bytes of the parts of a native file (datasets, recipes …), or the links of a thin table (one whose data is in an HDF5 file); `None` for other
+/// sources.
 fn storage(facts: &Facts<'_>) -> Option<Section> {
     let mut rows = Vec::new();
     if let Some(thin) = &facts.thin {

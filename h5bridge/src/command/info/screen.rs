@@ -7,7 +7,7 @@ use console::{Alignment, Term, measure_text_width, pad_str, style};
 /// Characters in a line where the output is not a terminal.
 const WIDTH: usize = 100;
 
-/// Lines of a screen, to which the default view is shortened.
+/// Number of lines to which the default view of `info` is shortened, so that it fits on a terminal.
 pub(super) const LINES: usize = 40;
 
 /// Most lines that one sentence of a warning may have.
@@ -16,7 +16,7 @@ const SENTENCE_LINES: usize = 3;
 /// Spaces between two columns of a section.
 const GAP: usize = 2;
 
-/// Columns of a section with fewer characters than this are not shortened further.
+/// Columns of a section that are narrower than this number of characters are not shortened further.
 const NARROW: usize = 6;
 
 /// Characters in a line of output: the width of the terminal, else 100.
@@ -117,7 +117,7 @@ impl Section {
     }
 }
 
-/// Breaks a sentence into lines of `width` characters; the last of `SENTENCE_LINES` is cut.
+/// Breaks a warning into lines of `width` characters, at most `SENTENCE_LINES`; a longer text is cut.
 fn sentence_lines(row: &[String], width: Option<usize>) -> Vec<String> {
     let text = row.concat();
     let Some(width) = width.map(|width| width.saturating_sub(2 * GAP)) else { return vec![text] };
@@ -152,7 +152,7 @@ pub(super) fn print(
     sections.iter().zip(shown).try_for_each(|(section, shown)| section.print(shown, width, out))
 }
 
-/// Number of rows that each section shows, so that all sections fit into `lines`.
+/// Number of rows that each section shows, so that all sections together fit into `lines` lines; `None`: no limit.
 fn fit(sections: &[Section], lines: Option<usize>, width: Option<usize>) -> Vec<usize> {
     let mut shown: Vec<usize> = sections.iter().map(|section| section.rows.len()).collect();
     let Some(lines) = lines else { return shown };

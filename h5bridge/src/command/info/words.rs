@@ -1,4 +1,4 @@
-//! Values of tables in words, for `h5bridge info`: times, angles, sizes, parameters.
+//! Values of tables as text for readers of `h5bridge info`: times, angles, sizes, parameters.
 
 use anyhow::Result;
 use ctds_hdf5::convert::SourceTable;
@@ -12,7 +12,7 @@ pub(super) fn parameters<'a>(manager: &'a ManagerInfo<'_>) -> impl Iterator<Item
     manager.parameters.fields.iter().map(|field| (field.name.to_string(), value_json(&field.value)))
 }
 
-/// A value of a table for people, as JSON: numbers and strings as they are, other types in words.
+/// A value of a table as JSON for `info`: numbers and strings as they are, other types as text.
 pub(super) fn value_json(value: &Value) -> Json {
     match value {
         Value::Scalar(Values::String(v)) => v[0].to_string().into(),

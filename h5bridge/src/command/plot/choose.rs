@@ -7,7 +7,8 @@ use ctds_hdf5::{Error, ErrorKind, Result};
 /// Most lines that `plot --by` draws in one plot.
 pub(super) const MOST_LINES: usize = 64;
 
-/// The axes of `plot --x` and `--y`: pairs of them, the kind of plot that has them, and its quantity where it has several.
+/// The plots that `plot --x` and `--y` can select: name of the x axis, name of the y axis, kind of plot, and the quantity for kinds that have several
+/// (else `None`).
 const AXES: [(&str, &str, Kind, Option<&str>); 16] = [
     ("time", "amplitude", Kind::AmpTime, None),
     ("time", "phase", Kind::PhaseTime, None),
@@ -44,7 +45,7 @@ const WORDS: [(&str, &str); 10] = [
 /// What `plot --by` can draw a line for each of: correlation, antenna, baseline, field, scan or spectral window.
 pub(super) const BY: [&str; 6] = ["correlation", "antenna", "baseline", "field", "scan", "spw"];
 
-/// The kind of plot with the axes `x` and `y`, and its quantity where the kind has several.
+/// The kind of plot with the axes `x` and `y` (`None`: any axis), and the quantity that it shows, for kinds that have several.
 ///
 /// # Errors
 /// `Usage` if no plot has them.
@@ -127,7 +128,8 @@ pub(super) fn groups(
     Ok(groups)
 }
 
-/// All selected baselines, or those with one selected antenna; stops at one more than can be drawn.
+/// The baselines of the kind `which` (`auto`, `all` or `cross`), or those of them with an antenna of `antenna`, each with its name and parameter; at
+/// most one more than can be drawn.
 fn pairs(known: &Description, which: &str, antenna: Option<&str>) -> Vec<(String, (String, String))> {
     let wanted: Option<Vec<&str>> = antenna.map(|words| words.split(',').map(str::trim).collect());
     let is_wanted = |(number, antenna): (usize, &Antenna)| {

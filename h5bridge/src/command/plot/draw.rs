@@ -1,4 +1,4 @@
-//! Draws frames of plots as pictures: axes with marks, a raster in colours or lines, and the words beside it.
+//! Draws frames (data) of plots as pictures: axes with marks, a raster in colours or lines, title and legend.
 
 use ctds_hdf5::look::{Axis, Frame};
 
@@ -90,7 +90,7 @@ fn nothing(scene: &mut Scene, area: &Area) {
     scene.text(area.middle(), Anchor::Middle, "nothing to show", "note");
 }
 
-/// Draws a raster in colours with its scale; returns where its axes begin.
+/// Draws a raster in colours with its colour scale; returns the values at which the x and the y axis begin, for their labels; `None` without cells.
 fn draw_raster(scene: &mut Scene, area: &Area, panel: &Panel, raster: &Raster) -> (Option<f64>, Option<f64>) {
     let plot = &panel.frame.plot;
     let (x, y) = (&raster.x, &raster.y);
@@ -177,7 +177,7 @@ fn legend_names(frame: &Frame) -> Vec<String> {
     }
 }
 
-/// Draws the lines of a plot; returns where the axes begin.
+/// Draws the lines of a plot; returns the values at which the x and the y axis begin, for their labels; `None` without points.
 fn draw_lines(scene: &mut Scene, area: &Area, frame: &Frame, names: &[String]) -> (Option<f64>, Option<f64>) {
     let plot = &frame.plot;
     let (x, y) = (numbers(frame, "x"), numbers(frame, "y"));

@@ -25,7 +25,7 @@ const VIRIDIS: [Colour; 9] = [
     [0xfd, 0xe7, 0x25],
 ];
 
-/// Number of steps of the colour scale: with text and lines a picture has at most 256 colours, as many as sixel has.
+/// Number of different colours of the colour scale: together with text and lines, a picture then has at most 256 colours, the limit of sixel.
 const STEPS: f64 = 128.;
 
 /// Colours of the lines of a plot, which colour-blind readers can tell apart (Okabe and Ito).

@@ -1,13 +1,13 @@
-//! One panel of a plot: a frame to be drawn, and its raster in values and colours.
+//! One panel of a plot: a frame (the data to be drawn), and its raster in values and colours.
 
 use ctds_hdf5::look::{Axis, Frame, Numbers, Plot};
 
 use super::palette::{self, Colour, FLAGGED, NOTHING, PAPER};
 
-/// A frame to be drawn, and where all of its data are flagged.
+/// A frame (the data of a plot) to be drawn, and the percentage of flagged data in each of its cells.
 pub(super) struct Panel {
     pub(super) frame: Frame,
-    /// Percentage of flagged data in each cell of the raster; `None` if it is not known.
+    /// Percentage of flagged data in each cell of the panel's raster, as a frame; `None` if it is not known.
     pub(super) flagged: Option<Frame>,
 }
 
@@ -20,7 +20,7 @@ pub(super) struct Raster {
     pub(super) y: Vec<f64>,
     /// The axis of the raster's values, which the scale of colours shows.
     pub(super) z: Axis,
-    /// Whether all lines of the raster have the same height: times follow one another without their gaps.
+    /// Whether all lines of the raster get the same height, so that gaps in time do not show; true if the y axis is a time.
     pub(super) by_line: bool,
     values: Vec<f64>,
     flagged: Vec<f64>,
@@ -30,7 +30,7 @@ pub(super) struct Raster {
     is_count: bool,
 }
 
-/// Rasters with more cells than this along each side have single cells that are too small to be seen.
+/// Rasters with at least this many lines and columns have cells that are too small to be seen singly: isolated points are enlarged.
 const LARGE: usize = 100;
 
 /// All numbers of the array `name` of a frame, as 64-bit floats.
@@ -88,7 +88,7 @@ impl Panel {
     }
 }
 
-/// Enlarges single points of a raster, which are seen better: each cell gets the largest number around it.
+/// Enlarges isolated points of a large raster so that they can be seen: each cell gets the largest value within 0 to 2 cells of it.
 fn enlarged(values: &[f64], (lines, columns): (usize, usize)) -> Vec<f64> {
     let filled = values.iter().filter(|&&value| value > 0.).count() as f64 / values.len().max(1) as f64;
     let reach = match filled {
@@ -167,8 +167,8 @@ impl Raster {
         !self.is_count && self.any(NOTHING)
     }
 
-    /// The raster cells along an axis in the order of an image: each once if they have one size, else one for each of `pixels`
-    /// pixels.
+    /// Indices of the raster's cells along an axis, in the order of an image's pixels: each cell once if all have the same size (or `by_number`),
+    /// else one index for each of `pixels` pixels.
     pub(super) fn places(&self, edges: &[f64], by_number: bool, pixels: f64) -> Vec<usize> {
         let cells = edges.len().saturating_sub(1);
         let (first, last) = (edges.first().copied().unwrap_or(0.), edges.last().copied().unwrap_or(0.));
@@ -194,7 +194,7 @@ pub(super) struct View {
     pub(super) right: f64,
     pub(super) low: f64,
     pub(super) high: f64,
-    /// The smallest x of the data, from which times are counted.
+    /// The smallest x value of the data; times on the x axis are shown relative to it.
     pub(super) first: f64,
 }
 

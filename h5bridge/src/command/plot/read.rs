@@ -1,4 +1,4 @@
-//! Reads the frames of plots until they have all rows, or as many as are allowed.
+//! Reads the rows of a source into the frames (data) of plots, until all rows or as many as `--max-read` allows are read.
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -11,13 +11,13 @@ use ctds_hdf5::{Error, ErrorKind};
 use crate::args::Global;
 use crate::interrupt::Stop;
 
-/// Time for reading rows between two checks for signals, and between two reports of progress.
+/// Longest time for which rows are read without a check for signals and a report of progress.
 const STEP: Duration = Duration::from_millis(300);
 
 /// How long `plot --no-lock` waits for a writer that is in the middle of a flush.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Reads rows until all frames are complete, or as many rows as are allowed. Rows are read once for all frames.
+/// Reads rows until the frames (data) of all plots are complete, or as many bytes as are allowed were read. Rows are read once for all frames.
 pub(super) fn frames(
     session: &mut Session,
     requests: &[Request],

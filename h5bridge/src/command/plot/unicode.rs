@@ -63,7 +63,7 @@ struct Drawn {
     lines: Vec<String>,
     /// Marks of the y axis: number of the line of characters, and text.
     y_marks: Vec<(usize, String)>,
-    /// Marks of the x axis: number of the column of characters, and text.
+    /// Marks of the x axis: column of the terminal in which each is, from 0 in the plot, and its text.
     x_marks: Vec<(usize, String)>,
     x_label: String,
     y_label: String,

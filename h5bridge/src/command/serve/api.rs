@@ -17,21 +17,22 @@ use super::shared::{Presence, Shared, lost, missing, refusal};
 use super::sources::Stamp;
 use super::work::Admission;
 
-/// Requests below `/api` that are answered from one file.
+/// Requests below `/api` whose answers are made from one file or table each.
 const REQUESTS: [&str; 5] = ["meta", "attr", "data", "stats", "paths"];
 
-/// Bytes of memory that an answer with values holds: pieces being sent, the next one, the block that they are made of.
+/// Bytes of memory that are reserved for an answer with values: for the pieces being sent, the next piece, and the block that pieces are cut from.
 const IN_FLIGHT: u64 = 8 << 20;
 
-/// Answers of up to this many bytes do not count as memory of the server.
+/// Answers of up to this many bytes do not count against the memory limit of the server.
 const SMALL: u64 = 64 << 10;
 
-/// Time after a change in which a file may change again without getting a new modification time.
+/// Time after a file's modification within which a second change may leave the modification time as it is: answers about younger files get no entity
+/// tag.
 const SETTLED: Duration = Duration::from_millis(50);
 
 type Pieces = Box<dyn Iterator<Item = ctds_hdf5::Result<Vec<u8>>> + Send>;
 
-/// Answer that a worker thread makes of a request below `/api`.
+/// Result of a request below `/api`, made by a worker thread: the headers and the content of the HTTP answer.
 struct Made {
     content_type: &'static str,
     disposition: Option<String>,
@@ -151,7 +152,7 @@ fn full() -> Reply {
     refusal(503, "other answers hold all memory that --max-memory allows; try again")
 }
 
-/// Reads what a request asks for from its file; runs in a worker thread.
+/// Makes the answer to a request below `/api` about one file; reads the file, and therefore runs in a worker thread.
 fn make(shared: &Shared, request: &str, address: &str, headers: &HeaderMap) -> Result<Made, Refusal> {
     let query = query::parse(address);
     let Some(name) = query::value(&query, "file") else {
@@ -192,7 +193,7 @@ fn make(shared: &Shared, request: &str, address: &str, headers: &HeaderMap) -> R
     Ok(Made { content_type, disposition, length, content, etag })
 }
 
-/// Sends an answer in pieces, each made when the client has taken the one before.
+/// Sends an answer in pieces, each made when the client has received the one before. `first` is the first piece.
 fn send(shared: Arc<Shared>, first: Vec<u8>, mut pieces: Pieces) -> mpsc::Receiver<io::Result<Bytes>> {
     let (sender, receiver) = mpsc::channel(1);
     tokio::spawn(async move {

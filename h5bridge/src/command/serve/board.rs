@@ -1,4 +1,4 @@
-//! The board of the server: one stream of events with the state of every live file.
+//! The board of the server, a page that lists all live files: one stream of events with the state of each file.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -36,13 +36,13 @@ pub(super) struct Board {
     is_running: Mutex<bool>,
 }
 
-/// The newest line about each file of the board. A client is sent the lines whose version is newer than the last that it has.
+/// The newest state ("line") of each file on the board. A client is sent the lines whose version is newer than the last one that it has.
 #[derive(Default)]
 struct Lines {
     /// Number of changes of the board's lines so far.
     version: u64,
     files: BTreeMap<String, Line>,
-    /// Version in which the numbers changed, number of files that are followed, and number of files left out.
+    /// Version of the board in which the counts last changed, number of files that the board follows, and number of files left out.
     extent: (u64, usize, usize),
 }
 
@@ -140,7 +140,7 @@ impl Followed {
 }
 
 impl Lines {
-    /// Removes the lines of files that are no longer followed; returns whether the number of files has changed.
+    /// Removes the files from the board that are no longer followed; returns whether the number of files has changed.
     fn keep(&mut self, followed: &Followed) -> bool {
         self.files.retain(|name, _| followed.files.iter().any(|(known, _)| known == name));
         let (version, files, left_out) = self.extent;
@@ -152,7 +152,7 @@ impl Lines {
         !is_same
     }
 
-    /// Records the newest state of a file; returns whether it is to be sent to clients.
+    /// Records the newest state of the file `name` on the board; returns whether clients are to be sent an event.
     fn put(&mut self, name: &str, state: Json) -> bool {
         // ages go on by themselves
         let lasting = ["open", "rows", "rows_per_second", "flagged", "revision", "alerts", "problem"];
@@ -166,7 +166,7 @@ impl Lines {
         true
     }
 
-    /// The events with a newer version than `version`, which is set to the newest.
+    /// Formats the board's events that are newer than `version`, and sets `version` to the newest one.
     fn since(&self, version: &mut u64) -> String {
         let before = std::mem::replace(version, self.version);
         let mut events = String::new();

@@ -24,7 +24,7 @@ const EVALUATING_PAGE: &str = "/explore.html";
 /// Addresses of the pages that a person opens, with or without a token.
 const PAGES: [&str; 4] = ["/", "/index.html", "/explore.html", "/ms.html"];
 
-/// Rules by which requests are accepted: token, hosts, origins.
+/// Rules by which the server accepts or refuses requests: token, host names, origins.
 pub(super) struct Guard {
     /// Hash of the token; `None`: every client that can reach the port is accepted.
     token: Option<blake3::Hash>,
@@ -144,7 +144,7 @@ impl Guard {
         }
     }
 
-    /// Accepts links from other sites that lead to this server, but refuses requests that their pages send.
+    /// Refuses requests that pages of other sites send (`Sec-Fetch-Site`) unless `is_allowed`; a link from another site to this server is accepted.
     fn site(headers: &HeaderMap, is_allowed: bool) -> Result<(), Box<Reply>> {
         let is_foreign = matches!(text(headers, "sec-fetch-site"), Some("cross-site" | "same-site"));
         if is_foreign && !is_allowed && text(headers, "sec-fetch-mode") != Some("navigate") {
@@ -186,8 +186,8 @@ impl Guard {
         if given.any(|given| hash(given) == token) { Ok(()) } else { Err(unauthorized().into()) }
     }
 
-    /// Adds the headers that every answer of the server has. `path` is the address below the base path, if the request got as
-    /// far.
+    /// Adds the security headers that every answer of the server has. `path` is the requested path below the base path; `None` if the request was
+    /// refused before.
     pub(super) fn finish(&self, reply: &mut Reply, path: Option<&str>, origin: Option<HeaderValue>) {
         let constant =
             |reply: &mut Reply, name, value| set(reply, HeaderName::from_static(name), HeaderValue::from_static(value));
@@ -238,7 +238,7 @@ fn redirect(path: &str, query: &str) -> Reply {
     reply
 }
 
-/// Answer to the request that a browser sends before a page of another site sends a token.
+/// Answer to the preflight request (CORS) that a browser sends before a page of another site may send a token.
 fn preflight(origin: &HeaderValue) -> Reply {
     let mut reply = Response::new(Body::empty());
     *reply.status_mut() = StatusCode::NO_CONTENT;

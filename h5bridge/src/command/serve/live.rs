@@ -21,7 +21,7 @@ const MAX_STREAMS: usize = 64;
 /// Most alert rules in one request.
 const MAX_RULES: usize = 16;
 
-/// The live files that clients of the server watch.
+/// State of the server for requests below `/live`: the open live files, the board, and the number of event streams.
 pub(super) struct Lives {
     files: Arc<OpenFiles>,
     board: Arc<Board>,

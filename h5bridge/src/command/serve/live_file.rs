@@ -38,7 +38,7 @@ const SAMPLE: u64 = 4 << 20;
 /// Most bytes of the newest cells of each column that a poll for the board reads.
 const BOARD_SAMPLE: u64 = 64 << 10;
 
-/// A live file that the server has open, with one reader for all clients.
+/// A live file (an HDF5 file to which a writer may still append) that the server has open, with one reader for all clients.
 pub(super) struct LiveFile {
     path: PathBuf,
     /// Decides which other tables, named by this file, may be opened: only those that the server was told to serve.
@@ -62,17 +62,17 @@ struct State {
     /// Alert rules of the clients that listen to this file; dropped when the client goes.
     clients: Vec<Weak<[Rule]>>,
     was_open: bool,
-    /// Since when the file is closed, after its writer had it open.
+    /// Time since when a file that its writer had open is closed; `None` while it is open.
     closed: Option<Instant>,
-    /// Since when the file cannot be read; `None` if it can.
+    /// Time since when the file cannot be read; `None` if it can.
     failing: Option<Instant>,
-    /// The newest state of the file, as the board shows it.
+    /// The newest state of the file as JSON, for the board (the list of all live files); `None` until it was polled.
     line: Option<Json>,
 }
 
 /// The result of polling a live file.
 enum Tick {
-    /// The file can be read: its revision, and its state as JSON.
+    /// The file can be read: its revision (which changes with the content), and its state as JSON.
     Look(u64, Arc<str>),
     /// The file has ended, for this reason, which listeners are told.
     End(&'static str),
@@ -139,7 +139,7 @@ impl LiveFile {
         refusal(status_of(error.kind()), &self.words(error))
     }
 
-    /// Polls the file for its newest state, unless a task does so all the time.
+    /// Polls the file for its newest state, unless a background task polls it already.
     fn look(&self, session: &mut Option<Session>) -> Result<(), Error> {
         let is_polled = *locked(&self.is_polled);
         let open = opened(session, self)?;
@@ -164,7 +164,7 @@ impl LiveFile {
         }
     }
 
-    /// Answers with a frame of the plot `kind`; its parameters are those of the address.
+    /// Answers a request for the frame (data) of the plot `kind`, with the parameters of the request's query.
     pub(super) async fn frame(
         self: &Arc<Self>,
         shared: &Arc<Shared>,
@@ -225,7 +225,7 @@ impl LiveFile {
         answer
     }
 
-    /// Tells listeners which part of the file has been read for a plot; a file that is read at once has no progress.
+    /// Tells listeners how many rows of the file have been read for a plot; nothing if all rows were read in a single step.
     fn progressed(&self, progress: Progress, is_complete: bool) {
         self.news.send_if_modified(|news| {
             let was_begun = news.progress.0 > 0 && news.progress.1.rows_used < news.progress.1.rows;
@@ -237,7 +237,7 @@ impl LiveFile {
         });
     }
 
-    /// A stream of events about the file, with the alerts of `rules` and of the server's rules.
+    /// Answers with a stream of events about the file, including the alerts of the client's `rules` and of the server's own rules.
     pub(super) async fn events(
         self: &Arc<Self>,
         shared: &Arc<Shared>,
@@ -313,8 +313,8 @@ impl LiveFile {
         });
     }
 
-    /// The newest state of the file as the board shows it, `None` while it is not known. A file that is polled for listeners or
-    /// in use is not polled again.
+    /// The newest state of the file for the board (the list of all live files); `None` if it is not known. The file is polled unless a task polls it
+    /// already or a plot is being read.
     pub(super) async fn line(self: &Arc<Self>, shared: &Arc<Shared>) -> Option<Json> {
         let is_polled = *locked(&self.is_polled);
         if !is_polled && let Ok(mut session) = Arc::clone(&self.session).try_lock_owned() {
@@ -333,7 +333,8 @@ impl LiveFile {
         Some(line)
     }
 
-    /// Polls the file once, for listeners or for the board.
+    /// Polls the file once, for listeners or for the board, and evaluates alert rules. `sample`: most bytes of newest cells that are read of each
+    /// column.
     fn tick(&self, session: &mut Option<Session>, rules: &[Rule], sample: u64) -> Result<Tick, Error> {
         let looked = self.refresh(session, sample);
         let mut state = locked(&self.state);
@@ -374,7 +375,7 @@ impl LiveFile {
         open.refresh()
     }
 
-    /// Evaluates the alert rules of the server for live files, and those of clients.
+    /// Evaluates the alert rules of the server and those of clients with the newest state, `look`, and records alerts that begin or end.
     fn judge(&self, state: &mut State, look: &Look, rules: &[Rule]) {
         state.clients.retain(|rules| rules.strong_count() > 0);
         let of_clients: Vec<Arc<[Rule]>> = state.clients.iter().filter_map(Weak::upgrade).collect();
@@ -393,7 +394,7 @@ impl LiveFile {
         Told { number, rule: alert.rule.clone(), active, text: alert.text.clone(), document }
     }
 
-    /// A JSON document of the library, with the public name of the file instead of its path.
+    /// Converts a document of the library to JSON, with the public name of the file in the place of its path.
     fn document(&self, of: &impl serde::Serialize) -> Json {
         let mut document = serde_json::to_value(of).unwrap_or(Json::Null);
         document["file"] = self.name.as_str().into();
@@ -422,7 +423,7 @@ impl LiveFile {
 }
 
 impl State {
-    /// Whether a writer had the file open and has closed it for good.
+    /// Whether a writer had the file open and closed it at least `CLOSED_FOR` ago, so that listeners are told that it has ended.
     fn has_closed(&mut self, look: &Look) -> bool {
         if look.kind != "live" {
             return false;
@@ -440,7 +441,7 @@ impl State {
     }
 }
 
-/// An answer whose bytes are all known; for HEAD it has only their number.
+/// An HTTP answer with the body `bytes`; for a HEAD request only the header with their number is sent.
 fn whole(content_type: &'static str, bytes: Vec<u8>, is_head: bool) -> Reply {
     let length = bytes.len().to_string();
     let mut answer = reply(StatusCode::OK, content_type, if is_head { Body::empty() } else { Body::whole(bytes) });

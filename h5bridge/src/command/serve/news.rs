@@ -1,4 +1,4 @@
-//! Events for listeners of a live file: only the newest of each kind is kept, so that a slow client skips older ones.
+//! Events about a live file for its listeners: only the newest of each kind is kept, so that a slow client skips older ones.
 
 use std::collections::HashSet;
 use std::io;
@@ -29,7 +29,7 @@ pub(super) struct News {
 /// An alert that was sent to listeners: its rule, and its event as JSON.
 #[derive(Debug, Clone)]
 pub(super) struct Told {
-    /// Number of the alert among all alerts of the file.
+    /// Number of the alert, counted over all alerts about the file, so that each client gets every alert once.
     pub(super) number: u64,
     pub(super) rule: String,
     pub(super) active: bool,
@@ -44,7 +44,7 @@ pub(super) struct Progress {
     pub(super) rows: u64,
 }
 
-/// Numbers of the newest events that one client has been sent.
+/// What one client has been sent: the numbers of the newest events of each kind, and the alert rules that it listens to.
 struct Client {
     has_begun: bool,
     looks: u64,
@@ -109,7 +109,7 @@ pub(super) fn of_file(
     })
 }
 
-/// A response body of events. `events` gives those that are new in the newest state, and whether they are the last.
+/// A response body of server-sent events. `events` formats those that are new in the newest state, and tells whether they are the last.
 pub(super) fn stream<T: Send + Sync + 'static>(
     mut news: watch::Receiver<T>,
     mut events: impl FnMut(&T) -> (String, bool) + Send + 'static,

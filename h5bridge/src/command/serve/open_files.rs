@@ -10,7 +10,7 @@ use super::shared::Shared;
 use super::work::Admission;
 use crate::sync::locked;
 
-/// Most files that are open at a time, for listeners, plots and the board.
+/// Most live files that the server has open at a time, for listeners, plots and the board.
 const MAX_OPEN: usize = 512;
 
 /// How long a live file without requests stays open.

@@ -25,7 +25,7 @@ use super::stall::Patient;
 /// Most connections that the server has open at a time.
 const MAX_CONNECTIONS: usize = 256;
 
-/// Most connections beyond the limit that are told at a time that there are too many.
+/// Most connections above the limit that get a "503" answer at a time; further ones are closed without an answer.
 const MAX_REFUSALS: usize = 64;
 
 /// Most bytes of the header of an HTTP request.

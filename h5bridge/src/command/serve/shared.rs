@@ -30,12 +30,12 @@ impl Shared {
     }
 }
 
-/// Tells a job whether its client still waits; dropped with the request.
+/// Tells a job of a worker thread whether the client still waits for its result; dropped together with the request.
 #[derive(Default)]
 pub(super) struct Presence(Arc<AtomicBool>);
 
 impl Presence {
-    /// A function for a job that returns `false` after the client has gone.
+    /// Returns a function for a job that returns `true` as long as the client waits for the result.
     pub(super) fn watcher(&self) -> impl Fn() -> bool + Send + 'static {
         let gone = Arc::clone(&self.0);
         move || !gone.load(Ordering::Relaxed)
@@ -56,7 +56,7 @@ pub(super) fn lost(lost: Lost) -> Reply {
     }
 }
 
-/// The HTTP status and the message for a name that leads to no file. Pages know these words.
+/// The HTTP status and the message for a name that does not lead to a file. The web pages compare the message: do not change it.
 pub(super) fn missing(missing: Missing) -> (u16, String) {
     match missing {
         Missing::NotFound => (404, "File not found".to_owned()),

@@ -27,7 +27,7 @@ const MAX_LISTED: usize = 10_000;
 /// Most entries of directories that one listing visits.
 const MAX_VISITED: usize = 200_000;
 
-/// Time after which a listing opens no further file; the next listing knows what this one has found.
+/// Time after which a listing of served files opens no further file. The facts found so far are kept, so that the next listing continues.
 const LISTING_TIME: Duration = Duration::from_secs(1);
 
 /// File name extensions by which HDF5 files in served directories are recognised.
@@ -229,7 +229,7 @@ impl Sources {
         (live.filter_map(|listed| Some((listed.file.clone(), self.find(&listed.file).ok()?))).collect(), unknown)
     }
 
-    /// Facts about a served file; if it has changed since and `may_open`, it is opened again.
+    /// Facts about the served file at `path` from its last opening; if its stamp has changed and `may_open`, it is opened again. `None`: not known.
     fn facts(&self, path: &Path, stamp: Stamp, may_open: bool) -> Option<Facts> {
         let known = || locked(&self.known);
         if let Some((_, facts)) = known().get(path).filter(|(then, _)| *then == stamp || !may_open) {
@@ -303,7 +303,7 @@ impl Stamp {
         }
     }
 
-    /// Adds the files of a table and of its subtables to the stamp, down to `levels` of directories.
+    /// Adds the files in the directory of a table and in those of its subtables to the stamp, down to `levels` levels of directories.
     fn add_folder(&mut self, folder: &Path, levels: usize) {
         let Ok(entries) = fs::read_dir(folder) else { return };
         for entry in entries.filter_map(Result::ok).take(MAX_LISTED) {
@@ -319,7 +319,7 @@ impl Stamp {
         }
     }
 
-    /// Bytes that identify the stamp, and the time since the file's last change.
+    /// Bytes that identify the stamp (for entity tags), and the time since the file's last change.
     pub(super) fn identity(&self) -> (Vec<u8>, Duration) {
         let numbers = [self.device.into(), self.inode.into(), self.bytes.into(), self.changed];
         let now = UNIX_EPOCH.elapsed().map_or(0, |now| now.as_nanos() as i128);

@@ -23,7 +23,7 @@ impl Patient {
         Patient { stream, patience, timer: Box::pin(sleep(patience)), is_waiting: false }
     }
 
-    /// The result of a write; `TimedOut` if the client has read nothing for too long.
+    /// Checks the result of a write: `TimedOut` instead of `Pending` if the client has read nothing for too long.
     fn judge<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.is_waiting = false;

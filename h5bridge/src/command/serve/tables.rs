@@ -22,13 +22,13 @@ type Slot = Arc<Mutex<Option<OpenTable>>>;
 #[derive(Clone)]
 pub(super) struct OpenTable {
     pub(super) file: Arc<TableFile>,
-    /// Whether the table names other tables outside of its own directory.
+    /// Whether the table refers to other tables outside of its own directory, such as the table that it is a selection of.
     pub(super) has_others: bool,
     stamps: Vec<(PathBuf, Stamp)>,
 }
 
 impl Tables {
-    /// The table at `path`, which is opened again if it has changed since.
+    /// The table at `path`, opened if it is not in the cache, or if its files have changed since.
     ///
     /// # Errors
     /// Those of opening it.

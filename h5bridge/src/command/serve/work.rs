@@ -10,7 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::sync::locked;
 
-/// Most new jobs that may wait for a worker thread.
+/// Most new jobs that may wait for a worker thread; further ones are refused.
 const MAX_WAITING: usize = 64;
 
 /// Unit in which the memory of answers is counted, in bytes.
@@ -44,7 +44,7 @@ struct Queue {
 pub(super) enum Admission {
     /// A new request, which is refused if too many jobs wait.
     New,
-    /// The rest of work that was begun, which is never refused.
+    /// A further step of a request that was accepted before, which is never refused.
     Begun,
 }
 
@@ -123,7 +123,7 @@ impl Pool {
         receiver.await.unwrap_or(Err(Lost::Busy))
     }
 
-    /// Ends the worker threads; jobs that wait are dropped. Returns whether all threads have ended within `patience`.
+    /// Ends the worker threads and drops the jobs that wait. Returns whether all threads have ended within `patience`.
     pub(super) fn close(&self, patience: Duration) -> bool {
         let mut queue = self.shared.queue();
         queue.is_closed = true;
@@ -143,7 +143,7 @@ impl Pool {
     }
 }
 
-/// The memory that all answers together may hold.
+/// The budget of memory that all answers of the server together may hold.
 #[derive(Clone)]
 pub(super) struct Memory {
     units: Arc<Semaphore>,

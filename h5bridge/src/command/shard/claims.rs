@@ -1,4 +1,4 @@
-//! Which items a process is doing, so that others do not do them at the same time.
+//! Claims of the items of a shard plan: locks by which only one process does an item at a time.
 //!
 //! A claim is a lock on one byte of the file `claims` in the directory of the plan; it ends with the process. It saves work and nothing
 //! else: where the file system has no locks, items are done twice.
@@ -11,35 +11,35 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc::{self, c_int, c_short, off_t};
 
-/// Name of the file.
+/// Name of the file in the directory of a shard plan on which processes lock items; each item is one byte.
 const CLAIMS: &str = "claims";
 
-/// Claims of this process.
+/// The locks by which this process claims items of a shard plan before it does them.
 #[derive(Debug)]
 pub(super) struct Claims {
-    /// `None` if claims are not used.
+    /// The open file of claims; `None` if items are not claimed, so that every item can be taken.
     file: Option<File>,
 }
 
 impl Claims {
-    /// No claims: each item may be taken.
+    /// No use of claims: every item may be done, also while another process does it.
     pub(super) fn none() -> Self {
         Claims { file: None }
     }
 
-    /// Claims in the directory of a plan.
+    /// Opens the file of claims in the directory of a shard plan. If it cannot be opened, claims are not used.
     pub(super) fn open(directory: &Path) -> Self {
         let file = File::options().read(true).write(true).create(true).truncate(false).open(directory.join(CLAIMS));
         // of another user, or on a file system that is read only: the plan works without
         Claims { file: file.ok() }
     }
 
-    /// Claims an item; `false` if another process has it.
+    /// Claims an item for this process; `false` if another process has claimed it.
     pub(super) fn take(&self, item: &ShardItem) -> bool {
         !matches!(self.lock(item, libc::F_WRLCK), Err(Errno::EAGAIN | Errno::EACCES))
     }
 
-    /// Gives an item back, which now has a record, or does not need one.
+    /// Releases the claim on an item, after its result was recorded or because it was already done.
     pub(super) fn release(&self, item: &ShardItem) {
         // the lock ends with the process at the latest
         let _ = self.lock(item, libc::F_UNLCK);

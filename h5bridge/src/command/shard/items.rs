@@ -25,8 +25,8 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    /// The items that the options choose. Without `--shard` their order differs between processes, so that these seldom do the
-    /// same one.
+    /// The items of the plan that the options choose. Without `--shard`, each process gets them in a different order, so that processes seldom want
+    /// the same one.
     pub(super) fn of<'a>(&self, plan: &'a ShardPlan) -> Result<Vec<&'a ShardItem>> {
         let items = plan.items();
         if let Some(unknown) = self.ids.iter().find(|id| !items.iter().any(|item| item.id == **id)) {
@@ -47,12 +47,12 @@ impl Choice {
         Ok(chosen)
     }
 
-    /// Whether the caller knows that no other process does these items, or wants them in any case.
+    /// Whether the options choose certain items (`--shard` or ids): the caller makes sure that no other process does them, or accepts that.
     pub(super) fn is_exact(&self) -> bool {
         self.shard.is_some() || !self.ids.is_empty()
     }
 
-    /// Number of threads.
+    /// Number of items done at the same time, each in a thread.
     pub(super) fn threads(&self) -> usize {
         match self.threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
@@ -70,8 +70,8 @@ fn share(text: &str) -> Result<(usize, usize)> {
     found.ok_or_else(|| anyhow!("expected K/N, with K from 0 to N - 1"))
 }
 
-/// Runs `each` for all items that are wanted when they are about to begin, on several threads, until it says that no other should
-/// begin. Those that another process is doing are looked at a second time after all others.
+/// Calls `each` on several threads for the items for which `is_wanted` returns `Now`, until all are done, `deadline` has passed, or `each` returns
+/// `Stop`. Items for which it returns `Later` are tried a second time after all others.
 pub(super) fn run(
     items: &[&ShardItem],
     threads: usize,
@@ -122,16 +122,16 @@ pub(super) fn run(
     })
 }
 
-/// Whether an item should begin.
+/// Answer to the question whether an item of a shard plan should begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
     Now,
-    /// Another process is doing it, which may fail.
+    /// Another process is doing the item and may fail, so it is tried again after all others.
     Later,
     Never,
 }
 
-/// Whether other items should begin.
+/// Whether further items of a shard plan should begin after one has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
     GoOn,

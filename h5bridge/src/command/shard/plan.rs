@@ -18,7 +18,7 @@ use crate::interrupt::Interrupts;
 use crate::progress::Bar;
 use crate::report::{self, Ending};
 
-/// Ends of the names of HDF5 files.
+/// File name extensions by which `shard plan` recognises that OUT is an HDF5 file.
 const HDF5_ENDS: [&str; 2] = ["h5", "hdf5"];
 
 /// Command-line arguments of `h5bridge shard plan`.
@@ -116,7 +116,7 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     .print(global, out)
 }
 
-/// The conversion to an HDF5 file.
+/// The conversion to an HDF5 file that the arguments of `shard plan` describe.
 fn plan_hdf5<'a>(args: &Args, global: &Global, progress: &'a dyn Progress) -> ToHdf5<'a> {
     args.chosen
         .of(ToHdf5::new(&args.source))
@@ -128,7 +128,7 @@ fn plan_hdf5<'a>(args: &Args, global: &Global, progress: &'a dyn Progress) -> To
         .progress(progress)
 }
 
-/// Makes the plan of a conversion to a table, which has all that the HDF5 file has.
+/// Makes the plan of a conversion to a table, from an HDF5 file that contains the whole table.
 fn plan_table(args: &Args, global: &Global, progress: &dyn Progress) -> Result<ShardPlanSummary, Error> {
     let Chosen { columns, exclude, rows, tables } = &args.chosen;
     let is_part = !columns.is_empty() || !exclude.is_empty() || !tables.is_empty() || rows.is_some();

@@ -1,4 +1,4 @@
-//! The results of the items of a shard plan, in a ledger to which each process appends in a file of its own.
+//! Results of the items of a shard plan, recorded in a ledger: a directory in which each process appends to a file of its own.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -11,7 +11,7 @@ use ctds_hdf5::{Context, Error, ErrorKind, Result};
 use crate::batch::{Id, Ledger, Record, State, host, now};
 use crate::exit::Status;
 
-/// Longest incomplete last line of a ledger file, in bytes; with a longer one the file is not a ledger.
+/// Longest incomplete last line of a ledger file, in bytes; a file with a longer one is refused as not being a ledger.
 const LONGEST_LINE: usize = 1 << 16;
 
 /// The last record of each item of a shard plan.
@@ -21,7 +21,7 @@ pub(super) struct Results {
     /// How many bytes of each ledger file have been read.
     read: HashMap<PathBuf, u64>,
     last: HashMap<String, Record>,
-    /// The ledger file of this process, once it has recorded something.
+    /// The ledger file to which this process appends; `None` until it has recorded something.
     own: Option<Ledger>,
 }
 
@@ -76,7 +76,7 @@ impl Results {
         self.last.get(&item.id)
     }
 
-    /// The result of an item (its SHA-256), if it is done.
+    /// The result of an item (size and SHA-256 of the bytes written); `None` if it is not done.
     pub(super) fn of(&self, item: &ShardItem) -> Option<ShardResult> {
         self.last(item).and_then(result)
     }
@@ -91,7 +91,7 @@ impl Results {
         self.last.iter().filter_map(|(id, record)| Some((id.clone(), result(record)?)))
     }
 
-    /// Appends the end of an attempt at an item to the ledger; `seconds` is how long it took.
+    /// Appends a record of an attempt at an item to the ledger; `result` is how it ended, `seconds` how long it took.
     pub(super) fn append(&mut self, item: &ShardItem, result: &Result<ShardResult>, seconds: f64) -> Result<()> {
         let (state, code, error) = match result {
             Ok(_) => (State::Done, Status::Done, None),
@@ -133,7 +133,7 @@ pub(super) fn may_pass(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Io | ErrorKind::NoSpace | ErrorKind::Locked)
 }
 
-/// The result in a ledger record, if the item is done.
+/// The result of an item from its ledger record; `None` if the record is not of an item that is done.
 fn result(record: &Record) -> Option<ShardResult> {
     let (file_bytes, sha256) = (record.file_bytes?, record.digest.clone()?);
     (record.state == State::Done).then_some(ShardResult { file_bytes, sha256 })

@@ -23,7 +23,7 @@ pub(super) struct Parts<'a> {
     pub(super) out: &'a Path,
     /// Approximate size in bytes of each file that the split makes.
     pub(super) bytes: u64,
-    /// Options that choose columns and tables, each with the names that it got.
+    /// The options that choose columns and tables (`--columns` …), each with the names given on the command line.
     pub(super) names: [(&'a str, &'a [String]); 3],
     pub(super) overwrite: bool,
 }

@@ -42,8 +42,8 @@ struct Compared {
     differences: Vec<(String, String, String)>,
 }
 
-/// Runs `h5bridge shard verify`: compares items with their results. Before commit, a damaged item is marked, so that `work`
-/// does it again.
+/// Runs `h5bridge shard verify`: compares what was written for each item with its recorded result. Before commit, a damaged item is recorded as not
+/// done, so that `shard work` writes it again.
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     let plan = ShardPlan::open(&args.out)?;

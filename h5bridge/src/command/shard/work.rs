@@ -37,14 +37,14 @@ pub(super) struct Args {
     stop_after: Option<Duration>,
 }
 
-/// The items that this process has written, skipped or failed to write.
+/// Counts and messages about the items that this process has done or failed to do.
 #[derive(Default)]
 struct Done {
     items: usize,
     bytes: u64,
-    /// A JSON document for each item that was done.
+    /// A JSON document for each item that this process has tried.
     results: Vec<serde_json::Value>,
-    /// Messages of the items that failed, and the kind of the first failure.
+    /// An error message for each item that failed.
     failures: Vec<String>,
     kind: Option<ErrorKind>,
 }

@@ -10,9 +10,9 @@ use serde_json::{Value as Json, json};
 
 use crate::report;
 
-/// Columns of fewer bytes are not named in the report on bytes shared with the source.
+/// Size in bytes below which a column is not named in the report on bytes shared with the source.
 const NOTABLE_BYTES: u64 = 1 << 20;
-/// Columns with less than one part in this many of all bytes are not named in the report on shared bytes.
+/// A column with less than 1/100 of all bytes is not named in the report on bytes shared with the source; the value is the denominator.
 const NOTABLE_PART: u64 = 100;
 
 /// JSON about the bytes that a file of `file_bytes` bytes shares with its source.
@@ -47,7 +47,7 @@ pub(super) fn sharing_lines(sharing: &Sharing, file_bytes: u64) -> Vec<String> {
     lines
 }
 
-/// The line of the summary that names the profile; `None` for the default profile.
+/// The line of the summary that names the profile (where the file will be read); `None` for the default profile.
 pub(super) fn profile_line(plan: &ToHdf5Plan<'_>) -> Option<String> {
     let pages = report::bytes(plan.profile().page_bytes()?);
     Some(format!("profile cloud: pages of {pages}, chunks of about 4 MiB"))

@@ -27,8 +27,8 @@ impl Screen {
         Screen { is_terminal, lines: 0 }
     }
 
-    /// Shows the state of the live file at a poll: on a terminal with the alerts that are active, else with those that begin or
-    /// end with it.
+    /// Shows the state of the live file at one poll: on a terminal together with all active alerts, else with the alerts that begin or end at this
+    /// poll.
     pub(crate) fn show(
         &mut self,
         path: &Path,
@@ -114,7 +114,7 @@ fn picture(path: &Path, look: &Look, width: usize) -> Vec<String> {
     lines
 }
 
-/// Amplitudes as bars or shades of at most `width` characters, and a line that explains them.
+/// Draws mean amplitudes as bars or shades of at most `width` characters, followed by a line that explains them.
 fn strip(amplitudes: &Amplitudes, width: usize) -> Vec<String> {
     let means = amplitudes.means.iter().flatten().flatten();
     let largest = means.copied().fold(0., f64::max);
