@@ -351,7 +351,7 @@ mod tests {
 
     use super::*;
 
-    /// Cells of 4096 floats, which know who read which row.
+    /// Cells of 4096 floats that record which thread read which row.
     struct Watched {
         access: Access,
         read: Mutex<Vec<(ThreadId, u64)>>,
