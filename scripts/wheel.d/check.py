@@ -11,7 +11,8 @@ import sys
 import tarfile
 import zipfile
 
-LIMIT = 6_000_000
+# bytes; docs/decisions/0007-python-package.md says why
+LIMIT = 7_500_000
 EXPORTED = {'PyInit__native'}
 LIBRARIES = {'libc.so.6', 'libm.so.6', 'libpthread.so.0', 'libdl.so.2', 'librt.so.1', 'libgcc_s.so.1', 'ld-linux-x86-64.so.2',
              'ld-linux-aarch64.so.1'}

@@ -135,7 +135,7 @@ pub(crate) fn sequence_of(file_name: &str) -> Option<u32> {
 }
 
 fn find(name: &BStr) -> Result<&'static Kind> {
-    let base = name.split_once_str("<").map_or(name.as_bytes(), |(base, _)| base).trim();
+    let base = name.split_once_str("<").map_or(name.as_bytes(), |(base, _)| base).trim_ascii();
     let kind = all().find(|kind| kind.names.iter().any(|known| known.as_bytes() == base));
     kind.ok_or_else(|| Error::unsupported(format!("data manager {name} is not supported yet")))
 }

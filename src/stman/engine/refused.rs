@@ -23,7 +23,7 @@ pub(crate) static RETYPED: Kind = Kind::engine(
             _ => "(not stored)".to_owned(),
         };
         let arguments = args.type_name.split_once_str("<").map_or(&b""[..], |(_, arguments)| arguments);
-        let class = arguments.split_str(",").next().unwrap_or_default().trim().as_bstr();
+        let class = arguments.split_str(",").next().unwrap_or_default().trim_ascii().as_bstr();
         Err(Error::unsupported(format!(
             "RetypedArrayEngine over column {}, element type {class}, element shape {shape}: objects of C++ classes are \
              not read",
