@@ -25,7 +25,8 @@ pub(crate) fn main(py: Python<'_>, args: Vec<OsString>) -> PyResult<u8> {
     Ok(py.detach(|| h5bridge::run_as(program, args).code()))
 }
 
-/// Runs a verb, given as the words of its command line; returns its exit code and the document that `--json` prints.
+/// Runs a verb, given as the words of its command line; returns its exit code and the document that `--json` prints. `progress` is a Python function
+/// that is called with the progress, or None.
 ///
 /// `progress(done_bytes, total_bytes, table, part)` is called at most ten times a second, in this thread. What it raises,
 /// KeyboardInterrupt included, ends the verb; what the verb has begun to write is removed before it is raised here.

@@ -54,7 +54,7 @@ impl Source {
         Ok(source)
     }
 
-    /// Name and parent of each table: `.` for the main one, and the number of the table whose keyword names it.
+    /// Name (`.` for the main table) and parent of each table: the number of the table whose keyword refers to it, None for the main table.
     fn tables(&self) -> Vec<(String, Option<usize>)> {
         self.source.tables().iter().map(|table| (table.name.clone(), table.parent())).collect()
     }

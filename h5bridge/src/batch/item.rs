@@ -104,7 +104,8 @@ pub(crate) struct Item {
     pub(crate) id: Id,
     pub(crate) verb: String,
     pub(crate) source: String,
-    /// The second path on the command line, after the source: the file or directory to write, or what `verify` compares with.
+    /// The second path on the command line, after the source: the file or directory to write, or what `verify` compares with; `None` if the verb has
+    /// no second path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) target: Option<String>,
     /// Options of the verb for this item, as words of the command line.

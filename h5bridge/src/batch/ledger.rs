@@ -80,7 +80,7 @@ pub(crate) struct Record {
     /// Size of the target in bytes; `None` if nothing was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) file_bytes: Option<u64>,
-    /// Digest of the result: CTFP-1 of the main table, or for an item of `shard` the SHA-256 of its bytes.
+    /// Digest of the result: CTFP-1 of the main table, or for an item of `shard` the SHA-256 of its bytes; `None` if the verb printed none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) digest: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -59,7 +59,8 @@ fn usage(message: impl Into<String>) -> Error {
 }
 
 impl<'a, W: Write> Plan<'a, W> {
-    /// Starts a manifest all of whose items have this verb, and options that follow it. `template` names the targets.
+    /// Starts a manifest, written to `out`, whose items have the verb `verb` and the options `options`. `template` gives the names of the targets;
+    /// `None` for verbs without targets, and for lists that name them.
     ///
     /// # Errors
     /// `Usage` for verbs that cannot be the work.

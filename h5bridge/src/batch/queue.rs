@@ -94,7 +94,7 @@ impl<'a> Queue<'a> {
         }
     }
 
-    /// Ends an attempt at an item; with `again`, the item is tried once more after that time.
+    /// Ends an attempt at an item. `again`: the pause after which the item is tried once more; `None`: it is not.
     pub(super) fn finish(&self, attempt: Attempt, again: Option<Duration>) {
         let mut inner = locked(&self.inner);
         inner.running -= 1;

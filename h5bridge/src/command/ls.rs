@@ -350,7 +350,7 @@ fn print(
     }
 }
 
-/// Describes how a file is stored, in words; `block_bytes` is the block size of its container.
+/// Describes how a file in a container is stored, in words; its block size is only named if it differs from `block_bytes`, that of the container.
 fn describe_layout(layout: &FileLayout, len: u64, block_bytes: Option<u64>, args: &Args) -> Vec<String> {
     let mut words = Vec::new();
     if let Some(bytes) = layout.block_bytes {

@@ -349,7 +349,8 @@ impl<'a> RaggedSinks<'a> {
         self.offsets.push(lane, &0i64.to_le_bytes())
     }
 
-    /// Writes shapes, offsets and definedness of the next rows of a ragged column; their elements are written separately.
+    /// Writes for each row of a block the shape of its cell in a ragged column, the index of the element after it, and whether the cell is
+    /// defined. Elements are written separately.
     fn add_rows(&mut self, block: &RowBlock, lane: &mut Lane<'_, ColumnResult>) -> Result<()> {
         let defined = defined_rows(block);
         let mut extents = Vec::with_capacity(defined.len() * self.width * size_of::<i32>());

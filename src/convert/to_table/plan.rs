@@ -300,7 +300,7 @@ fn names_table(record: &Record, stored: &BString) -> bool {
     })
 }
 
-/// Copies a record of keywords and renames the references to tables for which `rename` returns another name.
+/// Copies a record of keywords and renames the references to tables for which `rename` returns another name; `None` keeps the name.
 fn rename_tables(record: &Record, rename: &dyn Fn(&[u8]) -> Option<BString>) -> Record {
     let mut record = record.clone();
     for field in &mut record.fields {

@@ -105,7 +105,8 @@ impl ManagerFiles {
         }
     }
 
-    /// Bytes on disk of the files of a column, and whether other columns are stored in them.
+    /// Bytes on disk of the files of the column with this index (`None` if not known, or if it has no files), and whether other columns are stored in
+    /// them.
     fn of_column(&self, index: usize) -> (Option<u64>, bool) {
         let Some(manager) = self.numbers.get(index).copied().flatten() else { return (None, false) };
         let columns = self.numbers.iter().filter(|number| **number == Some(manager)).count();

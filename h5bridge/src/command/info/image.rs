@@ -37,7 +37,7 @@ pub(super) fn sections(main: &SourceTable) -> Vec<Section> {
     sections
 }
 
-/// Major and minor axis of the restoring beam, with its position angle.
+/// Major and minor axis and position angle of the restoring beam, as text with units; `None` if one of them is missing.
 fn beam(beam: &Record) -> Option<String> {
     let quantity = |name: &str| {
         let quantity = beam.record(name)?;
@@ -46,7 +46,7 @@ fn beam(beam: &Record) -> Option<String> {
     Some(format!("{} x {}, {}", quantity("major")?, quantity("minor")?, quantity("positionangle")?))
 }
 
-/// The date of an observation from a measure record, whose value is in days.
+/// The date of an observation, with its time reference, from a measure record whose value is MJD in days; `None` if the record has another form.
 fn observed(measure: &Record) -> Option<String> {
     let days = number(measure.record("m0")?.get("value")?)?;
     Some(format!("{} {}", date(days * 86400.), measure.string("refer")?))

@@ -44,7 +44,8 @@ pub(super) struct Section {
 }
 
 impl Section {
-    /// Number of terminal lines that the section needs if `shown` of its rows are shown.
+    /// Number of terminal lines that the section needs if `shown` of its rows are shown; `width` is that of the terminal in characters, `None`:
+    /// unlimited.
     fn lines(&self, shown: usize, width: Option<usize>) -> usize {
         let fixed = usize::from(!self.title.is_empty()) + usize::from(!self.heads.is_empty());
         let rows = match self.is_warning {
@@ -62,7 +63,7 @@ impl Section {
         self.heads.get(column).map_or("", |head| head.trim_start_matches('>'))
     }
 
-    /// Widths of the section's columns in characters. The widest are shortened until a line is at most `width` wide.
+    /// Widths of the section's columns in characters. The widest are shortened until a line has at most `width` characters (`None`: unlimited).
     fn widths(&self, shown: usize, width: Option<usize>) -> Vec<usize> {
         let columns = self.rows.iter().map(Vec::len).chain([self.heads.len()]).max().unwrap_or(0);
         let widest = |column: usize| {

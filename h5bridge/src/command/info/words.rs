@@ -116,12 +116,12 @@ fn sexagesimal(number: f64, parts: f64) -> String {
     format!("{:02}:{:02}:{:02}.{fraction:0digits$}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
-/// Formats a frequency, given in Hz, in MHz.
+/// Formats a frequency, given in Hz, as a number of MHz; empty if it is `None`.
 pub(super) fn megahertz(hertz: Option<f64>) -> String {
     hertz.map_or_else(String::new, |hertz| format!("{:.3}", hertz / 1e6))
 }
 
-/// Formats a frequency, given in Hz, in kHz.
+/// Formats a frequency, given in Hz, as a number of kHz; empty if it is `None`.
 pub(super) fn kilohertz(hertz: Option<f64>) -> String {
     hertz.map_or_else(String::new, |hertz| format!("{:.3}", hertz / 1e3))
 }

@@ -77,7 +77,7 @@ pub(super) fn time_of(mjd_seconds: f64, step: f64) -> String {
     }
 }
 
-/// Label of an axis with its unit; that of a time axis that begins at `start` also has the day.
+/// Label of an axis with its unit. If the axis is a time, the label also has the day of `start`, the time in seconds of MJD at which the axis begins.
 pub(super) fn label(axis: &Axis, start: Option<f64>) -> String {
     // the font of pictures has no Greek letters
     let unit = if axis.unit == "kλ" { "kilowavelengths" } else { &axis.unit };

@@ -48,8 +48,8 @@ pub(super) fn new_token() -> Result<String> {
 
 /// Decision of the guard on a request: answer it or refuse it.
 pub(super) enum Verdict {
-    /// The request is accepted; `path` is its address below the base path. `origin` is an allowed other site that may read the
-    /// answer.
+    /// The request is accepted; `path` is its address below the base path. `origin`: another site that may read the answer, because it is allowed;
+    /// `None` for requests of our own pages.
     Go { path: String, origin: Option<HeaderValue> },
     /// The request is not passed on: this is the answer, a refusal or a redirection.
     Stop(Box<Reply>),
@@ -153,8 +153,8 @@ impl Guard {
         Ok(())
     }
 
-    /// Answers a request for a page whose address has the token: the browser gets the token as a cookie, and is sent to the
-    /// address without it.
+    /// Answers a request for a page whose address has the token: the browser gets the token as a cookie, and is sent to the address without it.
+    /// `None` for other requests.
     fn exchange(&self, path: &str, query: &str) -> Option<Reply> {
         if !PAGES.contains(&path) {
             return None;
@@ -250,7 +250,7 @@ fn preflight(origin: &HeaderValue) -> Reply {
     reply
 }
 
-/// The address of the server that a person opens, with the token; `host` is as it stands in addresses.
+/// The address of the server that a person opens in a browser, with the token if there is one; `host` is host name and port.
 pub(super) fn address(host: &str, base: &str, token: Option<&str>) -> String {
     let token = token.map_or(String::new(), |token| format!("?token={}", query::encode(token)));
     format!("http://{host}{base}/{token}")

@@ -87,8 +87,8 @@ fn opened<'a>(session: &'a mut Option<Session>, file: &LiveFile) -> Result<&'a m
 }
 
 impl LiveFile {
-    /// A reader for the live file at `path`. `before` is an earlier reader that has ended; rows that it has read are still
-    /// valid.
+    /// A reader for the live file at `path`. `before` is an earlier reader of it that has ended, whose session (with the rows read so far) is used
+    /// again.
     pub(super) fn new(path: PathBuf, name: &str, served: Served, before: Option<&LiveFile>) -> Self {
         LiveFile {
             path,

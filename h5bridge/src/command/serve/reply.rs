@@ -17,7 +17,7 @@ pub(super) type Reply = Response<Body>;
 /// The body of an HTTP answer: bytes that are known, or pieces that another task makes.
 pub(super) struct Body {
     content: Content,
-    /// A value that is dropped when the answer is sent, or the client has gone, such as reserved memory.
+    /// A value, such as reserved memory, that is kept until the answer is sent or the client has gone, and then dropped.
     keep: Option<Box<dyn Any + Send>>,
 }
 

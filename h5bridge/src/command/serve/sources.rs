@@ -157,7 +157,7 @@ impl Sources {
         })
     }
 
-    /// The source that a public name belongs to, and the rest of the name.
+    /// The source that a public name belongs to, and the rest of the name (empty if the source is that file); `None` if it belongs to none.
     fn split<'a>(&self, name: &'a str) -> Option<(&Root, &'a str)> {
         if let Some(root) = self.roots.iter().find(|root| !root.is_folder && root.name == name) {
             return Some((root, ""));
