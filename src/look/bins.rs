@@ -101,8 +101,8 @@ impl<T: Merge> Times<T> {
         self.lines.iter().map(|line| line.first).collect()
     }
 
-    /// Edges of the lines on the time axis: first TIME of each, and the end of the newest, which is its last TIME plus the
-    /// smallest difference of two times.
+    /// Edges, in seconds of MJD, of the lines of an image with a time axis: the first TIME of each line, and after them the end of the newest
+    /// line, which is its last TIME plus the smallest difference of two times.
     pub(super) fn edges(&self) -> Vec<f64> {
         let mut edges = self.starts();
         edges.extend(self.lines.last().map(|line| line.last + if self.step.is_finite() { self.step } else { 1. }));

@@ -159,7 +159,8 @@ pub(super) struct BlockLayout {
 }
 
 impl BlockLayout {
-    /// Blocks of about `target` bytes, by default 4 MiB, judged by the visibilities and flags of the newest row.
+    /// Cuts the rows into blocks that have about `target` bytes (`None`: 4 MiB) each to read, if all rows have as many bytes of visibilities and
+    /// flags as the newest one.
     pub(super) fn of(rows: &Rows, known: &Description, target: Option<u64>) -> Self {
         let count = rows.rows();
         let newest = count.saturating_sub(1);

@@ -348,7 +348,7 @@ fn blocks(rows: &Range<u64>, step: u64) -> impl Iterator<Item = Range<u64>> + us
     rows.clone().step_by(step as usize).map(move |start| start..(start + step).min(end))
 }
 
-/// First and last of the times in bin `bin` of `bins`: the times are divided evenly among the bins in their order.
+/// The first and the last time in bin number `bin` (from 0), where `times`, which ascend, are cut into `bins` bins of about as many times each.
 fn ends_of(bin: usize, bins: usize, times: &[f64]) -> (f64, f64) {
     let start = |bin: usize| (bin * times.len()).div_ceil(bins.max(1));
     let last = start(bin + 1).max(start(bin) + 1) - 1;

@@ -44,9 +44,9 @@ enum Method {
     Stored,
     /// Each byte gets a code by its frequency, without repetitions: suits exponents of noise.
     Codes,
-    /// Codes by frequency, and runs of one byte: suits flags, weights and constant values.
+    /// Each byte gets a code by its frequency, and only runs of one byte are shortened: suits flags, weights and constant values.
     Runs,
-    /// Codes by frequency, and repetitions at any distance.
+    /// Each byte gets a code by its frequency, and repetitions at any distance are found, as in zlib: suits data that repeats.
     Matches,
 }
 
