@@ -9,6 +9,7 @@ use ctds_hdf5::{CancelToken, Phase as CallPhase, Progress};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::exit::Status;
+use crate::stderr;
 use crate::sync::locked;
 
 /// A program that runs a verb of `h5bridge` within its own process, and handles signals itself.
@@ -68,7 +69,7 @@ impl Interrupts {
                 let phase = locked(&phase_now);
                 if cancel.is_cancelled() || *phase == Phase::Idle {
                     let effect = if *phase == Phase::Idle { NOTHING_WRITTEN } else { LEFT };
-                    eprintln!("{MESSAGE}; {effect}");
+                    stderr::line(format_args!("{MESSAGE}; {effect}"));
                     signal_hook::low_level::exit(Status::Interrupted.code().into());
                 }
                 cancel.cancel();

@@ -1,5 +1,7 @@
 //! The command line of `h5bridge` as a function, for the program itself and for programs that embed it.
 
+#![deny(clippy::print_stderr)]
+
 mod args;
 mod batch;
 mod cli;
@@ -8,6 +10,7 @@ mod exit;
 mod interrupt;
 mod progress;
 mod report;
+mod stderr;
 mod sync;
 mod topics;
 
@@ -45,7 +48,8 @@ pub fn run_as(program: Vec<OsString>, args: impl IntoIterator<Item = OsString>) 
             Status::Done => {}
             Status::Interrupted => {
                 let outcome = error.downcast_ref::<report::Stopped>().map(ToString::to_string);
-                eprintln!("{}; {}", interrupt::MESSAGE, outcome.as_deref().unwrap_or(interrupt::NOTHING_WRITTEN));
+                let outcome = outcome.as_deref().unwrap_or(interrupt::NOTHING_WRITTEN);
+                stderr::line(format_args!("{}; {outcome}", interrupt::MESSAGE));
             }
             _ => report::error(&error, status, &verb, json),
         }

@@ -8,6 +8,7 @@ use ctds_hdf5::convert::display_name;
 use ctds_hdf5::{Phase, Progress};
 use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::stderr;
 use crate::sync::locked;
 
 /// Runs shorter than this print no lines of progress, only their summary, if stderr is not a terminal.
@@ -51,7 +52,7 @@ impl Bar {
     /// Prints the lines that were held back, if the run has lasted long enough.
     fn print(lines: &mut Lines) {
         if lines.start.elapsed() >= SILENT {
-            lines.waiting.drain(..).for_each(|line| eprintln!("{line}"));
+            lines.waiting.drain(..).for_each(stderr::line);
         }
     }
 

@@ -11,12 +11,13 @@ use serde_json::{Value, json};
 
 use crate::args::Global;
 use crate::exit::Status;
+use crate::stderr;
 
 /// Reports the failure of a verb: a sentence on stderr, and with `--json` a document on stdout.
 pub(crate) fn error(error: &anyhow::Error, status: Status, verb: &str, as_json: bool) {
     let sentence = sentence(error);
     let step = next_step(error, verb).filter(|_| !names_a_step(&sentence));
-    eprintln!("h5bridge: {sentence}{}", step.map_or(String::new(), |step| format!(" ({step})")));
+    stderr::line(format_args!("h5bridge: {sentence}{}", step.map_or(String::new(), |step| format!(" ({step})"))));
     if as_json {
         let document = json!({
             "status": status.name(), "code": status.code(), "warnings": [], "error": sentence,
@@ -131,7 +132,7 @@ fn unfinished(target: &Path) -> Option<PathBuf> {
 
 /// Prints a warning on stderr. `--quiet` does not hide it.
 pub(crate) fn warning(text: &str) {
-    eprintln!("h5bridge: warning: {text}");
+    stderr::line(format_args!("h5bridge: warning: {text}"));
 }
 
 /// The report of a verb that has finished: findings, summary, warnings and JSON document.
@@ -182,7 +183,7 @@ impl Ending<'_> {
         }
         if !global.quiet {
             let shared = (self.shared > 0).then(|| format!("shared with the source: {}", bytes(self.shared)));
-            self.summary.iter().chain(&shared).chain(&plugin_line(&self.plugins)).for_each(|line| eprintln!("{line}"));
+            self.summary.iter().chain(&shared).chain(&plugin_line(&self.plugins)).for_each(stderr::line);
         }
         Ok(status)
     }

@@ -106,3 +106,15 @@ def test_while_nothing_is_written(tmp_path):
         assert process.returncode == support.INTERRUPTED
     finally:
         writer.close()
+
+
+def test_a_terminal_that_was_closed():
+    """Messages that nobody can read are lost; the exit code stays what it is."""
+    words = [support.H5BRIDGE, 'info', '/nowhere/my.ms']
+    expected = subprocess.run(words, stderr=subprocess.PIPE, check=False).returncode
+    ours, its = pty.openpty()
+    os.close(ours)
+    try:
+        assert subprocess.run(words, stderr=its, check=False).returncode == expected != 101
+    finally:
+        os.close(its)

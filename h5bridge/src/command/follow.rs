@@ -12,6 +12,7 @@ use crate::args::{Global, duration};
 use crate::exit::Status;
 use crate::interrupt::Stop;
 use crate::report::{self, Ending};
+use crate::stderr;
 
 /// Command-line arguments of `h5bridge follow`.
 #[derive(Debug, clap::Args)]
@@ -57,7 +58,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     let observe = |event: FollowEvent<'_>| match event {
         FollowEvent::Started { resumed } if !global.quiet => {
             let verb = if resumed { "resuming" } else { "writing" };
-            eprintln!("following {}, {verb} {}", args.source.display(), args.live.display());
+            stderr::line(format_args!("following {}, {verb} {}", args.source.display(), args.live.display()));
         }
         FollowEvent::Note(note) if global.caller.is_none() => report::warning(note),
         _ => {}

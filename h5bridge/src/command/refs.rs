@@ -10,6 +10,7 @@ use crate::args::Global;
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::report;
+use crate::stderr;
 
 /// Command-line arguments of `h5bridge refs`.
 #[derive(Debug, clap::Args)]
@@ -51,7 +52,8 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     }
     if !global.quiet {
         let (tables, columns, bytes) = (written.tables, written.columns, report::bytes(written.file_bytes));
-        eprintln!("{tables} tables, {columns} columns; {} chunks in {bytes}", written.references);
+        let references = written.references;
+        stderr::line(format_args!("{tables} tables, {columns} columns; {references} chunks in {bytes}"));
     }
     Ok(if global.strict && !warnings.is_empty() { Status::Warnings } else { Status::Done })
 }

@@ -10,6 +10,7 @@ use ctds_hdf5::{Error, ErrorKind};
 
 use crate::args::Global;
 use crate::interrupt::Stop;
+use crate::stderr;
 
 /// Longest time for which rows are read without a check for signals and a report of progress.
 const STEP: Duration = Duration::from_millis(300);
@@ -36,7 +37,7 @@ pub(super) fn frames(
             bail!(Error::new(ErrorKind::Interrupted, "interrupted"));
         }
         if let Some(first) = frames.first().filter(|_| shows_progress) {
-            eprint!("\r{} of {} rows ", first.plot.rows_used, first.plot.rows);
+            stderr::part(format_args!("\r{} of {} rows ", first.plot.rows_used, first.plot.rows));
         }
         let used = |frames: &[Frame]| frames.iter().map(|frame| frame.plot.rows_used).sum::<u64>();
         let before = used(&frames);
@@ -57,7 +58,7 @@ pub(super) fn frames(
         }
     }
     if shows_progress {
-        eprint!("\r\x1b[K");
+        stderr::part("\r\x1b[K");
     }
     Ok(frames)
 }

@@ -1,0 +1,14 @@
+//! What the program says on stderr. `eprintln!` is not used: it writes a line in pieces, and panics where a piece cannot be written.
+
+use std::fmt::Display;
+use std::io::Write;
+
+/// Writes a line to stderr in one piece. It is lost if stderr cannot be written, for example after its terminal was closed.
+pub(crate) fn line(text: impl Display) {
+    part(format_args!("{text}\n"));
+}
+
+/// Writes text without an end of line to stderr in one piece; it is lost in the same cases as a [`line`].
+pub(crate) fn part(text: impl Display) {
+    let _ = std::io::stderr().lock().write_all(text.to_string().as_bytes());
+}
