@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::io;
 
+use super::lock::locked;
 use crate::error::{Error, ErrorKind};
 
 thread_local! {
@@ -35,9 +36,7 @@ impl From<hdf5::Error> for Error {
         if let Some(os) = stack.iter().find_map(|frame| errno(frame.desc())) {
             let os = io::Error::from_raw_os_error(os);
             return match os.kind() {
-                io::ErrorKind::WouldBlock => {
-                    Error::new(ErrorKind::Locked, "another program holds HDF5's lock on the file").caused_by(os)
-                }
+                io::ErrorKind::WouldBlock => locked(),
                 _ => Error::from(os),
             };
         }

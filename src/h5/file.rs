@@ -9,6 +9,7 @@ use hdf5::file::{FileAccess, FileAccessBuilder, FileCloseDegree, FileCreate, Fil
 use hdf5::plist::file_create::FileSpaceStrategy;
 use hdf5::plist::group_create::{AttrCreationOrder, LinkCreationOrder};
 
+use super::lock::retry_while_locked;
 use super::sys::Mode;
 use super::{Group, LiveFile, Reach, Superblock, error, live, sys};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt, shown_path};
@@ -273,7 +274,7 @@ impl File {
         mode: Mode,
         bounds: Bounds,
         path: &Path,
-        access: impl FnOnce() -> hdf5::Result<FileAccess>,
+        access: impl Fn() -> hdf5::Result<FileAccess>,
     ) -> Result<Self> {
         let writable = matches!(mode, Mode::Write | Mode::WriteLive);
         let file = Some(open(mode, path, access)?);
@@ -357,13 +358,15 @@ impl File {
     }
 }
 
-/// Opens an existing HDF5 file in `mode`, with the access properties that `access` makes.
-pub(super) fn open(mode: Mode, path: &Path, access: impl FnOnce() -> hdf5::Result<FileAccess>) -> Result<hdf5::File> {
+/// Opens an existing HDF5 file in `mode`, with the access properties that `access` makes. A file to be written may have to wait
+/// for processes that are opening it to read it.
+pub(super) fn open(mode: Mode, path: &Path, access: impl Fn() -> hdf5::Result<FileAccess>) -> Result<hdf5::File> {
     let open = || sys::open_file(path, mode, &access()?);
     // libhdf5 asks how long a file is before it reads how long it should be: one that grows in between is "truncated" unless
     // it is read live, and so is one whose writer was killed before it lengthened it
     let is_being_written = || superblock(path).is_some_and(|superblock| superblock.is_being_written());
-    let opened = open().map_err(|found| match found.kind() {
+    let opened = if matches!(mode, Mode::Write | Mode::WriteLive) { retry_while_locked(open) } else { open() };
+    let opened = opened.map_err(|found| match found.kind() {
         ErrorKind::Format if mode != Mode::ReadLive && is_being_written() => error::being_written(),
         _ => found,
     });

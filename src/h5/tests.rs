@@ -1,5 +1,6 @@
 //! Files written and read back by this module.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use num_complex::{Complex32, Complex64};
@@ -524,6 +525,32 @@ fn wrong_calls_say_what_is_wrong() {
     let lock = std::fs::File::open(&path).unwrap();
     lock.lock().unwrap();
     refused(File::open(&path), ErrorKind::Locked, "another program holds HDF5's lock on the file");
+}
+
+#[test]
+fn writers_wait_for_programs_that_are_opening_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("live.h5");
+    File::create_for_live(&path).unwrap().close().unwrap();
+    for open in [
+        |path: &Path| LiveFile::open(path).map(drop),
+        |path: &Path| File::edit_live(path).map(drop),
+        |path: &Path| File::edit(path, Bounds::V110).map(drop),
+    ] {
+        let reader = std::fs::File::open(&path).unwrap();
+        reader.lock_shared().unwrap();
+        std::thread::scope(|scope| {
+            let opened = scope.spawn(|| open(&path));
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            assert!(!opened.is_finished());
+            reader.unlock().unwrap();
+            opened.join().unwrap().unwrap();
+        });
+    }
+    // but not for ever
+    let reader = std::fs::File::open(&path).unwrap();
+    reader.lock_shared().unwrap();
+    assert_eq!(LiveFile::open(&path).unwrap_err().kind(), ErrorKind::Locked);
 }
 
 #[test]

@@ -6,7 +6,6 @@ use std::path::Path;
 use super::commits::Commits;
 use super::container::MultiHdf5Mut;
 use super::header::Header;
-use super::lock::retry_while_locked;
 use super::names::DATA;
 use crate::container::{ContainerMut, FormatOptions};
 use crate::error::{Context, Error, Result, ResultExt};
@@ -95,7 +94,7 @@ impl LiveContainer {
     /// `Unsupported` if it was not created as appendable; `Locked` if another process is writing it, or a writer exited
     /// without closing it; those of reading it.
     pub fn open(path: &Path) -> Result<Self> {
-        let file = retry_while_locked(|| h5::File::edit_live(path))?;
+        let file = h5::File::edit_live(path)?;
         let open = || {
             let root = file.root()?;
             let (commits, sizes) = listed(&root)?;

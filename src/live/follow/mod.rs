@@ -505,17 +505,7 @@ fn resume(live: &Path, found: &[FoundTable], policy: CommitPolicy) -> Result<(Wr
         tables.push((table.name().to_owned(), columns));
     }
     drop(reader);
-    let start = Instant::now();
-    let writer = loop {
-        match reopen(live, policy) {
-            // a process that is opening the file for reading holds HDF5's lock briefly
-            Err(error) if error.kind() == ErrorKind::Locked && start.elapsed() < DAMAGED_AFTER => {
-                std::thread::sleep(RETRY_PAUSE)
-            }
-            reopened => break reopened?,
-        }
-    };
-    Ok((writer, tables))
+    Ok((reopen(live, policy)?, tables))
 }
 
 fn reopen(live: &Path, policy: CommitPolicy) -> Result<Writer> {
