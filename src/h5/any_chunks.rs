@@ -10,6 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use hdf5::plist::dataset_create::ChunkOpts;
 
 use super::chunk_reader::with_decoded;
+use super::dataset::each_stored_chunk;
 use super::sys::{self, StoredChunk};
 use super::{ChunkInfo, Pipeline};
 use crate::error::Result;
@@ -24,6 +25,9 @@ const MAX_DECODED: usize = 8 << 20;
 
 /// Most bytes from the first to the last of the short runs in a chunk that are read at once.
 const MAX_SPAN: usize = 16 << 20;
+
+/// Most chunks of which one read takes elements here.
+const MAX_CHUNKS: usize = 1 << 20;
 
 /// The elements of a dataset that a read takes on one axis: `count` of them from index `start` (from 0) on, at the distance
 /// `step`.
@@ -124,18 +128,18 @@ impl AnyChunks {
         let Some(bytes) = bytes else { return Ok(None) };
         let axes: Vec<Vec<Segment>> =
             block.iter().zip(&self.extents).map(|(axis, &extent)| segments(axis, extent)).collect();
+        let Some(places) = places(dataset, &axes)? else { return Ok(None) };
         let mut out = vec![0; bytes];
-        let mut is_read = bytes == 0;
         let mut at = vec![0; axes.len()];
-        while !is_read {
+        for place in places {
+            let Some(chunk) = place else { return Ok(None) };
             let segments: Vec<Segment> = at.iter().zip(&axes).map(|(&number, axis)| axis[number]).collect();
             let start: Vec<u64> = segments.iter().map(|segment| segment.chunk).collect();
-            let Some(chunk) = sys::stored_chunk(dataset, &start)? else { return Ok(None) };
             let runs = Runs::new(&segments, block, &self.extents, self.element_bytes);
             if !self.copy(start, &chunk, &runs, &mut out)? {
                 return Ok(None);
             }
-            is_read = !advance(&mut at, &axes);
+            advance(&mut at, &axes);
         }
         Ok(Some(out))
     }
@@ -228,16 +232,38 @@ fn segments(axis: &Steps, extent: u64) -> Vec<Segment> {
     segments
 }
 
-/// Moves to the next combination of one segment for each axis, last axis first; `false` after the last one.
-fn advance(at: &mut [usize], axes: &[Vec<Segment>]) -> bool {
+/// The places of the chunks in which a block is, last axis fastest, given its segments on each axis; `None` if they are too many.
+/// The place of a chunk that was never written is `None`.
+fn places(dataset: &hdf5::Dataset, axes: &[Vec<Segment>]) -> Result<Option<Vec<Option<StoredChunk>>>> {
+    let count = axes.iter().try_fold(1usize, |count, axis| count.checked_mul(axis.len()));
+    let Some(count) = count.filter(|&count| count <= MAX_CHUNKS) else { return Ok(None) };
+    if count == 1 {
+        let start: Vec<u64> = axes.iter().map(|axis| axis[0].chunk).collect();
+        return Ok(Some(vec![sys::stored_chunk(dataset, &start)?]));
+    }
+    // libhdf5 walks over the chunks to find one: here it does so once for all
+    let mut places = vec![None; count];
+    each_stored_chunk(dataset, |start, chunk| {
+        let number = axes.iter().zip(start).try_fold(0, |number, (axis, start)| {
+            let segment = axis.binary_search_by_key(start, |segment| segment.chunk).ok()?;
+            Some(number * axis.len() + segment)
+        });
+        if let Some(number) = number {
+            places[number] = Some(chunk);
+        }
+    })?;
+    Ok(Some(places))
+}
+
+/// Moves to the next combination of one segment for each axis, last axis fastest; after the last one to the first.
+fn advance(at: &mut [usize], axes: &[Vec<Segment>]) {
     for (number, axis) in at.iter_mut().zip(axes).rev() {
         *number += 1;
         if *number < axis.len() {
-            return true;
+            return;
         }
         *number = 0;
     }
-    false
 }
 
 impl Runs {
@@ -318,7 +344,7 @@ mod tests {
                     block.iter().zip(extents).map(|(a, extent)| segments(a, extent)).collect();
                 let mut out = vec![0; expected(&whole, &block).len()];
                 let mut at = vec![0; 3];
-                loop {
+                for _ in 0..axes.iter().map(Vec::len).product() {
                     let found: Vec<Segment> = at.iter().zip(&axes).map(|(&number, axis)| axis[number]).collect();
                     let mut chunk = Vec::new();
                     for element in 0..extents.iter().product::<u64>() {
@@ -338,9 +364,7 @@ mod tests {
                         end = from + runs.len;
                     });
                     assert_eq!(runs.from + runs.span(), end);
-                    if !advance(&mut at, &axes) {
-                        break;
-                    }
+                    advance(&mut at, &axes);
                 }
                 assert_eq!(out, expected(&whole, &block), "chunks {extents:?}, block {block:?}");
             }

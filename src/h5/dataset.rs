@@ -9,7 +9,7 @@ use hdf5::dataset::{AllocTime, DatasetCreate, DatasetCreateBuilder, FillTime, Fi
 use hdf5::plist::group_create::AttrCreationOrder;
 
 use super::codec::ChunkLimit;
-use super::sys::{self, Foreign, StoredFilter, Strings, Target};
+use super::sys::{self, Foreign, StoredChunk, StoredFilter, Strings, Target};
 use super::{
     Attribute, Bounds, Compression, Elsewhere, Filter, Pipeline, Plugin, StoredElement, attribute, datatype, group,
 };
@@ -572,37 +572,27 @@ impl Dataset {
         Ok(self.dataset.loc_info().with_context(|| self.place())?.num_links)
     }
 
-    /// Calls `visit` with the place of each chunk of the dataset that exists in the file, in no promised order.
-    pub(crate) fn each_chunk(&self, mut visit: impl FnMut(ChunkInfo)) -> Result<()> {
-        let Some(chunk) = &self.layout()?.chunk else { return Ok(()) };
-        let mut add = |offset: &[u64], address: u64, stored_bytes: u64, filter_mask: u32| {
-            if address != u64::MAX && stored_bytes > 0 {
-                let index = offset.iter().rev().zip(chunk.iter()).map(|(offset, chunk)| offset / chunk).collect();
-                visit(ChunkInfo { index, address, stored_bytes, filter_mask });
-            }
-        };
-        #[cfg(feature = "static-hdf5")]
-        self.dataset
-            .chunks_visit(|info| {
-                add(info.offset, info.addr, info.size, info.filter_mask);
-                0
-            })
-            .with_context(|| self.place())?;
-        // before 1.14 addresses are counted from the user block, or from the start of the file
+    /// Fails with `Unsupported` if libhdf5 may count the addresses of chunks from elsewhere than the start of the file: before
+    /// 1.14 it does so after a user block.
+    pub(super) fn check_addresses(&self) -> Result<()> {
         #[cfg(not(feature = "static-hdf5"))]
         if hdf5::library_version() < (1, 14, 0) && self.dataset.file()?.userblock() > 0 {
             let message = "chunks after a user block are read with HDF5 1.14 or newer";
             return Err(Error::unsupported(message).context(self.place()));
         }
-        // H5Dchunk_iter is newer than HDF5 1.10. This walks the index again for every chunk.
-        #[cfg(not(feature = "static-hdf5"))]
-        for number in 0..self.dataset.num_chunks().unwrap_or(0) {
-            let Some(info) = self.dataset.chunk_info(number) else {
-                return Err(Error::format("the chunk index cannot be read").context(self.place()));
-            };
-            add(&info.offset, info.addr, info.size, info.filter_mask);
-        }
         Ok(())
+    }
+
+    /// Calls `visit` with the place of each chunk of the dataset that exists in the file, in no promised order.
+    pub(crate) fn each_chunk(&self, mut visit: impl FnMut(ChunkInfo)) -> Result<()> {
+        let Some(chunk) = &self.layout()?.chunk else { return Ok(()) };
+        self.check_addresses()?;
+        let index =
+            |offset: &[u64]| offset.iter().rev().zip(chunk.iter()).map(|(offset, chunk)| offset / chunk).collect();
+        let visit = |offset: &[u64], StoredChunk { address, bytes, filter_mask }| {
+            visit(ChunkInfo { index: index(offset), address, stored_bytes: bytes, filter_mask });
+        };
+        each_stored_chunk(&self.dataset, visit).with_context(|| self.place())
     }
 
     /// How the elements of the dataset are stored in the file.
@@ -702,6 +692,28 @@ impl fmt::Debug for Dataset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Dataset").field(&self.path).finish()
     }
+}
+
+/// Calls `visit` with the index of the first element (slowest axis first, from 0) of each chunk of the dataset that exists in the
+/// file, and with its place; in no promised order.
+pub(super) fn each_stored_chunk(dataset: &hdf5::Dataset, mut visit: impl FnMut(&[u64], StoredChunk)) -> Result<()> {
+    let mut add = |offset: &[u64], address: u64, bytes: u64, filter_mask: u32| {
+        if address != u64::MAX && bytes > 0 {
+            visit(offset, StoredChunk { address, bytes, filter_mask });
+        }
+    };
+    #[cfg(feature = "static-hdf5")]
+    dataset.chunks_visit(|info| {
+        add(info.offset, info.addr, info.size, info.filter_mask);
+        0
+    })?;
+    // H5Dchunk_iter is newer than HDF5 1.10. This walks the index again for every chunk.
+    #[cfg(not(feature = "static-hdf5"))]
+    for number in 0..dataset.num_chunks().unwrap_or(0) {
+        let info = dataset.chunk_info(number).ok_or_else(|| Error::format("the chunk index cannot be read"))?;
+        add(&info.offset, info.addr, info.size, info.filter_mask);
+    }
+    Ok(())
 }
 
 /// Appends the `count` elements of `target`, which have the type `stored` in the file, to `out`.

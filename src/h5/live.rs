@@ -4,11 +4,15 @@
 //! goes live is closed and opened again as a [`LiveFile`], and the datasets of that can be appended to and nothing else.
 //!
 //! Elements go straight to their place in the file: chunks are unfiltered and not cached, so that what a partly filled
-//! chunk costs is the bytes that are written. Chunks are found through an Extensible Array.
+//! chunk costs is the bytes that are written. Chunks are found through an Extensible Array. Once libhdf5 has given a chunk its
+//! place, rows are written there without it.
 
 use std::cell::Cell;
 use std::fmt;
+use std::fs;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use hdf5::dataset::{AllocTime, FillTime};
 use hdf5::file::{FileAccess, LibraryVersion};
@@ -84,6 +88,8 @@ impl LiveSpec<'_> {
 pub(crate) struct LiveFile {
     /// The open live file; `None` only after `close` or `drop`.
     file: Option<hdf5::File>,
+    /// The descriptor of the open file, by which rows are written into chunks that have their place.
+    descriptor: Arc<fs::File>,
     path: PathBuf,
 }
 
@@ -102,7 +108,9 @@ impl LiveFile {
                 .alignment(8, ALIGNMENT)
                 .finish()
         };
-        Ok(LiveFile { file: Some(file::open(Mode::WriteLive, path, access)?), path: path.to_owned() })
+        let file = file::open(Mode::WriteLive, path, access)?;
+        let descriptor = sys::descriptor(&file).with_context(|| Context::path(path))?;
+        Ok(LiveFile { file: Some(file), descriptor: Arc::new(fs::File::from(descriptor)), path: path.to_owned() })
     }
 
     /// Records that the open file has been renamed to `path`, for errors.
@@ -114,7 +122,7 @@ impl LiveFile {
     pub(crate) fn dataset(&self, path: &str) -> Result<LiveDataset> {
         let file = self.file.as_ref().expect("taken only when the file goes");
         let root = Group::new(file.group("/").context(Context::path(&self.path))?, String::new(), Reach::File);
-        LiveDataset::new(root.dataset(path)?)
+        LiveDataset::new(root.dataset(path)?, self.descriptor.clone())
     }
 
     /// Hands all changes of the file to the operating system, in an order in which readers see no row before its elements.
@@ -156,23 +164,51 @@ pub(crate) struct LiveDataset {
     /// Extents of a row of the dataset, slowest axis first.
     cell: Vec<u64>,
     row_bytes: usize,
+    /// Number of rows in a chunk.
+    chunk_rows: u64,
     rows: Cell<u64>,
+    /// The chunk that was written last.
+    chunk: Cell<Option<PlacedChunk>>,
+    /// Whether libhdf5 has changes of this dataset in memory.
+    changed: Cell<bool>,
+    /// The descriptor of the live file.
+    file: Arc<fs::File>,
+}
+
+/// Most chunks of a dataset that may be walked over to find one, for each later write that need not find it again: so the walks
+/// cost less than what they save, however long the file grows.
+const CHUNKS_WALKED: u64 = 16;
+
+/// A chunk of a growing dataset that has its place in the file.
+#[derive(Debug, Clone, Copy)]
+struct PlacedChunk {
+    /// The first row of the chunk, from 0.
+    first: u64,
+    /// Offset of the chunk from the start of the file, in bytes.
+    address: u64,
 }
 
 impl LiveDataset {
-    fn new(dataset: Dataset) -> Result<Self> {
+    fn new(dataset: Dataset, file: Arc<fs::File>) -> Result<Self> {
         let open = || -> Result<_> {
+            dataset.check_addresses()?;
             if !dataset.is_appendable()? {
                 return Err(Error::usage("no rows can be appended: the first axis has a limit"));
             }
             let (cell, rows) = dataset.shape()?.split_last().ok_or_else(|| Error::usage("a scalar cannot grow"))?;
             let datatype = dataset.inner().dtype()?;
             let row_bytes = cell.elements()? as usize * datatype.size();
-            Ok((datatype, cell.reversed(), row_bytes, Cell::new(rows)))
+            let (chunk, chunk_rows) = dataset.chunk()?.and_then(|chunk| chunk.split_last()).unwrap_or_default();
+            if chunk != cell || chunk_rows == 0 || !dataset.filters()?.is_empty() {
+                return Err(Error::usage("rows can be appended to chunks of whole rows without filters only"));
+            }
+            Ok((datatype, cell.reversed(), row_bytes, chunk_rows, Cell::new(rows)))
         };
         let element = dataset.data_type().ok();
-        let (datatype, cell, row_bytes, rows) = open().with_context(|| format!("dataset {}", dataset.path()))?;
-        Ok(LiveDataset { dataset, datatype, element, cell, row_bytes, rows })
+        let (datatype, cell, row_bytes, chunk_rows, rows) =
+            open().with_context(|| format!("dataset {}", dataset.path()))?;
+        let (chunk, changed) = (Cell::new(None), Cell::new(false));
+        Ok(LiveDataset { dataset, datatype, element, cell, row_bytes, chunk_rows, rows, chunk, changed, file })
     }
 
     /// Number of existing rows of the dataset, committed or not.
@@ -195,6 +231,7 @@ impl LiveDataset {
         let (first, rows) = (self.rows.get(), (bytes.len() / self.row_bytes) as u64);
         let grow = || -> Result<()> { sys::set_extent(self.dataset.inner(), &self.extents(first + rows)) };
         grow().with_context(|| self.place())?;
+        self.changed.set(true);
         self.rows.set(first + rows);
         self.write(first, bytes)
     }
@@ -210,14 +247,41 @@ impl LiveDataset {
                     "{length} bytes from row {first} on exceed the {has} rows of the dataset, or are not whole rows"
                 )));
             }
-            if rows == 0 {
+            let (mut first, mut bytes) = (first, bytes);
+            while !bytes.is_empty()
+                && let Some(chunk) = self.placed_chunk(first, (bytes.len() / self.row_bytes) as u64)?
+            {
+                let offset = (first - chunk.first) as usize * self.row_bytes;
+                let len = bytes.len().min(self.chunk_rows as usize * self.row_bytes - offset);
+                self.file.write_all_at(&bytes[..len], chunk.address + offset as u64)?;
+                (first, bytes) = (first + (len / self.row_bytes) as u64, &bytes[len..]);
+            }
+            if bytes.is_empty() {
                 return Ok(());
             }
-            let (memory, file) = self.selection(first, rows)?;
+            let (memory, file) = self.selection(first, (bytes.len() / self.row_bytes) as u64)?;
             let target = Target::Dataset { dataset: self.dataset.inner(), memory: &memory, file: &file };
+            self.changed.set(true);
             sys::write(&target, &self.datatype, bytes)
         };
         write().with_context(|| self.place())
+    }
+
+    /// The chunk that holds the row `row`, for a write of `rows` rows from it on; `None` if libhdf5 has to write them.
+    fn placed_chunk(&self, row: u64, rows: u64) -> Result<Option<PlacedChunk>> {
+        let (number, row_in_chunk) = (row / self.chunk_rows, row % self.chunk_rows);
+        let first = row - row_in_chunk;
+        if self.chunk.get().is_none_or(|chunk| chunk.first != first) {
+            // libhdf5 finds a chunk by walking over all that come before it
+            let writes_left = (self.chunk_rows - row_in_chunk).div_ceil(rows.max(1));
+            if number > writes_left.saturating_mul(CHUNKS_WALKED) {
+                return Ok(None);
+            }
+            let offset: Vec<u64> = std::iter::once(first).chain(self.cell.iter().map(|_| 0)).collect();
+            let stored = sys::stored_chunk(self.dataset.inner(), &offset)?;
+            self.chunk.set(stored.map(|stored| PlacedChunk { first, address: stored.address }));
+        }
+        Ok(self.chunk.get())
     }
 
     /// Reads `rows` rows of the dataset from `first` (from 0) on and appends them to `out`: little-endian elements, first axis
@@ -252,7 +316,10 @@ impl LiveDataset {
 
     /// Hands the changes of this dataset that are in memory to the operating system.
     pub(crate) fn flush(&self) -> Result<()> {
-        sys::flush_dataset(self.dataset.inner()).with_context(|| self.place())
+        if self.changed.replace(false) {
+            sys::flush_dataset(self.dataset.inner()).with_context(|| self.place())?;
+        }
+        Ok(())
     }
 
     pub(crate) fn extents(&self, rows: u64) -> Vec<u64> {

@@ -417,6 +417,44 @@ fn a_file_that_grows_is_read_whatever_its_length() {
     assert_eq!(File::open_shared(&path).unwrap_err().kind(), ErrorKind::Format);
 }
 
+/// Rows of chunks that have their place are written without libhdf5, others by it; which ones depends on how many chunks come before.
+#[test]
+fn rows_of_chunks_with_and_without_a_place_are_read_back() {
+    const ROW: usize = 3;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("live.h5");
+    let file = File::create_for_live(&path).unwrap();
+    let element = Element::Number(DataType::Int);
+    let root = file.root().unwrap();
+    root.create_live("x", &LiveSpec { element, cell: &Shape::from([ROW as u64]), chunk_rows: 4 }).unwrap();
+    drop(root);
+    let file = file.go_live().unwrap();
+    let dataset = file.dataset("/x").unwrap();
+    let mut expected: Vec<i32> = Vec::new();
+    let bytes = |values: &[i32]| -> Vec<u8> { values.iter().flat_map(|value| value.to_le_bytes()).collect() };
+    let mut next = 0..;
+    for (number, rows) in [1usize, 2, 1, 9, 1, 1, 0, 3].into_iter().cycle().take(200).enumerate() {
+        let values: Vec<i32> = next.by_ref().take(rows * ROW).collect();
+        dataset.append(&bytes(&values)).unwrap();
+        expected.extend(values);
+        // earlier rows, over the end of a chunk
+        if number % 7 == 3 {
+            let first = expected.len() / ROW / 2;
+            let values: Vec<i32> = next.by_ref().take(3 * ROW).collect();
+            dataset.write(first as u64, &bytes(&values)).unwrap();
+            expected[first * ROW..(first + 3) * ROW].copy_from_slice(&values);
+        }
+    }
+    assert!(dataset.rows() > 4 * 100, "chunks far from the first one");
+    drop(dataset);
+    file.close().unwrap();
+    let mut found = Values::new(DataType::Int);
+    let shape = Shape::from([ROW as u64, (expected.len() / ROW) as u64]);
+    let file = File::open(&path).unwrap();
+    file.root().unwrap().dataset("x").unwrap().read_region(&Region::whole(&shape), &mut found).unwrap();
+    assert_eq!(found, Values::Int(expected));
+}
+
 #[test]
 fn attribute_names_in_no_character_set() {
     let dir = tempfile::tempdir().unwrap();

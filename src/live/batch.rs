@@ -22,6 +22,8 @@ pub struct Batch<'w, 'b> {
     rows: u64,
     /// The cells given so far, one block for each column of the table.
     cells: Vec<Option<Checked<'b>>>,
+    /// Index of the column after the one that got its cells last, among the columns of the table: usually the next to get them.
+    next: usize,
 }
 
 impl Writer {
@@ -57,7 +59,7 @@ impl<'w> TableAppender<'w> {
     /// Begins `rows` new rows, whose cells are then [set](Batch::set) column by column.
     pub fn batch<'b>(self, rows: u64) -> Batch<'w, 'b> {
         let cells = self.table().columns.iter().map(|_| None).collect();
-        Batch { table: self, rows, cells }
+        Batch { table: self, rows, cells, next: 0 }
     }
 
     /// Overwrites the cells of `rows` earlier rows from `first_row` (counted from 0) on. A concurrent reader may see a mix of
@@ -98,7 +100,8 @@ impl<'b> Batch<'_, 'b> {
         let context = self.table.context();
         let table = self.table.table();
         let set = || -> Result<_> {
-            let number = table.columns.iter().position(|known| known.name == column);
+            let is_it = |&number: &usize| table.columns[number].name == column;
+            let number = (self.next..table.columns.len()).chain(0..self.next).find(is_it);
             let number = number.ok_or_else(|| Error::usage(format!("column {column} does not exist")))?;
             if self.cells[number].is_some() {
                 return Err(Error::usage("two blocks are of one column")).context(Context::column(column));
@@ -108,6 +111,7 @@ impl<'b> Batch<'_, 'b> {
         };
         let (number, cells) = set().context(context)?;
         self.cells[number] = Some(cells);
+        self.next = number + 1;
         Ok(self)
     }
 
@@ -118,7 +122,7 @@ impl<'b> Batch<'_, 'b> {
     /// closed: what is committed stays readable, what is not is lost.
     pub fn append(self) -> Result<()> {
         let context = self.table.context();
-        let Batch { table: TableAppender { writer, number }, rows, cells } = self;
+        let Batch { table: TableAppender { writer, number }, rows, cells, .. } = self;
         let columns = &writer.numbered(number).columns;
         if let Some((column, _)) = columns.iter().zip(&cells).find(|(_, cells)| cells.is_none()) {
             let missing = Error::usage("appended rows need a cell in every column, but this one has none");
