@@ -1,4 +1,5 @@
-//! Any object of an HDF5 file of any program, for showing it: also types that casacore has nothing like, and links as they are.
+//! Reads objects of any HDF5 file for code that shows or checks files: also element types that casacore lacks, and links
+//! without following them.
 //!
 //! Extents are in HDF5's order here, slowest axis first: those who look at any file expect numpy's.
 
@@ -16,16 +17,18 @@ use super::{Elsewhere, Group, IndexKind, Plugin, Reach, attribute};
 use crate::error::{Error, Result, ResultExt};
 use crate::limits;
 
-/// Bytes of decoded chunks that HDF5 keeps for a dataset of any file, unless a slab of chunks takes more.
+/// Smallest size in bytes of libhdf5's cache of decoded chunks for a dataset of any file. The cache is larger if all chunks
+/// at one index of the first axis need more.
 const CACHE_BYTES: u64 = 8 << 20;
 
-/// Most bytes of decoded chunks that HDF5 keeps for a dataset of any file.
+/// Largest size in bytes of libhdf5's cache of decoded chunks for a dataset of any file.
 const MAX_CACHE_BYTES: u64 = 32 << 20;
 
-/// Largest chunk with filters that is read from any file, in bytes: it is in memory as a whole.
+/// Largest chunk with filters that is read from any file, in decoded bytes: such a chunk is decoded in memory as a whole.
 const MAX_CHUNK_BYTES: u64 = 256 << 20;
 
-/// Most times the bytes stored for them that elements may take in memory: chunks that were never written take none in the file.
+/// Largest plausible ratio of the bytes of elements in memory to the bytes that the file stores for their dataset.
+/// Compression and chunks that were never written make it large.
 const MAX_EXPANSION: u64 = 1 << 10;
 
 /// The object that a hard link of an HDF5 file leads to.
@@ -35,7 +38,7 @@ pub(crate) enum AnyObject {
     Type(AnyNamedType),
 }
 
-/// An attribute of any type in an HDF5 file: its type and extents.
+/// An open attribute of an HDF5 file, of any element type.
 pub(crate) struct AnyAttribute {
     attribute: hdf5::Attribute,
     stored: StoredType,
@@ -46,11 +49,13 @@ pub(crate) struct AnyDataset {
     dataset: hdf5::Dataset,
     stored: StoredType,
     elsewhere: Option<Elsewhere>,
-    /// Shape of the dataset, slowest axis first, if its elements are in other files that are not read; `None` otherwise.
+    /// Extents with which a virtual dataset was created, slowest axis first, used so that its source files stay closed;
+    /// `None` if libhdf5 is asked for the extents instead.
     apart: Option<Vec<u64>>,
-    /// Whether libhdf5 keeps all chunks that have the same place on the first axis, so that they are decoded only once.
+    /// Whether libhdf5's cache holds all chunks at one index of the first axis, so that reading on along the other axes
+    /// decodes each chunk only once.
     keeps_chunks: bool,
-    /// Reads the dataset's chunks without libhdf5; `None` where that is not possible.
+    /// Reader of the dataset's chunks that bypasses libhdf5; `None` if only libhdf5 can read them.
     chunks: Option<AnyChunks>,
 }
 
@@ -60,23 +65,26 @@ pub(crate) struct AnyNamedType {
     stored: StoredType,
 }
 
-/// Identifier of an object within an open HDF5 file.
+/// Identifier of an object within an open HDF5 file, the same for all hard links to the object. The text has no other
+/// meaning.
 pub(crate) type ObjectId = String;
 
-/// Which files a server opens because a dataset that it serves names them: their directory, and a function that decides.
+/// Rule that decides which other files named by a served HDF5 file may be opened: a directory for relative names, and a
+/// function that accepts or refuses each path.
 pub(crate) struct Served<'a> {
     directory: &'a Path,
     is_served: &'a dyn Fn(&Path) -> bool,
 }
 
 impl<'a> Served<'a> {
-    /// Permits files that `is_served` accepts, named relative to `directory`, the canonical directory of the file that names
-    /// them.
+    /// Makes the rule: a file may be opened if `is_served` accepts its canonical path. Names are relative to `directory`, the
+    /// canonical directory of the file that names them.
     pub(crate) fn new(directory: &'a Path, is_served: &'a dyn Fn(&Path) -> bool) -> Self {
         Served { directory, is_served }
     }
 
-    /// Path of the file that a dataset names `name`, if it is a regular file that the server may serve.
+    /// Canonical path of the file that a dataset or link calls `name`; an error unless it is a regular file that the server
+    /// may open.
     ///
     /// # Errors
     /// `NotFound`, and `Unsupported` if it is not served.
@@ -144,7 +152,8 @@ impl Group {
         Ok(format!("{:?}", self.inner().loc_info()?.token))
     }
 
-    /// Opens the elements of the dataset to which the hard link `name` leads; `served` tells in which other files they may be.
+    /// Opens the dataset to which the hard link `name` leads, for reading its elements. `served` decides which other files
+    /// may be opened for elements that are stored there.
     ///
     /// # Errors
     /// `Unsupported` if they are in files that are not served.
@@ -172,7 +181,7 @@ impl Group {
     }
 }
 
-/// The objects of a served file that a virtual dataset may name as its sources.
+/// Looks up the datasets that a virtual dataset of a served file names as its sources, in the file itself and in other files.
 struct ServedObjects {
     root: Group,
 }
@@ -257,12 +266,13 @@ impl AnyDataset {
         Ok(sys::filters(&self.dataset.dcpl()?)?.into_iter().map(|filter| filter.id_and_name()).collect())
     }
 
-    /// Whether reading a block that ends within a chunk costs no second decoding of the chunk by the next block.
+    /// Whether chunks stay decoded between two reads: a block of elements may then end within a chunk, and the next read does
+    /// not decode this chunk again.
     pub(crate) fn keeps_chunks(&self) -> bool {
         self.keeps_chunks
     }
 
-    /// Size in bytes of all chunks of the dataset that have the same place on the first axis.
+    /// Size in decoded bytes of all chunks of the dataset at one index of the first (slowest) axis; 0 if it is not chunked.
     fn slab_bytes(&self) -> Result<u64> {
         let (Some(chunk), Some(extents)) = (self.chunk()?, self.extents()?) else { return Ok(0) };
         let bytes = chunk.iter().fold(self.element().size as u64, |bytes, &extent| bytes.saturating_mul(extent));
@@ -275,7 +285,8 @@ impl AnyDataset {
         Ok(along.fold(bytes, u64::saturating_mul))
     }
 
-    /// Fails if elements of `bytes` bytes are far more than what the file stores of the dataset could decode to.
+    /// Fails if `bytes`, the size of elements to read, is above a limit and far more than the stored bytes of the dataset can
+    /// decode to: damaged files may declare any size.
     pub(crate) fn check_backed(&self, bytes: u64) -> Result<()> {
         let is_stored =
             matches!(self.dataset.dcpl()?.get_layout()?, StorageLayout::Chunked | StorageLayout::Contiguous);
@@ -306,7 +317,8 @@ impl AnyDataset {
         })
     }
 
-    /// Reads the elements of `block`, which has as many axes as the dataset, as bytes, last axis fastest.
+    /// Reads the elements of `block`, which has an entry for each axis (slowest first), as bytes of the type that they have
+    /// in the file, last axis fastest.
     ///
     /// # Errors
     /// `Unsupported` if they contain pointers.
@@ -323,7 +335,8 @@ impl AnyDataset {
         Ok(self.read(block)?.into_bytes())
     }
 
-    /// Reads the elements of `block` and passes each to `visitor`, last axis fastest.
+    /// Reads the elements of `block`, which has an entry for each axis (slowest first), and passes each to `visitor`, last
+    /// axis fastest.
     pub(crate) fn visit(&self, block: &[Steps], visitor: &mut dyn Visitor) -> Result<()> {
         self.read(block)?.visit(visitor);
         Ok(())

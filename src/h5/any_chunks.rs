@@ -17,20 +17,23 @@ use crate::error::Result;
 use crate::io::ReadAt as _;
 use crate::value::Shape;
 
-/// Runs of at least this many bytes in a chunk are read one by one; shorter ones together with the bytes between them.
+/// Least length in bytes at which a contiguous run of wanted bytes in an unfiltered chunk is read by itself; shorter runs are
+/// read together with the bytes between them.
 const LONG_RUN: usize = 4 << 10;
 
-/// Largest chunk with filters that is decoded here, in bytes: it is in memory as a whole, and stays there for the next block.
+/// Largest chunk with filters, in decoded bytes, that is decoded here and not by libhdf5: it stays in memory for the next
+/// read.
 const MAX_DECODED: usize = 8 << 20;
 
-/// Most bytes from the first to the last of the short runs in a chunk that are read at once.
+/// Most bytes that are read at once from an unfiltered chunk to get short runs of wanted bytes and the bytes between them;
+/// libhdf5 reads what needs more.
 const MAX_SPAN: usize = 16 << 20;
 
-/// Most chunks of which one read takes elements here.
+/// Largest number of chunks from which one read takes elements here; libhdf5 does reads of more.
 const MAX_CHUNKS: usize = 1 << 20;
 
-/// The elements of a dataset that a read takes on one axis: `count` of them from index `start` (from 0) on, at the distance
-/// `step`.
+/// The elements that a read selects on one axis of a dataset: `count` of them, every `step`-th from index `start` (from 0)
+/// on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Steps {
     pub(crate) start: u64,
@@ -38,7 +41,7 @@ pub(crate) struct Steps {
     pub(crate) count: u64,
 }
 
-/// The chunks of a dataset of any type, read without libhdf5.
+/// Reader of the chunks of a dataset of any element type that bypasses libhdf5.
 pub(super) struct AnyChunks {
     file: fs::File,
     /// Extents of a chunk in elements, slowest axis first.
@@ -49,22 +52,23 @@ pub(super) struct AnyChunks {
     kept: Mutex<Kept>,
 }
 
-/// Cache of decoded chunks, by the index of their first element in the dataset; the oldest leave first.
+/// Cache of decoded chunks. The key is the index of a chunk's first element in the dataset, on each axis; the oldest chunks
+/// are dropped first.
 #[derive(Default)]
 struct Kept {
     chunks: HashMap<Vec<u64>, Vec<u8>>,
     order: VecDeque<Vec<u64>>,
     bytes: usize,
-    /// Most bytes of decoded chunks that are kept, unless a single chunk has more.
+    /// Cache size in decoded bytes at which the oldest chunks are dropped before another is added.
     most: usize,
 }
 
-/// The elements of a block that are in one chunk, on one axis.
+/// The elements of a requested block that are in one chunk, along one axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Segment {
-    /// Index (from 0) of the chunk's first element in the dataset, on this axis.
+    /// Index (from 0) of the chunk's first element in the dataset, along the segment's axis.
     chunk: u64,
-    /// Index (from 0) of the first of these elements in the chunk, on this axis.
+    /// Index (from 0) within the chunk of the segment's first element, along the segment's axis.
     start: u64,
     first: u64,
     count: u64,
@@ -75,17 +79,17 @@ struct Segment {
 struct Runs {
     /// Length in bytes of each run that is copied from a chunk.
     len: usize,
-    /// Offset of the first run in the chunk, in bytes.
+    /// Offset in the chunk of the first run of bytes to copy, in bytes.
     from: usize,
     to: usize,
-    /// The axes along which runs repeat, slowest first: number of runs, and their distance in bytes in the chunk and in the
-    /// block.
+    /// For each axis along which runs of bytes repeat, slowest first: the number of runs, and the distance from one to the
+    /// next in bytes, in the chunk and in the block in memory.
     axes: Vec<(u64, usize, usize)>,
 }
 
 impl AnyChunks {
-    /// Prepares to read the chunks of a dataset with elements of fixed size; `None` where only libhdf5 can. Up to `keep` bytes
-    /// of decoded chunks are kept for the next block.
+    /// Makes a reader of the chunks of a dataset with elements of fixed size; `None` if only libhdf5 can read them. About
+    /// `keep` bytes of decoded chunks are cached for later reads.
     pub(super) fn new(dataset: &hdf5::Dataset, keep: u64) -> Result<Option<Self>> {
         let creation = dataset.dcpl()?;
         let Some(extents) = creation.get_chunk()? else { return Ok(None) };
@@ -114,8 +118,8 @@ impl AnyChunks {
         Ok(Some(AnyChunks { file, extents, element_bytes, chunk_bytes, pipeline, kept }))
     }
 
-    /// Reads the elements of `block` as bytes, last axis fastest; `None` if a chunk was never written, or is better read by
-    /// libhdf5.
+    /// Reads the elements of `block`, which has an entry for each axis (slowest first), as bytes, last axis fastest; `None`
+    /// if libhdf5 has to read them, e.g. because a chunk was never written.
     ///
     /// # Errors
     /// Those of reading, and `Format` for a chunk that cannot be decoded.
@@ -144,9 +148,8 @@ impl AnyChunks {
         Ok(Some(out))
     }
 
-    /// Copies runs of a stored chunk to `out`; `false` if that would take too much memory, or the chunk has another size than
-    /// the dataset's chunks. `start` is the index of the chunk's
-    /// first element.
+    /// Copies `runs` of bytes of a stored chunk to `out`; `false` if they span too much memory, or the stored chunk has
+    /// another size than the dataset's chunks. `start` is the index of the chunk's first element in the dataset.
     fn copy(&self, start: Vec<u64>, chunk: &StoredChunk, runs: &Runs, out: &mut [u8]) -> Result<bool> {
         if !self.pipeline.is_empty() {
             let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -197,7 +200,8 @@ impl AnyChunks {
 }
 
 impl Kept {
-    /// The decoded chunk whose first element has the index `start`; `decode` makes it if it is not kept.
+    /// Returns the decoded bytes of the chunk whose first element has the index `start` in the dataset; calls `decode` if
+    /// they are not in the cache.
     fn get(&mut self, start: Vec<u64>, decode: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<&[u8]> {
         if !self.chunks.contains_key(&start) {
             let mut chunk = Vec::new();
@@ -217,7 +221,8 @@ impl Kept {
     }
 }
 
-/// Splits the elements of one axis of a block by the chunks of `extent` elements in which they are.
+/// Splits the elements that a block selects on one axis into segments, one for each chunk. A chunk has `extent` elements on
+/// this axis.
 fn segments(axis: &Steps, extent: u64) -> Vec<Segment> {
     let step = axis.step.max(1);
     let mut segments = Vec::new();
@@ -232,8 +237,8 @@ fn segments(axis: &Steps, extent: u64) -> Vec<Segment> {
     segments
 }
 
-/// The places of the chunks in which a block is, last axis fastest, given its segments on each axis; `None` if they are too many.
-/// The place of a chunk that was never written is `None`.
+/// Finds in the file the chunks that have elements of a block, given the block's segments on each axis, in order of chunks with
+/// the last axis fastest. An entry is `None` if that chunk was never written; the result is `None` for too many chunks.
 fn places(dataset: &hdf5::Dataset, axes: &[Vec<Segment>]) -> Result<Option<Vec<Option<StoredChunk>>>> {
     let count = axes.iter().try_fold(1usize, |count, axis| count.checked_mul(axis.len()));
     let Some(count) = count.filter(|&count| count <= MAX_CHUNKS) else { return Ok(None) };
@@ -255,7 +260,8 @@ fn places(dataset: &hdf5::Dataset, axes: &[Vec<Segment>]) -> Result<Option<Vec<O
     Ok(Some(places))
 }
 
-/// Moves to the next combination of one segment for each axis, last axis fastest; after the last one to the first.
+/// Moves to the next combination of segments, last axis fastest, and from the last one to the first: `at` has the number of a
+/// segment of each of `axes`.
 fn advance(at: &mut [usize], axes: &[Vec<Segment>]) {
     for (number, axis) in at.iter_mut().zip(axes).rev() {
         *number += 1;
@@ -267,8 +273,8 @@ fn advance(at: &mut [usize], axes: &[Vec<Segment>]) {
 }
 
 impl Runs {
-    /// The runs of bytes in the chunk that one segment on each axis selects; `extents` are those of a chunk, slowest axis
-    /// first.
+    /// Finds the runs of bytes in a chunk that `segments` of `block` select; `extents` are those of a chunk. All have an
+    /// entry for each axis, slowest first.
     fn new(segments: &[Segment], block: &[Steps], extents: &[u64], element_bytes: usize) -> Self {
         let mut runs = Runs { len: element_bytes, from: 0, to: 0, axes: Vec::new() };
         // bytes from one element of the axis to the next, in the chunk and in the block
@@ -298,7 +304,7 @@ impl Runs {
         self.len + self.axes.iter().map(|(count, step, _)| (*count as usize - 1) * step).sum::<usize>()
     }
 
-    /// Calls `copy` with the offset in bytes of each run, in the chunk and in the block.
+    /// Calls `copy` for each run, with its offset in bytes in the chunk and in the block in memory.
     fn each(&self, mut copy: impl FnMut(usize, usize)) {
         each_run(&self.axes, self.from, self.to, &mut copy);
     }

@@ -1,9 +1,10 @@
-//! Element types of any HDF5 file, in the form in which libhdf5 puts the elements into memory.
+//! Element types of any HDF5 file, described as libhdf5 puts their elements into memory, so that the elements can be decoded
+//! there.
 
-/// Most levels of HDF5 types within types that are read.
+/// Deepest nesting of HDF5 types within types that is read.
 pub(crate) const MAX_NESTED_TYPES: usize = 32;
 
-/// An element type of any HDF5 file, in the form that its elements have in memory.
+/// An element type of any HDF5 file: the class and the size of its elements as libhdf5 puts them into memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AnyType {
     /// Size of an element of this type in memory, in bytes.
@@ -11,7 +12,8 @@ pub(crate) struct AnyType {
     pub(crate) class: AnyClass,
 }
 
-/// The class of an HDF5 element type, with everything that its elements are decoded by.
+/// The class of an HDF5 element type (integer, string, compound …), with the properties that are needed to decode its
+/// elements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum AnyClass {
     Integer(IntegerLayout),
@@ -35,20 +37,20 @@ pub(crate) enum AnyClass {
         /// The name of each member of an enumeration, and the bytes of its value.
         members: Vec<(String, Vec<u8>)>,
     },
-    /// A sequence of variable length: an element is a length and a pointer to elements of this type.
+    /// A sequence of variable length: an element is a length and a pointer to values of the contained type.
     Sequence(Box<AnyType>),
     Array {
-        /// Extents of an array that is an element, slowest axis first.
+        /// Extents of an element that is an array, slowest axis first.
         extents: Vec<u64>,
         element: Box<AnyType>,
     },
-    /// A complex number: two numbers of this type, the real part first.
+    /// A complex number: two numbers of the contained type, the real part first.
     Complex(Box<AnyType>),
-    /// A class of types that this version does not know, by HDF5's number.
+    /// A class of types that this version does not know; the value is HDF5's number of the class.
     Unknown(i32),
 }
 
-/// A member of a compound type: its name, place and type.
+/// A member of a compound type: its name, offset and type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AnyMember {
     pub(crate) name: String,
@@ -68,7 +70,7 @@ pub(crate) struct IntegerLayout {
     pub(crate) shift: usize,
 }
 
-/// Where the bits of a floating-point number are in its bytes. Positions count from the lowest bit, from 0.
+/// Where the bits of a floating-point number are in its bytes. Bit positions count from 0, the lowest bit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FloatLayout {
     pub(crate) order: Order,
@@ -78,7 +80,7 @@ pub(crate) struct FloatLayout {
     pub(crate) mantissa: usize,
     pub(crate) mantissa_bits: usize,
     pub(crate) bias: u64,
-    /// Whether the highest bit of the mantissa is not stored, except for subnormal numbers.
+    /// Whether the highest bit of a floating-point mantissa is 1 and not stored, except in subnormal numbers.
     pub(crate) implied: bool,
 }
 
@@ -87,7 +89,7 @@ pub(crate) struct FloatLayout {
 pub(crate) enum Order {
     Little,
     Big,
-    /// An order other than big- and little-endian, with HDF5's code of it.
+    /// A byte order other than big- and little-endian; the value is HDF5's code of it.
     Other(i32),
 }
 
@@ -105,11 +107,11 @@ impl Order {
 /// How strings of a fixed length are filled up in an HDF5 file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Padding {
-    /// The string ends at the first NUL, and the bytes after it mean nothing.
+    /// The string ends at its first NUL; the bytes after it have no meaning.
     Terminated,
     Nul,
     Space,
-    /// Padding that this version does not know, with HDF5's code of it.
+    /// Padding that this version does not know; the value is HDF5's code of it.
     Other(i32),
 }
 
@@ -134,7 +136,7 @@ impl Padding {
     }
 }
 
-/// The kind of object that an HDF5 reference leads to.
+/// The kind of an HDF5 reference: to an object, to a region of a dataset, or of a newer form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReferenceKind {
     Object,
@@ -144,7 +146,8 @@ pub(crate) enum ReferenceKind {
 }
 
 impl AnyType {
-    /// Whether elements of the type are, or contain, addresses in memory or in the file.
+    /// Whether elements of the type are, or contain, strings or sequences of variable length or references: these are
+    /// addresses of values.
     pub(crate) fn has_pointers(&self) -> bool {
         match &self.class {
             AnyClass::Text { variable, .. } => *variable,
@@ -155,7 +158,8 @@ impl AnyType {
         }
     }
 
-    /// Whether elements of the type are, or contain, something that this program does not decode.
+    /// Whether elements of the type are, or contain, values that this program cannot decode: of an unknown class, or
+    /// references of HDF5 1.12 or newer.
     pub(crate) fn is_opaque_to_us(&self) -> bool {
         match &self.class {
             AnyClass::Reference(kind) => *kind == ReferenceKind::Newer,
@@ -167,9 +171,10 @@ impl AnyType {
     }
 }
 
-/// Receives elements of any type one after the other, each taken apart into values of a fixed size and strings.
+/// Receiver of the elements of a read, of any HDF5 type: each element is taken apart into values of a fixed size, strings and
+/// references.
 pub(crate) trait Visitor {
-    /// Receives a value of a fixed size: a number, a string with its padding, bytes.
+    /// Receives a value of a fixed size (a number, a string with its padding, opaque bytes), whose type is `element`.
     fn fixed(&mut self, element: &AnyType, bytes: &[u8]);
     /// Receives a string of variable length, as its bytes.
     fn text(&mut self, text: &[u8]);

@@ -12,10 +12,11 @@ use super::{dataset, datatype};
 use crate::error::{Error, Result, ResultExt};
 use crate::value::{DataType, Values};
 
-/// Most bytes of name and value that an attribute in an object header may have. A message of a header is shorter than 64 KiB,
-/// and type and extents need some of that.
+/// Most bytes that the name and the value of an attribute may have together to be stored in an object header. A message of a
+/// header is shorter than 64 KiB, and type and extents need some of that.
 const HEADER_BYTES: u64 = 65_000;
-/// Number of bytes that a string of variable length takes besides its text, which is in a heap.
+/// Number of bytes that each string of variable length takes in an attribute or dataset, besides its text, which HDF5 stores
+/// in a heap.
 pub(crate) const STORED_STRING_BYTES: u64 = 16;
 
 /// Whether an attribute `name` with `bytes` bytes of values can be in an object header.
@@ -31,7 +32,7 @@ pub(crate) fn fits_header(name: &str, bytes: u64) -> bool {
 pub(crate) enum Attribute {
     /// An attribute with a single value.
     Scalar(Values),
-    /// An attribute with one axis. One with more axes in a file is read as the flat sequence of its values.
+    /// An attribute with one axis. A file's attribute with more axes is read as the flat sequence of its values.
     Array(Values),
 }
 
@@ -59,7 +60,8 @@ impl Attribute {
     }
 }
 
-/// Sets the attribute `name` of a group or dataset, in place of one of this name; `charset` is that of the name and of strings.
+/// Sets the attribute `name` of a group or dataset and replaces an existing one; `charset` is the character set of the name
+/// and of strings.
 pub(super) fn set(owner: &Location, name: &str, value: &Attribute, charset: Charset) -> Result<()> {
     let set = || -> Result<()> {
         let values = value.values();
@@ -135,7 +137,7 @@ pub(super) fn get(owner: &Location, name: &str) -> Result<Option<Attribute>> {
     get().with_context(|| format!("attribute {name}"))
 }
 
-/// Sets an attribute that is one record of 32-bit integers, by their names.
+/// Creates an attribute with one value, a compound of 32-bit integers; `fields` are their names and values.
 pub(super) fn set_int_record(owner: &Location, name: &str, fields: &[(&str, i32)]) -> Result<()> {
     let set = || -> Result<()> {
         let (names, values): (Vec<_>, Vec<_>) = fields.iter().copied().unzip();
@@ -148,7 +150,7 @@ pub(super) fn set_int_record(owner: &Location, name: &str, fields: &[(&str, i32)
     set().with_context(|| format!("attribute {name}"))
 }
 
-/// The names of the fields of an attribute that is a record; empty if it is another type or missing.
+/// The names of the members of an attribute of a compound type; empty if it has another type or is missing.
 pub(super) fn fields(owner: &Location, name: &str) -> Result<Vec<String>> {
     if !sys::has_attribute(owner, name)? {
         return Ok(Vec::new());
@@ -163,7 +165,8 @@ fn is_uint64(stored: &Datatype) -> bool {
     matches!(stored.to_descriptor(), Ok(TypeDescriptor::Unsigned(IntSize::U8)))
 }
 
-/// The type that an attribute stored as `stored` is read as: numbers that casacore has no type for become larger.
+/// The casacore type as which an attribute stored as `stored` is read. Numbers of types that casacore lacks become Short or
+/// Int64, floating-point ones Double.
 fn memory_element(stored: &Datatype) -> Result<DataType> {
     datatype::recognise(stored).or_else(|error| match (sys::class(stored), stored.to_descriptor()) {
         (H5T_class_t::H5T_INTEGER, Ok(TypeDescriptor::Integer(IntSize::U1))) => Ok(DataType::Short),

@@ -1,4 +1,4 @@
-//! Datasets of bytes in which each row is a chunk: containers store files in blocks in them.
+//! Creates datasets of bytes in which each row is one chunk. MultiHDF5 containers store blocks of files in them.
 
 use hdf5::dataset::{AllocTime, DatasetCreate};
 
@@ -10,7 +10,8 @@ use crate::value::DataType;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ByteRows {
     pub(crate) row_bytes: u64,
-    /// Number of rows of the dataset; at least one, unless it can grow: HDF5 has no chunks for a fixed number of 0.
+    /// Number of rows of the dataset; at least 1 unless rows can be added later, as HDF5 has no chunks for a fixed number of
+    /// 0.
     pub(crate) rows: u64,
     /// Whether rows can be added to the dataset later.
     pub(crate) appendable: bool,

@@ -1,4 +1,5 @@
-//! Reads chunks from the file itself, on any thread; libhdf5 only tells where they are.
+//! Reads and decodes chunks of HDF5 datasets without libhdf5, which only tells where they are, so that several threads can
+//! read at once.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -18,7 +19,7 @@ thread_local! {
     static SCRATCH: RefCell<(FilterScratch, Vec<u8>, Vec<u8>)> = RefCell::default();
 }
 
-/// The chunks of a dataset as its file was when the reader was made.
+/// Reader of the chunks of a dataset; it knows the chunks that the file had when the reader was made.
 pub(crate) struct ChunkReader {
     grid: Grid,
     element: DataType,
@@ -30,27 +31,29 @@ pub(crate) struct ChunkReader {
 
 /// Where the chunks of a dataset are in the file.
 enum Places {
-    /// All chunks follow each other as one [block](Dataset::block): nothing is listed, however many they are.
+    /// All chunks follow each other as one [block](Dataset::block): their places are computed, so that memory does not grow
+    /// with their number.
     Block {
         /// Offset in the file of the first chunk, in bytes.
         first: u64,
         /// Number of chunks in the block.
         count: u64,
     },
-    /// The places of the chunks by their linear number in the grid of chunks. Chunks that were never written are missing here
-    /// and read as zeros.
+    /// Place of each chunk, by its number in the grid of chunks (from 0, first axis fastest). Chunks that were never written
+    /// are missing here and read as zeros.
     Listed(HashMap<u64, ChunkInfo>),
 }
 
 impl ChunkReader {
-    /// Makes a reader of `dataset`, whose file is `source`; `None` where only libhdf5 can read it: it is not chunked, has a
-    /// filter that this program does not run, elements that are in other files or not plain little-endian, or a fill value.
+    /// Makes a reader of `dataset`, whose file is `source`; `None` if only libhdf5 can read it: without chunks, with a filter
+    /// that this program does not run, with elements in other files or not packed little-endian, or with a fill value for
+    /// chunks that were never written.
     pub(crate) fn new(dataset: &Dataset, source: Arc<dyn ReadAt>) -> Result<Option<Self>> {
         Self::of_rows(dataset, source, u64::MAX)
     }
 
-    /// Makes a reader as [`new`](Self::new) does, but of the first `rows` of the last axis only: later ones may not be complete
-    /// yet.
+    /// Makes a reader as [`new`](Self::new) does, but only of the first `rows` rows, which are the indices of the last axis:
+    /// later rows may not be complete yet.
     pub(crate) fn of_rows(dataset: &Dataset, source: Arc<dyn ReadAt>, rows: u64) -> Result<Option<Self>> {
         let (Some(chunk), Some(pipeline)) = (dataset.chunk()?, dataset.pipeline()?) else { return Ok(None) };
         if dataset.is_outside() || !dataset.is_plain()? {
@@ -115,7 +118,8 @@ impl ChunkReader {
         (chunks.len() as u64 == counts && chunks.iter().all(is_next)).then_some(first)
     }
 
-    /// Where the chunk with this linear number is; `None` if it was never written.
+    /// Finds where a chunk is in the file; `None` if it was never written. `number` counts the chunks of the grid from 0,
+    /// first axis fastest.
     fn find(&self, number: u64) -> Option<Cow<'_, ChunkInfo>> {
         match &self.chunks {
             Places::Block { count, .. } if number >= *count => None,
@@ -128,7 +132,8 @@ impl ChunkReader {
         }
     }
 
-    /// Calls `with` with the decoded bytes of the chunk with this linear number, or with `None` if it was never written.
+    /// Calls `with` with the decoded bytes of a chunk, or with `None` if it was never written. `number` counts the chunks of
+    /// the grid from 0, first axis fastest.
     fn with_chunk<T>(&self, number: u64, with: impl FnOnce(Option<&[u8]>) -> Result<T>) -> Result<T> {
         let Some(info) = self.find(number) else { return with(None) };
         with_decoded(&*self.source, &self.pipeline, &info, self.chunk_bytes()?, |bytes| with(Some(bytes)))
@@ -136,7 +141,8 @@ impl ChunkReader {
     }
 }
 
-/// Calls `with` with the `len` decoded bytes of a chunk, which is read from `source`.
+/// Reads the chunk that `info` locates from `source`, decodes it to `len` bytes with the filters of `pipeline`, and returns
+/// the result of `with` for these bytes.
 pub(crate) fn with_decoded<T>(
     source: &dyn ReadAt,
     pipeline: &Pipeline,

@@ -28,20 +28,20 @@ pub struct Compression(Option<(&'static dyn Codec, u8)>);
 pub struct Plugin {
     /// The number of the plugin's filter in the registry of The HDF Group.
     pub id: i32,
-    /// The name of the filter that the plugin contains: `zstd`.
+    /// The name of the filter that the plugin contains, such as `zstd`.
     pub filter: String,
-    /// Software that contains the plugin: `hdf5plugin`; `None` if none is known.
+    /// Software that contains the plugin, such as `hdf5plugin`; `None` if none is known.
     pub package: Option<&'static str>,
 }
 
 /// How hard to compress data whose compression the user does not choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effort {
-    /// The compression that `auto` chooses, between speed and size.
+    /// Compression with a balance of speed and size, which `--compress auto` uses.
     Balanced,
-    /// Compresses well, for data that is written once and rarely read.
+    /// Compression to a small size, for data that is written once and rarely read.
     Thorough,
-    /// Compresses as small as possible, for small data.
+    /// Compression to the smallest size, for data so small that the time does not matter.
     Most,
 }
 
@@ -100,7 +100,8 @@ impl Compression {
         Some(Plugin { id: codec.id(), filter: codec.filter_name().to_owned(), package: Some(codec.plugin()?) })
     }
 
-    /// The plugin that other programs need to read Blosc chunks, which are kept from arrays and never made of other data.
+    /// The plugin that other programs need to read Blosc chunks. Such chunks are copied from arrays of other formats; no
+    /// other data is compressed with Blosc.
     pub fn blosc_plugin() -> Plugin {
         let codec = codec::blosc();
         let package = codec.plugin();
@@ -127,7 +128,7 @@ impl Compression {
         self.0.filter(|(codec, _)| *codec == codec::portable()).map(|(_, level)| level)
     }
 
-    /// Compression that every libhdf5 can read, at the level for this effort.
+    /// Compression by gzip, which every libhdf5 can read, at the level for this `effort`.
     pub(crate) fn portable(effort: Effort) -> Self {
         Self::gzip(match effort {
             Effort::Balanced => 4,
@@ -136,13 +137,13 @@ impl Compression {
         })
     }
 
-    /// Compression by `codec`, at the nearest level to `level` that it has.
+    /// Compression by `codec` at `level`, or at the nearest level that the codec has.
     pub(super) fn of(codec: &'static dyn Codec, level: u8) -> Self {
         let level = codec.levels().map_or(0, |levels| level.clamp(*levels.range.start(), *levels.range.end()));
         Compression(Some((codec, level)))
     }
 
-    /// The filter of the codec, without the shuffle before it; `None` without compression.
+    /// The compression as one filter, without the shuffle that usually precedes it; `None` without compression.
     pub(crate) fn filter(self) -> Option<Filter> {
         self.0.map(|(codec, level)| Filter::Codec { codec, level })
     }

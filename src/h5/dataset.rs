@@ -1,4 +1,4 @@
-//! Datasets of HDF5 files: how they are created, and their elements by region and by chunk.
+//! Datasets of HDF5 files: creates them, and reads and writes their elements by region and by chunk.
 
 use std::fmt;
 use std::ops::Range;
@@ -17,22 +17,22 @@ use crate::error::{Error, ErrorKind, Result, ResultExt};
 use crate::limits;
 use crate::value::{ByteOrder, DataType, Region, Shape, Values, for_each_type};
 
-/// Most times the bytes stored for them that elements of a dataset may take in memory, whatever its filters: chunks that were
-/// never written take none in the file.
+/// Largest plausible ratio of the bytes of elements in memory to the bytes that the file stores for their dataset, if its
+/// codec does not allow more. Chunks that were never written make it large.
 const MAX_EXPANSION: u64 = 1 << 10;
 
-/// Most datasets that a dimension scale can list in a file created with [`Bounds::Earliest`]: an attribute of 16 bytes for
-/// each.
+/// Most datasets that a dimension scale can list in a file created with [`Bounds::Earliest`]: they take 16 bytes each in one
+/// attribute of the scale, which has less than 64 KiB.
 pub(crate) const MAX_OLD_SCALED: usize = 4000;
 
 /// The declaration of a new dataset: type, extents, chunks, compression.
 #[derive(Debug, Clone)]
 pub(crate) struct DatasetSpec<'a> {
-    /// The element type of the new dataset; not a record.
+    /// The element type of the new dataset; any type but a record.
     pub(crate) element: DataType,
     pub(crate) shape: &'a Shape,
-    /// Shape of the chunks, fastest axis first, at most that of the dataset but for the last axis of an appendable one; `None`
-    /// is one contiguous block. Ignored for a dataset without elements that cannot grow: HDF5 has no chunks for it.
+    /// Shape of a chunk, fastest axis first, or `None` for one contiguous block. Only the last axis of a dataset that can
+    /// grow may have chunks longer than the dataset. Ignored for a dataset without elements that cannot grow.
     pub(crate) chunk: Option<Shape>,
     /// Whether the last (slowest) axis of the dataset may grow.
     pub(crate) appendable: bool,
@@ -40,13 +40,13 @@ pub(crate) struct DatasetSpec<'a> {
     pub(crate) compression: Compression,
 }
 
-/// When the chunks of a new dataset get space in the file.
+/// When space in the file is allocated for the chunks of a new dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Allocation {
-    /// Each chunk gets space when it is written.
+    /// Space for a chunk is allocated when it is written.
     Chunks,
-    /// All chunks get space when the dataset is created: chunk `n` of those numbered first axis fastest is `n` times its size
-    /// after the first, and the file has no index. Only for unfiltered chunks of fixed extents; all of them have to be written.
+    /// Space for all chunks is allocated when the dataset is created: they follow each other, first axis fastest, and need no
+    /// index in the file. Only for unfiltered chunks of a dataset that cannot grow; every chunk has to be written.
     Block,
 }
 
@@ -164,11 +164,11 @@ pub(crate) enum Storage {
     Block(Option<u64>),
     /// The elements are in the object header of the dataset.
     Header,
-    /// Only libhdf5 can read the elements; holds the words that tell where they are.
+    /// Only libhdf5 can read the elements; the text tells where they are: `in other files`, `in other datasets`.
     Other(&'static str),
 }
 
-/// A dataset of which no element is read or written, only its attributes, and the place of its elements.
+/// A dataset that was opened only for its attributes and to find where its elements are; it does not read or write elements.
 pub(crate) struct Header {
     dataset: hdf5::Dataset,
     /// Path of the dataset from the root.
@@ -193,17 +193,19 @@ impl Header {
         self.elsewhere.as_ref()
     }
 
-    /// Opens the elements of the dataset, whose place was checked; `outside` if some are in other files.
+    /// Turns the header into a dataset that reads elements, once the caller has checked where they are; `outside` tells that
+    /// some are in other files.
     pub(super) fn into_dataset(self, outside: bool) -> Dataset {
         Dataset { outside, ..Dataset::new(self.dataset, self.path) }
     }
 
-    /// Bytes of the file that the chunks or the block of the dataset take; 0 if they are in other files.
+    /// Number of bytes in the file that the chunks or the block of the dataset take; 0 if the elements are in other files or
+    /// datasets.
     pub(crate) fn stored_bytes(&self) -> u64 {
         if self.elsewhere.is_some() { 0 } else { self.dataset.storage_size() }
     }
 
-    /// The names of the dataset's attributes in order of creation.
+    /// The names of the dataset's attributes in order of creation, or by name if the file does not record this order.
     pub(crate) fn attributes(&self) -> Result<Vec<String>> {
         attribute::names(&self.dataset).with_context(|| format!("dataset {}", self.path))
     }
@@ -282,7 +284,7 @@ impl Dataset {
         Ok(self.layout.get_or_init(|| layout))
     }
 
-    /// The present extents of the dataset, fastest axis first.
+    /// The current extents of the dataset, fastest axis first.
     ///
     /// # Errors
     /// `Unsupported` for a dataset with a null dataspace.
@@ -305,7 +307,7 @@ impl Dataset {
         Ok(self.layout()?.chunk.clone())
     }
 
-    /// The element type of the dataset, as casacore's.
+    /// The casacore type of the dataset's elements.
     ///
     /// # Errors
     /// `Unsupported` with the name of an HDF5 type that casacore has nothing like.
@@ -321,7 +323,7 @@ impl Dataset {
         IndexKind::of(&self.dataset).with_context(|| self.place())
     }
 
-    /// The names of the dataset's filters, with the levels of codecs, in the order in which a writer applies them.
+    /// The dataset's filters in the order in which a writer applies them, as texts for users: `shuffle`, `deflate(4)`.
     pub(crate) fn filters(&self) -> Result<Vec<String>> {
         Ok(self.layout()?.filters.iter().map(ToString::to_string).collect())
     }
@@ -331,8 +333,8 @@ impl Dataset {
         Ok(self.layout()?.filters.iter().map(|filter| (filter.id, filter.parameters.clone())).collect())
     }
 
-    /// The byte order of the elements in the file, if their bytes are packed as those of [`data_type`](Self::data_type); `None`
-    /// if they are not.
+    /// The byte order of the elements in the file, if they differ at most in this from elements of
+    /// [`data_type`](Self::data_type) in memory; `None` if they have to be converted.
     pub(crate) fn raw_order(&self) -> Result<Option<ByteOrder>> {
         let element = self.data_type()?;
         if self.is_plain()? {
@@ -350,7 +352,7 @@ impl Dataset {
         Ok(self.layout()?.filters.iter().filter_map(StoredFilter::plugin).collect())
     }
 
-    /// The dataset's filters as this program runs them; `None` if only libhdf5 can.
+    /// The dataset's filters, to be run without libhdf5; `None` if only libhdf5 can run them.
     pub(crate) fn pipeline(&self) -> Result<Option<Pipeline>> {
         let layout = self.layout()?;
         let element_size = layout.datatype.size();
@@ -366,15 +368,15 @@ impl Dataset {
         self.layout()?.filters.iter().try_for_each(StoredFilter::check_available)
     }
 
-    /// Limits the bytes to which codecs that libhdf5 runs on this thread decode, to a chunk of this dataset, until it is
-    /// dropped.
+    /// Limits the bytes to which codecs that libhdf5 runs on this thread may decode, to about a chunk of this dataset; ends
+    /// when the result is dropped.
     fn limit_chunks(&self) -> Result<ChunkLimit> {
         let layout = self.layout()?;
         let elements = layout.chunk.as_ref().map_or(Ok(0), Shape::elements)?;
         Ok(ChunkLimit::new(elements.saturating_mul(layout.datatype.size() as u64)))
     }
 
-    /// Most bytes that the stored ones of the dataset can plausibly decode to.
+    /// Largest number of bytes to which the stored bytes of the dataset can plausibly decode.
     fn bound(&self) -> Result<u64> {
         let codec = |filter: &StoredFilter| match filter.own(1) {
             Some(Filter::Codec { codec, .. }) => Some(codec),
@@ -385,7 +387,8 @@ impl Dataset {
         Ok(codecs.fold(stored.saturating_mul(MAX_EXPANSION), |bytes, codec| bytes.max(codec.bound(stored))))
     }
 
-    /// Bytes of the file that the chunks or the block of the dataset take, without the text of variable-length strings.
+    /// Number of bytes in the file that the chunks or the block of the dataset take, without the text of variable-length
+    /// strings.
     pub(crate) fn stored_bytes(&self) -> u64 {
         self.dataset.storage_size()
     }
@@ -408,7 +411,8 @@ impl Dataset {
         read().with_context(|| self.place())
     }
 
-    /// The element type of the dataset, also one that casacore has nothing like; read with [`read_rows`](Self::read_rows).
+    /// The element type of the dataset in the file, which casacore may lack; [`read_rows`](Self::read_rows) reads elements of
+    /// such types.
     ///
     /// # Errors
     /// `Unsupported` with the name of the type if it is none of fixed length that this program writes.
@@ -421,15 +425,15 @@ impl Dataset {
         Ok(self.layout()?.datatype == element.datatype()?)
     }
 
-    /// The type in memory for elements of this type: that of the file, unless it has another byte order or records that are not
-    /// packed.
+    /// The HDF5 type as which elements of the type `element` are read into memory: that of the file, unless the file has
+    /// another byte order or records that are not packed.
     fn memory_type(&self, element: &StoredElement) -> Result<Datatype> {
         let datatype = &self.layout()?.datatype;
         if *datatype == element.datatype()? { Ok(datatype.clone()) } else { Ok(StoredElement::stored(datatype)?.1) }
     }
 
-    /// Appends the elements of `rows` (half-open, from 0) of the last axis, first axis fastest, to `out`, in the form of
-    /// [`element`](Self::element): numbers little-endian, strings as they are stored, records packed.
+    /// Appends the elements of `rows` (indices of the last axis, from 0, end excluded) to `out` as bytes, first axis fastest:
+    /// numbers little-endian, strings as they are stored, records packed. `element` is the type of the dataset.
     pub(crate) fn read_rows(&self, element: &StoredElement, rows: Range<u64>, out: &mut Vec<u8>) -> Result<()> {
         let mut read = || {
             let shape = self.shape()?;
@@ -463,7 +467,8 @@ impl Dataset {
         read().with_context(|| self.place())
     }
 
-    /// The bytes of the element that is read where none was written, in the form of [`read_rows`](Self::read_rows).
+    /// The bytes of the fill value, which elements have that were never written, in the form of
+    /// [`read_rows`](Self::read_rows).
     pub(crate) fn fill(&self, element: &StoredElement) -> Result<Vec<u8>> {
         let read = || sys::fill(&self.dataset.dcpl()?, &self.memory_type(element)?);
         read().with_context(|| self.place())
@@ -506,7 +511,8 @@ impl Dataset {
         Ok(region.shape.elements()? as usize)
     }
 
-    /// Fails if `count` elements take far more memory than the file can hold of the dataset, compressed at best.
+    /// Fails if `count` elements take far more memory than the stored bytes of the dataset can decode to: damaged files may
+    /// declare any extents.
     fn check_backed(&self, count: usize) -> Result<()> {
         let bytes = (count as u64).saturating_mul(self.layout()?.datatype.size().max(1) as u64);
         if bytes > self.bound()? {
@@ -523,7 +529,8 @@ impl Dataset {
         Ok((sys::memory(&extents)?, file))
     }
 
-    /// Writes a whole chunk of the dataset in its stored form: filtered, with padding at the far edges.
+    /// Writes one whole chunk of the dataset; `bytes` are its stored form: filtered, and padded to the full extents at the
+    /// far edges of the dataset.
     ///
     /// `index` counts chunks, not elements. `filter_mask` has bit `i` set where filter `i` of the pipeline was skipped.
     pub(crate) fn write_chunk(&self, index: &[u64], bytes: &[u8], filter_mask: u32) -> Result<()> {
@@ -546,8 +553,8 @@ impl Dataset {
         write().with_context(|| self.place())
     }
 
-    /// The offset of the first chunk in bytes from the start of the file, if this dataset was created as one
-    /// [block](Allocation::Block); `None` for every other dataset.
+    /// Offset of the first chunk in bytes from the start of the file, if all chunks follow each other: the dataset was
+    /// created as one [block](Allocation::Block), or has a single unfiltered chunk. `None` for every other dataset.
     pub(crate) fn block(&self) -> Result<Option<u64>> {
         let one_chunk = || -> Result<bool> { Ok(self.layout()?.filters.is_empty()) };
         match self.index_kind()? {
@@ -560,7 +567,7 @@ impl Dataset {
         Ok(found.map(|chunk| chunk.address))
     }
 
-    /// The places of the chunks of the dataset that exist in the file, in no promised order.
+    /// The places in the file of all chunks of the dataset that were written, in no particular order.
     pub(crate) fn chunks(&self) -> Result<Vec<ChunkInfo>> {
         let mut chunks = Vec::new();
         self.each_chunk(|info| chunks.push(info))?;
@@ -583,7 +590,7 @@ impl Dataset {
         Ok(())
     }
 
-    /// Calls `visit` with the place of each chunk of the dataset that exists in the file, in no promised order.
+    /// Calls `visit` with the place in the file of each chunk of the dataset that was written, in no particular order.
     pub(crate) fn each_chunk(&self, mut visit: impl FnMut(ChunkInfo)) -> Result<()> {
         let Some(chunk) = &self.layout()?.chunk else { return Ok(()) };
         self.check_addresses()?;
@@ -609,7 +616,7 @@ impl Dataset {
         find().with_context(|| self.place())
     }
 
-    /// Whether the elements in the file have the same bytes as in memory of this program, little-endian and packed.
+    /// Whether the elements have the same form in the file as in the memory of this program: little-endian and packed.
     pub(super) fn is_plain(&self) -> Result<bool> {
         let datatype = &self.layout()?.datatype;
         let element = self.data_type()?;
@@ -622,7 +629,8 @@ impl Dataset {
         read().with_context(|| self.place())
     }
 
-    /// The byte that is read where none was written, for a dataset of bytes; `None` if the dataset does not define it.
+    /// The fill value of a dataset of bytes, which bytes have that were never written; `None` if the dataset does not define
+    /// it.
     pub(crate) fn fill_byte(&self) -> Result<Option<u8>> {
         let read = || -> Result<_> {
             let creation = self.dataset.dcpl()?;
@@ -639,7 +647,7 @@ impl Dataset {
         sys::set_scale(&self.dataset, name).with_context(|| self.place())
     }
 
-    /// Attaches a dimension scale to an axis of the dataset, counted from 0, fastest first; the last axis is the row.
+    /// Attaches a dimension scale to an axis of the dataset, counted from 0, fastest first; the last axis counts the rows.
     pub(crate) fn attach_scale(&self, axis: usize, scale: &Dataset) -> Result<()> {
         let attach = || {
             let axes = self.shape()?.len();
@@ -651,7 +659,7 @@ impl Dataset {
         attach().with_context(|| self.place())
     }
 
-    /// Sets an attribute of the dataset, in place of one that has this name.
+    /// Sets an attribute of the dataset, and replaces an existing one of the same name.
     pub(crate) fn set_attribute(&self, name: &str, value: &Attribute) -> Result<()> {
         attribute::set(&self.dataset, name, value, sys::Charset::Utf8).with_context(|| self.place())
     }
@@ -670,7 +678,7 @@ impl Dataset {
         sys::refresh_dataset(&self.dataset).with_context(|| self.place())
     }
 
-    /// Reads the only element of a dataset of uint64, which has no casacore type.
+    /// Reads the single element of a dataset of uint64, a type that casacore lacks; counters of rows have it.
     pub(crate) fn read_counter(&self) -> Result<u64> {
         let read = || -> Result<u64> {
             let (memory, file) = self.selection(&Region::whole(&Shape::from([1])))?;
@@ -716,7 +724,7 @@ pub(super) fn each_stored_chunk(dataset: &hdf5::Dataset, mut visit: impl FnMut(&
     Ok(())
 }
 
-/// Appends the `count` elements of `target`, which have the type `stored` in the file, to `out`.
+/// Reads `count` elements of a dataset or attribute, stored as `stored`, and appends them to `out`, in its type.
 pub(super) fn read_values(target: &Target<'_>, stored: &Datatype, count: usize, out: &mut Values) -> Result<()> {
     let element = out.data_type();
     macro_rules! numbers {

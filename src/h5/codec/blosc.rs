@@ -1,11 +1,12 @@
-//! Blosc (filter 32001): each chunk is one Blosc 1 chunk, which says by itself how it is compressed and shuffled. It is only
-//! read; arrays that are converted bring chunks with them.
+//! Blosc (HDF5 filter 32001): each chunk is one Blosc 1 chunk, whose header states how it is compressed and shuffled. This
+//! program decodes it only; it copies chunks from BLZ, bcolz and bloscpack arrays as they are.
 
 use super::interface::{Codec, Decoder, Encoder};
 use crate::blosc;
 use crate::error::{Error, Result};
 
-/// Most times its own bytes that a Blosc chunk can decode to: the factor of zstd, the largest of all codecs in it.
+/// Largest ratio of decoded to stored bytes of a Blosc chunk: that of zstd, the largest of all compression methods that Blosc
+/// uses.
 const MAX_EXPANSION: u64 = 1 << 15;
 
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! Runs codecs for libhdf5, which calls them where it converts elements itself.
+//! Runs this program's codecs as filters of libhdf5, for datasets whose elements libhdf5 itself reads or writes.
 
 use std::cell::Cell;
 
@@ -9,18 +9,19 @@ thread_local! {
     static LIMIT: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-/// Most bytes that a chunk of unknown length may decode to.
+/// Most bytes to which a codec that libhdf5 runs may decode a chunk while no [`ChunkLimit`] exists.
 const DEFAULT_LIMIT: u64 = 1 << 28;
 
-/// Limit, while it lives, of what codecs that libhdf5 runs on this thread may decode to: a chunk of one dataset. libhdf5 does
-/// not tell a filter how long a chunk is, and the length that the stored bytes declare cannot be trusted.
+/// Limit, until it is dropped, on the bytes to which a codec that libhdf5 runs on this thread may decode a chunk. libhdf5
+/// does not tell a filter how long a chunk is, and the length that the stored bytes declare cannot be trusted.
 #[derive(Debug)]
 pub(crate) struct ChunkLimit {
     before: Option<u64>,
 }
 
 impl ChunkLimit {
-    /// Makes a limit for chunks of `bytes` bytes, and some more that filters before the codec may have added.
+    /// Sets the limit for chunks of `bytes` decoded bytes, with an allowance for bytes that filters before the codec may have
+    /// added.
     pub(crate) fn new(bytes: u64) -> Self {
         let limit = bytes.saturating_add(bytes / 8).saturating_add(4096);
         ChunkLimit { before: LIMIT.replace(Some(limit)) }
@@ -33,7 +34,8 @@ impl Drop for ChunkLimit {
     }
 }
 
-/// Decodes a chunk with `codec`, or encodes it at the level that the filter's `parameters` name.
+/// Decodes the chunk `bytes` with `codec`; if `decode` is `false`, encodes it at the level that the filter's `parameters`
+/// state.
 ///
 /// # Errors
 /// Those of the codec; `Unsupported` to encode what the codec only reads.

@@ -1,11 +1,11 @@
-//! The traits of a codec: a compression method with its encoder and decoder.
+//! The traits of a codec, which is a compression method with its encoder and decoder.
 
 use std::fmt;
 use std::ops::RangeInclusive;
 
 use crate::error::Result;
 
-/// A compression method, which is a filter of HDF5.
+/// A compression method that is a filter of HDF5.
 pub(crate) trait Codec: fmt::Debug + Sync {
     /// Number of the codec's filter in the registry of The HDF Group.
     fn id(&self) -> i32;
@@ -13,7 +13,7 @@ pub(crate) trait Codec: fmt::Debug + Sync {
     /// Name of the codec on the command line: `gzip`, `zstd`.
     fn name(&self) -> &'static str;
 
-    /// The name of the codec's filter in HDF5, where it differs from that of the codec.
+    /// The name of the codec's filter in HDF5. It is that of the codec, unless HDF5 has another: `deflate` for `gzip`.
     fn filter_name(&self) -> &'static str {
         self.name()
     }
@@ -23,7 +23,8 @@ pub(crate) trait Codec: fmt::Debug + Sync {
         None
     }
 
-    /// The software that lets other programs read the codec's filter; `None` if every libhdf5 contains it.
+    /// Name of the software with which other programs can read the codec's filter, such as `hdf5plugin`; `None` if every
+    /// libhdf5 contains it.
     fn plugin(&self) -> Option<&'static str>;
 
     /// The parameters that HDF5 stores with the codec's filter (`cd_values`), for data compressed at `level`.
@@ -31,7 +32,8 @@ pub(crate) trait Codec: fmt::Debug + Sync {
         Vec::new()
     }
 
-    /// The level that the stored parameters of the filter name; `None` if they name none that [`levels`](Self::levels) has.
+    /// The compression level that the stored `parameters` of the codec's filter state; `None` if they state none that is
+    /// valid.
     fn level(&self, _parameters: &[u32]) -> Option<u8> {
         None
     }
@@ -49,8 +51,8 @@ pub(crate) trait Codec: fmt::Debug + Sync {
 
 /// An encoder of a codec: compresses chunks, one after the other, and keeps its working memory between them.
 pub(crate) trait Encoder: Send {
-    /// Replaces `out` with `bytes` compressed. They are a series of planes of `plane` bytes each and a shorter rest, where
-    /// bytes were sorted by their place in the elements; one plane else.
+    /// Replaces `out` with `bytes` compressed. Shuffled bytes are a series of planes of `plane` bytes, one for each byte of
+    /// an element, and a shorter rest; others are one plane.
     ///
     /// # Errors
     /// Those of the library that compresses: it has no memory left.
@@ -66,11 +68,11 @@ pub(crate) trait Decoder: Send {
     fn decode(&mut self, bytes: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<()>;
 }
 
-/// The levels of compression that a codec has, fastest first.
+/// The compression levels of a codec, from the fastest to the smallest output, and its default.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Levels {
     pub(crate) range: RangeInclusive<u8>,
-    /// The level that is used if the user names the codec alone.
+    /// The compression level that is used if the user names the codec without a level.
     pub(crate) default: u8,
 }
 

@@ -1,4 +1,5 @@
-//! The codec LZ4 (filter 32004) in the framing of HDF5's plugin, all numbers big-endian:
+//! The codec LZ4 (HDF5 filter 32004). Each chunk is a header and LZ4 blocks in the layout of HDF5's plugin; all numbers are
+//! big-endian:
 //!
 //! ```text
 //! 8 bytes   length of the chunk
@@ -7,17 +8,17 @@
 //!   4 bytes   length of the stored block
 //!   the block in LZ4's block format; or as it was, if both lengths are equal
 //! ```
-//! The filter may have one parameter, the length of a block, which is written without: a chunk is one block. Other programs
-//! need a plugin for it.
+//! The filter may have one parameter, the length of a block. It is written without; a chunk of up to 1 GiB is then one block.
+//! Other programs need a plugin for this filter.
 
 use lz4_flex::block::{compress_into, decompress_into, get_maximum_output_size};
 
 use super::interface::{Codec, Decoder, Encoder};
 use crate::error::{Error, Result};
 
-/// Most times its own bytes that an LZ4 block can decode to: a byte of a length stands for at most 255.
+/// Largest ratio of decoded to stored bytes of an LZ4 block: a byte that extends a length stands for at most 255 bytes.
 const MAX_EXPANSION: u64 = 255;
-/// Length in bytes of a block before compression, if no parameter of the filter gives another.
+/// Most bytes of a block before compression when a chunk is written. A chunk that is not longer is one block.
 const BLOCK_BYTES: usize = 1 << 30;
 
 #[derive(Debug)]
@@ -111,15 +112,16 @@ impl Decoder for Blocks {
     }
 }
 
-/// Splits a stored chunk into the length of the chunk, the length of a block (both decoded, in bytes), and the blocks; `None`
-/// if it is too short.
+/// Splits a stored LZ4 chunk into the decoded length of the chunk in bytes, the decoded length of a block in bytes, and the
+/// stored blocks; `None` if it is too short.
 fn header(bytes: &[u8]) -> Option<(u64, u32, &[u8])> {
     let (len, rest) = bytes.split_first_chunk::<8>()?;
     let (block_bytes, blocks) = rest.split_first_chunk::<4>()?;
     Some((u64::from_be_bytes(*len), u32::from_be_bytes(*block_bytes), blocks))
 }
 
-/// Splits off the first stored block of a chunk; returns it and the bytes after it, `None` if it is cut off.
+/// Splits the first block off the stored blocks of an LZ4 chunk; returns it and the bytes after it, or `None` if the block is
+/// cut off.
 fn split_block(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (len, rest) = bytes.split_first_chunk::<4>()?;
     rest.split_at_checked(u32::from_be_bytes(*len) as usize)

@@ -1,4 +1,5 @@
-//! LZF (filter 32000), which h5py contains: each chunk is one LZF block. It is only read.
+//! LZF (HDF5 filter 32000), which h5py contains: each chunk is one LZF block. This program decodes it, but does not encode
+//! it.
 //!
 //! A block is a series of runs, each begun by a control byte:
 //!
@@ -11,7 +12,7 @@
 use super::interface::{Codec, Decoder, Encoder};
 use crate::error::{Error, Result};
 
-/// Most times its own bytes that an LZF block can decode to: three bytes repeat up to 264.
+/// Largest ratio of decoded to stored bytes of an LZF block: three bytes stand for a run of up to 264.
 const MAX_EXPANSION: u64 = 264 / 3;
 
 #[derive(Debug)]

@@ -22,7 +22,7 @@ pub(crate) use interface::{Codec, Decoder, Encoder};
 /// Every codec, in the order of the command line's help. The first, [`portable`], is part of every libhdf5.
 pub(super) const CODECS: &[&dyn Codec] = &[&gzip::Gzip, &zstd::Zstd, &lz4::Lz4, &lzf::Lzf, &blosc::Blosc];
 
-/// The codec of Blosc chunks, which are kept as they are from arrays.
+/// The codec Blosc, whose chunks are copied unchanged from the arrays of other formats; data is never compressed with it.
 pub(super) fn blosc() -> &'static dyn Codec {
     &blosc::Blosc
 }

@@ -1,4 +1,4 @@
-//! Zstandard (filter 32015): each chunk is one frame of RFC 8878, which states the length of its content.
+//! Zstandard (HDF5 filter 32015): each chunk is one frame of RFC 8878, which states the length of its content.
 //!
 //! The filter has one parameter, the level. Other programs need a plugin for it.
 
@@ -10,7 +10,7 @@ use zstd::zstd_safe::compress_bound;
 use super::interface::{Codec, Decoder, Encoder, Levels};
 use crate::error::{Error, Result};
 
-/// Most times its own bytes that a zstd frame can decode to: a block of up to 128 KiB of one repeated byte takes 4 bytes.
+/// Largest ratio of decoded to stored bytes of a zstd frame: a block of up to 128 KiB of one repeated byte takes 4 bytes.
 const MAX_EXPANSION: u64 = (128 << 10) / 4;
 
 #[derive(Debug)]

@@ -1,28 +1,31 @@
-//! Encodes blocks of deflate in which each byte has a Huffman code by its frequency and nothing is a repetition (RFC 1951,
-//! 3.2.7): this suits the exponents of noise. zlib's strategy `HuffmanOnly` takes about four times as long for the same blocks.
+//! Encodes blocks of deflate with Huffman codes of single bytes and without repetitions (RFC 1951, 3.2.7), which suits the
+//! exponents of noise. zlib's strategy `HuffmanOnly` takes about four times as long for the same blocks.
 
 use super::histogram::Histogram;
 use super::stored::store;
 
-/// Number of bytes in a block of deflate: few enough for frequencies that change, many enough to pay for the description of the
-/// codes.
+/// Number of bytes that are encoded in a block of deflate: few enough to follow frequencies that change, many enough to make
+/// up for the description of the codes.
 const BLOCK: usize = 32 << 10;
 /// Number of symbols with codes in a block of deflate: the 256 literals and the end of the block.
 const SYMBOLS: usize = 257;
 const END: usize = 256;
-/// Longest Huffman code of a literal in bits. Deflate allows 15; four codes of 14 fit into a word beside the 7 bits that are
-/// left over.
+/// Longest Huffman code of a literal in bits. Deflate allows 15, but four codes of 14 bits fit into a 64-bit word beside up
+/// to 7 bits that are still to be written.
 const LONGEST: usize = 14;
-/// Longest code, in bits, for the lengths of codes, which deflate itself writes as codes.
+/// Longest Huffman code, in bits, of the symbols by which a block of deflate describes the lengths of its other codes.
 const LONGEST_OF_LENGTHS: usize = 7;
-/// Number of symbols that describe lengths of codes in deflate: 0 to 15, and three that repeat.
+/// Number of symbols by which a block of deflate describes the lengths of its codes: 0 to 15 stand for a length, three for
+/// repetitions.
 const LENGTHS: usize = 19;
-/// The order in which deflate stores the lengths of the codes for lengths.
+/// The order in which a block of deflate stores the code lengths of the symbols 0 to 18, which describe the lengths of its
+/// other codes.
 const ORDER: [usize; LENGTHS] = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
-/// Lengths in bits of the codes for distances, which no block uses: two, since some programs refuse incomplete codes.
+/// Code lengths in bits that a block declares for distances, which it never uses: two codes, since some programs refuse an
+/// incomplete set of codes.
 const DISTANCES: [u8; 2] = [1, 1];
 
-/// Appends blocks of deflate, with codes and without repetitions, that decode to `bytes` and end at a whole byte.
+/// Appends blocks of deflate without repetitions to `out`; they decode to `bytes` and end at a whole byte.
 pub(super) fn encode(bytes: &[u8], out: &mut Vec<u8>) {
     for block in bytes.chunks(BLOCK) {
         encode_block(block, out);
@@ -85,7 +88,7 @@ struct Codes<const N: usize> {
     codes: [Code; N],
 }
 
-/// A Huffman code: its bits, of which the first is the lowest, and their number.
+/// A Huffman code: its bits, of which the lowest is written first, and their number.
 #[derive(Debug, Clone, Copy, Default)]
 struct Code {
     bits: u16,
@@ -93,7 +96,8 @@ struct Code {
 }
 
 impl<const N: usize> Codes<N> {
-    /// The shortest Huffman codes of up to `longest` bits for symbols that occur `counts` times.
+    /// Makes the shortest Huffman codes of at most `longest` bits. `counts` are the occurrences of each symbol; one that does
+    /// not occur has no code.
     fn new(counts: &[u32; N], longest: usize) -> Self {
         let mut symbols: Vec<usize> = (0..N).filter(|&symbol| counts[symbol] > 0).collect();
         symbols.sort_by_key(|&symbol| counts[symbol]);
@@ -122,7 +126,8 @@ impl<const N: usize> Codes<N> {
     }
 }
 
-/// Number of codes of each length in bits that Huffman's method gives symbols with `counts`, which ascend.
+/// Number of Huffman codes of each length: entry `n` of the result counts the codes of `n` bits. `counts` are the occurrences
+/// of each symbol, in ascending order.
 fn depths(counts: impl Iterator<Item = u32>) -> Vec<usize> {
     let mut weights: Vec<u32> = counts.collect();
     let leaves = weights.len();
@@ -154,8 +159,8 @@ fn depths(counts: impl Iterator<Item = u32>) -> Vec<usize> {
     numbers
 }
 
-/// Shortens codes of more than `longest` bits to that length, and lengthens others, until all can be told apart; `numbers`
-/// counts the codes of each length.
+/// Limits Huffman codes to `longest` bits, and lengthens others until all can be told apart. Entry `n` of `numbers` counts
+/// the codes of `n` bits.
 fn shorten(numbers: &mut Vec<usize>, longest: usize) {
     let too_long: usize = numbers.iter().skip(longest + 1).sum();
     numbers.resize(longest + 1, 0);
@@ -171,12 +176,13 @@ fn shorten(numbers: &mut Vec<usize>, longest: usize) {
     }
 }
 
-/// A symbol by which deflate describes the lengths of codes.
+/// A symbol by which a block of deflate describes the lengths of its codes (RFC 1951, 3.2.7).
 #[derive(Debug, Clone, Copy)]
 struct LengthSymbol {
-    /// Number of the symbol: 0 to 15 for a length, 16 repeats the last length, 17 and 18 the length 0.
+    /// Number of the symbol: 0 to 15 is a code length in bits, 16 repeats the length before it, 17 and 18 repeat the length
+    /// 0.
     symbol: usize,
-    /// Number of repetitions beyond the fewest that the symbol stands for.
+    /// Number of repetitions beyond the fewest for which the symbol can stand; 0 for a symbol that is a length.
     extra: u8,
 }
 
@@ -191,7 +197,7 @@ impl LengthSymbol {
     }
 }
 
-/// Describes the lengths of codes by symbols with repetitions (RFC 1951, 3.2.7).
+/// Describes code lengths in bits by symbols of deflate, with repetitions for runs of equal lengths (RFC 1951, 3.2.7).
 fn repeat_codes(lengths: &[u8]) -> Vec<LengthSymbol> {
     let mut symbols = Vec::new();
     for run in lengths.chunk_by(|a, b| a == b) {
@@ -216,17 +222,17 @@ fn repeat_codes(lengths: &[u8]) -> Vec<LengthSymbol> {
     symbols
 }
 
-/// Writes bits of a deflate stream, the lowest of a byte first, into memory that has eight more bytes than are needed.
+/// Writer of the bits of a deflate stream, the lowest of a byte first. Its memory has eight more bytes than the stream.
 struct BitWriter<'a> {
     out: &'a mut [u8],
     at: usize,
     word: u64,
-    /// Number of bits of `word` that are used: less than 8 after each call.
+    /// Number of bits of `word` that are still to be written: less than 8 after each call.
     bits: u32,
 }
 
 impl BitWriter<'_> {
-    /// Writes the lowest `len` bits of `value` to the stream; at most 56.
+    /// Writes the lowest `len` bits of `value` to the stream; `len` is at most 56.
     fn put(&mut self, value: u64, len: u32) {
         self.word |= value << self.bits;
         self.bits += len;
@@ -252,7 +258,7 @@ impl BitWriter<'_> {
         rest.iter().for_each(|&byte| self.put_code(codes[usize::from(byte)]));
     }
 
-    /// Writes the whole bytes of the bits held in `word`.
+    /// Writes the whole bytes among the bits that `word` holds, and keeps the remaining bits.
     fn flush(&mut self) {
         self.out[self.at..self.at + 8].copy_from_slice(&self.word.to_le_bytes());
         self.at += self.bits as usize / 8;
@@ -260,7 +266,7 @@ impl BitWriter<'_> {
         self.bits &= 7;
     }
 
-    /// Ends the stream; returns the number of bytes written, the last of which may have bits that mean nothing.
+    /// Ends the stream; returns the number of bytes written. Bits of the last byte that are not used are 0.
     fn finish(self) -> usize {
         self.at + usize::from(self.bits > 0)
     }

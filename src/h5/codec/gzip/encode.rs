@@ -1,4 +1,4 @@
-//! The encoder of gzip: writes zlib streams, and spends time on compression only where it gains.
+//! The encoder of gzip: writes zlib streams, and compresses each part of a chunk by the fastest method that suits it.
 //!
 //! After the shuffle a chunk is a series of planes: the first bytes of all elements, the second bytes, and so on. The planes of
 //! measured numbers differ: exponents compress well, the last bits are noise. Each plane is cut into segments, each segment
@@ -22,19 +22,19 @@ use super::estimate::Estimator;
 use super::stored::store;
 use crate::error::{Error, Result};
 
-/// Chunks of up to this many bytes are encoded as a whole, without a choice of methods.
+/// Most bytes of a chunk that is encoded as a whole; parts of a longer one are encoded by different methods.
 const SMALL_CHUNK: usize = 8 << 10;
-/// Most bytes of a segment of a chunk, for which a method is chosen.
+/// Largest segment of a chunk, in bytes. The encoder chooses a method for each segment.
 const SEGMENT: usize = 64 << 10;
 /// Header of a zlib stream: deflate with a window of 32 KiB.
 const HEADER: [u8; 2] = [0x78, 0x5e];
-/// The last block of a deflate stream, without content.
+/// The last block of a deflate stream, which is empty.
 const LAST_BLOCK: [u8; 2] = [3, 0];
-/// Remaining part of the length above which a method of compression is not worth its time.
+/// Ratio of the compressed to the original length above which a compression method is not worth its time.
 const NO_GAIN: f32 = 0.985;
-/// Remaining part of the length below which a sample counts as constant, or nearly.
+/// Ratio of the compressed to the original length below which a sample counts as constant, or nearly.
 const CONSTANT: f32 = 0.01;
-/// Number of bytes that are encoded on trial to choose between two methods.
+/// Number of bytes at the end of a segment that are encoded by two methods to choose between them.
 const TRIAL: usize = 8 << 10;
 
 /// The method by which a segment of a chunk is encoded.
@@ -42,11 +42,13 @@ const TRIAL: usize = 8 << 10;
 enum Method {
     /// Bytes are stored as they are: suits noise.
     Stored,
-    /// Each byte gets a code by its frequency, without repetitions: suits exponents of noise.
+    /// Each byte is encoded by a Huffman code, without repetitions: suits exponents of noise.
     Codes,
-    /// Each byte gets a code by its frequency, and only runs of one byte are shortened: suits flags, weights and constant values.
+    /// Each byte is encoded by a Huffman code, and only runs of one byte are shortened: suits flags, weights and constant
+    /// values.
     Runs,
-    /// Each byte gets a code by its frequency, and repetitions at any distance are found, as in zlib: suits data that repeats.
+    /// Each byte is encoded by a Huffman code, and repetitions at any distance are found, as in zlib: suits data that
+    /// repeats.
     Matches,
 }
 
@@ -54,11 +56,11 @@ enum Method {
 pub(super) struct Encode {
     level: u8,
     estimator: Estimator,
-    /// libdeflate's compressor for a whole chunk; made when first needed, and kept.
+    /// libdeflate's compressor, kept for reuse; `None` until a chunk is encoded as a whole.
     whole: Option<Compressor>,
     runs: Option<Deflate>,
     matches: Option<Deflate>,
-    /// Output buffer of zlib, kept so that no longer output has to be cleared before.
+    /// Output buffer of zlib, which only grows: bytes that it has already are not cleared again.
     blocks: Vec<u8>,
 }
 
@@ -67,8 +69,8 @@ impl Encode {
         Encode { level, estimator: Estimator::new(), whole: None, runs: None, matches: None, blocks: Vec::new() }
     }
 
-    /// Splits a chunk into consecutive parts, each with its length in bytes and the method for it; empty for a short chunk,
-    /// which is encoded as a whole. `plane` is the length of a plane of shuffled bytes.
+    /// Splits a chunk into consecutive parts, each with its method and its length in bytes; empty for a short chunk, which is
+    /// encoded as a whole. `plane` is the length in bytes of a plane: one byte of every element, after the shuffle.
     fn series(&mut self, bytes: &[u8], plane: usize) -> Result<Vec<(Method, usize)>> {
         let mut series: Vec<(Method, usize)> = Vec::new();
         if bytes.len() <= SMALL_CHUNK {
@@ -84,7 +86,7 @@ impl Encode {
         Ok(series)
     }
 
-    /// The fastest method among those that encode `segment` in about the fewest bytes.
+    /// Chooses the fastest method among those that encode `segment` in about the fewest bytes.
     fn method(&mut self, segment: &[u8]) -> Result<Method> {
         if is_constant(segment) {
             return Ok(Method::Runs);
@@ -118,8 +120,8 @@ impl Encode {
         Ok(Method::Runs)
     }
 
-    /// Encodes `bytes` as one stream of libdeflate, which finds repetitions faster than zlib but cannot be joined to other
-    /// blocks.
+    /// Replaces `out` with `bytes` encoded as one zlib stream by libdeflate, which finds repetitions faster than zlib but
+    /// cannot make blocks that are joined to others.
     fn whole(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let level = CompressionLvl::new(self.level.into()).unwrap_or_default();
         let compressor = self.whole.get_or_insert_with(|| Compressor::new(level));
@@ -129,7 +131,7 @@ impl Encode {
         Ok(())
     }
 
-    /// Appends blocks of deflate by `method` that decode to `bytes` and end at a whole byte.
+    /// Appends blocks of deflate to `out`, encoded by `method`; they decode to `bytes` and end at a whole byte.
     fn deflate(&mut self, method: Method, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let (slot, strategy) = match method {
             Method::Stored => {
@@ -192,12 +194,13 @@ impl Encoder for Encode {
     }
 }
 
-/// Whether all bytes are equal; runs at the speed of memory.
+/// Whether all bytes are equal; as fast as the memory is read.
 fn is_constant(bytes: &[u8]) -> bool {
     bytes.is_empty() || bytes[1..] == bytes[..bytes.len() - 1]
 }
 
-/// Cuts a chunk of planes of `plane` bytes into segments of about equal length; the last plane may be shorter.
+/// Cuts a chunk of shuffled bytes into segments of about equal length within each plane of `plane` bytes. Planes of less than
+/// 4 KiB are not kept apart.
 fn segments(bytes: &[u8], plane: usize) -> impl Iterator<Item = &[u8]> {
     // planes of a few bytes are judged together
     let plane = plane.max(SMALL_CHUNK / 2);

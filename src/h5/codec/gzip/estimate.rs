@@ -2,41 +2,43 @@
 
 use super::histogram::Histogram;
 
-/// Most bytes from the middle of a segment that the estimate looks at: as far back as deflate finds repetitions.
+/// Most bytes from the middle of a segment that are a sample for the estimate: deflate finds repetitions no further back.
 const SAMPLE: usize = 32 << 10;
-/// Number of bytes at the end of a segment's sample whose compressed length is estimated; the bytes before are their history.
+/// Number of bytes at the end of a segment's sample whose compressed length is estimated; they may repeat the bytes before
+/// them.
 const PRICED: usize = 8 << 10;
 const HASH_BITS: u32 = 13;
 /// Longest repetition that deflate can encode, in bytes.
 const LONGEST: usize = 258;
-/// Estimated prices are counted in this part of a bit: sums of whole numbers do not wait for each other.
+/// Number of units in a bit: estimated lengths are counted in 1/256 bit, as whole numbers are added faster than
+/// floating-point ones.
 const PARTS: f32 = 256.0;
-/// Estimated price in bits of a byte that was not counted.
+/// Estimated compressed length, in bits, of a byte whose value was not found among the counted bytes.
 const RARE: f32 = 14.0;
-/// Number of bytes that are counted of each [`COUNTED_OF`]: the frequencies in a quarter of a segment are about those in all of
-/// it.
+/// Number of bytes that are counted of each [`COUNTED_OF`] bytes: the frequencies in a quarter of a segment are about those
+/// in all of it.
 const COUNTED: usize = 1 << 10;
 const COUNTED_OF: usize = 4 << 10;
-/// Distance in bytes of the places in the history of the sample at which repetitions are searched for.
+/// Distance in bytes between the positions in the sample that are remembered as beginnings of what may be repeated later.
 const HISTORY_STEP: usize = 8;
 
-/// The expected length of a segment after compression, as a part of its length, for each way to encode it.
+/// Expected ratio of the compressed to the original length of a segment, for each method of encoding.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Estimate {
-    /// Expected part for codes by frequency, over the whole segment.
+    /// Expected ratio for Huffman codes of single bytes, over the whole segment.
     pub(super) segment: f32,
-    /// Expected part for codes by frequency, over the sample.
+    /// Expected ratio for Huffman codes of single bytes, over the sample.
     pub(super) codes: f32,
-    /// Expected part for codes by frequency and runs of one byte, over the sample.
+    /// Expected ratio for Huffman codes and runs of one byte, over the sample.
     pub(super) runs: f32,
-    /// Expected part for codes by frequency and repetitions of any kind, over the sample.
+    /// Expected ratio for Huffman codes and repetitions of any kind, over the sample.
     pub(super) matches: f32,
 }
 
-/// The working memory of an estimate, kept for the next one.
+/// Estimator of the compressed length of segments; keeps its working memory between them.
 #[derive(Debug)]
 pub(super) struct Estimator {
-    /// The place in the sample where four bytes were seen last, by their hash.
+    /// Position in the sample where four bytes were seen last, by the hash of the four bytes; `u16::MAX` for none.
     places: Vec<u16>,
 }
 
@@ -45,7 +47,7 @@ impl Estimator {
         Estimator { places: vec![0; 1 << HASH_BITS] }
     }
 
-    /// Estimates how well `segment`, of at least 8 bytes, compresses in each way.
+    /// Estimates the ratio to which each method compresses `segment`, which has at least 8 bytes.
     pub(super) fn estimate(&mut self, segment: &[u8]) -> Estimate {
         let (counts, counted) = count(segment);
         let prices = counts.map(|count| match count {
@@ -69,7 +71,8 @@ impl Estimator {
         }
     }
 
-    /// The price of the sample's bytes from `from` on, with repetitions taken greedily, in 1/256 bit.
+    /// Estimated compressed length of the sample's bytes from `from` on, in 1/256 bit, with repetitions. `prices` are the
+    /// lengths of the codes of single bytes.
     fn price_with_matches(&mut self, sample: &[u8], from: usize, prices: &[u32; 256]) -> u32 {
         let four = |at: usize| sample[at..].first_chunk::<4>().map(|bytes| u32::from_le_bytes(*bytes));
         let hash = |four: u32| (four.wrapping_mul(0x9e37_79b1) >> (32 - HASH_BITS)) as usize;
@@ -108,7 +111,7 @@ impl Estimator {
     }
 }
 
-/// Counts how often each byte occurs, in a part of the segment; returns the counts and the number of bytes counted.
+/// Counts how often each byte value occurs in a quarter of the segment; returns the counts and the number of bytes counted.
 fn count(bytes: &[u8]) -> ([u32; 256], usize) {
     let mut histogram = Histogram::new();
     let mut counted = 0;
@@ -120,26 +123,28 @@ fn count(bytes: &[u8]) -> ([u32; 256], usize) {
     (histogram.counts(), counted)
 }
 
-/// The price of `bytes`, each by its code, in 1/256 bit.
+/// Estimated compressed length of `bytes` in 1/256 bit, without repetitions. `prices` are the lengths of the codes of single
+/// bytes.
 fn price(bytes: &[u8], prices: &[u32; 256]) -> u32 {
     bytes.iter().map(|&byte| prices[usize::from(byte)]).sum()
 }
 
-/// The price of a repetition in 1/256 bit: a code of about 7 bits for the length and of 5 for the distance, and the extra bits
-/// of both.
+/// Estimated compressed length of a repetition in 1/256 bit: codes of about 7 bits for its length and 5 for its distance, and
+/// the extra bits of both. Both are in bytes.
 fn price_of_match(len: usize, distance: usize) -> u32 {
     let extra_of_len = if len > 10 { (len as f32).log2() - 2.5 } else { 0.0 };
     let extra_of_distance = if distance > 4 { (distance as f32).log2() - 2.0 } else { 0.0 };
     ((11.5 + extra_of_len + extra_of_distance) * PARTS) as u32
 }
 
-/// Whether enough bytes equal the one before for runs to save space.
+/// Whether enough bytes equal the one before them, so that encoding runs of one byte may save space.
 fn has_runs(bytes: &[u8]) -> bool {
     let equal = bytes.iter().zip(&bytes[1..]).map(|(a, b)| usize::from(a == b)).sum::<usize>();
     equal >= bytes.len() / 64
 }
 
-/// The price of the sample's bytes from `from` on, with runs of one byte as repetitions, in 1/256 bit.
+/// Estimated compressed length of the sample's bytes from `from` on, in 1/256 bit, with runs of one byte. `prices` are the
+/// lengths of the codes of single bytes.
 fn price_with_runs(sample: &[u8], from: usize, prices: &[u32; 256]) -> u32 {
     // all distances are 1: their code has a bit or two
     const CHEAPER: u32 = (3.5 * PARTS) as u32;

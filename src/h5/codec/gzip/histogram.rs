@@ -1,8 +1,9 @@
-//! Counts how often each byte occurs in a segment.
+//! Counts how often each byte value occurs in a segment of a chunk, for the encoder of gzip.
 
 use std::array;
 
-/// Counts of each byte in four tables, so that equal bytes next to each other do not wait for each other.
+/// Counts of each byte value, as four tables to be added: the processor then counts equal bytes next to each other without a
+/// wait.
 #[derive(Debug)]
 pub(super) struct Histogram([[u32; 256]; 4]);
 

@@ -14,7 +14,7 @@ use super::interface::{Codec, Decoder, Encoder, Levels};
 use crate::error::{Error, Result};
 use encode::Encode;
 
-/// Most times its own bytes that a zlib stream can decode to.
+/// Largest ratio of decoded to stored bytes of a zlib stream.
 const MAX_EXPANSION: u64 = 1032;
 
 #[derive(Debug)]

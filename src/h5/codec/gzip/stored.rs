@@ -3,7 +3,7 @@
 /// Most bytes that a stored block of deflate can have.
 const MOST: usize = 65_535;
 
-/// Appends stored blocks of deflate that decode to `bytes`.
+/// Appends stored (not compressed) blocks of deflate to `out` that decode to `bytes`.
 pub(super) fn store(bytes: &[u8], out: &mut Vec<u8>) {
     for block in bytes.chunks(MOST) {
         let len = block.len() as u16;
