@@ -1,4 +1,4 @@
-//! The only mapping between casacore's element types and HDF5's.
+//! Maps casacore's element types to HDF5 types and back; no other module does.
 //!
 //! | [`DataType`]            | created as                                | also recognised             |
 //! |-------------------------|-------------------------------------------|-----------------------------|
@@ -24,7 +24,7 @@ pub(super) fn create(element: DataType) -> Result<Datatype> {
     }
 }
 
-/// The casacore element type that stands for the HDF5 type `datatype`.
+/// The casacore element type as which elements of the HDF5 type `datatype` are read.
 ///
 /// # Errors
 /// `Unsupported` with the name of the type if casacore has none like it.
@@ -54,7 +54,7 @@ pub(super) fn recognise(datatype: &Datatype) -> Result<DataType> {
     })
 }
 
-/// The error of an HDF5 type that casacore has nothing like.
+/// The error for an HDF5 type to which no casacore element type corresponds; its message names the type.
 pub(super) fn unsupported(datatype: &Datatype) -> Error {
     let bits = 8 * datatype.size();
     let name = match (datatype.to_descriptor(), sys::class(datatype)) {

@@ -1,4 +1,5 @@
-//! Datasets with elements of any type that arrays of other formats have, read and written as bytes.
+//! Datasets with element types that other array formats (such as BLZ) have, casacore or not; elements are read and written as
+//! raw bytes.
 
 use hdf5::Datatype;
 use hdf5::dataset::AllocTime;
@@ -21,8 +22,8 @@ impl StoredElement {
         }
     }
 
-    /// Finds the type of elements stored as `datatype`, and the HDF5 type to read them as: numbers little-endian, strings as
-    /// they are.
+    /// The element type that the HDF5 type `datatype` of a file stands for, and the HDF5 type as which such elements are read
+    /// into memory: numbers little-endian, strings as stored.
     ///
     /// # Errors
     /// `Unsupported` for elements of variable length, and others that this program does not write.
@@ -70,19 +71,19 @@ impl StoredElement {
     }
 }
 
-/// The declaration of a new dataset of which the caller writes the chunks in their stored form.
+/// The properties of a new HDF5 dataset whose chunks the caller writes itself, already passed through the filters.
 #[derive(Debug, Clone)]
 pub(crate) struct ElementSpec<'a> {
     pub(crate) element: &'a StoredElement,
-    /// Extents of the new dataset, fastest axis first; the last one may grow.
+    /// Extents of the new dataset, fastest axis first; the last axis can grow without limit.
     pub(crate) shape: &'a Shape,
     /// Shape of a chunk in elements, fastest axis first; no extent is 0.
     pub(crate) chunk: &'a Shape,
     pub(crate) compression: Compression,
-    /// Parameters of the Blosc filter if the chunks are Blosc chunks, in which case `compression` is ignored; `None` if they
-    /// are not.
+    /// HDF5 parameters of the Blosc filter, if the dataset has it; `compression` is then ignored. `None`: the filters are those
+    /// of `compression`.
     pub(crate) blosc: Option<&'a [u32]>,
-    /// Bytes of the element that is read where none was written; `None`: zeros.
+    /// Fill value of the dataset: bytes of the element that is read where nothing was written. `None`: zeros.
     pub(crate) fill: Option<&'a [u8]>,
 }
 

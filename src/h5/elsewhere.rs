@@ -1,4 +1,4 @@
-//! References of an HDF5 file to objects and elements in other files, and how far they are followed.
+//! References of an HDF5 file to objects and elements in other files, and the rules by which they are followed or refused.
 //!
 //! A file may name any other file of its reader as the place of its elements: as external raw storage, as the source of a
 //! virtual dataset, through an external link. libhdf5 opens them without asking. So every link and every dataset is
@@ -14,27 +14,29 @@ use hdf5::dataset::{DatasetCreate, Layout};
 use super::sys;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 
-/// Most sources that a virtual dataset may have.
+/// Largest permitted number of sources of a virtual dataset; a dataset with more is refused.
 const MAX_SOURCES: usize = 100_000;
 
-/// Most levels of virtual datasets whose sources are virtual datasets.
+/// Largest permitted number of levels of virtual datasets whose sources are virtual datasets in turn.
 const MAX_DEPTH: usize = 8;
 
-/// Most names of other files that an error message lists.
+/// Largest number of names of other files that an error message lists; the rest are only counted.
 const LISTED: usize = 3;
 
-/// Length in bytes at which the `hdf5` crate cuts names of external files.
+/// Length in bytes to which the `hdf5` crate cuts names of external files; a name of this length or more is refused.
 const MAX_NAME: usize = 1024;
 
 /// Name by which a virtual dataset refers to its own file as a source.
 const SAME_FILE: &str = ".";
 
-/// A reference of an HDF5 file to another file, or to other datasets for the elements of one.
+/// A reference of an HDF5 file to data stored elsewhere: to an object in another file, or to the elements of a dataset in other
+/// files or other datasets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Elsewhere {
-    /// External storage: the elements of a dataset are in these files.
+    /// External storage: names of the raw files that hold the elements of a dataset.
     Raw(Vec<String>),
-    /// A virtual dataset: its elements are in datasets of (perhaps) other files; file and path of each.
+    /// A virtual dataset: name of the file and path of the dataset of each source; the name `.` is the virtual dataset's own
+    /// file.
     Virtual(Vec<(String, String)>),
     /// An external link: it leads to an object in another file.
     Link {
@@ -43,12 +45,12 @@ pub(crate) enum Elsewhere {
         /// The path of the object in the other file.
         path: String,
     },
-    /// A link of a user-defined class, with HDF5's number of it: only the program that defines it can follow it.
+    /// A user-defined link, with HDF5's number of its class; only the program that defines the class can follow it.
     UserDefined(i32),
 }
 
 impl Elsewhere {
-    /// The reference of a dataset with these creation properties; `None` if it holds its elements itself.
+    /// The place of a dataset's elements according to its creation properties; `None` if the dataset holds its elements itself.
     pub(super) fn of_dataset(creation: &DatasetCreate) -> Result<Option<Self>> {
         Ok(match creation.get_layout()? {
             Layout::Virtual => match sys::virtual_sources(creation, MAX_SOURCES)? {
@@ -67,7 +69,7 @@ impl Elsewhere {
         })
     }
 
-    /// The name of this kind of storage or link in HDF5: `external storage`, `virtual dataset` …
+    /// HDF5's name for the kind of the reference, for messages: `external storage`, `virtual dataset` …
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Elsewhere::Raw(_) => "external storage",
@@ -77,7 +79,8 @@ impl Elsewhere {
         }
     }
 
-    /// The files that the reference names, and where known the objects in them: `other.h5:/MAIN/DATA`.
+    /// The files that the reference names, with the object where known: `other.h5:/MAIN/DATA`; for a user-defined link its
+    /// class.
     pub(crate) fn targets(&self) -> Vec<String> {
         let object = |(file, path): (&String, &String)| format!("{file}:{path}");
         match self {
@@ -88,7 +91,7 @@ impl Elsewhere {
         }
     }
 
-    /// The error of a reference that would have to be followed, and may not be.
+    /// The error for a reference that must be followed to read the data, but is not permitted to be.
     pub(super) fn refused(&self) -> Error {
         Error::elsewhere(match self {
             Elsewhere::UserDefined(_) => format!("{self}, which only the program that made it can follow"),
@@ -115,17 +118,17 @@ impl fmt::Display for Elsewhere {
     }
 }
 
-/// The other files that may be opened because an open HDF5 file names them.
+/// The set of files that may be opened when an open HDF5 file refers to them.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Reach {
-    /// Reach of a file that may not open any other file.
+    /// No other file may be opened, whatever the HDF5 file refers to.
     #[default]
     File,
-    /// Reach of a file that may open regular files below this directory.
+    /// Regular files below this directory may be opened.
     Directory(Arc<Directory>),
 }
 
-/// A directory whose files may be opened because another file names them.
+/// A directory whose files may be opened when an HDF5 file refers to them.
 #[derive(Debug)]
 pub(crate) struct Directory {
     /// Canonical path of the directory whose files may be opened.
@@ -135,14 +138,16 @@ pub(crate) struct Directory {
 }
 
 impl Reach {
-    /// Permits the files below the directory of the file at `path`, which `open` opens.
+    /// The reach of the HDF5 file at `path`: every file below the directory it is in. `open` opens such a file and returns its
+    /// root group.
     pub(super) fn beside(path: &Path, open: fn(&Path) -> Result<hdf5::Group>) -> Result<Self> {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let path = parent.canonicalize().with_context(|| Context::path(parent))?;
         Ok(Reach::Directory(Arc::new(Directory { path, open })))
     }
 
-    /// Opens the root of the permitted file at `path`; returns it with the files that it may open in turn.
+    /// Opens the file at `path`, whose admission was checked before; returns its root group and its own reach: the files below
+    /// its directory.
     pub(super) fn open(&self, path: &Path) -> Result<(hdf5::Group, Self)> {
         match self {
             Reach::File => Err(Error::usage("no other files may be opened")),
@@ -150,7 +155,7 @@ impl Reach {
         }
     }
 
-    /// The directory in which other files are searched for; `None` if none may be opened.
+    /// The directory below which other files may be opened; `None` if none may be opened.
     pub(super) fn directory(&self) -> Option<&Path> {
         match self {
             Reach::File => None,
@@ -159,19 +164,19 @@ impl Reach {
     }
 }
 
-/// Decides which files may be opened because another file names them.
+/// Decides which files may be opened when an HDF5 file refers to them.
 pub(super) trait Admission {
-    /// The path of the file that the reference `found` calls `name`, if it may be opened.
+    /// Resolves the file name `name`, as the reference `found` has it, to a path; fails if that file must not be opened.
     ///
     /// # Errors
     /// `Unsupported` if it may not be opened, `NotFound` if there is none.
     fn admit(&self, found: &Elsewhere, name: &str) -> Result<PathBuf>;
 
-    /// Whether any other file may be opened at all.
+    /// Whether any file other than the HDF5 file itself may be opened.
     fn takes_other_files(&self) -> bool;
 
-    /// Fails if an environment variable makes libhdf5 search for the files of a dataset elsewhere than [`admit`](Self::admit)
-    /// does.
+    /// Fails if files are followed while the environment variable `variable` is set: libhdf5 would then search for the files of
+    /// `found` elsewhere than [`admit`](Self::admit) does.
     fn check_environment(&self, found: &Elsewhere, variable: &str) -> Result<()> {
         if self.takes_other_files() && std::env::var_os(variable).is_some_and(|value| !value.is_empty()) {
             let message =
@@ -212,17 +217,17 @@ impl Admission for Reach {
     }
 }
 
-/// Access to the objects that a virtual dataset names as its sources.
+/// Looks up the datasets that a virtual dataset names as its sources.
 pub(super) trait Objects {
-    /// Finds the dataset `path` of the same file; returns its path, links resolved, and the place of its elements if it does
-    /// not hold them itself.
+    /// Finds the dataset at `path` in the file of the virtual dataset. Returns its path from the root, and the reference to its
+    /// elements; `None` if it holds them itself.
     fn inside(&self, path: &str) -> Result<(String, Option<Elsewhere>)>;
 
-    /// Fails unless the dataset `path` of the other file `file` holds its elements itself.
+    /// Fails unless another file, `file`, has a dataset at `path` whose elements are all in that file.
     fn outside(&mut self, file: &Path, path: &str) -> Result<()>;
 }
 
-/// Checks that the elements of the dataset at `path` may be read, wherever they are.
+/// Checks that the elements of the dataset at `path`, which are stored elsewhere according to `found`, may be read.
 ///
 /// Returns whether elements are in other files.
 pub(super) fn check_elements(
@@ -245,17 +250,17 @@ pub(super) fn check_elements(
     }
 }
 
-/// Checks the sources of a virtual dataset, and the sources of those that are virtual themselves.
+/// A recursive check of the sources of a virtual dataset, and of the sources of those that are virtual themselves.
 struct Sources<'a> {
     reach: &'a dyn Admission,
     objects: &'a mut dyn Objects,
-    /// Paths of datasets in the same file that were checked already.
+    /// Paths of the virtual datasets in the same file whose sources were checked already.
     checked: BTreeSet<String>,
 }
 
 impl Sources<'_> {
-    /// Checks the sources of the last of `virtuals`, each of which is a source of the one before it; returns whether any is in
-    /// another file.
+    /// Checks the `sources` of a virtual dataset; `virtuals` are the paths of the datasets that led to it, its own last.
+    /// Returns whether any source is in another file.
     fn check(&mut self, found: &Elsewhere, sources: &[(String, String)], virtuals: &mut Vec<String>) -> Result<bool> {
         if virtuals.len() > MAX_DEPTH {
             return Err(Error::limit(format!(

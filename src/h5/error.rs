@@ -1,4 +1,4 @@
-//! Converts libhdf5's error stacks to errors with one sentence and a kind.
+//! Converts libhdf5's error stacks to this crate's errors, which have one sentence and a kind.
 
 use std::cell::RefCell;
 use std::io;
@@ -7,24 +7,25 @@ use super::lock::locked;
 use crate::error::{Error, ErrorKind};
 
 thread_local! {
-    /// The last failure of a remote or other source that libhdf5 reads through this program, on this thread; `None` once a read
-    /// succeeds.
+    /// The last error of this program's own file driver (for remote files), through which libhdf5 reads on this thread; `None`
+    /// after a read that succeeded.
     static CAUSE: RefCell<Option<Error>> = const { RefCell::new(None) };
 }
 
-/// Records the result of a read that libhdf5 has asked for on this thread, since its own error stack does not carry the cause.
+/// Records the error of a read by this program's own file driver on this thread, because libhdf5's error stack does not contain
+/// it; `None`: the read succeeded.
 #[cfg_attr(not(feature = "static-hdf5"), expect(dead_code, reason = "no source is read through that library"))]
 pub(super) fn note_cause(cause: Option<Error>) {
     CAUSE.set(cause);
 }
 
-/// Parts of the names of libhdf5 functions that write; all others fail because of the content of the file.
+/// Substrings of the names of libhdf5 functions that write: their failures get the kind `Io`, those of all other functions
+/// `Format`.
 const WRITING: [&str; 8] = ["write", "create", "flush", "close", "set_", "attach", "delete", "unlink"];
 
 impl From<hdf5::Error> for Error {
-    /// Converts an error stack of libhdf5: the cause is its innermost frame, the operation its outermost. Failures of the
-    /// operating system are recognised by the errno that the file driver writes into its frame; that of a source is the error
-    /// itself.
+    /// Converts an error stack of libhdf5: the innermost frame is the cause, the outermost the operation. An errno in a frame
+    /// makes it an error of the operating system; an error that `note_cause` has recorded is returned instead.
     fn from(error: hdf5::Error) -> Self {
         if let Some(cause) = CAUSE.take() {
             return cause;
@@ -58,13 +59,14 @@ impl From<hdf5::Error> for Error {
     }
 }
 
-/// The error of a file that is marked as being written. libhdf5's own advice, h5clear, may cut it.
+/// The error for a file that is marked as being written. It advises `h5bridge repair`: HDF5's own tool, h5clear, may truncate
+/// the file.
 pub(super) fn being_written() -> Error {
     let message = "a program is writing the file, or did not close it: then h5bridge repair brings it in order";
     Error::new(ErrorKind::Locked, message)
 }
 
-/// The number after `errno = ` in a message of libhdf5; `None` if it has none.
+/// The number after `errno = ` in a message of libhdf5; `None` if the message does not contain one.
 fn errno(text: &str) -> Option<i32> {
     let digits = text.split_once("errno = ")?.1;
     digits[..digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len())].parse().ok()

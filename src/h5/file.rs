@@ -15,7 +15,7 @@ use super::{Group, LiveFile, Reach, Superblock, error, live, sys};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt, shown_path};
 use crate::io::{FileSource, ReadAt, remote};
 
-/// First bytes of the HDF5 part of a file.
+/// The signature: the first 8 bytes of HDF5 data, at the start of a file or after a user block.
 const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
 
 /// Whether a file is HDF5; a user block may precede the signature.
@@ -23,7 +23,7 @@ pub(crate) fn is_hdf5(file: &dyn ReadAt) -> Result<bool> {
     Ok(signature(file)?.is_some())
 }
 
-/// The version of the superblock of an HDF5 file, by which its readers are known.
+/// The version of an HDF5 file's superblock, which tells the releases of HDF5 that can read the file.
 ///
 /// # Errors
 /// `Format` if the file is not HDF5.
@@ -34,7 +34,7 @@ pub(crate) fn superblock_version(file: &dyn ReadAt) -> Result<u8> {
     Ok(version[0])
 }
 
-/// Offset of the signature of HDF5 in a file, in bytes; `None` if it has none.
+/// Offset in bytes of HDF5's signature in a file; `None` if the file is not HDF5.
 fn signature(file: &dyn ReadAt) -> Result<Option<u64>> {
     let len = file.len()?;
     let starts = std::iter::successors(Some(0u64), |&start| Some(if start == 0 { 512 } else { start * 2 }));
@@ -48,7 +48,7 @@ fn signature(file: &dyn ReadAt) -> Result<Option<u64>> {
     Ok(None)
 }
 
-/// The oldest HDF5 library that is to read a file which is written.
+/// The oldest release of HDF5 that must be able to read a new file or object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bounds {
     /// Every version of HDF5 can read the file: superblock 0, symbol tables, version 1 b-trees.
@@ -71,7 +71,7 @@ impl Bounds {
 }
 
 impl Bounds {
-    /// The properties with which files for these readers are created.
+    /// The HDF5 creation properties of a file that the releases of HDF5 in these bounds can read.
     fn creation(self) -> hdf5::Result<FileCreate> {
         self.creation_builder().finish()
     }
@@ -86,29 +86,31 @@ impl Bounds {
     }
 }
 
-/// The properties with which files of the file system are opened, whatever the environment says.
+/// The HDF5 access properties of files on disk: driver and chunk cache are set explicitly, so that the environment
+/// (HDF5_DRIVER) does not change them.
 fn access() -> FileAccessBuilder {
     let mut access = FileAccess::build();
     access.sec2().chunk_cache(CHUNK_SLOTS, CHUNK_CACHE_BYTES, CHUNK_PREEMPTION);
     access
 }
 
-/// Number of entries in the chunk cache of each open dataset. Chunks are read and written without it, all but those of strings;
-/// HDF5 2's default of 8191 takes 64 KiB of each dataset, a quarter of a gigabyte for a thousand tables.
+/// Number of slots in libhdf5's chunk cache of each open dataset, for chunks of strings; most others bypass the cache. HDF5 2's
+/// default of 8191 slots takes 64 KiB per dataset: a quarter of a gigabyte for 4000 datasets.
 const CHUNK_SLOTS: usize = 127;
-/// Most bytes of chunks that libhdf5's cache of a dataset holds: HDF5 2's default.
+/// Largest number of bytes of chunks in libhdf5's chunk cache of a dataset; HDF5 2's default.
 const CHUNK_CACHE_BYTES: usize = 8 << 20;
-/// How soon chunks that were read whole leave libhdf5's cache, from 0 (by age) to 1 (first): HDF5's default.
+/// Preemption of libhdf5's chunk cache: how early it drops chunks that were read or written completely, from 0 (by age, as all
+/// others) to 1 (first). HDF5's default.
 const CHUNK_PREEMPTION: f64 = 0.75;
 
-/// How often metadata is read that a writer may be in the middle of writing. HDF5 waits twice as long each time, from 1 ns on:
-/// one second in all before the metadata is called damaged.
+/// Largest number of attempts to read metadata whose checksum is wrong because a writer is in the middle of writing it. HDF5
+/// doubles the wait each time from 1 ns on: after one second in all, the metadata is called damaged.
 const READ_ATTEMPTS: u32 = 30;
 
-/// Size in bytes from which a block is aligned in a file from [`File::create_aligned`].
+/// Smallest size in bytes of a block of storage that is aligned in a file made by [`File::create_aligned`].
 pub(crate) const ALIGNED_BYTES: u64 = 4 << 20;
-/// Alignment in bytes of large blocks in a file from [`File::create_aligned`]: the largest unit in which common file systems
-/// share bytes is the record of ZFS, 128 KiB by default and seldom more than 1 MiB.
+/// Alignment in bytes of large blocks in a file made by [`File::create_aligned`]. File systems share whole records between
+/// files; the largest are those of ZFS, 128 KiB by default and seldom more than 1 MiB.
 const ALIGNMENT: u64 = 1 << 20;
 
 /// Number of bytes by which a file in memory grows at a time.
@@ -117,29 +119,29 @@ const MEMORY_INCREMENT: usize = 64 << 10;
 /// An open HDF5 file.
 #[derive(Debug)]
 pub(crate) struct File {
-    /// The open file; `None` only after `close` or `drop`.
+    /// The `hdf5` crate's open file; `None` only after `close` or `drop`.
     file: Option<hdf5::File>,
     /// Whether the file is open for writing and locked exclusively.
     writable: bool,
     path: PathBuf,
-    /// The other files that may be opened because this file names them.
+    /// The other files that may be opened when this file refers to them.
     reach: Reach,
-    /// The versions of HDF5 that have to be able to read what is created in the file.
+    /// The oldest release of HDF5 that must be able to read the objects created in the file.
     bounds: Bounds,
 }
 
 impl File {
-    /// Creates an HDF5 file for HDF5 1.10 and newer, or empties an existing one.
+    /// Creates an HDF5 file that HDF5 1.10 and newer can read; an existing file is emptied.
     pub(crate) fn create(path: &Path) -> Result<Self> {
         Self::create_for(Bounds::V110, path)
     }
 
-    /// Creates an HDF5 file for the versions of HDF5 within `bounds`, or empties an existing one.
+    /// Creates an HDF5 file that the releases of HDF5 given by `bounds` can read; an existing file is emptied.
     pub(crate) fn create_for(bounds: Bounds, path: &Path) -> Result<Self> {
         Self::create_with(bounds, path, &mut bounds.access())
     }
 
-    /// Creates an HDF5 file in memory, which is gone when it is closed.
+    /// Creates an HDF5 file in memory, whose content is lost when it is closed.
     pub(crate) fn create_in_memory() -> Result<Self> {
         // HDF5 takes files of one name for one file
         static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -151,14 +153,14 @@ impl File {
         Ok(File { file: Some(file), writable: false, path: name.into(), reach: Reach::File, bounds: Bounds::V110 })
     }
 
-    /// Creates a file in which datasets that are one block of at least [`ALIGNED_BYTES`] begin at a multiple of [`ALIGNMENT`],
-    /// where file systems can share what they hold with other files. Everything else is packed.
+    /// Creates an HDF5 file in which every dataset that is one block of at least [`ALIGNED_BYTES`] begins at a multiple of
+    /// [`ALIGNMENT`], so that file systems can share its bytes with other files. Everything else is packed.
     pub(crate) fn create_aligned(path: &Path) -> Result<Self> {
         Self::create_with(Bounds::V110, path, Bounds::V110.access().alignment(ALIGNED_BYTES, ALIGNMENT))
     }
 
-    /// Creates a file in which space is given out in pages of `page_bytes`: metadata share a few of them, and larger pieces
-    /// begin at one.
+    /// Creates an HDF5 file whose space is allocated in pages of `page_bytes` bytes: metadata are collected in a few pages, and
+    /// larger blocks begin at a page.
     pub(crate) fn create_paged(path: &Path, page_bytes: u64) -> Result<Self> {
         let create = || {
             let mut creation = Bounds::V110.creation_builder();
@@ -170,7 +172,7 @@ impl File {
         Ok(File { file, writable: true, path: path.to_owned(), reach: Reach::File, bounds: Bounds::V110 })
     }
 
-    /// Creates a file that is to become a live file, whose readers read it while it is written.
+    /// Creates an HDF5 file that is to become a live file: one that others read while rows are appended (SWMR).
     pub(crate) fn create_for_live(path: &Path) -> Result<Self> {
         Self::create_with(Bounds::V110, path, Bounds::V110.access().alignment(live::LARGE_METADATA, live::ALIGNMENT))
     }
@@ -189,8 +191,8 @@ impl File {
         Self::open_for(Mode::Read, Bounds::V110, path, || access().finish())
     }
 
-    /// Opens the HDF5 file at a path or URL for reading, as [`open_shared`](Self::open_shared) does, and returns its bytes as
-    /// well.
+    /// Opens the HDF5 file at a path or URL for reading, even while another program appends to it (SWMR). Also returns access
+    /// to the bytes of the file.
     ///
     /// # Errors
     /// As [`open`](Self::open); those of the server.
@@ -214,7 +216,7 @@ impl File {
         open().context(Context::path(path))
     }
 
-    /// Opens an HDF5 file for reading, whether or not another program appends to it under SWMR, or did when it was killed.
+    /// Opens an HDF5 file for reading, even if another program appends to it under SWMR, or was killed while it did.
     ///
     /// # Errors
     /// As [`open`](Self::open), of a writer that keeps others out.
@@ -230,8 +232,8 @@ impl File {
         }
     }
 
-    /// Opens an HDF5 file for reading as [`open_shared`](Self::open_shared) does, and releases HDF5's lock at once: no writer
-    /// waits. The second result tells whether the file is read as one that grows.
+    /// Opens an HDF5 file for reading as [`open_shared`](Self::open_shared) does, and releases HDF5's lock at once, so that no
+    /// writer waits. Second result: whether the file was opened as one that grows (SWMR).
     ///
     /// # Errors
     /// As [`open_shared`](Self::open_shared).
@@ -249,8 +251,8 @@ impl File {
         Ok((opened, live))
     }
 
-    /// Opens an HDF5 file for reading that another program appends to under SWMR, or did when it was killed. HDF5's lock is
-    /// held only while the file is being opened.
+    /// Opens an HDF5 file for reading to which another program appends under SWMR, or appended when it was killed. HDF5's lock
+    /// is held only while the file is being opened.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -262,7 +264,7 @@ impl File {
         Ok(opened)
     }
 
-    /// Opens an HDF5 file to change it; new objects in it are made for the versions of HDF5 within `bounds`.
+    /// Opens an HDF5 file to change it; new objects in it can be read by the releases of HDF5 given by `bounds`.
     ///
     /// # Errors
     /// `Format` if it is not HDF5, `Locked` if another process has it open.
@@ -281,8 +283,8 @@ impl File {
         Ok(File { file, writable, path: path.to_owned(), reach: Reach::File, bounds })
     }
 
-    /// Opens an HDF5 file to append to it while others read. No group, dataset or attribute may be made or changed, only the
-    /// elements of datasets and the extents of those that can grow.
+    /// Opens an HDF5 file to append to it while others read (SWMR). Only elements of datasets, and extents of those that can
+    /// grow, may be changed: no new or changed groups, datasets or attributes.
     ///
     /// # Errors
     /// `Format` if it is not HDF5 or older than superblock 3, `Locked` if another process has it open, or a writer exited
@@ -291,7 +293,7 @@ impl File {
         Self::open_for(Mode::WriteLive, Bounds::V110, path, || Bounds::V110.access().finish())
     }
 
-    /// Writes the changes of the file that are still in memory.
+    /// Hands the changes of the file that libhdf5 still has in memory to the operating system.
     ///
     /// # Errors
     /// `NoSpace` or `Io`.
@@ -303,8 +305,8 @@ impl File {
         self.file.as_ref().expect("taken only when the file goes")
     }
 
-    /// Closes a file that was created, with every handle of it, and opens it again as one to which rows are appended while
-    /// others read.
+    /// Closes a newly created file, with every open object of it, and reopens it as a live file: one to which rows are appended
+    /// while others read (SWMR).
     ///
     /// # Errors
     /// As [`close`](Self::close), and `Locked`.
@@ -319,7 +321,8 @@ impl File {
         sys::end_of_file(self.file()).context(Context::path(&self.path))
     }
 
-    /// Permits regular files below the file's own directory to be opened where this file names them.
+    /// Permits the regular files below the file's own directory to be opened when this file refers to them, e.g. by external
+    /// links.
     ///
     /// # Errors
     /// `Unsupported` for the file at an address, which has no directory.
@@ -339,13 +342,14 @@ impl File {
         Ok(Group::new(root, String::new(), self.reach.clone()).created_for(self.bounds))
     }
 
-    /// The root group of the file as a handle that keeps the file open.
+    /// The root group of a file that is open for reading, as a handle of the `hdf5` crate that keeps the file open after this
+    /// `File` is dropped.
     pub(super) fn into_root(self) -> Result<hdf5::Group> {
         self.file().group("/").context(Context::path(&self.path))
     }
 
-    /// Writes the changes that are still in memory and closes the file. Groups and datasets of a file that was created become
-    /// unusable.
+    /// Writes the changes that are still in memory and closes the file. Open groups and datasets of a file that was created or
+    /// opened for writing become unusable.
     ///
     /// # Errors
     /// `NoSpace` or `Io` if the file is not complete on disk.
@@ -358,8 +362,8 @@ impl File {
     }
 }
 
-/// Opens an existing HDF5 file in `mode`, with the access properties that `access` makes. A file to be written may have to wait
-/// for processes that are opening it to read it.
+/// Opens an existing HDF5 file in `mode`, with the access properties that `access` makes. Opening for writing waits briefly for
+/// processes that are just opening the file for reading.
 pub(super) fn open(mode: Mode, path: &Path, access: impl Fn() -> hdf5::Result<FileAccess>) -> Result<hdf5::File> {
     let open = || sys::open_file(path, mode, &access()?);
     // libhdf5 asks how long a file is before it reads how long it should be: one that grows in between is "truncated" unless
@@ -373,12 +377,13 @@ pub(super) fn open(mode: Mode, path: &Path, access: impl Fn() -> hdf5::Result<Fi
     opened.with_context(|| Context::path(path))
 }
 
-/// The superblock of a file that may be live; `None` if it cannot be read.
+/// The superblock of the HDF5 file at `path`; `None` if it cannot be read, or has a version that live files do not have.
 fn superblock(path: &Path) -> Option<Superblock> {
     Superblock::read(&FileSource::open(path).ok()?).ok()
 }
 
-/// Flushes and closes an HDF5 file; `writable` if it is locked exclusively.
+/// Flushes and closes an HDF5 file. If `writable`, also releases the file's exclusive lock, which child processes might still
+/// hold.
 pub(super) fn end(file: hdf5::File, writable: bool) -> Result<()> {
     if let Err(error) = file.flush() {
         // libhdf5 cannot close a file that it cannot flush: it crashes when the objects in it go. So the file stays

@@ -17,7 +17,7 @@ const FLETCHER32: i32 = 3;
 /// Size of a Fletcher32 checksum in bytes.
 const CHECKSUM_BYTES: usize = 4;
 
-/// A filter of HDF5 that this program runs itself.
+/// An HDF5 filter that this program runs itself, without libhdf5.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Filter {
     Shuffle { element_size: usize },
@@ -29,12 +29,13 @@ pub(crate) enum Filter {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pipeline(Vec<Filter>);
 
-/// The working memory of a thread that runs filters, kept between chunks.
+/// The working memory of a thread that runs filters, reused from chunk to chunk.
 #[derive(Default)]
 pub(crate) struct FilterScratch {
-    /// The encoder used last, with the number of its filter and its level, kept for reuse.
+    /// The encoder used last, with HDF5's number of its filter and its compression level, kept for reuse; `None` before the
+    /// first.
     encoder: Option<(i32, u8, Box<dyn Encoder>)>,
-    /// The decoder used last, with the number of its filter, kept for reuse.
+    /// The decoder used last, with HDF5's number of its filter, kept for reuse; `None` before the first.
     decoder: Option<(i32, Box<dyn Decoder>)>,
     bytes: Vec<u8>,
 }
@@ -46,8 +47,8 @@ impl fmt::Debug for FilterScratch {
 }
 
 impl Filter {
-    /// The filter that a file stores with the number `id` and `parameters`, for elements of `element_size` bytes; `None` if
-    /// only libhdf5 can run it.
+    /// The filter that a file records with HDF5's filter number `id` and `parameters`, for elements of `element_size` bytes;
+    /// `None` if only libhdf5 can run it.
     pub(super) fn stored(id: i32, parameters: &[u32], element_size: usize) -> Option<Self> {
         match id {
             SHUFFLE => Some(Filter::Shuffle { element_size }),
@@ -84,8 +85,8 @@ impl Pipeline {
         self.0.is_empty()
     }
 
-    /// Whether the pipeline can be decoded here: the length of the bytes between any two filters follows from the length of a
-    /// chunk, which it does not after a codec.
+    /// Whether this program can decode the pipeline: it can if at most one filter is a codec, because the length of the bytes
+    /// between two codecs is unknown.
     pub(super) fn is_decodable(&self) -> bool {
         self.0.iter().filter(|filter| matches!(filter, Filter::Codec { .. })).count() <= 1
     }
@@ -101,7 +102,8 @@ impl Pipeline {
         }
     }
 
-    /// Replaces `out` with the stored form of a chunk's `bytes`, with no filter skipped.
+    /// Passes the `bytes` of a chunk through all filters of the pipeline and replaces `out` with the result, which is the chunk
+    /// as stored.
     ///
     /// # Errors
     /// Those of the libraries that compress: they have no memory left.
@@ -131,7 +133,7 @@ impl Pipeline {
         })
     }
 
-    /// Replaces `out` with the `len` decoded bytes of a chunk that is stored as `bytes`.
+    /// Decodes a chunk that is stored as `bytes`, and replaces `out` with the result, which must have `len` bytes.
     ///
     /// Bit `i` of `filter_mask` is set where filter `i` was skipped. Memory for more than `len` bytes is never allocated.
     ///
@@ -190,8 +192,8 @@ impl fmt::Display for Pipeline {
     }
 }
 
-/// Passes `bytes` through the filters one after the other; the last output is left in `out`. The bytes between two filters are
-/// in `scratch` each time if there are two of them, so that it keeps its length from chunk to chunk and is not cleared.
+/// Passes `bytes` through the filters one after the other; the last output is left in `out`. With two filters, the first output
+/// is always in `scratch`, which so keeps its length from chunk to chunk and is not zeroed again.
 fn run<'a>(
     filters: impl Iterator<Item = &'a Filter> + Clone,
     scratch: &mut Vec<u8>,
@@ -236,8 +238,8 @@ fn check_checksum(input: &[u8], out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// Fletcher's checksum of the big-endian 16-bit words, modulo 65535, where 65535 itself stands for 0 once anything was
-/// summed. The last of an odd number of bytes is the upper half of a word.
+/// The checksum of `bytes` of HDF5's Fletcher32 filter: sums of big-endian 16-bit words modulo 65535, where 65535 itself stands
+/// for 0 unless all words are 0. An odd last byte is the upper half of a word.
 fn fletcher32(bytes: &[u8]) -> u32 {
     // few enough words that the second sum cannot overflow
     const WORDS: usize = 360;

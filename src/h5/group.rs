@@ -16,19 +16,21 @@ use super::{
 };
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 
-/// Most soft and external links that are followed on the way to an object.
+/// Largest number of soft and external links that are followed on the way to an object; more are an error, as they may be a
+/// circle.
 const MAX_LINKS: usize = 16;
 
-/// The kind of object that a link of a group leads to.
+/// The kind of a link in a group: the kind of the object it leads to, or that it is a link which is not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LinkKind {
     Group,
     Dataset,
     /// A soft link: a path in the same file, which may lead nowhere.
     Soft,
-    /// A link to another file, or of a class that only the program that defines it can follow.
+    /// A link to another file that must not be opened, or of a user-defined class, which only the program that defines it can
+    /// follow.
     Elsewhere,
-    /// A link to an object of another kind: a committed type.
+    /// A link to an object that is neither a group nor a dataset: a committed (named) type.
     Other,
 }
 
@@ -36,19 +38,19 @@ pub(crate) enum LinkKind {
 #[derive(Debug, Clone)]
 pub(crate) struct Group {
     group: hdf5::Group,
-    /// Path of the group from the root, without its last slash: empty for the root.
+    /// Path of the group from the root of the file, without a slash at its end; empty for the root.
     path: String,
     reach: Reach,
-    /// Whether the group is in another file than the opened one, to which an external link has led.
+    /// Whether the group is in another file than the one that was opened, because an external link led to it.
     outside: bool,
-    /// The versions of HDF5 that have to be able to read what is created in the group.
+    /// The oldest release of HDF5 that must be able to read the objects created in the group.
     bounds: Bounds,
 }
 
-/// The place that a path leads to, after all links on the way.
+/// The object that a path leads to, after all soft and external links on the way.
 enum Located {
     Group(Group),
-    /// An object with this name, to which a hard link of the group leads.
+    /// The object to which the hard link with this name leads, which is a member of this group.
     Member(Group, String),
 }
 
@@ -69,7 +71,7 @@ impl Group {
         Group { group, path, reach, outside: false, bounds: Bounds::V110 }
     }
 
-    /// The same group, in which new objects are made for the versions of HDF5 within `bounds`.
+    /// Returns the group, changed so that new objects in it can be read by the releases of HDF5 given by `bounds`.
     pub(super) fn created_for(mut self, bounds: Bounds) -> Self {
         self.bounds = bounds;
         self
@@ -79,7 +81,7 @@ impl Group {
         &self.group
     }
 
-    /// Makes a group of the same file, at `path`, from its handle.
+    /// Makes a `Group` in the same file as this one, from the `hdf5` crate's handle `group` and its path from the root.
     fn below(&self, group: hdf5::Group, path: String) -> Self {
         Group { group, path, reach: self.reach.clone(), outside: self.outside, bounds: self.bounds }
     }
@@ -89,7 +91,8 @@ impl Group {
         Ok(self.below(self.group.file()?.group("/")?, String::new()))
     }
 
-    /// Finds the place that `path` leads to, link by link, so that libhdf5 never follows one by itself; `links` counts them.
+    /// Finds the object at `path`, and follows each soft and external link on the way here, so that libhdf5 never does; `links`
+    /// counts those that were followed.
     ///
     /// # Errors
     /// `NotFound` if nothing has this path; `Format` for a soft link that leads nowhere or in a circle; `Unsupported` for
@@ -102,7 +105,8 @@ impl Group {
         Ok(at)
     }
 
-    /// Follows the link `name` of this group until a hard link is found.
+    /// Follows the link `name` of this group, and every further link it leads to, until a hard link is found; `links` counts
+    /// those that were followed.
     fn follow(&self, name: &str, links: &mut usize) -> Result<Located> {
         if name.contains('\0') || !self.group.link_exists(name) {
             return Err(Error::not_found("there is none"));
@@ -148,7 +152,7 @@ impl Group {
         if self.path.is_empty() { "/" } else { &self.path }
     }
 
-    /// The path from the root of the member `name` of the group.
+    /// The path from the root of the file to the member `name` of the group.
     fn path_of(&self, name: &str) -> String {
         format!("{}/{}", self.path, name.trim_start_matches('/'))
     }
@@ -157,7 +161,7 @@ impl Group {
         format!("group {}", self.path())
     }
 
-    /// Creates the group `name` in this one.
+    /// Creates the group `name` in this group.
     pub(crate) fn create_group(&self, name: &str) -> Result<Group> {
         let path = self.path_of(name);
         let create = || -> Result<_> {
@@ -176,7 +180,7 @@ impl Group {
         Ok(self.below(create().with_context(|| format!("group {path}"))?, path))
     }
 
-    /// Opens a group in this one, by its name or its path from here.
+    /// Opens a group below this group, by its name or its path relative to this group.
     ///
     /// # Errors
     /// `NotFound` if nothing has this name, `Unsupported` if it is in another file.
@@ -206,7 +210,7 @@ impl Group {
         Ok(Dataset::new(create().with_context(|| format!("dataset {path}"))?, path))
     }
 
-    /// Creates the dataset `name` in this group, of which the caller writes the chunks in their stored form.
+    /// Creates the dataset `name` in this group; the caller writes its chunks itself, already passed through the filters.
     pub(crate) fn create_elements(&self, name: &str, spec: &ElementSpec<'_>) -> Result<Dataset> {
         let path = self.path_of(name);
         let create = || {
@@ -226,7 +230,7 @@ impl Group {
         Ok(Dataset::new(create().with_context(|| format!("dataset {path}"))?, path))
     }
 
-    /// Creates the dataset of bytes `name` in this group, in which each row is a chunk.
+    /// Creates the dataset `name` in this group, whose elements are bytes and each row of which is one chunk.
     pub(crate) fn create_byte_rows(&self, name: &str, rows: &ByteRows) -> Result<Dataset> {
         let path = self.path_of(name);
         let create = || {
@@ -236,7 +240,7 @@ impl Group {
         Ok(Dataset::new(create().with_context(|| format!("dataset {path}"))?, path))
     }
 
-    /// Creates the dataset `name` without rows in this group, which grows when the file is live.
+    /// Creates the dataset `name` in this group, without rows; they are appended once the file is live (SWMR).
     pub(crate) fn create_live(&self, name: &str, spec: &LiveSpec<'_>) -> Result<Dataset> {
         let path = self.path_of(name);
         let create = || {
@@ -256,7 +260,7 @@ impl Group {
         self.group.link_hard(target, name).with_context(|| self.path_of(name))
     }
 
-    /// Makes the external link `name` in this group to the root of the file `file`, whether or not that exists.
+    /// Makes the external link `name` in this group to the root group of the file `file`, whether or not that file exists.
     pub(crate) fn link_file(&self, name: &str, file: &str) -> Result<()> {
         self.group.link_external(file, "/", name).with_context(|| self.path_of(name))
     }
@@ -266,7 +270,8 @@ impl Group {
         Ok(self.group.loc_info().with_context(|| self.place())?.num_links)
     }
 
-    /// Creates the dimension scale `name` of length `len` without coordinate values, as netCDF-4 does: it stores nothing.
+    /// Creates the dimension scale `name` of length `len` without coordinate values, as netCDF-4 does; its elements take no
+    /// space in the file.
     pub(crate) fn create_dimension(&self, name: &str, len: u64) -> Result<Dataset> {
         let path = self.path_of(name);
         let create = || -> Result<_> {
@@ -281,7 +286,7 @@ impl Group {
         Ok(Dataset::new(create().with_context(|| format!("dimension {path}"))?, path))
     }
 
-    /// Opens a dataset in this group, by its name or its path from here.
+    /// Opens a dataset below this group, by its name or its path relative to this group.
     ///
     /// # Errors
     /// `NotFound` if nothing has this name, `Unsupported` if its elements are in other files.
@@ -304,7 +309,8 @@ impl Group {
         open().with_context(|| format!("dataset {}", self.path_of(name)))
     }
 
-    /// Opens a dataset in this group for its attributes, wherever its elements are.
+    /// Opens a dataset below this group only for its attributes, even if its elements are in other files; `name` is its name or
+    /// its path relative to the group.
     ///
     /// # Errors
     /// `NotFound` if nothing has this name, `Unsupported` if it is in another file.
@@ -313,7 +319,8 @@ impl Group {
         Ok(header.2)
     }
 
-    /// The group that has the hard link to a dataset, its name in that group, and the dataset without its elements.
+    /// Finds the dataset at the path `name`. Returns the group whose hard link leads to it, its name in that group, and its
+    /// header, which gives its attributes but not its elements.
     fn open_header(&self, name: &str) -> Result<(Group, String, Header)> {
         let Located::Member(parent, last) = self.find(name)? else {
             return Err(Error::format("the path leads to a group, expected a dataset"));
@@ -327,8 +334,8 @@ impl Group {
         Ok((parent, last, header))
     }
 
-    /// The reference by which the member `name` of the group, or its elements, are in another file; `None` if both are in this
-    /// one.
+    /// The external link, external storage or virtual dataset by which the member `name` of the group, or its elements, are
+    /// stored elsewhere; `None` if they are not, or the member is missing.
     pub(crate) fn elsewhere(&self, name: &str) -> Result<Option<Elsewhere>> {
         let find = || -> Result<Option<Elsewhere>> {
             if !self.has(name) || name.contains('/') {
@@ -350,7 +357,8 @@ impl Group {
         find().with_context(|| self.path_of(name))
     }
 
-    /// Whether the group has a member of this name, or one at this path from here. A link to a missing object counts.
+    /// Whether the group has a member of this name, or of this path relative to the group. A link whose target is missing
+    /// counts.
     pub(crate) fn has(&self, name: &str) -> bool {
         match name.rsplit_once('/') {
             None => !matches!(name, "" | ".") && self.group.link_exists(name),
@@ -358,8 +366,8 @@ impl Group {
         }
     }
 
-    /// The names of the members of this group and the kinds of objects they lead to, in order of creation where the file keeps
-    /// it, else of names.
+    /// The names of the group's members and the kinds of their links, in order of creation if the file records that, else in
+    /// order of names.
     pub(crate) fn links(&self) -> Result<Vec<(String, LinkKind)>> {
         let names = self.link_names()?;
         let with_kind = |name: String| {
@@ -369,7 +377,7 @@ impl Group {
         names.into_iter().map(with_kind).collect()
     }
 
-    /// The names of the members of this group, in order of creation where the file keeps it, else of names.
+    /// The names of the group's members, in order of creation if the file records that, else in order of names.
     pub(crate) fn link_names(&self) -> Result<Vec<String>> {
         sys::link_names(&self.group, H5_index_t::H5_INDEX_CRT_ORDER)
             .or_else(|_| sys::link_names(&self.group, H5_index_t::H5_INDEX_NAME))
@@ -392,22 +400,25 @@ impl Group {
         })
     }
 
-    /// Sets an attribute of the group, in place of one that has this name.
+    /// Sets the attribute `name` of the group; an existing attribute of this name is replaced.
     pub(crate) fn set_attribute(&self, name: &str, value: &Attribute) -> Result<()> {
         attribute::set(&self.group, name, value, Charset::Utf8).with_context(|| self.place())
     }
 
-    /// Sets an attribute of the group whose name and strings are ASCII, as programs older than UTF-8 expect.
+    /// Sets the attribute `name` of the group; its name and strings are marked as ASCII instead of UTF-8, as old programs
+    /// expect.
     pub(crate) fn set_ascii_attribute(&self, name: &str, value: &Attribute) -> Result<()> {
         attribute::set(&self.group, name, value, Charset::Ascii).with_context(|| self.place())
     }
 
-    /// Sets a new attribute of the group that is one record of 32-bit integers, by their names.
+    /// Creates the attribute `name` of the group: one compound value of 32-bit integers, whose `fields` are given by name and
+    /// value.
     pub(crate) fn set_int_record(&self, name: &str, fields: &[(&str, i32)]) -> Result<()> {
         attribute::set_int_record(&self.group, name, fields).with_context(|| self.place())
     }
 
-    /// The names of the fields of an attribute of the group that is a record; empty if it is another type or missing.
+    /// The field names of the attribute `name` of the group, if its type is a compound; empty if it has another type or is
+    /// missing.
     pub(crate) fn attribute_fields(&self, name: &str) -> Result<Vec<String>> {
         attribute::fields(&self.group, name).with_context(|| self.place())
     }
@@ -417,17 +428,17 @@ impl Group {
         self.group.relink(old, new).with_context(|| self.path_of(old))
     }
 
-    /// The names of the group's attributes in order of creation.
+    /// The names of the group's attributes, in order of creation if the file records that, else in order of names.
     pub(crate) fn attributes(&self) -> Result<Vec<String>> {
         attribute::names(&self.group).with_context(|| self.place())
     }
 
-    /// The value of the attribute `name` of the group; `None` if it has none of this name.
+    /// The value of the attribute `name` of the group; `None` if the attribute is missing.
     pub(crate) fn attribute(&self, name: &str) -> Result<Option<Attribute>> {
         attribute::get(&self.group, name).with_context(|| self.place())
     }
 
-    /// Fails unless a new member of the group can have this name.
+    /// Fails if a new member of the group cannot have the name `name`: it is taken, empty, `.`, or contains a slash or NUL.
     fn check_new(&self, name: &str) -> Result<()> {
         if name.is_empty() || name == "." || name.contains(['/', '\0']) {
             return Err(Error::usage(format!("HDF5 cannot have the name {name:?}")));
@@ -439,10 +450,10 @@ impl Group {
     }
 }
 
-/// The objects of a file, and of files it names, that a virtual dataset may name as sources.
+/// Looks up the sources that a virtual dataset names, in its own file and in other files.
 struct Objects {
     root: Group,
-    /// Root groups of other files by their paths, each opened once.
+    /// Root groups of the other files that were opened, by the file's path; each file is opened once.
     files: HashMap<PathBuf, Group>,
 }
 
@@ -462,7 +473,7 @@ impl elsewhere::Objects for Objects {
     }
 }
 
-/// The properties with which links are created: names are UTF-8.
+/// The HDF5 properties with which links are created: their names are marked as UTF-8.
 pub(super) fn links() -> Result<LinkCreate> {
     Ok(LinkCreate::build().char_encoding(CharEncoding::Utf8).finish()?)
 }

@@ -1,4 +1,4 @@
-//! Files that grow while others read them: HDF5's single writer, multiple readers (SWMR).
+//! Live files: HDF5 files to which one process appends rows while others read them (SWMR: single writer, multiple readers).
 //!
 //! libhdf5 does not refuse to create, delete or attach in such a file, though its readers would stumble. So a file that
 //! goes live is closed and opened again as a [`LiveFile`], and the datasets of that can be appended to and nothing else.
@@ -23,30 +23,31 @@ use super::{Bounds, Dataset, Group, Reach, dataset, file, group};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::value::{DataType, Shape};
 
-/// Alignment in bytes of objects of at least [`LARGE_METADATA`] bytes, and of all objects that are made in a live file.
+/// Alignment in bytes of what libhdf5 stores in a live file: of everything once the file is live, before that of objects of at
+/// least [`LARGE_METADATA`] bytes.
 ///
 /// A process that is killed may leave a write unfinished where it passes from one page of memory to the next. The
 /// headers of datasets and the counters are rewritten in each commit, and each therefore lies within one page.
 pub(super) const ALIGNMENT: u64 = 512;
 pub(super) const LARGE_METADATA: u64 = 200;
 
-/// The declaration of a dataset that grows in a live file. It begins without rows.
+/// The properties of a new dataset to which rows are appended in a live file; it is created without rows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LiveSpec<'a> {
     pub(crate) element: Element,
     /// Shape of the cell of a row, fastest axis first.
     pub(crate) cell: &'a Shape,
-    /// Number of rows in a chunk of the growing dataset.
+    /// Number of rows in a chunk of the dataset.
     pub(crate) chunk_rows: u64,
 }
 
-/// The element type of a dataset that grows, all elements of one size.
+/// The element type of a dataset to which rows are appended; all its elements have the same size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Element {
     Number(DataType),
-    /// UTF-8 text of a fixed number of bytes, padded with NUL.
+    /// UTF-8 text of this number of bytes, padded with NUL.
     String(usize),
-    /// A counter, such as of committed rows: an unsigned integer of 64 bits.
+    /// An unsigned 64-bit integer that counts, e.g. the committed rows.
     Counter,
 }
 
@@ -94,7 +95,7 @@ pub(crate) struct LiveFile {
 }
 
 impl LiveFile {
-    /// Opens a file that no other process writes, to append rows to it.
+    /// Opens an HDF5 file to append rows to its datasets while others read it (SWMR).
     ///
     /// # Errors
     /// `Locked` if another program has it open otherwise, or the program that wrote it did not close it.
@@ -113,12 +114,12 @@ impl LiveFile {
         Ok(LiveFile { file: Some(file), descriptor: Arc::new(fs::File::from(descriptor)), path: path.to_owned() })
     }
 
-    /// Records that the open file has been renamed to `path`, for errors.
+    /// Records that the open file has been renamed to `path`, which later error messages name.
     pub(crate) fn renamed(&mut self, path: &Path) {
         path.clone_into(&mut self.path);
     }
 
-    /// Opens the dataset at `path`, from the root, to append rows to it.
+    /// Opens the dataset at `path`, relative to the root group, to append rows to it or overwrite some.
     pub(crate) fn dataset(&self, path: &str) -> Result<LiveDataset> {
         let file = self.file.as_ref().expect("taken only when the file goes");
         let root = Group::new(file.group("/").context(Context::path(&self.path))?, String::new(), Reach::File);
@@ -134,8 +135,8 @@ impl LiveFile {
         file.flush().with_context(|| Context::path(&self.path))
     }
 
-    /// Writes the changes that are still in memory and closes the file, which others may then open for writing. Its datasets
-    /// have to be dropped before.
+    /// Writes the changes that are still in memory and closes the file, which others may then open for writing. Every
+    /// [`LiveDataset`] of it must be dropped first.
     ///
     /// # Errors
     /// `NoSpace` or `Io`: then the file stays marked as being written.
@@ -161,7 +162,7 @@ pub(crate) struct LiveDataset {
     datatype: Datatype,
     /// The element type of the dataset; `None` for a counter, which has no casacore type.
     element: Option<DataType>,
-    /// Extents of a row of the dataset, slowest axis first.
+    /// Extents of one row (a cell) of the dataset, slowest axis first.
     cell: Vec<u64>,
     row_bytes: usize,
     /// Number of rows in a chunk.
@@ -226,7 +227,7 @@ impl LiveDataset {
         self.row_bytes
     }
 
-    /// Appends whole rows to the dataset: little-endian elements, first axis fastest.
+    /// Appends whole rows to the dataset; `bytes` are their elements, little-endian, first axis fastest.
     pub(crate) fn append(&self, bytes: &[u8]) -> Result<()> {
         let (first, rows) = (self.rows.get(), (bytes.len() / self.row_bytes) as u64);
         let grow = || -> Result<()> { sys::set_extent(self.dataset.inner(), &self.extents(first + rows)) };
@@ -236,8 +237,8 @@ impl LiveDataset {
         self.write(first, bytes)
     }
 
-    /// Overwrites whole rows of the dataset in place, from row `first` (from 0) on. A concurrent reader may see a mix of old
-    /// and new values.
+    /// Overwrites whole rows of the dataset from row `first` (from 0) on with the elements `bytes` (little-endian, first axis
+    /// fastest). A concurrent reader may see a mix of old and new values.
     pub(crate) fn write(&self, first: u64, bytes: &[u8]) -> Result<()> {
         let write = || {
             let rows = (bytes.len() / self.row_bytes) as u64;
@@ -306,7 +307,7 @@ impl LiveDataset {
         read().with_context(|| self.place())
     }
 
-    /// The HDF5 dataspaces of `rows` rows from `first` on, in memory and in the file.
+    /// The HDF5 dataspaces that select `rows` rows from row `first` on: that of the buffer in memory, and that of the file.
     fn selection(&self, first: u64, rows: u64) -> Result<(Dataspace, Dataspace)> {
         let (file, extents) = (self.dataset.inner().space()?, self.extents(rows));
         let start: Vec<u64> = std::iter::once(first).chain(self.cell.iter().map(|_| 0)).collect();

@@ -1,4 +1,4 @@
-//! Access to HDF5: files, groups, datasets, attributes, dimension scales. Knows nothing of tables.
+//! Access to HDF5: files, groups, datasets, attributes, dimension scales. This module knows nothing of casacore tables.
 //!
 //! The only place that talks to libhdf5, through `hdf5` (hdf5-metno) and, where that has no safe call, [`sys`].
 //!
@@ -36,7 +36,7 @@ mod stored_filter;
 mod sys;
 mod virtual_dataset;
 
-/// Most axes that a dataset can have in HDF5.
+/// Largest number of axes that HDF5 permits for a dataset.
 pub(crate) const MAX_AXES: usize = 32;
 
 pub(crate) use any::{AnyAttribute, AnyDataset, AnyNamedType, AnyObject, Served};

@@ -1,4 +1,5 @@
-//! The superblock of an HDF5 file whose writer did not close it. HDF5 File Format Specification 3.0, II.A, versions 2 and 3.
+//! Reads the superblock of an HDF5 file, and marks a file as closed whose writer did not close it. HDF5 File Format
+//! Specification 3.0, section II.A, superblock versions 2 and 3.
 //!
 //! | offset | bytes | field                                                                     |
 //! |--------|-------|---------------------------------------------------------------------------|
@@ -24,7 +25,7 @@ const CHECKSUM: usize = 44;
 const WRITTEN: u8 = 1;
 const SHARED: u8 = 4;
 
-/// The superblock at the start of an HDF5 file, of version 2 or 3, as its bytes.
+/// The superblock, of version 2 or 3, at the start of an HDF5 file: its 48 bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct Superblock([u8; BYTES]);
 
@@ -60,7 +61,7 @@ impl Superblock {
         read().context(Context::offset("superblock", 0u64))
     }
 
-    /// Whether a writer has the file open, or exited without closing it.
+    /// Whether the file is marked as open for writing: a writer has it open, or exited without closing it.
     pub(crate) fn is_being_written(&self) -> bool {
         self.0[FLAGS] & WRITTEN != 0
     }
@@ -70,14 +71,15 @@ impl Superblock {
         self.0[FLAGS] & SHARED != 0
     }
 
-    /// End of the HDF5 file in bytes, as far as the library recorded it.
+    /// Offset in bytes of the end of the HDF5 data, as libhdf5 recorded it at its last flush; the data may be longer.
     pub(crate) fn end(&self) -> u64 {
         let mut bytes = [0; 8];
         bytes.copy_from_slice(&self.0[END..END + 8]);
         u64::from_le_bytes(bytes)
     }
 
-    /// Marks the file as closed and as ending at the offset `end`, in bytes: writes the end first, and only then the flags.
+    /// Marks `file` as closed and its HDF5 data as ending at the offset `end`, in bytes; extends a shorter file. The end is
+    /// written before the file is marked.
     pub(crate) fn close(mut self, file: &dyn WriteAt, end: u64) -> Result<()> {
         if file.len()? < end {
             file.set_len(end)?;

@@ -1,9 +1,9 @@
-//! Element types of datasets that arrays of other formats have, whether casacore has them or not.
+//! Element types of HDF5 datasets that other array formats (such as BLZ) have, whether or not casacore has them.
 
-/// The type of a dataset's element in the file; numbers are little-endian.
+/// The type of the elements of an HDF5 dataset; numbers are little-endian.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StoredElement {
-    /// A truth value: an enumeration of 8 bits with `FALSE` and `TRUE`.
+    /// A truth value: an 8-bit enumeration with the members `FALSE` (0) and `TRUE` (1).
     Bool,
     /// Signed integer of this many bytes: 1, 2, 4 or 8.
     Int(usize),
@@ -13,14 +13,14 @@ pub(crate) enum StoredElement {
     Float(usize),
     /// Complex number of two floating-point numbers, `r` and `i`, of this many bytes together: 8 or 16.
     Complex(usize),
-    /// A string of this many bytes, padded with zeros, marked as ASCII.
+    /// An ASCII string of this fixed number of bytes, padded with NUL.
     Bytes(usize),
-    /// A text of this many bytes, UTF-8 padded with zeros.
+    /// A UTF-8 string of this fixed number of bytes, padded with NUL.
     Text(usize),
     /// An opaque element: this many bytes without a meaning.
     Opaque(usize),
-    /// A record: names and types of its members, packed.
+    /// A record (HDF5 compound): names and types of its members, without gaps between them.
     Record(Vec<(String, StoredElement)>),
-    /// An array as an element: its extents, slowest axis first, and the type of its elements.
+    /// An element that is itself an array: its extents, slowest axis first, and the type of the array's elements.
     Array(Vec<u64>, Box<StoredElement>),
 }

@@ -1,4 +1,4 @@
-//! The filters of a dataset as its file names them, whether this program can run them or not.
+//! The filters that an HDF5 file records for a dataset, whether or not this program can run them.
 
 use std::fmt;
 
@@ -8,18 +8,18 @@ use super::filter::Filter;
 use super::sys::{self, StoredFilter};
 use crate::error::{Error, Result};
 
-/// The software that contains a filter which this program does not run itself.
+/// The software that contains an HDF5 filter, as advice for programs that lack the filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
-    /// The filter is part of libhdf5, if it was built with it.
+    /// The filter is part of libhdf5, although a libhdf5 may be built without it.
     Library,
     /// The filter is in a plugin of the Python package hdf5plugin.
     Hdf5plugin,
-    /// The filter is in some other plugin.
+    /// The filter is in a plugin that the Python package hdf5plugin does not contain.
     Elsewhere,
 }
 
-/// Known filters by their number in the registry of The HDF Group, with their name and the software that contains them.
+/// Known HDF5 filters: number in the registry of The HDF Group, common name, and the software in which to find the filter.
 const KNOWN: &[(i32, &str, Origin)] = &[
     (1, "deflate", Origin::Library),
     (2, "shuffle", Origin::Library),
@@ -47,12 +47,13 @@ const KNOWN: &[(i32, &str, Origin)] = &[
 ];
 
 impl StoredFilter {
-    /// The filter of a dataset as this program runs it on elements of `element_size` bytes; `None` if only libhdf5 can.
+    /// This program's own version of the filter, for elements of `element_size` bytes; `None` if only libhdf5 can run the
+    /// filter.
     pub(super) fn own(&self, element_size: usize) -> Option<Filter> {
         Filter::stored(self.id, &self.parameters, element_size)
     }
 
-    /// The number of the filter and its common name, or the name in the file.
+    /// HDF5's number of the filter, and its name as the file records it or libhdf5 knows it; the common name if neither does.
     pub(super) fn id_and_name(&self) -> (i32, String) {
         (self.id, if self.name.is_empty() { self.label() } else { &self.name }.to_owned())
     }
@@ -82,7 +83,8 @@ impl StoredFilter {
         )))
     }
 
-    /// The plugin that HDF5 readers need for the filter; `None` if it is part of libhdf5, or an option of it.
+    /// The plugin that programs need to read data with this filter; `None` if the filter is part of libhdf5, even if only of
+    /// some builds.
     pub(super) fn plugin(&self) -> Option<Plugin> {
         let plugin = |package| Some(Plugin { id: self.id, filter: self.label().to_owned(), package });
         match (codec::find(self.id), self.known()) {
@@ -97,7 +99,7 @@ impl StoredFilter {
         KNOWN.iter().find(|(id, _, _)| *id == self.id).map(|&(_, name, origin)| (name, origin))
     }
 
-    /// The common name of the filter, or the name in the file if it is not known.
+    /// The common name of the filter; for an unknown filter the name in the file, or `without a name`.
     fn label(&self) -> &str {
         match self.known() {
             Some((name, _)) => name,
@@ -108,7 +110,7 @@ impl StoredFilter {
 }
 
 impl fmt::Display for StoredFilter {
-    /// Writes the filter as `info` shows it: `shuffle`, `deflate(4)`, `blosc`, `filter 4711`.
+    /// Writes the filter as the command `h5bridge info` shows it: `shuffle`, `deflate(4)`, `blosc`, `filter 4711`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.own(1), self.known()) {
             (Some(filter), _) => filter.fmt(f),

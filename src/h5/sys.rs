@@ -1,5 +1,5 @@
-//! C calls that the `hdf5` crate lacks or types too narrowly, and two system calls: the clone of a range, which no crate has, and advice
-//! about memory. This is the only `unsafe` of the crate.
+//! Calls of libhdf5's C functions that the `hdf5` crate lacks or restricts, and two system calls: sharing a range of bytes
+//! between files, and advice about memory. This is the only `unsafe` code of the crate.
 //!
 //! Every function is safe to call. Each takes the global lock for its calls, owns what it creates through a handle of
 //! the `hdf5` crate, and checks the length of buffers before libhdf5 sees them. Extents here are in HDF5's order,
@@ -44,7 +44,7 @@ unsafe extern "C" {
     fn H5DSattach_scale(dataset: hid_t, scale: hid_t, axis: c_uint) -> c_int;
 }
 
-/// Makes a C call of libhdf5 under its lock and checks the result.
+/// Makes a C call of libhdf5 under the library's global lock; a result that means failure becomes an error.
 ///
 /// Every use passes identifiers borrowed from live handles and pointers to locals that outlive the call.
 macro_rules! call {
@@ -56,7 +56,8 @@ macro_rules! call {
     };
 }
 
-/// Makes a C call of libhdf5 that returns a new identifier, and the handle that owns it.
+/// Makes a C call of libhdf5 that returns a new identifier, under the global lock, and wraps it in the handle type `$handle`,
+/// which then owns it.
 macro_rules! create {
     ($handle:ty, $($call:tt)*) => {
         sync(|| {
@@ -88,7 +89,8 @@ pub(super) fn create_file(path: &Path, create: &FileCreate, access: &FileAccess)
     keep(create_memory_file(path, create, access)?)
 }
 
-/// Creates an HDF5 file in memory, which has no descriptor.
+/// Creates an HDF5 file with the driver that `access` sets; the file may be in memory, where it does not have a file
+/// descriptor.
 pub(super) fn create_memory_file(name: &Path, create: &FileCreate, access: &FileAccess) -> Result<hdf5::File> {
     register_codecs()?;
     let name = c_path(name)?;
@@ -99,7 +101,7 @@ pub(super) fn create_memory_file(name: &Path, create: &FileCreate, access: &File
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     Read,
-    /// Opens for reading a file that another program appends to (SWMR), or did when it was killed.
+    /// Opens for reading a file to which another program appends (SWMR), or appended when it was killed.
     ReadLive,
     Write,
     /// Opens for appending a file that others read (SWMR).
@@ -118,7 +120,7 @@ pub(super) fn open_file(path: &Path, mode: Mode, access: &FileAccess) -> Result<
     keep(create!(hdf5::File, h5f::H5Fopen(path.as_ptr(), flags, access.id()))?)
 }
 
-/// The link by which a group reaches one of its members.
+/// A link of an HDF5 group to one of its members, as the file stores it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Link {
     /// A hard link: to an object of the same file.
@@ -136,8 +138,8 @@ pub(crate) enum Link {
     UserDefined(c_int),
 }
 
-/// The C struct `H5L_info1_t` or `H5L_info2_t` as far as they agree, with the class of the link as a number: a file may name
-/// any.
+/// The C struct `H5L_info1_t` or `H5L_info2_t`, as far as they agree. The class of the link is a plain number, because a file
+/// may contain any.
 #[repr(C)]
 #[derive(Default)]
 struct LinkInfo {
@@ -145,14 +147,15 @@ struct LinkInfo {
     order_valid: c_uint,
     order: i64,
     charset: c_int,
-    /// The value of the link as C has it: the first word is its size in bytes, except for a hard link.
+    /// A C union. Its first word is the size in bytes of the link's value (a path, or file and path); for a hard link it has
+    /// another meaning.
     value: [u64; 2],
 }
 
-/// Longest value of a link that is read, in bytes: two names.
+/// Largest size in bytes of the value of a link (a path, or a file name and a path) that is read; larger is an error.
 const MAX_LINK_VALUE: u64 = 1 << 20;
 
-/// Reads the link by which `group` reaches its member `name`, which exists and contains no slash. Nothing is followed.
+/// Reads the link `name` of `group` without following it. The link must exist, and `name` must not contain a slash.
 pub(super) fn link(group: &hdf5::Group, name: &str) -> Result<Link> {
     let name = c_name(name)?;
     let mut info = LinkInfo::default();
@@ -187,11 +190,11 @@ pub(super) fn link(group: &hdf5::Group, name: &str) -> Result<Link> {
     Ok(Link::External { file: text(names), path: text(names.get(split + 1..).unwrap_or_default()) })
 }
 
-/// The names of the members of a group, in the order of the index `order`.
+/// The names of the members of a group, sorted by the index `order`: by name, or by order of creation.
 ///
 /// The `hdf5` crate's own takes the class of a link for an enum, whatever number the file has there.
 pub(super) fn link_names(group: &hdf5::Group, order: H5_index_t) -> Result<Vec<String>> {
-    /// Appends the name of a member to the list, for each call of `H5Literate`.
+    /// The callback of `H5Literate`: appends the name of one member of the group to the list; returns 0, which continues.
     ///
     /// # Safety
     /// `name` ends with NUL; `names` is the vector below, which nothing else uses.
@@ -212,7 +215,8 @@ pub(super) fn link_names(group: &hdf5::Group, order: H5_index_t) -> Result<Vec<S
     Ok(names)
 }
 
-/// Opens the dataset to which the hard link `name` leads; external storage is searched for below `prefix`.
+/// Opens the dataset to which the hard link `name` of `group` leads; relative names of external storage files are taken from
+/// the directory `prefix`.
 pub(super) fn open_dataset(group: &hdf5::Group, name: &str, prefix: &Path) -> Result<hdf5::Dataset> {
     let (name, prefix) = (c_name(name)?, c_path(prefix)?);
     let access = create!(hdf5::plist::DatasetAccess, h5p::H5Pcreate(*H5P_DATASET_ACCESS))?;
@@ -220,8 +224,8 @@ pub(super) fn open_dataset(group: &hdf5::Group, name: &str, prefix: &Path) -> Re
     Ok(create!(hdf5::Dataset, h5d::H5Dopen2(group.id(), name.as_ptr(), access.id()))?)
 }
 
-/// Opens the dataset to which the hard link `name` leads, with a cache for `cache_bytes` bytes of chunks; external storage is
-/// searched for below `prefix`.
+/// Opens the dataset to which the hard link `name` of `group` leads, with a chunk cache of `cache_bytes` bytes; relative names
+/// of external storage files are taken from the directory `prefix`, if given.
 pub(super) fn open_cached_dataset(
     group: &hdf5::Group,
     name: &str,
@@ -239,20 +243,20 @@ pub(super) fn open_cached_dataset(
     Ok(create!(hdf5::Dataset, h5d::H5Dopen2(group.id(), name.as_ptr(), access.id()))?)
 }
 
-/// Opens the object to which the hard link `name` leads, for its attributes.
+/// Opens the object to which the hard link `name` of `group` leads, to read its attributes.
 pub(super) fn open_object(group: &hdf5::Group, name: &str) -> Result<Location> {
     let name = c_name(name)?;
     Ok(create!(Location, h5o::H5Oopen(group.id(), name.as_ptr(), H5P_DEFAULT))?)
 }
 
-/// Opens the committed (named) type to which the hard link `name` leads.
+/// Opens the committed (named) type to which the hard link `name` of `group` leads.
 pub(super) fn open_type(group: &hdf5::Group, name: &str) -> Result<Datatype> {
     let name = c_name(name)?;
     Ok(create!(Datatype, h5t::H5Topen2(group.id(), name.as_ptr(), H5P_DEFAULT))?)
 }
 
-/// The extents that a virtual dataset had when it was made, slowest axis first, without opening its sources; `None` if it has
-/// no source.
+/// The extents of a virtual dataset as recorded at its creation, slowest axis first; its sources are not opened. `None` if it
+/// has no source.
 pub(super) fn virtual_extents(creation: &DatasetCreate) -> Result<Option<Vec<u64>>> {
     let mut count = 0;
     call!(h5p::H5Pget_virtual_count(creation.id(), &mut count))?;
@@ -263,7 +267,8 @@ pub(super) fn virtual_extents(creation: &DatasetCreate) -> Result<Option<Vec<u64
     Ok(Some(space.shape().into_iter().map(|extent| extent as u64).collect()))
 }
 
-/// The sources of a virtual dataset, as its file names them: file and path of each; `None` if it has more than `most`.
+/// The sources of a virtual dataset, as its file records them: file name and dataset path of each; `None` if it has more than
+/// `most` sources.
 pub(super) fn virtual_sources(creation: &DatasetCreate, most: usize) -> Result<Option<Vec<(String, String)>>> {
     let mut count = 0;
     call!(h5p::H5Pget_virtual_count(creation.id(), &mut count))?;
@@ -286,22 +291,22 @@ pub(super) fn virtual_sources(creation: &DatasetCreate, most: usize) -> Result<O
     (0..count).map(source).collect::<Result<Vec<_>>>().map(Some)
 }
 
-/// Offset of the end of the HDF5 data in bytes, which is that of the file unless other bytes were appended.
+/// Offset in bytes of the end of the HDF5 data in a file; later bytes of the file are not HDF5.
 pub(super) fn end_of_file(file: &hdf5::File) -> Result<u64> {
     let mut end = 0;
     call!(H5Fget_eoa(file.id(), &mut end))?;
     Ok(end)
 }
 
-/// Keeps the descriptor of a file from processes that this one starts: they would hold its lock as well, for as long as they
-/// run.
+/// Marks the descriptor of an open HDF5 file as close-on-exec and returns the file. Child processes would otherwise hold the
+/// file's lock for as long as they run.
 fn keep(file: hdf5::File) -> Result<hdf5::File> {
     with_descriptor(&file, |descriptor| Ok(fcntl(descriptor, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?))?;
     Ok(file)
 }
 
-/// Makes the file `to` share the bytes `from`, at its offset `offset` in bytes, by `FICLONERANGE`; they must be whole blocks of
-/// the file system.
+/// Makes the file `to` share the range of bytes `from` of another file, at the offset `offset` (in bytes), by the ioctl
+/// `FICLONERANGE` (reflink). Both must be whole blocks of the file system.
 pub(crate) fn clone_range(from: Raw<'_>, to: &File, offset: u64) -> nix::Result<()> {
     let range = nix::libc::file_clone_range {
         src_fd: i64::from(from.file.as_raw_fd()),
@@ -314,17 +319,18 @@ pub(crate) fn clone_range(from: Raw<'_>, to: &File, offset: u64) -> nix::Result<
     nix::errno::Errno::result(status).map(drop)
 }
 
-/// Duplicates the descriptor of an open HDF5 file; it outlives the file.
+/// Duplicates the file descriptor of an open HDF5 file; the duplicate stays valid after the file is closed.
 pub(super) fn descriptor(file: &hdf5::File) -> Result<OwnedFd> {
     with_descriptor(file, |descriptor| descriptor.try_clone_to_owned())
 }
 
-/// Whether an open HDF5 file has a descriptor; one in memory does not.
+/// Whether an open HDF5 file has a file descriptor, as one on disk does and one in memory does not.
 pub(super) fn has_descriptor(file: &hdf5::File) -> Result<bool> {
     Ok(matches!(file.access_plist()?.get_driver()?, FileDriver::Sec2))
 }
 
-/// Calls `call` with the descriptor of an open HDF5 file; `Unsupported` for one in memory.
+/// Calls `call` with the file descriptor of an open HDF5 file; the error is `Unsupported` if it does not have one, as in
+/// memory.
 fn with_descriptor<T>(file: &hdf5::File, call: impl FnOnce(BorrowedFd<'_>) -> std::io::Result<T>) -> Result<T> {
     if !has_descriptor(file)? {
         return Err(Error::unsupported("a file in memory does not have a descriptor"));
@@ -338,13 +344,13 @@ fn with_descriptor<T>(file: &hdf5::File, call: impl FnOnce(BorrowedFd<'_>) -> st
     })
 }
 
-/// Least memory in bytes for which huge pages are asked for: smaller memory is not worth a system call.
+/// Smallest size in bytes of memory for which huge pages are requested; for less, the system call costs more than it saves.
 const HUGE_PAGES_FROM: usize = 4 << 20;
-/// Size of a huge page in bytes on most machines; only the alignment of the advice depends on it.
+/// Size of a huge page in bytes on most machines; the range passed to `madvise` is aligned to it.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Asks the system to back large memory with huge pages when it is first touched, which takes a fraction of the page faults.
-/// Does nothing where that is not possible.
+/// Asks the operating system to use huge pages for `memory`, if it is large, which avoids most page faults when it is first
+/// written. Does nothing where huge pages are not supported.
 pub(crate) fn prefer_huge_pages<T>(memory: &mut [T]) {
     let start = memory.as_mut_ptr().cast::<c_void>();
     let len = size_of_val(memory);
@@ -360,7 +366,7 @@ pub(crate) fn prefer_huge_pages<T>(memory: &mut [T]) {
     let _ = unsafe { nix::sys::mman::madvise(start, whole, nix::sys::mman::MmapAdvise::MADV_HUGEPAGE) };
 }
 
-/// Makes a dataspace with `extents`, slowest axis first; the first may grow without limit if `unlimited`.
+/// Makes an HDF5 dataspace with `extents`, slowest axis first; if `unlimited`, the first axis may grow without limit.
 pub(super) fn dataspace(extents: &[u64], unlimited: bool) -> Result<Dataspace> {
     let mut limits = extents.to_vec();
     if let (true, Some(first)) = (unlimited, limits.first_mut()) {
@@ -371,7 +377,7 @@ pub(super) fn dataspace(extents: &[u64], unlimited: bool) -> Result<Dataspace> {
 }
 
 /// Makes the dataspace of a buffer in memory for a selection of `extents` (slowest axis first) in a file. It has the same axes,
-/// because libhdf5 copies element by element between selections of different shapes.
+/// because libhdf5 is slow between different shapes: it copies element by element.
 pub(super) fn memory(extents: &[u64]) -> Result<Dataspace> {
     dataspace(if extents.is_empty() { &[1] } else { extents }, false)
 }
@@ -381,7 +387,7 @@ pub(super) fn scalar() -> Result<Dataspace> {
     Ok(create!(Dataspace, h5s::H5Screate(h5s::H5S_class_t::H5S_SCALAR))?)
 }
 
-/// Selects a box of a dataspace: first element and extent on each axis, slowest axis first.
+/// Selects a box of a dataspace by the index of its first element and its extents, slowest axis first.
 pub(super) fn select(space: &Dataspace, start: &[u64], extent: &[u64]) -> Result<()> {
     let axes = space.ndim();
     if start.len() != axes || extent.len() != axes {
@@ -400,7 +406,8 @@ pub(super) fn select(space: &Dataspace, start: &[u64], extent: &[u64]) -> Result
     Ok(())
 }
 
-/// Selects elements of a dataspace: on each axis `count` of them from `start` on, at the distance `step`, slowest axis first.
+/// Selects elements of a dataspace: on each axis `count` of them, from the index `start` on and `step` apart, slowest axis
+/// first.
 pub(super) fn select_steps(space: &Dataspace, start: &[u64], step: &[u64], count: &[u64]) -> Result<()> {
     let axes = space.ndim();
     if [start, step, count].iter().any(|numbers| numbers.len() != axes) {
@@ -419,7 +426,8 @@ pub(super) fn select_steps(space: &Dataspace, start: &[u64], step: &[u64], count
     Ok(())
 }
 
-/// The HDF5 type of numbers, complex numbers and Bools, little-endian, in files as in buffers of this program.
+/// The little-endian HDF5 type of the casacore number, complex or Bool type `element`, used in files and in this program's
+/// buffers.
 pub(super) fn number_type(element: DataType) -> Result<Datatype> {
     let standard = match element {
         DataType::Bool => return bool_type(),
@@ -439,7 +447,8 @@ pub(super) fn number_type(element: DataType) -> Result<Datatype> {
     Ok(create!(Datatype, h5t::H5Tcopy(standard))?)
 }
 
-/// HDF5 types of attributes and scales that have no casacore type.
+/// HDF5 number types that this program writes (in attributes, counters and dimension scales), but that no casacore type
+/// corresponds to.
 #[derive(Clone, Copy)]
 pub(super) enum Foreign {
     Int8,
@@ -456,7 +465,7 @@ pub(super) fn foreign_type(which: Foreign) -> Result<Datatype> {
     Ok(create!(Datatype, h5t::H5Tcopy(standard))?)
 }
 
-/// The HDF5 type of a record of packed 32-bit signed integers with these names.
+/// The HDF5 type of a compound of 32-bit signed integers, packed, whose members are called `names`.
 pub(super) fn int_record_type(names: &[&str]) -> Result<Datatype> {
     let record = create!(Datatype, h5t::H5Tcreate(H5T_class_t::H5T_COMPOUND, 4 * names.len()))?;
     for (number, name) in names.iter().enumerate() {
@@ -466,7 +475,7 @@ pub(super) fn int_record_type(names: &[&str]) -> Result<Datatype> {
     Ok(record)
 }
 
-/// The HDF5 type for an element that is neither a record nor an array.
+/// The HDF5 type of `element`, which must not be a record or an array.
 pub(super) fn simple_type(element: &StoredElement) -> Result<Datatype> {
     let standard = match *element {
         StoredElement::Bool => return bool_type(),
@@ -496,7 +505,7 @@ pub(super) fn simple_type(element: &StoredElement) -> Result<Datatype> {
     Ok(create!(Datatype, h5t::H5Tcopy(standard))?)
 }
 
-/// The HDF5 type of IEEE 754 numbers of 16 bits.
+/// The HDF5 type of little-endian IEEE 754 numbers of 16 bits.
 fn half_type() -> Result<Datatype> {
     let half = create!(Datatype, h5t::H5Tcopy(*H5T_IEEE_F32LE))?;
     // sign at bit 15, 5 bits of the exponent from bit 10 on, 10 bits of the mantissa
@@ -506,7 +515,7 @@ fn half_type() -> Result<Datatype> {
     Ok(half)
 }
 
-/// The HDF5 type of a record with these members, packed one after the other.
+/// The HDF5 type of a compound with these members (name and type), packed one after the other.
 pub(super) fn record_type(members: &[(&str, Datatype)]) -> Result<Datatype> {
     let size = members.iter().map(|(_, member)| member.size()).sum();
     let record = create!(Datatype, h5t::H5Tcreate(H5T_class_t::H5T_COMPOUND, size))?;
@@ -524,7 +533,7 @@ pub(super) fn array_type(element: &Datatype, extents: &[u64]) -> Result<Datatype
     Ok(create!(Datatype, h5t::H5Tarray_create2(element.id(), extents.len() as c_uint, extents.as_ptr()))?)
 }
 
-/// The HDF5 type of Bools: `enum int8 {FALSE = 0, TRUE = 1}`, as h5py's bool.
+/// The HDF5 type of Bools: `enum int8 {FALSE = 0, TRUE = 1}`, as h5py writes its bool.
 fn bool_type() -> Result<Datatype> {
     let bool = create!(Datatype, h5t::H5Tenum_create(*H5T_STD_I8LE))?;
     for (name, value) in [(c"FALSE", 0i8), (c"TRUE", 1)] {
@@ -533,7 +542,7 @@ fn bool_type() -> Result<Datatype> {
     Ok(bool)
 }
 
-/// The HDF5 type of complex numbers: `{r, i}`, packed, as h5py's complex.
+/// The HDF5 type of the complex type `element`: a packed compound `{r, i}`, as h5py writes it.
 fn complex_type(element: DataType) -> Result<Datatype> {
     let size = element.size();
     let complex = create!(Datatype, h5t::H5Tcreate(H5T_class_t::H5T_COMPOUND, size))?;
@@ -543,14 +552,14 @@ fn complex_type(element: DataType) -> Result<Datatype> {
     Ok(complex)
 }
 
-/// The character set of a string, by which HDF5 marks it without converting it.
+/// The character set that HDF5 records for a string or a name; HDF5 converts nothing.
 #[derive(Clone, Copy)]
 pub(super) enum Charset {
     Ascii,
     Utf8,
 }
 
-/// The HDF5 type of variable-length strings; those of UTF-8 are h5py's str.
+/// The HDF5 type of variable-length strings with the character set `charset`; h5py writes its `str` as the one with UTF-8.
 pub(super) fn string_type(charset: Charset) -> Result<Datatype> {
     let string = create!(Datatype, h5t::H5Tcopy(*H5T_C_S1))?;
     call!(h5t::H5Tset_size(string.id(), H5T_VARIABLE))?;
@@ -562,7 +571,7 @@ pub(super) fn string_type(charset: Charset) -> Result<Datatype> {
     Ok(string)
 }
 
-/// The HDF5 type of texts of `bytes` bytes, UTF-8 padded with NUL.
+/// The HDF5 type of UTF-8 strings with a fixed length of `bytes` bytes, padded with NUL.
 pub(super) fn fixed_string_type(bytes: usize) -> Result<Datatype> {
     let string = create!(Datatype, h5t::H5Tcopy(*H5T_C_S1))?;
     call!(h5t::H5Tset_size(string.id(), bytes))?;
@@ -591,7 +600,8 @@ pub(super) fn create_dataset(
     )?)
 }
 
-/// Sets the fill value of a new dataset: the element that is read where none was written.
+/// Sets the fill value of a new dataset in its creation properties: `element`, the bytes of the element that is read where
+/// nothing was written.
 pub(super) fn set_fill(creation: &DatasetCreate, datatype: &Datatype, element: &[u8]) -> Result<()> {
     if element.len() != datatype.size() {
         return Err(Error::usage(format!("the fill value has {} bytes, expected {}", element.len(), datatype.size())));
@@ -600,8 +610,8 @@ pub(super) fn set_fill(creation: &DatasetCreate, datatype: &Datatype, element: &
     Ok(())
 }
 
-/// The fill value of a dataset, the element that is read where none was written, as `datatype`; zeros if the file does not
-/// define it.
+/// The fill value of a dataset, which is read where nothing was written: the bytes of one element, converted to `datatype`;
+/// zeros if the file does not define it.
 pub(super) fn fill(creation: &DatasetCreate, datatype: &Datatype) -> Result<Vec<u8>> {
     if has_pointers(datatype)? {
         return Err(Error::unsupported("the fill value has a variable length"));
@@ -611,7 +621,8 @@ pub(super) fn fill(creation: &DatasetCreate, datatype: &Datatype) -> Result<Vec<
     Ok(element)
 }
 
-/// Writes a chunk of a dataset in its stored form; `offset` is the index of its first element, slowest axis first.
+/// Writes a chunk of a dataset: `bytes` have passed its filters already, except those set in `filter_mask`; `offset` is the
+/// index of the chunk's first element, slowest axis first.
 pub(super) fn write_chunk(dataset: &hdf5::Dataset, offset: &[u64], filter_mask: u32, bytes: &[u8]) -> Result<()> {
     debug_assert_eq!(dataset.ndim(), offset.len());
     call!(h5d::H5Dwrite_chunk(
@@ -625,13 +636,13 @@ pub(super) fn write_chunk(dataset: &hdf5::Dataset, offset: &[u64], filter_mask: 
     Ok(())
 }
 
-/// Where the stored bytes of a chunk are in the file.
+/// The place and size of the stored bytes of a chunk in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StoredChunk {
-    /// Offset of the chunk from the start of the file, in bytes.
+    /// Offset of the chunk's stored bytes from the start of the file, in bytes.
     pub(super) address: u64,
     pub(super) bytes: u64,
-    /// Filters that the chunk did not pass: bit `i` is set where filter `i` of the pipeline was skipped.
+    /// Filters that were skipped when the chunk was stored: bit `i` stands for filter `i` of the dataset, from 0.
     pub(super) filter_mask: u32,
 }
 
@@ -650,7 +661,7 @@ pub(super) fn stored_chunk(dataset: &hdf5::Dataset, offset: &[u64]) -> Result<Op
 pub(super) struct StoredFilter {
     pub(super) id: i32,
     pub(super) parameters: Vec<u32>,
-    /// The name that the program which wrote the file gave the filter; empty for filters of libhdf5.
+    /// The name of the filter as the file records it, or else as libhdf5 knows it; empty if neither has one.
     pub(super) name: String,
 }
 
@@ -687,13 +698,13 @@ fn filter(creation: &DatasetCreate, number: c_uint) -> Result<StoredFilter> {
     }
 }
 
-/// Whether libhdf5 has the filter with this number, or finds it in a plugin, which it then loads.
+/// Whether libhdf5 contains the filter with the number `id`, or finds it in a plugin, which it then loads.
 pub(super) fn is_filter_available(id: i32) -> Result<bool> {
     Ok(call!(h5z::H5Zfilter_avail(id))? > 0)
 }
 
-/// Registers the codecs of this program that libhdf5 does not have, once: it needs them for datasets whose elements it
-/// converts.
+/// Registers with libhdf5 the compression codecs of this program that it lacks, once per process: libhdf5 runs them when it
+/// reads or writes elements of such datasets itself.
 fn register_codecs() -> Result<()> {
     static REGISTERED: OnceLock<Result<()>> = OnceLock::new();
     let register = || -> Result<()> {
@@ -720,8 +731,8 @@ fn register_codecs() -> Result<()> {
 
 type Callback = unsafe extern "C" fn(c_uint, usize, *const c_uint, usize, *mut usize, *mut *mut c_void) -> usize;
 
-/// The functions that libhdf5 calls for each codec, in the order of [`CODECS`]: it does not tell a callback which filter is
-/// meant.
+/// The callbacks by which libhdf5 runs this program's codecs, one for each in the order of [`CODECS`]: libhdf5 does not tell a
+/// callback which filter is meant.
 const CALLBACKS: [Callback; 8] = [
     run_codec::<0>,
     run_codec::<1>,
@@ -734,7 +745,8 @@ const CALLBACKS: [Callback; 8] = [
 ];
 const _: () = assert!(CODECS.len() <= CALLBACKS.len(), "a callback for each codec");
 
-/// Runs a codec of this program on a chunk for libhdf5, as `H5Z_func_t` demands: the buffer is replaced, and 0 is a failure.
+/// The callback by which libhdf5 runs a codec of this program on a chunk (`H5Z_func_t`): replaces the buffer and returns the
+/// length of the result in bytes, 0 on failure.
 ///
 /// # Safety
 /// `parameters` are `count` numbers, `buffer` points to memory of libhdf5 whose first `len` bytes are the chunk.
@@ -772,7 +784,7 @@ unsafe extern "C" fn run_codec<const NUMBER: usize>(
     out.len()
 }
 
-/// libhdf5's number of the kind of index of a chunked dataset (`H5D_chunk_index_t`).
+/// The kind of index by which the chunks of a dataset are found, as libhdf5's number (`H5D_chunk_index_t`).
 pub(super) fn chunk_index(dataset: &hdf5::Dataset) -> Result<c_uint> {
     let mut index = 0;
     call!(h5d::H5Dget_chunk_index_type(dataset.id(), &mut index))?;
@@ -792,7 +804,7 @@ pub(super) fn flush_dataset(dataset: &hdf5::Dataset) -> Result<()> {
     Ok(())
 }
 
-/// Drops what libhdf5 has in memory of a dataset that another process writes, so that it is read again.
+/// Makes libhdf5 drop what it holds in memory of a dataset that another process writes, so that it is read from the file again.
 pub(super) fn refresh_dataset(dataset: &hdf5::Dataset) -> Result<()> {
     call!(h5d::H5Drefresh(dataset.id()))?;
     Ok(())
@@ -814,11 +826,11 @@ pub(super) fn has_attribute(owner: &Location, name: &str) -> Result<bool> {
     Ok(call!(h5a::H5Aexists(owner.id(), name.as_ptr()))? > 0)
 }
 
-/// The names of the attributes of an object, in the order of the index `order`.
+/// The names of the attributes of an object, sorted by the index `order`: by name, or by order of creation.
 ///
 /// The `hdf5` crate's own takes the character set of a name for an enum, whatever byte the file has there.
 pub(super) fn attribute_names(owner: &Location, order: H5_index_t) -> Result<Vec<String>> {
-    /// Appends the name of an attribute to the list, for each call of `H5Aiterate2`.
+    /// The callback of `H5Aiterate2`: appends the name of one attribute to the list; returns 0, which continues.
     ///
     /// # Safety
     /// `name` ends with NUL; `names` is the vector below, which nothing else uses.
@@ -842,8 +854,8 @@ pub(super) fn attribute_names(owner: &Location, order: H5_index_t) -> Result<Vec
     }
 }
 
-/// The names of the attributes of an object, with one call for each; `None` for more than a thousand, which would take long,
-/// and for an unknown number.
+/// The names of the attributes of an object, sorted by the index `order`, read one by one; `None` for more than 1000, which
+/// would be slow, or if their number is unknown.
 fn attribute_names_by_number(owner: &Location, order: H5_index_t) -> Result<Option<Vec<String>>> {
     const MAX_ATTRIBUTES: usize = 1000;
     let count = match owner.loc_info() {
@@ -879,15 +891,15 @@ pub(super) fn create_attribute(
     )?)
 }
 
-/// The values in a file that are read or written: all of an attribute, or the elements of a dataset selected in `file`, which
-/// lie one after the other in `memory`.
+/// The values that a call reads or writes: all values of an attribute, or those elements of a dataset that the dataspace `file`
+/// selects, laid out in a buffer as the dataspace `memory` says.
 pub(super) enum Target<'a> {
     Attribute(&'a hdf5::Attribute),
     Dataset { dataset: &'a hdf5::Dataset, memory: &'a Dataspace, file: &'a Dataspace },
 }
 
 impl Target<'_> {
-    /// The number of values of the target, which a buffer in memory must hold.
+    /// The number of values that the target consists of, and that a buffer for it must hold.
     fn count(&self) -> Result<usize> {
         match self {
             Target::Attribute(attribute) => Ok(attribute.space()?.size()),
@@ -895,7 +907,7 @@ impl Target<'_> {
         }
     }
 
-    /// Reads the values of the target into `buffer`, converted to `datatype`.
+    /// Reads the values of the target into `buffer`, where they have the type `datatype`.
     ///
     /// # Safety
     /// `buffer` holds [`count`](Self::count) elements of `datatype`.
@@ -909,7 +921,7 @@ impl Target<'_> {
         .map(|_| ())
     }
 
-    /// Writes the values of the target from `buffer`, converted from `datatype`.
+    /// Writes the values in `buffer`, which have the type `datatype`, to the target.
     ///
     /// # Safety
     /// `buffer` holds [`count`](Self::count) elements of `datatype`.
@@ -923,7 +935,8 @@ impl Target<'_> {
         .map(|_| ())
     }
 
-    /// Fails unless `bytes` is the size of the target's values in bytes, and they contain no pointers.
+    /// Fails unless all values of the target, as `datatype`, take exactly `bytes` bytes of memory, and the type is free of
+    /// pointers.
     fn check(&self, datatype: &Datatype, bytes: usize) -> Result<()> {
         let needed = self.count()?.checked_mul(datatype.size());
         if needed != Some(bytes) || has_pointers(datatype)? {
@@ -933,7 +946,8 @@ impl Target<'_> {
     }
 }
 
-/// Whether values of an HDF5 type are, or contain, addresses in memory.
+/// Whether values of an HDF5 type are or contain addresses in memory, as strings and sequences of variable length do.
+/// References count as well.
 fn has_pointers(datatype: &Datatype) -> Result<bool> {
     let has = |class: H5T_class_t| -> Result<bool> { Ok(call!(h5t::H5Tdetect_class(datatype.id(), class))? > 0) };
     if has(H5T_class_t::H5T_VLEN)? || has(H5T_class_t::H5T_REFERENCE)? {
@@ -957,21 +971,22 @@ fn has_pointers(datatype: &Datatype) -> Result<bool> {
     }
 }
 
-/// Reads values of a fixed size into `out`, converted to `datatype`.
+/// Reads the values of `target` into `out`, where they have the type `datatype`, whose size is fixed.
 pub(super) fn read(target: &Target<'_>, datatype: &Datatype, out: &mut [u8]) -> Result<()> {
     target.check(datatype, out.len())?;
     // SAFETY: the length was checked above
     Ok(unsafe { target.read(datatype, out.as_mut_ptr().cast()) }?)
 }
 
-/// Writes values of a fixed size from `bytes`, converted from `datatype`.
+/// Writes `bytes`, values of the type `datatype` with a fixed size, to `target`.
 pub(super) fn write(target: &Target<'_>, datatype: &Datatype, bytes: &[u8]) -> Result<()> {
     target.check(datatype, bytes.len())?;
     // SAFETY: the length was checked above
     Ok(unsafe { target.write(datatype, bytes.as_ptr().cast()) }?)
 }
 
-/// Reads strings of the stored type `datatype`, of variable or fixed length, and appends them to `out` without padding.
+/// Reads the strings of `target`, stored as `datatype` with a variable or fixed length, and appends them to `out` without
+/// padding.
 pub(super) fn read_strings(target: &Target<'_>, datatype: &Datatype, out: &mut Vec<BString>) -> Result<()> {
     if class(datatype) != H5T_class_t::H5T_STRING {
         return Err(Error::usage("strings are asked for, HDF5 stores other elements"));
@@ -1021,14 +1036,14 @@ fn unpadded(bytes: &[u8], padding: H5T_str_t) -> &[u8] {
     }
 }
 
-/// Strings in the form that HDF5 takes: one buffer for all, each with its NUL.
+/// Strings in the form that libhdf5 needs to write them: one buffer for all, each string terminated by NUL.
 pub(super) struct Strings {
     text: Vec<u8>,
     starts: Vec<usize>,
 }
 
 impl Strings {
-    /// Copies strings to the form that HDF5 takes.
+    /// Copies strings into one buffer, each terminated by NUL, as libhdf5 needs them.
     ///
     /// # Errors
     /// `Usage` if a string contains NUL or is not UTF-8.
@@ -1047,7 +1062,7 @@ impl Strings {
     }
 }
 
-/// Writes strings of variable length, which are stored with the character set `charset`.
+/// Writes `strings` to `target` as strings of variable length, marked with the character set `charset`.
 pub(super) fn write_strings(target: &Target<'_>, charset: Charset, strings: &Strings) -> Result<()> {
     let pointers: Vec<*const u8> = strings.starts.iter().map(|&start| strings.text[start..].as_ptr()).collect();
     if pointers.len() != target.count()? {
@@ -1058,7 +1073,7 @@ pub(super) fn write_strings(target: &Target<'_>, charset: Charset, strings: &Str
     Ok(unsafe { target.write(&datatype, pointers.as_ptr().cast()) }?)
 }
 
-/// The type of the elements of a dataset or attribute: HDF5's handle, and its description.
+/// The type of the elements of a dataset or attribute: the HDF5 handle, and a description in Rust.
 pub(super) struct StoredType {
     // the two belong together: what is read as the one is decoded as the other
     datatype: Datatype,
@@ -1066,7 +1081,7 @@ pub(super) struct StoredType {
 }
 
 impl StoredType {
-    /// Describes `datatype`, the type in memory of the elements of a dataset or attribute.
+    /// Adds a description in Rust to `datatype`, the HDF5 type that elements of a dataset or attribute have in memory.
     pub(super) fn new(datatype: Datatype) -> Result<Self> {
         let element = any_type(&datatype, 0)?;
         Ok(StoredType { datatype, element })
@@ -1077,7 +1092,7 @@ impl StoredType {
     }
 }
 
-/// Describes an HDF5 type; `depth` counts the types that it is nested in.
+/// Describes an HDF5 type in Rust; `depth` is the number of types that enclose it, which is limited.
 fn any_type(datatype: &Datatype, depth: usize) -> Result<AnyType> {
     if depth > MAX_NESTED_TYPES {
         return Err(Error::limit(format!("types are nested too deeply: the limit is {MAX_NESTED_TYPES} levels")));
@@ -1182,7 +1197,7 @@ unsafe fn owned_text(text: *mut c_char) -> Option<String> {
     Some(owned)
 }
 
-/// The name of a member of a compound or an enumeration, by its number from 0.
+/// The name of the member with this number (from 0) of a compound or an enumeration.
 fn member_name(datatype: &Datatype, number: c_uint) -> Result<String> {
     // SAFETY: the lock is held and the identifier is live
     let name = sync(|| unsafe { owned_text(h5t::H5Tget_member_name(datatype.id(), number)) });
@@ -1235,18 +1250,19 @@ fn float_layout(datatype: &Datatype) -> Result<FloatLayout> {
     })
 }
 
-/// Most bytes that the strings and sequences of one read may take.
+/// Largest number of bytes that the variable-length strings and sequences of one read may take; more is an error.
 const MAX_SEQUENCE_BYTES: usize = 64 << 20;
 
-/// The memory in which libhdf5 puts the strings and sequences of one read.
+/// The memory for the variable-length strings and sequences of one read, which libhdf5 allocates through a callback.
 struct Arena {
     blocks: Vec<Vec<u64>>,
     bytes: usize,
-    /// Whether more memory was asked for than one read may have.
+    /// Whether an allocation was refused because it exceeded the limit of one read.
     full: bool,
 }
 
-/// Allocates memory for strings and sequences that libhdf5 reads, as `H5MM_allocate_t` demands.
+/// The callback by which libhdf5 allocates memory for the strings and sequences that it reads (`H5MM_allocate_t`); null if the
+/// limit of the arena is exceeded.
 ///
 /// # Safety
 /// `arena` is an [`Arena`] that nothing else uses during the call.
@@ -1265,24 +1281,25 @@ unsafe extern "C" fn allocate(size: usize, arena: *mut c_void) -> *mut c_void {
     start.cast()
 }
 
-/// Frees nothing, as `H5MM_free_t` may: the arena is freed as a whole.
+/// The callback by which libhdf5 frees memory of strings and sequences (`H5MM_free_t`). It does nothing: the arena is freed as
+/// a whole.
 unsafe extern "C" fn keep_block(_: *mut c_void, _: *mut c_void) {}
 
-/// Elements of any HDF5 type that were read into memory.
+/// Elements of any HDF5 type that were read into memory, with the strings and sequences they point to.
 pub(super) struct AnyValues<'a> {
     stored: &'a StoredType,
-    /// The bytes of the elements; the pointers in them are null or lead into memory that lives as long as this object.
+    /// The bytes of the elements; pointers in them are null or lead into `memory`, which lives as long as this object.
     bytes: Vec<u8>,
     memory: PointerMemory,
 }
 
-/// The owner of the memory that pointers in the elements lead to.
+/// The owner of the variable-length strings and sequences to which the elements that were read point.
 enum PointerMemory {
-    /// The elements have no pointers, so that no memory is owned.
+    /// The elements do not contain pointers, so that no further memory is owned.
     None,
-    /// The pointers lead into this arena, which is freed with the elements.
+    /// The pointers of the elements lead into this arena of memory, which is freed with them.
     Arena { _arena: Box<Arena> },
-    /// libhdf5 allocated the memory, for the elements of this dataspace.
+    /// libhdf5 allocated the memory and must free it, for which it needs this dataspace of the elements.
     Library(Dataspace),
 }
 
@@ -1301,7 +1318,7 @@ impl Drop for AnyValues<'_> {
 }
 
 impl AnyValues<'_> {
-    /// Returns the bytes of the elements, whose type has no pointers.
+    /// Returns the bytes of the elements; only for types without pointers, whose targets would be freed.
     pub(super) fn into_bytes(mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)
     }
@@ -1315,7 +1332,7 @@ impl AnyValues<'_> {
     }
 }
 
-/// Passes an element of the type `element` to `visitor`, taken apart into its values.
+/// Takes an element of the type `element` apart into its values and passes each to `visitor`.
 ///
 /// # Safety
 /// `bytes` is an element of the type, as libhdf5 has it in memory, and what its pointers lead to lives.
@@ -1370,7 +1387,7 @@ unsafe fn visit(element: &AnyType, bytes: &[u8], visitor: &mut dyn Visitor) {
     }
 }
 
-/// Passes the elements of an array to `visitor`, as lists of lists; `extents` has the slowest axis first.
+/// Passes the elements of an array to `visitor` as nested lists, one level per axis; `extents` has the slowest axis first.
 ///
 /// # Safety
 /// As [`visit`], for each element of the array.
@@ -1389,7 +1406,8 @@ unsafe fn visit_array(extents: &[u64], element: &AnyType, bytes: &[u8], visitor:
     visitor.end();
 }
 
-/// Reads all elements of an attribute, or the selected ones of a dataset, in the type that they have.
+/// Reads all elements of an attribute, or the selected ones of a dataset, without conversion: `stored` is the type that they
+/// have in the file.
 pub(super) fn read_any<'a>(target: &Target<'_>, stored: &'a StoredType) -> Result<AnyValues<'a>> {
     let count = target.count()?;
     let bytes = count
@@ -1427,8 +1445,8 @@ pub(super) fn read_any<'a>(target: &Target<'_>, stored: &'a StoredType) -> Resul
     Ok(values)
 }
 
-/// The C struct `H5FD_class_t` of HDF5 2, which describes a file driver and whose first field is checked when it is registered.
-/// Pointers to calls that this driver lacks are null.
+/// The C struct `H5FD_class_t` of HDF5 2: properties and callbacks of a file driver. libhdf5 checks its first field, the
+/// version. Null pointers stand for callbacks that this driver lacks.
 #[cfg(feature = "static-hdf5")]
 #[repr(C)]
 struct DriverClass {
@@ -1464,8 +1482,8 @@ struct DriverClass {
     free_lists: [c_int; 7],
 }
 
-/// An open file of this program's file driver: the C struct `H5FD_t` of HDF5 2, which libhdf5 fills, then the members of this
-/// driver.
+/// An open file of this program's own file driver: first the C struct `H5FD_t` of HDF5 2, which libhdf5 fills in, then the
+/// driver's own fields.
 #[cfg(feature = "static-hdf5")]
 #[repr(C)]
 struct DriverFile {
@@ -1481,17 +1499,18 @@ struct DriverFile {
     is_paged: bool,
     source: Arc<dyn ReadAt>,
     len: u64,
-    /// End of the addresses that libhdf5 uses in the file, in bytes.
+    /// End of the addresses that libhdf5 uses in the file (EOA), in bytes.
     end: u64,
 }
 
 #[cfg(feature = "static-hdf5")]
 thread_local! {
-    /// The source of the file that this thread is opening, from which the driver takes it.
+    /// The source of bytes of the file that this thread is opening, which libhdf5 cannot pass to the driver itself; `None` at
+    /// other times.
     static OPENING: std::cell::RefCell<Option<Arc<dyn ReadAt>>> = const { std::cell::RefCell::new(None) };
 }
 
-/// Opens the HDF5 file whose bytes are `source` for reading, under a name that only messages use.
+/// Opens for reading the HDF5 file whose bytes come from `source`; `name` appears only in messages.
 #[cfg(feature = "static-hdf5")]
 pub(super) fn open_source(name: &str, source: Arc<dyn ReadAt>, access: &FileAccess) -> Result<hdf5::File> {
     register_codecs()?;
@@ -1503,7 +1522,7 @@ pub(super) fn open_source(name: &str, source: Arc<dyn ReadAt>, access: &FileAcce
     Ok(opened?)
 }
 
-/// Fails: the driver that reads from a source is written for one version of libhdf5.
+/// Always fails: the file driver that reads from a source exists only for the libhdf5 that the feature `static-hdf5` builds in.
 #[cfg(not(feature = "static-hdf5"))]
 pub(super) fn open_source(_name: &str, _source: Arc<dyn ReadAt>, _access: &FileAccess) -> Result<hdf5::File> {
     Err(Error::unsupported(
@@ -1511,7 +1530,7 @@ pub(super) fn open_source(_name: &str, _source: Arc<dyn ReadAt>, _access: &FileA
     ))
 }
 
-/// The number of libhdf5's driver that reads from a [`ReadAt`], registered once.
+/// The identifier of the file driver by which libhdf5 reads from a [`ReadAt`]; the first call registers it.
 #[cfg(feature = "static-hdf5")]
 fn source_driver() -> Result<hid_t> {
     static DRIVER: OnceLock<Result<hid_t>> = OnceLock::new();
@@ -1556,8 +1575,7 @@ fn source_driver() -> Result<hid_t> {
     DRIVER.get_or_init(register).clone()
 }
 
-/// Opens the source that [`open_source`] has prepared as a file of this driver, as `H5FD_class_t.open` demands; null on
-/// failure.
+/// The driver's callback `open`: opens the source that [`open_source`] has prepared, as a file of this driver; null on failure.
 ///
 /// # Safety
 /// None of the arguments is used.
@@ -1593,7 +1611,7 @@ unsafe extern "C" fn open_driver_file(_: *const c_char, _: c_uint, _: hid_t, _: 
     }
 }
 
-/// Closes a file of this driver, as `H5FD_class_t.close` demands; 0 on success.
+/// The driver's callback `close`: closes a file; returns 0 on success, -1 on failure.
 ///
 /// # Safety
 /// `file` is of [`open_driver_file`] and used no more.
@@ -1605,7 +1623,8 @@ unsafe extern "C" fn close_driver_file(file: *mut DriverFile) -> c_int {
     catch_unwind(std::panic::AssertUnwindSafe(|| drop(file))).map_or(-1, |()| 0)
 }
 
-/// Compares the sources of two files of this driver: 0 if they have the same, else the order of their addresses in memory.
+/// The driver's callback `cmp`: returns 0 if two files have the same source, else -1 or 1 by the order of the sources'
+/// addresses in memory.
 ///
 /// # Safety
 /// Both are open files of this driver.
@@ -1616,7 +1635,7 @@ unsafe extern "C" fn compare_driver_files(one: *const DriverFile, other: *const 
     Arc::as_ptr(&one.source).addr().cmp(&Arc::as_ptr(&other.source).addr()) as c_int
 }
 
-/// End of the addresses that libhdf5 uses in the file, as `H5FD_class_t.get_eoa` demands.
+/// The driver's callback `get_eoa`: returns the end of the addresses that libhdf5 uses in the file, in bytes.
 ///
 /// # Safety
 /// `file` is an open file of this driver.
@@ -1626,7 +1645,7 @@ unsafe extern "C" fn driver_file_end(file: *const DriverFile, _: c_int) -> u64 {
     unsafe { (*file).end }
 }
 
-/// Sets the end of the addresses that libhdf5 uses in the file, as `H5FD_class_t.set_eoa` demands.
+/// The driver's callback `set_eoa`: sets the end of the addresses that libhdf5 uses in the file, in bytes; returns 0.
 ///
 /// # Safety
 /// `file` is an open file of this driver, and nothing else uses it during the call.
@@ -1637,7 +1656,7 @@ unsafe extern "C" fn set_driver_file_end(file: *mut DriverFile, _: c_int, end: u
     0
 }
 
-/// Length of the file in bytes, as `H5FD_class_t.get_eof` demands.
+/// The driver's callback `get_eof`: returns the length of the file in bytes.
 ///
 /// # Safety
 /// `file` is an open file of this driver.
@@ -1647,7 +1666,8 @@ unsafe extern "C" fn driver_file_len(file: *const DriverFile, _: c_int) -> u64 {
     unsafe { (*file).len }
 }
 
-/// Reads bytes of a file of this driver; those after the end of the file are zeros, as in libhdf5's own drivers.
+/// The driver's callback `read`: reads `count` bytes at `address`; those after the end of the file are zeros, as in libhdf5's
+/// own drivers. Returns 0 on success, -1 on failure.
 ///
 /// # Safety
 /// `file` is an open file of this driver; `buffer` has `count` bytes.
@@ -1686,7 +1706,7 @@ unsafe extern "C" fn read_driver_file(
     }
 }
 
-/// Fails to write, as `H5FD_class_t.write`: the files of this driver are open for reading.
+/// The driver's callback `write`: always fails, because the files of this driver are read-only.
 ///
 /// # Safety
 /// None of the arguments is used.

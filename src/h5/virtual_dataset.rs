@@ -1,4 +1,4 @@
-//! Virtual datasets: elements of other files, one dataset after the other along the last axis.
+//! Creates virtual datasets, whose elements are in datasets of other files: one source after the other along the last axis.
 
 use hdf5::dataset::DatasetCreateBuilder;
 use hdf5::plist::link_create::LinkCreate;
@@ -19,22 +19,23 @@ pub(crate) struct VirtualSource {
     pub(crate) shape: Shape,
 }
 
-/// The declaration of a new virtual dataset.
+/// The properties of a new virtual dataset, whose elements are in datasets of other files.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct VirtualSpec<'a> {
     /// The element type of the virtual dataset; not a string.
     pub(crate) element: DataType,
     /// Shape of the virtual dataset, fastest axis first.
     pub(crate) shape: &'a Shape,
-    /// The datasets that follow each other along the last (slowest) axis of the virtual dataset, which they fill. A virtual
-    /// dataset of one axis may have sources of several, whose elements follow each other in the order of the file.
+    /// The source datasets, which follow each other along the last (slowest) axis of the virtual dataset and fill it. If that
+    /// has one axis only, sources may have several, whose elements are taken in the order of the file.
     pub(crate) sources: &'a [VirtualSource],
-    /// The element that readers get where a source is missing, in the byte order of the file.
+    /// Fill value of the virtual dataset: the little-endian bytes of the element that is read where a source is missing.
     pub(crate) fill: &'a [u8],
 }
 
 impl VirtualSpec<'_> {
-    /// Creates the dataset with these properties of its link and, beside its sources and its fill value, of itself.
+    /// Creates the virtual dataset `name` in `parent`. `links` are the properties of its link; `creation` are its own, to which
+    /// sources and fill value are added.
     pub(super) fn create(
         &self,
         parent: &hdf5::Group,
@@ -50,7 +51,7 @@ impl VirtualSpec<'_> {
         sys::create_dataset(parent, name, &datatype, &space, links, &creation)
     }
 
-    /// Adds the sources of the dataset to its creation properties.
+    /// Adds the sources of the virtual dataset to its creation properties.
     fn map(&self, creation: &mut DatasetCreateBuilder) -> Result<()> {
         let (cell, rows) = self.shape.split_last().ok_or_else(|| Error::usage("a virtual dataset needs an axis"))?;
         let extents = |shape: &Shape| -> Vec<usize> { shape.iter().rev().map(|&extent| extent as usize).collect() };
