@@ -149,7 +149,7 @@ pub(super) struct Part {
     cell: (usize, usize),
     /// Indices of the selected correlations among those of a cell, from 0.
     pub(super) correlations: Vec<usize>,
-    /// Selected channels of a cell, half-open, from 0.
+    /// Range (half-open, from 0) of the selected channels of a cell.
     pub(super) channels: std::ops::Range<usize>,
     /// Number of neighbouring channels that are combined in one frequency bin of the plot.
     pub(super) each: usize,

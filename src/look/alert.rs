@@ -243,7 +243,7 @@ fn grows(look: &Look) -> bool {
 }
 
 /// Percentage of flagged visibilities in the newest integration, of the antenna with the name or number `wanted`, or of each
-/// antenna if that is `None`; `Unknown` without rows of them.
+/// antenna if that is `None`; `Unknown` if no such antenna has rows.
 fn antennas(integration: Option<&Integration>, wanted: Option<&str>) -> Finding {
     let Some(integration) = integration else { return Finding::Unknown };
     let is_wanted =
@@ -259,7 +259,7 @@ fn is_number(word: &str, number: usize) -> bool {
     word.parse() == Ok(number)
 }
 
-/// Formats a number briefly: two decimals below 10, one below 100, none above; trailing zeros are removed.
+/// Formats a number briefly: at most two decimals below 10, one below 100, none above.
 fn short(value: f64) -> String {
     let decimals = match value.abs() {
         size if size >= 100. => 0,

@@ -382,7 +382,8 @@ impl Read {
     }
 }
 
-/// Rows of a block after its boundaries were moved to the ends of integrations, so that no integration is divided.
+/// Rows of a block after those of its boundaries that are below `align` were moved to the end of an integration, which keeps
+/// its rows in one block.
 fn actual(rows: &Rows, block: &Block) -> Result<Range<u64>> {
     let moved = |row: u64| -> Result<u64> {
         if row == 0 || row >= block.align {

@@ -186,7 +186,7 @@ impl Frame {
         format!("{:x}-{revision}-{rows_used}-{}{}", self.session, u8::from(*stale), u8::from(*stopped))
     }
 
-    /// Whether all rows of the source were read for the plot.
+    /// Whether all rows of the main table were read for the plot.
     pub fn is_complete(&self) -> bool {
         self.plot.complete
     }

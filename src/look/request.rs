@@ -289,7 +289,7 @@ fn choice<T: Copy>(name: &str, value: &str, choices: &[(&str, T)]) -> Result<T> 
     found.map(|(_, choice)| *choice).ok_or_else(wrong)
 }
 
-/// Splits a list of words at commas: `A,B,C`.
+/// Splits a list of words at commas: `A,B,C`; an empty word is an error.
 fn words(value: &str) -> Result<Vec<String>> {
     let words: Vec<String> = value.split(',').map(|word| word.trim().to_owned()).collect();
     if words.len() > MAX_WORDS {

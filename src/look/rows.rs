@@ -375,8 +375,8 @@ impl Rows {
         })
     }
 
-    /// Number of newest rows whose cells of a column have `bytes` bytes together, at least 1; at most 4096, or 256 if shapes
-    /// differ.
+    /// Number of newest rows of a column whose cells fit in `bytes` bytes: at least 1, and at most 4096, or 256 if their
+    /// shapes differ.
     pub(super) fn sample_rows(&self, column: &str, bytes: u64) -> Result<u64> {
         let limit = if self.has_one_shape(column) { SAMPLE_ROWS } else { SAMPLE_CELLS };
         Ok((bytes / self.largest_cell(column)?.max(1)).clamp(1, limit))

@@ -79,7 +79,7 @@ pub struct NewestTime {
     pub utc: String,
 }
 
-/// Mean amplitudes of the newest rows of a source, by antenna or by time and channel.
+/// Mean amplitudes of the newest rows of a file or table, by antenna or by time and channel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Amplitudes {
     /// Name of the column with the visibilities that were averaged.

@@ -9,7 +9,8 @@ use super::request::{Average, BaselineWords, Kind, Quantity, Request, Statistic}
 use crate::error::{Error, Result};
 use crate::suggest::similar;
 
-/// The baselines that a plot selects, by numbers of antennas.
+/// The baselines that a plot selects: all, those of two different antennas (cross), autocorrelations, or listed pairs of
+/// antenna numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Baselines {
     Cross,
@@ -176,7 +177,7 @@ impl Selection {
         }
     }
 
-    /// The selected channels, half-open, of cells with `count` channels.
+    /// Range (half-open) of the selected channels in cells with `count` channels.
     pub(super) fn channels(&self, count: usize) -> std::ops::Range<usize> {
         let end = self.chan.1.map_or(count, |end| usize::try_from(end).map_or(count, |end| end.min(count)));
         let start = self.chan.0.map_or(0, |start| usize::try_from(start).map_or(end, |start| start.min(end)));

@@ -19,12 +19,12 @@ use super::selection::{Selection, Sums};
 use crate::clock::Clock;
 use crate::error::Result;
 
-/// Default and minimum of the number of selections (of rows, correlations and channels) whose sums are kept; those used last
-/// are kept.
+/// Default and minimum number of selections (of rows, correlations and channels) whose sums are kept; those that were used
+/// last are kept.
 const SELECTIONS: usize = 8;
-/// Limit of the memory for sums, in bytes for each of the selections that may be kept.
+/// Memory for sums in bytes: all sums together may have this number times the maximum number of selections.
 const SUMS_BYTES: usize = 12 << 20;
-/// Sums that were not used for this number of requests for plots are not updated together with other sums any more.
+/// Number of requests for plots after which sums that none of them has used are no longer updated together with others.
 const RECENT: u64 = 32;
 /// Default number of bytes after which reading for a plot stops, until a request has the parameter `more`.
 const READ_LIMIT: u64 = 8 << 30;
@@ -227,7 +227,7 @@ impl Session {
         Ok(found.into_iter().collect())
     }
 
-    /// Why [`refresh`](Self::refresh) has returned `None`; `None` if it has not.
+    /// Why [`refresh`](Self::refresh) has returned `None` (the file was removed or replaced); `None` if it has not.
     pub fn ended(&self) -> Option<Ended> {
         self.ended
     }

@@ -20,7 +20,7 @@ const MAX_ROWS: u64 = 1 << 20;
 /// Number of blocks of rows that are read of a main table that is too long to be read as a whole.
 const SAMPLES: u64 = 256;
 
-/// Rows of the main table that are read at a time.
+/// Number of rows of the main table that are read at a time.
 const BLOCK_ROWS: u64 = 1 << 16;
 
 /// Maximum number of elements of FLAG that are read; if it has more, FLAG_ROW is read instead.
@@ -89,7 +89,8 @@ pub struct FieldSummary {
     pub name: String,
     /// CODE of the field, which names its purpose; often empty.
     pub code: String,
-    /// Longitude and latitude of the phase centre in radians: the constant term of PHASE_DIR, else of REFERENCE_DIR.
+    /// Longitude and latitude of the phase centre in radians: the constant term of PHASE_DIR, else of REFERENCE_DIR; `None`
+    /// if unknown.
     pub direction: Option<[f64; 2]>,
     /// Reference frame of the field's direction, such as `J2000`; empty if none is recorded.
     pub frame: String,
