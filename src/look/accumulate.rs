@@ -1,27 +1,30 @@
-//! Accumulates the cells of a plot into sums, whose memory is fixed however many rows there are.
+//! Accumulates the visibilities or flags of a plot, row by row, into sums per bin, so that memory is bounded however many
+//! rows the table has.
 
 use super::bins::{MAP, Map, Merge, Times};
 use super::selection::{Measure, RowKey, Selection, Sums};
 use crate::value::Complex32;
 
-/// Most lines of a raster, each of one or more times.
+/// Maximum number of time bins (rows of pixels) of a waterfall plot; if the data has more times, neighbouring ones are
+/// merged.
 const RASTER_TIMES: usize = 1024;
-/// Most columns of a raster, each of one or more channels.
+/// Maximum number of frequency bins (columns of pixels) of a waterfall plot; each combines one or more channels.
 const RASTER_CHANNELS: usize = 512;
-/// Most different times in a plot against time; neighbouring ones are merged beyond that.
+/// Maximum number of time bins of a plot against time; if the data has more times, neighbouring ones are merged.
 const SERIES_TIMES: usize = 4096;
-/// Most places of the frequency axis in a plot against frequency.
+/// Maximum number of frequency bins of a plot against frequency or channel; each combines one or more channels.
 const SPECTRUM_CHANNELS: usize = 1 << 14;
-/// Antennas with this number or a higher one are left out of plots by antenna.
+/// Antennas with this number or a higher one are left out of plots by antenna or by baseline.
 const MAX_ANTENNAS: usize = 1024;
-/// Lines of the amplitude axis for each factor of two.
+/// Number of bins per factor of two on the logarithmic amplitude axis of the plot of amplitude against uv distance.
 pub(super) const OCTAVE: f64 = 8.;
-/// Number of the line of the amplitude axis that stands for amplitude 1.
+/// Index of the bin that begins at amplitude 1, on the logarithmic amplitude axis of the plot of amplitude against uv
+/// distance.
 pub(super) const UNITY: usize = MAP / 2;
 /// Speed of light in metres per second.
 pub(super) const LIGHT: f64 = 299_792_458.;
 
-/// Sum, largest value and number of amplitudes in one place of a plot.
+/// Sum, maximum and number of the visibility amplitudes in one bin of a plot.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Amplitude {
     pub(super) sum: f64,
@@ -29,7 +32,7 @@ pub(super) struct Amplitude {
     pub(super) count: u32,
 }
 
-/// Sum and number of complex visibilities in one place of a plot.
+/// Sum (real and imaginary part) and number of the complex visibilities in one bin of a plot.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Vector {
     pub(super) re: f64,
@@ -37,23 +40,23 @@ pub(super) struct Vector {
     pub(super) count: u32,
 }
 
-/// Number of flagged cells and of all cells in one place of a plot.
+/// Number of flagged visibilities, and of all visibilities, in one bin of a plot.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Flags {
     pub(super) flagged: u64,
     pub(super) all: u64,
 }
 
-/// Sums of amplitudes and of complex visibilities, with the extreme values, in one place of a plot.
+/// Sums of the amplitudes and of the complex visibilities in one bin of a plot, with their number and their extreme values.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sum {
     pub(super) amplitude: f64,
     pub(super) re: f64,
     pub(super) im: f64,
     pub(super) count: u64,
-    /// Smallest amplitude, real part and imaginary part.
+    /// Smallest amplitude, real part and imaginary part in the bin; infinite if the bin is empty.
     pub(super) low: [f32; 3],
-    /// Largest amplitude, real part and imaginary part.
+    /// Largest amplitude, real part and imaginary part in the bin; minus infinity if the bin is empty.
     pub(super) high: [f32; 3],
 }
 
@@ -114,56 +117,59 @@ impl Sum {
     }
 }
 
-/// The amplitude of a finite number, rounded once. Squares of 32-bit numbers do not overflow in 64 bits; `norm` calls the C library for it.
+/// Amplitude (absolute value) of a finite complex number. Computed in 64 bits, where the squares of 32-bit numbers do not
+/// overflow, and rounded once. `norm` would call the C library for each value.
 #[inline]
 fn amplitude(value: Complex32) -> f32 {
     let (re, im) = (f64::from(value.re), f64::from(value.im));
     (re * re + im * im).sqrt() as f32
 }
 
-/// One row of a MeasurementSet with its cells, in which the correlation varies fastest, then the channel.
+/// One row of a MeasurementSet to be added to the sums of a plot. In its arrays the correlation varies fastest, then the
+/// channel.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row<'a> {
     pub(super) key: RowKey,
     pub(super) flag_row: bool,
-    /// UVW of the row in metres; zeros if the plot does not need it.
+    /// UVW of the row in metres; NaN if the plot does not need it or the table does not have it.
     pub(super) uvw: [f64; 3],
     /// Visibilities of the row; empty if the plot does not need them.
     pub(super) data: &'a [Complex32],
-    /// Flags of the row's visibilities; empty if the table has no FLAG.
+    /// Flags of the row's visibilities; empty if the table has no FLAG, or its cell has another shape than that of the
+    /// visibilities.
     pub(super) flags: &'a [bool],
     pub(super) correlations: usize,
     pub(super) channels: usize,
 }
 
-/// The selected correlations and channels of each cell, and how channels are combined.
+/// Selection within the cell of a row: which correlations and channels a plot uses, and how many channels share a bin.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Part {
-    /// Number of correlations and of channels in a cell.
+    /// Number of correlations and number of channels in the cell (the visibilities) of each row.
     cell: (usize, usize),
-    /// Indices of the selected correlations in a cell.
+    /// Indices of the selected correlations among those of a cell, from 0.
     pub(super) correlations: Vec<usize>,
-    /// Selected channels of a cell, half-open, from 0.
+    /// Range (half-open, from 0) of the selected channels of a cell.
     pub(super) channels: std::ops::Range<usize>,
-    /// Number of neighbouring channels that are combined in one place of the plot.
+    /// Number of neighbouring channels that are combined in one frequency bin of the plot.
     pub(super) each: usize,
 }
 
 impl Default for Part {
-    /// The selection before any cell is known: no channels.
+    /// An empty selection (no correlations, no channels), for use before the first row has shown the shape of the cells.
     fn default() -> Self {
         Part { cell: (0, 0), correlations: Vec::new(), channels: 0..0, each: 1 }
     }
 }
 
 impl Part {
-    /// Number of places of the plot that the selected channels are in.
+    /// Number of frequency bins of the plot: the selected channels divided by the channels per bin, rounded up.
     pub(super) fn places(&self) -> usize {
         self.channels.len().div_ceil(self.each)
     }
 
-    /// Calls `each` for all values of a row that are finite and not flagged: with the place of the channel, the index of the
-    /// correlation in the selection, and the value.
+    /// Calls `each` for every selected visibility of a row that is finite and not flagged, with its frequency bin, the index
+    /// of its correlation in the selection, and its value. With `include_flagged`, flagged ones are passed as well.
     #[inline]
     fn good(&self, row: &Row<'_>, include_flagged: bool, mut each: impl FnMut(usize, usize, Complex32)) {
         if row.flag_row && !include_flagged {
@@ -184,7 +190,7 @@ impl Part {
         }
     }
 
-    /// Calls `each` for every selected cell of a row: with the place of its channel, and whether it is flagged.
+    /// Calls `each` for every selected visibility of a row, with its frequency bin and whether FLAG or FLAG_ROW flags it.
     fn flags(&self, row: &Row<'_>, mut each: impl FnMut(usize, bool)) {
         for (place, channels) in self.chunks() {
             for channel in channels {
@@ -196,14 +202,14 @@ impl Part {
         }
     }
 
-    /// Numbers of flagged and of all selected cells of a row.
+    /// Number of flagged visibilities and of all visibilities, among the selected ones of a row.
     fn all_flags(&self, row: &Row<'_>) -> Flags {
         let mut flagged = 0;
         self.flags(row, |_, is_flagged| flagged += u64::from(is_flagged));
         Flags { flagged, all: (self.channels.len() * self.correlations.len()) as u64 }
     }
 
-    /// The channels of each place of the plot, as a number of the place and a range.
+    /// The frequency bins of the plot: the index of each, and the range of channels that it combines.
     fn chunks(&self) -> impl Iterator<Item = (usize, std::ops::Range<usize>)> {
         let range = |place: usize| {
             let start = self.channels.start + place * self.each;
@@ -213,49 +219,52 @@ impl Part {
     }
 }
 
-/// The sums of a plot, in the form that its kind needs.
+/// Sums of a plot per bin; the variant depends on the kind of plot.
 #[derive(Debug)]
 pub(super) enum State {
     Amplitudes(Times<Amplitude>),
     Vectors(Times<Vector>),
     Flagged(Times<Flags>),
-    /// Sums by time and correlation, for plots against time.
+    /// Sums per time bin and correlation, for plots against time.
     Series(Times<Sum>),
-    /// Sums by place of the channel, then correlation; only of the time `newest`, or of all times if that is `None`.
+    /// Sums per frequency bin, then correlation, for plots against frequency: of the rows with TIME `newest`, or of all rows
+    /// if that is `None`.
     Spectrum {
         sums: Vec<Sum>,
         newest: Option<f64>,
     },
-    /// Number of points by uv distance (columns, from 0 to `reach`) and amplitude or phase in degrees (lines).
+    /// Number of visibilities per bin of uv distance (columns) and of amplitude or phase (lines). uv distances are from 0 to
+    /// `reach`, in kilowavelengths, or in metres if the frequencies are unknown.
     UvDistance {
         map: Map,
         reach: f64,
     },
-    /// Number of points by u and v, whose axes reach from -`reach` to `reach`, in metres.
+    /// Number of uv points per bin of u and v; both axes extend from -`reach` to `reach`, in metres.
     Uv {
         map: Map,
         reach: f64,
     },
-    /// Numbers of flagged cells by antenna, or by channel.
+    /// Number of flagged visibilities and of all, per antenna or per frequency bin.
     List(Vec<Flags>),
-    /// Sums by pair of antennas: the pair (a, b), a not above b, is at index b (b + 1) / 2 + a.
+    /// Sums per baseline: antennas a and b, a not above b, are at index b (b + 1) / 2 + a.
     Pairs(Vec<Sum>),
     PairFlags(Vec<Flags>),
 }
 
-/// Accumulates the rows of a source into the sums of one plot.
+/// Adds the selected rows of a table to the sums of one plot.
 #[derive(Debug)]
 pub(super) struct Accumulator {
     pub(super) sums: Sums,
-    /// The selected part of each cell; `None` before the first row.
+    /// Correlations and channels that the plot uses of each cell; `None` before the first row.
     pub(super) part: Option<Part>,
     pub(super) state: Option<State>,
-    /// Wavelengths per metre of each channel, divided by 1000: frequency over the speed of light, for uv distances in
-    /// kilowavelengths; empty if unknown.
+    /// Frequency of each channel divided by the speed of light and by 1000: kilowavelengths per metre, to scale uv
+    /// distances; empty if the frequencies are unknown or the plot does not show uv distances.
     inverse_wavelengths: Vec<f64>,
     /// Number of rows that were left out because their cells have another shape than those of the first row.
     pub(super) misfits: u64,
-    /// Number of rows that were left out because their antennas have too high numbers.
+    /// Number of rows left out because an antenna number is negative, or 1024 or more. In plots by antenna, a row counts for
+    /// each such antenna.
     pub(super) unshown: u64,
 }
 
@@ -269,7 +278,8 @@ impl Accumulator {
         Accumulator { sums, part: None, state: None, inverse_wavelengths, misfits: 0, unshown: 0 }
     }
 
-    /// Whether rows of this TIME (seconds of MJD) are needed for the plot.
+    /// Whether rows with this TIME (seconds of MJD) can contribute to the plot. False if only the newest integration is
+    /// plotted, and a newer one is known.
     pub(super) fn wants(&self, time: f64) -> bool {
         match &self.state {
             Some(State::Spectrum { newest: Some(newest), .. }) => time >= *newest,
@@ -312,7 +322,7 @@ impl Accumulator {
         self.part = Some(part);
     }
 
-    /// Adds a selected row to the sums; `names` are those of its correlations.
+    /// Adds a selected row to the sums of the plot; `names` are the names of its correlations (XX …).
     pub(super) fn add(&mut self, row: &Row<'_>, selection: &Selection, names: &[String]) {
         if self.part.is_none() {
             self.begin(row, selection, names);
@@ -453,7 +463,7 @@ impl Accumulator {
     }
 }
 
-/// Element `number` of a list, which is lengthened if needed.
+/// Mutable reference to element `number` of a list; a list that is too short is extended with default elements.
 fn slot<T: Default + Clone>(list: &mut Vec<T>, number: usize) -> &mut T {
     if list.len() <= number {
         list.resize(number + 1, T::default());
@@ -461,7 +471,7 @@ fn slot<T: Default + Clone>(list: &mut Vec<T>, number: usize) -> &mut T {
     &mut list[number]
 }
 
-/// Index of the pair of a row's antennas in [`State::Pairs`]; `None` if a number is too high.
+/// Index of a row's baseline in [`State::Pairs`]; `None` if an antenna number is negative, or 1024 or more.
 fn pair(key: &RowKey) -> Option<usize> {
     let antenna = |number: i64| usize::try_from(number).ok().filter(|&number| number < MAX_ANTENNAS);
     let (first, second) = (antenna(key.antenna1)?, antenna(key.antenna2)?);

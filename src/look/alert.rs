@@ -1,4 +1,5 @@
-//! Alerts about a live file: rules that are evaluated at each look.
+//! Alerts: warnings that begin when a rule, such as `flagged > 40 %`, holds for a live file or table, and end when it no
+//! longer holds.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -12,32 +13,35 @@ use super::rates::Rates;
 use super::rule::{Quantity, Rule};
 use super::sample::Look;
 
-/// Number of earlier integrations whose mean the newest amplitude is compared with.
+/// Maximum number of earlier integrations whose mean amplitude the amplitude of the newest one is compared with.
 const STEP_INTEGRATIONS: usize = 10;
 
-/// Most antennas that the text of an alert names.
+/// Maximum number of antennas that the text of an alert names; the others are only counted.
 const NAMED: usize = 8;
 
-/// The beginning or end of a state that a rule warns of, such as too many flags. Serialized, it is a line of `watch --json`,
-/// and the event `alert` of `serve`.
+/// A report that an alert begins or ends: a rule, such as a limit on the percentage of flags, holds for a file or no longer
+/// does. Serialized, it is a line of `watch --json`, and the event `alert` of `serve`.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Alert {
-    /// Number of the alert among those of an [`Alerts`], counted from 1.
+    /// Sequence number among the reports of one [`Alerts`], from 1; the beginning and the end of an alert have different
+    /// numbers.
     pub number: u64,
-    /// Time of the look at which the alert began or ended.
+    /// Time of the poll of the file at which the alert began or ended.
     pub taken: SystemTime,
-    /// Path of the source that the alert is about, as it was given.
+    /// Path of the file or table that the alert is about, as it was given when it was opened.
     pub file: PathBuf,
-    /// The rule that the alert is about, as [`Rule`] writes it.
+    /// Text of the rule that the alert is about, in the form that [`Rule`] writes: `flagged > 40 %`.
     pub rule: String,
     /// Whether the alert begins (`true`) or ends (`false`).
     pub active: bool,
-    /// The state that the rule warns of, in words, such as `flagged 52.3 % > 40 %`.
+    /// The state that the rule warns of, in words, such as `flagged 52.3 % > 40 %`; when an alert ends, `ended:` and the
+    /// rule.
     pub text: String,
-    /// Time of the look at which the state that the rule warns of began.
+    /// Time of the poll at which the alert began; it is repeated in the report of its end.
     pub since: SystemTime,
-    /// Revision of the source at the look at which the alert began or ended.
+    /// Revision of the file or table (number of changes seen since it was opened) at the poll at which the alert began or
+    /// ended.
     pub revision: u64,
 }
 
@@ -51,7 +55,7 @@ impl serde::Serialize for Alert {
     }
 }
 
-/// Evaluates alert rules at each look, and remembers which alerts are active.
+/// Evaluates alert rules on the result of each poll of a file (a [`Look`]), and remembers which alerts are active.
 ///
 /// ```no_run
 /// use ctds_hdf5::look::{Alerts, Session};
@@ -75,49 +79,50 @@ pub struct Alerts {
     history: History,
 }
 
-/// An alert rule and its newest alert.
+/// An alert rule, with the newest report of an alert by it.
 #[derive(Debug, Clone)]
 struct Watched {
     rule: Rule,
     alert: Option<Alert>,
-    /// Names of the antennas that the newest alert is about.
+    /// Names of the antennas that the newest alert is about; empty if the rule does not compare single antennas.
     antennas: Vec<String>,
 }
 
-/// Values of earlier looks that alert rules need.
+/// Values from earlier polls of a file that alert rules need, such as rates and amplitudes.
 #[derive(Debug, Clone, Default)]
 struct History {
     rates: Rates,
-    /// Rows per second over the last looks, of all tables; `None` if not known yet.
+    /// Rows per second of all tables together, as a mean over five seconds; `None` if not known yet.
     rate: Option<f64>,
-    /// Number of rows of the main table, and the time since which it has that number.
+    /// Number of rows of the main table, and the time since which it has that number; `None` before the first poll.
     rows: Option<(u64, SystemTime)>,
-    /// TIME and mean amplitude of the newest integration.
+    /// TIME (seconds of MJD) and mean amplitude of the newest integration; `None` if no amplitude is known yet.
     newest: Option<(f64, f64)>,
-    /// Mean amplitudes of the integrations before the newest one.
+    /// Mean amplitudes of the integrations before the newest one, oldest first, ten at most.
     before: VecDeque<f64>,
 }
 
-/// The value that an alert rule compares with its limit.
+/// Result of evaluating the quantity of an alert rule at one poll.
 enum Finding {
-    /// The value of the rule is unknown at this look: the alert stays as it is.
+    /// The quantity of the rule is unknown at this poll: its alert stays active or inactive, as it was.
     Unknown,
-    /// The source no longer grows: the alert ends.
+    /// The file does not grow any more, so that missing rows are normal: the alert ends.
     Ended,
     Value(f64),
-    /// Names of antennas, each with its percentage of flagged cells.
+    /// Percentage of flagged visibilities of each antenna that the rule is about, with the name of the antenna.
     Antennas(Vec<(String, f64)>),
 }
 
 impl Alerts {
-    /// Makes the evaluator of these alert rules; equal rules count once.
+    /// Creates an evaluator of the given alert rules; equal rules count once.
     pub fn new(rules: impl IntoIterator<Item = Rule>) -> Self {
         let mut alerts = Alerts::default();
         alerts.set_rules(rules);
         alerts
     }
 
-    /// Replaces the rules. Rules that stay keep their state; those that are removed end without an alert.
+    /// Replaces the rules. A rule that was set before keeps its state; active alerts of removed rules disappear without a
+    /// report.
     pub fn set_rules(&mut self, rules: impl IntoIterator<Item = Rule>) {
         let mut before = std::mem::take(&mut self.rules);
         for rule in rules {
@@ -129,18 +134,19 @@ impl Alerts {
         }
     }
 
-    /// Whether one of the rules needs [`Session::set_integration`](super::Session::set_integration).
+    /// Whether one of the rules needs a summary of the newest integration in the result of each poll, which
+    /// [`Session::set_integration`](super::Session::set_integration) turns on.
     pub fn needs_integration(&self) -> bool {
         self.rules.iter().any(|watched| watched.rule.needs_integration())
     }
 
-    /// The newest alert of each rule that has had one, in the order of the rules.
+    /// The newest report (beginning or end of an alert) of each rule that has had one, in the order of the rules.
     pub fn newest(&self) -> impl Iterator<Item = &Alert> {
         self.rules.iter().filter_map(|watched| watched.alert.as_ref())
     }
 
-    /// Evaluates the rules at a look; returns the alerts that begin or end with it. An alert that names antennas is returned
-    /// again when it is about others.
+    /// Evaluates the rules on the result of a poll; returns the alerts that begin or end with it. An active alert that names
+    /// antennas is returned again when its antennas change.
     pub fn update(&mut self, look: &Look) -> Vec<Alert> {
         self.history.add(look);
         let mut found = Vec::new();
@@ -157,7 +163,8 @@ impl Alerts {
 }
 
 impl Watched {
-    /// Evaluates one rule at a look; returns the alert that begins or ends, if any.
+    /// Evaluates one rule at a poll; returns the report of an alert that begins, ends or names other antennas; `None`
+    /// without a change.
     fn judge(&mut self, look: &Look, history: &History) -> Option<Alert> {
         let finding = self.find(look, history);
         let antennas = match &finding {
@@ -204,7 +211,7 @@ impl Watched {
         }
     }
 
-    /// The state that the rule warns of in words: `flagged 52.3 % > 40 %`.
+    /// Describes the state that a rule warns of, for the text of an alert: `flagged 52.3 % > 40 %`.
     fn text(&self, finding: &Finding) -> String {
         let (name, condition, unit) = (self.rule.name(), self.rule.condition(), self.rule.unit());
         match finding {
@@ -226,8 +233,8 @@ impl Watched {
     }
 }
 
-/// Whether a lack of new rows can mean that a writer has stalled: false for a file that its writer has closed, true for a table,
-/// which does not record whether its writer has ended or crashed.
+/// Whether missing rows can mean that a writer has stalled. False for an HDF5 file that its writer has closed; always true
+/// for a table directory, which does not record whether its writer has ended.
 fn grows(look: &Look) -> bool {
     match look.kind {
         "live" => look.is_open,
@@ -235,7 +242,8 @@ fn grows(look: &Look) -> bool {
     }
 }
 
-/// Percentage of flagged cells of each antenna that a rule is about: the one named `wanted`, or all.
+/// Percentage of flagged visibilities in the newest integration, of the antenna with the name or number `wanted`, or of each
+/// antenna if that is `None`; `Unknown` if no such antenna has rows.
 fn antennas(integration: Option<&Integration>, wanted: Option<&str>) -> Finding {
     let Some(integration) = integration else { return Finding::Unknown };
     let is_wanted =
@@ -251,7 +259,7 @@ fn is_number(word: &str, number: usize) -> bool {
     word.parse() == Ok(number)
 }
 
-/// Formats a number with three significant digits, and with all digits before the point.
+/// Formats a number briefly: at most two decimals below 10, one below 100, none above.
 fn short(value: f64) -> String {
     let decimals = match value.abs() {
         size if size >= 100. => 0,
@@ -288,13 +296,14 @@ impl History {
         self.newest = Some((time, amplitude));
     }
 
-    /// Time in seconds since the main table grew; `None` if not known.
+    /// Seconds since the main table last grew; `None` before the first poll.
     fn silence(&self, look: &Look) -> Option<f64> {
         let (_, since) = self.rows?;
         Some(look.taken.duration_since(since).unwrap_or_default().as_secs_f64())
     }
 
-    /// Ratio of the amplitude of the newest integration to the mean of those before; `None` if not known.
+    /// Ratio of the mean amplitude of the newest integration to the mean over the earlier ones, ten at most; `None` if it
+    /// cannot be computed yet.
     fn step(&self) -> Option<f64> {
         let (_, newest) = self.newest?;
         let mean = self.before.iter().sum::<f64>() / self.before.len() as f64;

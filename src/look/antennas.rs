@@ -1,21 +1,22 @@
-//! Makes the plot of the positions of antennas.
+//! Makes the plot of antenna positions (the array layout), in metres east and north of the centre of the array.
 
 use serde_json::json;
 
 use super::describe::Description;
 use super::frame::{Array, Axis, Frame, Numbers, Plot};
 
-/// Square of the first eccentricity of the Earth's ellipsoid (WGS84).
+/// Square of the first eccentricity of the WGS84 ellipsoid, for the latitude of an antenna.
 const ECCENTRICITY: f64 = 6.694_379_990_14e-3;
 
-/// Positions at one to two times this distance from the centre, in metres, are taken for positions on the Earth (ITRF).
+/// If the mean of all antenna positions is one to two times this distance (in metres) from the origin, they are taken as
+/// positions on the Earth (ITRF).
 const ON_EARTH: f64 = 6e6;
 
-/// Most antennas that the plot of positions shows.
+/// Maximum number of antennas in the plot of positions; further ones are not shown.
 const MAX_ANTENNAS: usize = 1024;
 
-/// Makes the plot of antenna positions, with a line for each antenna, which has one value: metres east and north of the middle
-/// of all. Positions that are not on the Earth are shown by their own x and y.
+/// Makes the plot of antenna positions: each antenna is a series with one point, in metres east and north of the mean
+/// position. Positions that are not on the Earth are shown by their stored x and y.
 pub(super) fn frame(known: &Description, (session, revision, rows): (u64, u64, u64)) -> Frame {
     let finite = |position: &[f64; 3]| position.iter().all(|metres| metres.is_finite());
     let found: Vec<(&str, [f64; 3])> = known
@@ -66,7 +67,7 @@ pub(super) fn frame(known: &Description, (session, revision, rows): (u64, u64, u
     Frame { plot, arrays, session }
 }
 
-/// Components to the east and to the north, in metres, of an ITRF vector at the place `at` near the surface.
+/// East and north components, in metres, of the ITRF vector `[dx, dy, dz]`, at the position `at` near the Earth's surface.
 fn east_and_north(at: [f64; 3], [dx, dy, dz]: [f64; 3]) -> (f64, f64) {
     let (sin_longitude, cos_longitude) = at[1].atan2(at[0]).sin_cos();
     let latitude = (at[2] / (1. - ECCENTRICITY)).atan2(at[0].hypot(at[1]));

@@ -1,35 +1,35 @@
-//! Bins of fixed number into which values are sorted: times that are merged when they are too many, and maps of points whose
-//! extents double.
+//! Bins of limited number for the sums of plots: `Times` merges neighbouring times when they are too many, `Map` is a
+//! two-dimensional histogram whose extents double when points lie outside.
 
-/// Sums of a plot that can be added to each other, so that their bins can be merged.
+/// A sum in one bin of a plot that can be added to another one, so that two bins can be merged.
 pub(super) trait Merge: Default + Clone {
-    /// Adds the sums of `other` to these, so that both share one bin.
+    /// Adds the sum of the bin `other` to this one.
     fn merge(&mut self, other: &Self);
 }
 
-/// Sums for each time of a plot, for a limited number of times: when they are too many, neighbouring times are merged in pairs.
+/// Sums per time bin of a plot. The number of bins is limited: when it is reached, neighbouring bins are merged in pairs.
 #[derive(Debug)]
 pub(super) struct Times<T> {
-    /// Most lines (times or ranges of times); an even number.
+    /// Maximum number of time bins; even, so that all can be merged in pairs.
     capacity: usize,
-    /// Number of sums in a line, such as one for each channel.
+    /// Number of sums in a time bin, such as one for each channel.
     width: usize,
-    /// Lines in ascending order of time, without overlap.
+    /// Time bins in ascending order, without overlap.
     lines: Vec<Line>,
     sums: Vec<T>,
     free: Vec<usize>,
-    /// Index of the line that was used last.
+    /// Index of the time bin that was used last, which is tried first.
     recent: usize,
-    /// Smallest difference between two neighbouring times seen so far, in seconds.
+    /// Smallest difference between two neighbouring times seen so far, in seconds; infinite until two times are known.
     step: f64,
 }
 
-/// A range of times that share their sums, with its first and last TIME.
+/// A time bin: its first and last TIME, and where its sums are stored.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Line {
     first: f64,
     last: f64,
-    /// Where the sums of the line are: from index `slot` * `width` of `sums` on.
+    /// Position of the bin's sums: they begin at index `slot` * `width` of `sums`.
     slot: usize,
 }
 
@@ -39,7 +39,7 @@ impl<T: Merge> Times<T> {
         Times { capacity, width, lines: Vec::new(), sums: Vec::new(), free: Vec::new(), recent: 0, step: f64::INFINITY }
     }
 
-    /// The sums of a TIME, which is finite; makes a line for it if needed.
+    /// The sums of the bin that contains `time` (finite, in seconds of MJD); a bin is added if none contains it.
     pub(super) fn at(&mut self, time: f64) -> &mut [T] {
         let holds = |line: &Line| line.first <= time && time <= line.last;
         if !self.lines.get(self.recent).is_some_and(holds) {
@@ -73,7 +73,7 @@ impl<T: Merge> Times<T> {
         next
     }
 
-    /// Halves the number of lines by merging neighbours in pairs.
+    /// Halves the number of time bins by merging neighbours in pairs, so that further times can be added.
     fn halve(&mut self) {
         for pair in 0..self.lines.len() / 2 {
             let (line, other) = (self.lines[2 * pair], self.lines[2 * pair + 1]);
@@ -87,7 +87,7 @@ impl<T: Merge> Times<T> {
         self.lines.truncate(self.lines.len() / 2);
     }
 
-    /// The sums of each line, in ascending order of time.
+    /// The sums of each time bin, in ascending order of time.
     pub(super) fn iter(&self) -> impl Iterator<Item = &[T]> {
         self.lines.iter().map(|line| &self.sums[line.slot * self.width..][..self.width])
     }
@@ -96,13 +96,13 @@ impl<T: Merge> Times<T> {
         self.lines.len()
     }
 
-    /// First TIME of each line, in seconds of MJD.
+    /// First TIME of each time bin, in seconds of MJD.
     pub(super) fn starts(&self) -> Vec<f64> {
         self.lines.iter().map(|line| line.first).collect()
     }
 
-    /// Edges, in seconds of MJD, of the lines of an image with a time axis: the first TIME of each line, and after them the end of the newest
-    /// line, which is its last TIME plus the smallest difference of two times.
+    /// Edges of the time bins of an image, in seconds of MJD: the first TIME of each bin, and at last the end of the newest
+    /// bin (its last TIME plus the smallest difference of two times, or 1 s).
     pub(super) fn edges(&self) -> Vec<f64> {
         let mut edges = self.starts();
         edges.extend(self.lines.last().map(|line| line.last + if self.step.is_finite() { self.step } else { 1. }));
@@ -114,10 +114,10 @@ impl<T: Merge> Times<T> {
     }
 }
 
-/// Number of columns, and of lines, of a map of points.
+/// Number of bins along each of the two axes of a map of points.
 pub(super) const MAP: usize = 512;
 
-/// A map of points: the number of points in each of its cells.
+/// A map of points: a two-dimensional histogram with the number of points in each bin.
 #[derive(Debug, Clone)]
 pub(super) struct Map {
     counts: Vec<u32>,
@@ -137,7 +137,8 @@ impl Map {
         &self.counts[line * MAP..][..MAP]
     }
 
-    /// Merges the map's columns in pairs, to the left, so that its horizontal extent doubles.
+    /// Doubles the horizontal extent of the map: neighbouring columns are merged in pairs into its left half, and the right
+    /// half is empty.
     pub(super) fn halve_columns(&mut self) {
         for line in self.counts.chunks_exact_mut(MAP) {
             for column in 0..MAP / 2 {
@@ -147,7 +148,8 @@ impl Map {
         }
     }
 
-    /// Merges the map's columns and lines in pairs, towards the centre, so that its extent doubles.
+    /// Doubles the extent of the map on both axes: bins are merged, two by two along each axis, around its centre, and the
+    /// outer part is empty.
     pub(super) fn halve_to_centre(&mut self) {
         let old = std::mem::replace(&mut self.counts, vec![0; MAP * MAP]);
         for (number, count) in old.into_iter().enumerate() {
@@ -158,7 +160,8 @@ impl Map {
     }
 }
 
-/// The numbers from 0 up to but without `count`, in an order of which any beginning is spread evenly: their bits are reversed.
+/// The numbers from 0 to `count` - 1 in bit-reversed order, so that the first of them are already spread evenly over the
+/// range.
 pub(super) fn spread(count: u64) -> impl Iterator<Item = u64> {
     let bits = count.next_power_of_two().trailing_zeros();
     let reversed = move |number: u64| if bits == 0 { 0 } else { number.reverse_bits() >> (64 - bits) };

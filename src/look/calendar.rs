@@ -20,8 +20,8 @@ pub fn utc(time: SystemTime) -> String {
     calendar(time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64())
 }
 
-/// Formats Unix time in seconds as a Gregorian date, to the tenth of a second; a time outside of the nearest millennia is given
-/// in seconds.
+/// Formats Unix time in seconds as a Gregorian date, to the tenth of a second. Times more than about 3,000 years before or
+/// 30,000 years after 1970 are given in seconds.
 fn calendar(unix: f64) -> String {
     if !(-1e11..1e12).contains(&unix) {
         return format!("{unix} s");

@@ -1,4 +1,5 @@
-//! Describes a MeasurementSet for plots: names, frequencies and correlations from its subtables.
+//! Describes a MeasurementSet for plots: its antennas, fields, spectral windows, correlations and columns, and the plots
+//! that it can have.
 
 use bstr::ByteSlice;
 
@@ -9,7 +10,7 @@ use crate::source::Source;
 use crate::table::ColumnInfo;
 use crate::value::{DataType, Values};
 
-/// Names of columns with visibilities, in the order in which one is chosen.
+/// Names of columns with visibilities (or calibration solutions); the first of them that a table has is plotted by default.
 const VISIBILITIES: [&str; 10] = [
     "DATA",
     "FLOAT_DATA",
@@ -23,12 +24,12 @@ const VISIBILITIES: [&str; 10] = [
     "FPARAM",
 ];
 
-/// Description of a source for plots: what can be selected, and which plots it has. Serialized, it is the document of
-/// `/live/describe`.
+/// Description of a file or table for plots: antennas, fields, spectral windows and columns that can be selected, and the
+/// kinds of plots. Serialized, it is the document `/live/describe` of `serve`.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Description {
-    /// Kind of source: `live`, `hdf5` or `table`.
+    /// Kind of the data source: `live` (live file, which may grow), `hdf5` (any other file) or `table` (table directory).
     pub kind: &'static str,
     /// Why nothing can be plotted, in words; `None`: plots can be made.
     pub missing: Option<String>,
@@ -42,19 +43,21 @@ pub struct Description {
     pub spectral_windows: Vec<SpectralWindow>,
     /// Names of the columns with visibilities; the first is plotted by default.
     pub columns: Vec<String>,
-    /// Unit of each of the visibility columns; empty where it is not known.
+    /// Unit of each column in `columns`, from its keyword QuantumUnits or UNIT; empty where it is not known.
     pub units: Vec<String>,
     /// Whether the main table is a calibration table of CASA: each row has the solutions of one antenna.
     pub is_calibration: bool,
     /// Whether the main table has the column FLAG or FLAG_ROW.
     pub has_flags: bool,
-    /// Number of rows of the main table of the source.
+    /// Number of rows of the main table.
     pub rows: u64,
-    /// First and last TIME of the rows that were read for any plot, else of the first and the newest row; seconds of MJD.
+    /// Earliest and latest TIME in seconds of MJD, taken from the first row and from the newest row at each poll; `None` if
+    /// they have no TIME.
     pub time_range: Option<[f64; 2]>,
-    /// DATA_DESC_ID of the newest row, which is plotted by default.
+    /// DATA_DESC_ID (SPECTRAL_WINDOW_ID in a calibration table) of the newest row, which is plotted by default; `None`
+    /// without rows.
     pub newest_spw: Option<i64>,
-    /// Names of the kinds of plots that the source has.
+    /// Names of the kinds of plots that can be made, such as `waterfall`; empty if nothing can be plotted.
     pub plots: Vec<&'static str>,
 }
 
@@ -66,7 +69,8 @@ pub struct Antenna {
     pub name: String,
     /// Name of the antenna's station (pad), from the column STATION.
     pub station: String,
-    /// Position of the antenna, from the column POSITION: x, y, z in metres (ITRF for telescopes on the Earth).
+    /// Position of the antenna, from the column POSITION: x, y, z in metres (ITRF for telescopes on the Earth); `None` if it
+    /// cannot be read.
     pub position: Option<[f64; 3]>,
 }
 
@@ -84,7 +88,7 @@ pub struct Field {
 pub struct SpectralWindow {
     /// Number of the spectral window with its polarization setup: DATA_DESC_ID.
     pub id: i64,
-    /// Row of the spectral window in the subtable SPECTRAL_WINDOW, from 0.
+    /// Row of the spectral window in the subtable SPECTRAL_WINDOW, from 0; -1 if unknown.
     pub window: i64,
     /// Name of the spectral window, from the column NAME.
     pub name: String,
@@ -96,10 +100,12 @@ pub struct SpectralWindow {
     pub correlations: Vec<String>,
 }
 
-/// Correlations of two receptors of one kind (parallel hands). Stokes I also counts as one.
+/// Names of the parallel-hand correlations (two receptors of the same polarization), which plots show by default. Stokes I,
+/// which is not listed, counts as one if it is the first correlation.
 const PARALLEL: [&str; 6] = ["XX", "YY", "RR", "LL", "PP", "QQ"];
 
-/// Indices of the parallel hands among the correlations, or of all `count` if none is known to be one.
+/// Indices of the parallel-hand correlations (or of Stokes I) in cells of `count` correlations. If `names` has none of them:
+/// all indices; if `names` is empty and `count` is 4, the first and the last.
 pub(super) fn parallel_hands(names: &[String], count: usize) -> Vec<usize> {
     let found: Vec<usize> = names
         .iter()
@@ -121,7 +127,8 @@ fn type_of(columns: &[&ColumnInfo], name: &str) -> Option<DataType> {
     columns.iter().find(|info| info.desc.name == name).map(|info| info.data_type())
 }
 
-/// Names of the columns with visibilities: those with known names, then others of complex arrays.
+/// Names of the visibility columns among `columns`: those with known names, such as DATA, then other columns of complex
+/// arrays.
 fn visibilities(columns: &[&ColumnInfo]) -> Vec<String> {
     let is_complex = |data_type| matches!(data_type, DataType::Complex | DataType::DComplex);
     let is_number = |data_type| is_complex(data_type) || matches!(data_type, DataType::Float | DataType::Double);
@@ -137,7 +144,8 @@ fn visibilities(columns: &[&ColumnInfo]) -> Vec<String> {
     found
 }
 
-/// Names of columns that the main table lacks and without which it has no plots.
+/// Names of the columns that plots require and that the main table lacks or has with another type; empty if it can be
+/// plotted.
 fn lacking(columns: &[&ColumnInfo]) -> Vec<String> {
     let is_integer = |data_type| {
         matches!(
@@ -157,7 +165,8 @@ fn lacking(columns: &[&ColumnInfo]) -> Vec<String> {
     lacking
 }
 
-/// Whether a main table with these columns has plots: it needs TIME, ANTENNA1, ANTENNA2 and visibilities.
+/// Whether plots can be made of a main table with these columns: it needs TIME, ANTENNA1, ANTENNA2 and a column of
+/// visibilities.
 pub fn has_plots<'a>(columns: impl IntoIterator<Item = &'a ColumnInfo>) -> bool {
     lacking(&columns.into_iter().collect::<Vec<_>>()).is_empty()
 }
@@ -170,7 +179,8 @@ impl Description {
         Ok(description)
     }
 
-    /// Adds to the description what the main table has, and what it lacks for plots.
+    /// Adds the visibility columns, units, flags and kinds of plots of the main table to the description; sets `missing` if
+    /// it cannot be plotted.
     fn describe_main(&mut self, rows: &Rows) {
         let columns = rows.columns();
         self.columns = visibilities(&columns);
@@ -213,12 +223,13 @@ impl Description {
         self.newest_spw = rows.integers(self.spw_column(), newest..self.rows).ok().and_then(|ids| ids.first().copied());
     }
 
-    /// Name of the column with the numbers of the spectral windows: DATA_DESC_ID, or that of calibration tables.
+    /// Name of the column with the numbers of the spectral windows: DATA_DESC_ID, or SPECTRAL_WINDOW_ID in calibration
+    /// tables.
     pub(super) fn spw_column(&self) -> &'static str {
         if self.is_calibration { "SPECTRAL_WINDOW_ID" } else { "DATA_DESC_ID" }
     }
 
-    /// Fails with `Unsupported` and the reason if the source has no plots.
+    /// Fails with `Unsupported` and the reason if nothing can be plotted.
     pub(super) fn check(&self) -> Result<()> {
         self.missing.as_ref().map_or(Ok(()), |missing| Err(Error::unsupported(missing.clone())))
     }

@@ -1,4 +1,5 @@
-//! Reads blocks of rows once for all plots that wait for them, and adds them to their sums ("folds" them).
+//! Reads blocks of rows from a table, each once for all plots that need it, and adds them to the sums of these plots
+//! ("folds" them).
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
@@ -12,22 +13,23 @@ use super::selection::{RowKey, Selection, Sums, unknown};
 use crate::error::{Error, Result};
 use crate::value::{Complex32, DataType, Values};
 
-/// Approximate bytes of the cells in a block that is read at a time.
+/// Approximate bytes of visibilities and flags in a block of rows, by default; a block is read at once.
 const BLOCK_BYTES: u64 = 4 << 20;
-/// Most rows of a block: their scalars are read as well.
+/// Maximum number of rows of a block, because its scalar cells (TIME, ANTENNA1 …) are read for every row.
 const BLOCK_ROWS: u64 = 1 << 16;
-/// Most blocks into which a source is cut.
+/// Maximum number of blocks into which the rows of a table are divided; longer tables have larger blocks.
 const MAX_BLOCKS: u64 = 1 << 17;
-/// Number of rows among which the end of an integration is searched for.
+/// Maximum number of rows that are searched for the end of an integration, to which the boundary of a block is moved.
 const SEARCHED_ROWS: u64 = 1 << 14;
-/// Approximate bytes of the scalar columns of a row.
+/// Approximate bytes of the scalar cells (TIME, ANTENNA1 …) of one row, to estimate the size of blocks.
 const SCALAR_BYTES: u64 = 64;
 
-/// A range of rows that is read at a time.
+/// A range of rows that is read at once for plots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Block {
     rows: Range<u64>,
-    /// The ends of the block are moved to where an integration ends if that begins before this row; 0: they stay.
+    /// Boundaries of the block that are below this row number are moved forward to the end of an integration; 0: they are
+    /// not moved.
     align: u64,
 }
 
@@ -36,18 +38,18 @@ pub(super) struct Block {
 pub(super) struct Fold {
     pub(super) selection: Selection,
     pub(super) sums: Accumulator,
-    /// Names of the correlations of the plot's spectral window.
+    /// Names of the correlations (XX …) in the plot's spectral window; empty if unknown.
     names: Vec<String>,
-    /// Name of the column with the numbers of the spectral windows.
+    /// Name of the column by which a spectral window is selected: DATA_DESC_ID, or SPECTRAL_WINDOW_ID in calibration tables.
     spw_column: &'static str,
     pending: VecDeque<Block>,
-    /// Number of rows that were added to the sums or are pending.
+    /// Number of rows of the table that were added to the sums or are in `pending`.
     given: u64,
     /// Number of rows that were read for the sums, whether or not they are selected.
     pub(super) rows_used: u64,
-    /// Bytes that were read for the sums of the plot, alone or together with others.
+    /// Bytes that were read for the sums of the plot; a block that was read for several plots counts as a whole for each.
     bytes: u64,
-    /// Number of the request that last used the sums.
+    /// Sequence number, in the session, of the request that last used the sums, by which unused ones are found.
     pub(super) used: u64,
     scans: Scans,
 }
@@ -57,12 +59,12 @@ pub(super) struct Fold {
 struct Scans {
     /// Selected scan numbers that no row has had so far.
     missing: Vec<i64>,
-    /// Some of the scan numbers that rows have had, for error messages.
+    /// Scan numbers that rows have had so far, 64 at most, for error messages.
     seen: BTreeSet<i64>,
 }
 
 impl Scans {
-    /// Most scan numbers that an error message can name.
+    /// Maximum number of scan numbers that are remembered for error messages.
     const SEEN: usize = 64;
 
     fn add(&mut self, scan: i64) {
@@ -98,12 +100,12 @@ impl Fold {
         }
     }
 
-    /// Whether these are the sums that a request with this selection needs.
+    /// Whether these are the sums for a request with this selection and this kind of sums, so that it can reuse them.
     pub(super) fn is_for(&self, selection: &Selection, sums: Sums) -> bool {
         self.selection == *selection && self.sums.sums == sums
     }
 
-    /// Adds the blocks of new rows to those that are pending.
+    /// Adds the rows that were appended to the table since the last call to the blocks that are to be read.
     pub(super) fn extend(&mut self, layout: &BlockLayout) {
         let rows = self.given..layout.rows;
         if rows.is_empty() {
@@ -120,12 +122,12 @@ impl Fold {
         }
     }
 
-    /// Whether all rows of the source have been read for the sums.
+    /// Whether all rows of the table have been read for the sums of the plot.
     pub(super) fn is_complete(&self) -> bool {
         self.pending.is_empty()
     }
 
-    /// Checks that the selected scans exist, once all rows have been read.
+    /// Checks that the selected scans exist, once all rows have been read; before that it always succeeds.
     ///
     /// # Errors
     /// `Usage` if no row is of a scan that is selected.
@@ -139,7 +141,8 @@ impl Fold {
         }
     }
 
-    /// Whether as many bytes were read as the request allows (`limit`, times its `more`).
+    /// Whether reading must stop although rows are left: as many bytes were read as `limit` times (1 + the `more` of the
+    /// request).
     pub(super) fn is_at_limit(&self, request: &Request, limit: u64) -> bool {
         !self.is_complete() && self.bytes >= limit.saturating_mul(u64::from(request.more) + 1)
     }
@@ -149,18 +152,18 @@ impl Fold {
     }
 }
 
-/// How the rows of a source are cut into blocks.
+/// How the rows of a table are divided into blocks, which are read one at a time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct BlockLayout {
-    /// Number of rows of the source when it was cut.
+    /// Number of rows of the table that are divided into blocks.
     pub(super) rows: u64,
     /// Number of rows in each block but the last.
     pub(super) block_rows: u64,
 }
 
 impl BlockLayout {
-    /// Cuts the rows into blocks that have about `target` bytes (`None`: 4 MiB) each to read, if all rows have as many bytes of visibilities and
-    /// flags as the newest one.
+    /// Divides the rows of a table into blocks with about `target` bytes (`None`: 4 MiB) of visibilities and flags each, as
+    /// if all rows were as large as the newest one.
     pub(super) fn of(rows: &Rows, known: &Description, target: Option<u64>) -> Self {
         let count = rows.rows();
         let newest = count.saturating_sub(1);
@@ -182,14 +185,17 @@ impl BlockLayout {
 
 /// Cells of a column for some rows of a block, grouped by shape.
 struct Cells<T> {
-    /// Number of correlations, number of channels and elements of each group of cells.
+    /// Groups of cells with the same shape: number of correlations, number of channels, and the elements of one cell after
+    /// the other.
     groups: Vec<(usize, usize, Vec<T>)>,
-    /// Place of the cell of each row of the block: the index of its group, and its index there; `None` if it was not read.
+    /// Position of the cell of each row of the block: the index of its group, and its index in the group; `None` if it was
+    /// not read.
     at: Vec<Option<(u32, u32)>>,
 }
 
 impl<T> Cells<T> {
-    /// Number of correlations, number of channels and elements of a row's cell; `row` counts from the start of the block.
+    /// Number of correlations, number of channels and elements of the cell of a row, which counts from the start of the
+    /// block; `None` if it was not read.
     fn get(&self, row: usize) -> Option<(usize, usize, &[T])> {
         let (group, number) = (*self.at.get(row)?)?;
         let (correlations, channels, elements) = self.groups.get(group as usize)?;
@@ -218,14 +224,14 @@ impl<T> Cells<T> {
     }
 }
 
-/// The rows of a block that were read, with the cells that plots need.
+/// A block of rows as it was read, with the scalars, flags and visibilities that the plots need.
 pub(super) struct Read {
     keys: Vec<RowKey>,
     flag_rows: Vec<bool>,
     uvw: Vec<f64>,
     flags: Option<Cells<bool>>,
     data: Vec<(String, Cells<Complex32>)>,
-    /// The rows of the block that each plot has selected, in the order of the plots that it was read for.
+    /// Offsets in the block of the rows that each plot has selected, in the order of the plots for which it was read.
     selected: Vec<Vec<usize>>,
     rows: u64,
     bytes: u64,
@@ -254,7 +260,7 @@ fn complex_of(values: Values) -> Result<Vec<Complex32>> {
 }
 
 impl Read {
-    /// Reads the columns and rows of a block that the plots `folds` need.
+    /// Reads a block of rows: the columns and cells that the plots `folds` need.
     pub(super) fn new(rows: &Rows, block: &Block, folds: &[&Fold]) -> Result<Self> {
         let range = actual(rows, block)?;
         let count = (range.end - range.start) as usize;
@@ -336,7 +342,8 @@ impl Read {
         Ok(Read { keys, flag_rows, uvw, flags, data, selected, rows: range.end - range.start, bytes })
     }
 
-    /// Adds the rows of the block to the sums of a plot, which was number `number` among those that it was read for.
+    /// Adds the rows of the block to the sums of one plot, `fold`; `number` is its index in the list of plots for which the
+    /// block was read.
     pub(super) fn fold(&self, number: usize, fold: &mut Fold) {
         let data = self.data.iter().find(|(name, _)| *name == fold.selection.column).map(|(_, cells)| cells);
         let needs_data = fold.sums.sums.needs_data() || self.flags.is_none();
@@ -375,7 +382,8 @@ impl Read {
     }
 }
 
-/// The rows of a block, with its ends moved to where an integration ends.
+/// Rows of a block after those of its boundaries that are below `align` were moved to the end of an integration, which keeps
+/// its rows in one block.
 fn actual(rows: &Rows, block: &Block) -> Result<Range<u64>> {
     let moved = |row: u64| -> Result<u64> {
         if row == 0 || row >= block.align {

@@ -1,4 +1,5 @@
-//! Frames: plots as numbers, with the words beside them.
+//! Frames: a frame is a plot as arrays of numbers, with its title, axes and selection. It is encoded as safetensors, npy,
+//! CSV or JSON.
 
 use std::path::Path;
 
@@ -9,7 +10,7 @@ use crate::error::{Context, Result, ResultExt};
 use crate::output::Output;
 use crate::publishing::IfExists;
 
-/// The elements of an array of a plot's frame.
+/// Elements of an array of a plot: 32-bit floats, 64-bit floats or unsigned 32-bit integers.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(missing_docs, reason = "each variant is named for the type of its elements in safetensors")]
 pub enum Numbers {
@@ -36,7 +37,7 @@ impl Numbers {
         }
     }
 
-    /// Names of the element type in safetensors and in numpy.
+    /// Names of the element type: that of safetensors (`F32`), then that of numpy (`<f4`).
     fn names(&self) -> (&'static str, &'static str) {
         match self {
             Numbers::F32(_) => ("F32", "<f4"),
@@ -74,7 +75,7 @@ impl Numbers {
     }
 }
 
-/// A named array of numbers in a plot's frame.
+/// A named array of numbers of a plot: its values, or the coordinates along an axis.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Array {
@@ -94,7 +95,7 @@ impl Array {
     }
 }
 
-/// An axis of a plot, or its scale of colours.
+/// An axis of a plot, or the colour scale of an image: label, unit and kind.
 #[derive(Debug, Clone, PartialEq, Default, serde::Serialize)]
 #[non_exhaustive]
 pub struct Axis {
@@ -102,15 +103,17 @@ pub struct Axis {
     pub label: String,
     /// Unit of the axis, for example `MHz`; empty if it has none.
     pub unit: String,
-    /// Kind of the axis: `linear`, `log`, `time` (seconds of MJD) or `category` (numbers that `names` gives names to).
+    /// Kind of the axis: `linear`, `log`, `time` (seconds of MJD) or `category` (indices into `names`).
     pub scale: &'static str,
     /// Names of the categories along the axis; `None` for an axis of numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub names: Option<Vec<String>>,
-    /// The value below which 0.5 % of all values are, for a scale of colours; the inner `None` without values.
+    /// Lower end of a colour scale, below which 0.5 % of the finite values are; `None` for an axis that is not a colour
+    /// scale, `Some(None)` without finite values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub low: Option<Option<f64>>,
-    /// The value below which 99.5 % of all values are, for a scale of colours; the inner `None` without values.
+    /// Upper end of a colour scale, below which 99.5 % of the finite values are; `None` for an axis that is not a colour
+    /// scale, `Some(None)` without finite values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub high: Option<Option<f64>>,
 }
@@ -126,7 +129,8 @@ impl Axis {
     }
 }
 
-/// The words of a plot: titles, axes and what was selected. They are the metadata of its frame, under the key `plot`.
+/// Description of a plot: title, axes, what was selected and how much was read. It is the metadata of a frame, under the key
+/// `plot`.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Plot {
@@ -134,33 +138,35 @@ pub struct Plot {
     pub kind: &'static str,
     /// Title of the plot, for example `Amplitude`.
     pub title: String,
-    /// Note below the title, on averages and on cells that are left out.
+    /// Text below the title: what is averaged and what is left out.
     pub note: String,
-    /// Number of changes of the source since it was opened.
+    /// Revision of the plotted file or table: number of changes seen since it was opened.
     pub revision: u64,
-    /// Number of rows of the source at the time of the plot.
+    /// Number of rows of the main table when the plot was made.
     pub rows: u64,
     /// Number of rows that were read for the plot, whether or not they are selected.
     pub rows_used: u64,
-    /// Whether all rows of the source were read for the plot.
+    /// Whether all rows of the main table were read for the plot.
     pub complete: bool,
-    /// Whether reading has stopped at its limit of bytes, until a request with a larger `more`.
+    /// Whether reading has stopped at the limit of bytes before all rows were read; a request with a larger parameter `more`
+    /// continues.
     pub stopped: bool,
-    /// Whether cells that the plot has used may have been overwritten since.
+    /// Whether the plot may show outdated values, because cells were overwritten after they had been read.
     pub stale: bool,
-    /// Values of all parameters of the plot, with defaults where they were not given.
+    /// Parameters of the plot, including defaults; `field`, `scan`, `antenna`, `time` and `chan` only if they were given.
     pub selection: Json,
     /// The horizontal axis of the plot.
     pub x: Axis,
     /// The vertical axis of the plot.
     pub y: Axis,
-    /// Scale of the colours of a raster; `None` for lines.
+    /// Colour scale of an image (raster); `None` for a plot of lines.
     pub z: Option<Axis>,
-    /// Names of the lines of the plot; `None` for a raster.
+    /// Names of the lines (curves) of the plot; `None` for an image (raster).
     pub series: Option<Vec<String>>,
 }
 
-/// A plot as numbers: its words and its arrays. docs/plots.md has the arrays of each kind.
+/// A plot as numbers: its description (title, axes, selection) and its arrays. docs/plots.md lists the arrays of each kind
+/// of plot.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Frame {
@@ -168,18 +174,19 @@ pub struct Frame {
     pub plot: Plot,
     /// The arrays of numbers of the plot.
     pub arrays: Vec<Array>,
-    /// Time at which the session began, to tell its revisions from those of another.
+    /// Unix time in milliseconds at which the session began, to tell its revisions from those of another session; 0 for
+    /// images.
     pub(super) session: u64,
 }
 
 impl Frame {
-    /// A text that changes whenever the frame does, and differs from that of other sessions: an ETag.
+    /// A text for the HTTP header ETag: it changes whenever the frame does, and differs from that of other sessions.
     pub fn revision(&self) -> String {
         let Plot { revision, rows_used, stale, stopped, .. } = &self.plot;
         format!("{:x}-{revision}-{rows_used}-{}{}", self.session, u8::from(*stale), u8::from(*stopped))
     }
 
-    /// Whether all rows of the source were read for the plot.
+    /// Whether all rows of the main table were read for the plot.
     pub fn is_complete(&self) -> bool {
         self.plot.complete
     }
@@ -194,7 +201,7 @@ impl Frame {
         self.arrays.iter().find(|array| array.name == name)
     }
 
-    /// The array with the values of the plot: the raster, or the lines.
+    /// The array with the values of the plot: `raster` of an image, or `y` of a plot of lines; `None` if it has neither.
     pub fn values(&self) -> Option<&Array> {
         self.array("raster").or_else(|| self.array("y"))
     }
@@ -250,8 +257,9 @@ impl Frame {
         document
     }
 
-    /// Encodes the plot as CSV. Lines: a column for x, and one for each line, with its lowest and highest values. A raster: the
-    /// first line has the edges of x, the first column those of y; the last edge of y stands alone. Times are in UTC.
+    /// Encodes the plot as CSV. A plot of lines has a column for x, then for each line its values and, if known, lowest and
+    /// highest values and phases. An image has the edges of x in the first record and those of y in the first column; the
+    /// last record is the last edge of y. Times are in UTC.
     pub fn to_csv(&self) -> String {
         let mut out = String::new();
         let quoted = |text: &str| match text.contains([',', '"', '\n']) {
@@ -310,8 +318,9 @@ impl Frame {
 }
 
 impl Frame {
-    /// Joins plots of lines to one frame: the name of its group is put before the names of each frame's lines. A line has no
-    /// value where only other frames have a point. `None` without frames, or if they have rasters.
+    /// Joins plots of lines, each with the name of its group (such as an antenna), to one plot; `by` says in the title what
+    /// the groups are. Lines have the names of their groups; they are NaN where only others have a point. `None` without
+    /// frames, or if one is an image.
     pub fn joined(frames: Vec<(String, Frame)>, by: &str) -> Option<Frame> {
         let mut places: Vec<f64> = Vec::new();
         for (_, frame) in &frames {
@@ -348,7 +357,8 @@ impl Frame {
         Some(first)
     }
 
-    /// The arrays of the frame as JSON lists, nested as their axes are; `null` for NaN.
+    /// The arrays of the frame as a JSON object of nested lists, by name, the slowest axis outermost; `null` for numbers
+    /// that are not finite.
     pub fn arrays_json(&self) -> Json {
         let array = |array: &Array| {
             let mut list: Vec<Json> = (0..array.numbers.len()).map(|at| array.numbers.json(at)).collect();
@@ -364,7 +374,8 @@ impl Frame {
     }
 }
 
-/// Writes a whole file, which appears under its name when it is complete.
+/// Writes `bytes` to a file, which appears under its name only when it is complete; `if_exists` decides about an existing
+/// file.
 ///
 /// # Errors
 /// `Exists`; those of writing.

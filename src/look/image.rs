@@ -1,4 +1,4 @@
-//! Makes a plot of a plane of a casacore image.
+//! Makes a plot of one plane (the first two axes) of a casacore image.
 
 use std::path::Path;
 
@@ -11,19 +11,21 @@ use crate::error::{Context, Error, Result, ResultExt};
 use crate::source::Source;
 use crate::value::{Complex32, Complex64, DataType, Record, Region, Shape, Value, Values};
 
-/// Most columns, and most lines, of an image plot: larger planes are shown as means of squares of pixels.
+/// Maximum number of pixels along each axis of an image plot; if a plane is larger, each pixel of the plot is the mean of a
+/// square of image pixels.
 const MAX_PIXELS: u64 = 1024;
 
-/// Approximate number of pixels that are read at a time.
+/// Approximate number of image pixels that are read at a time.
 const STRIP: u64 = 1 << 20;
 
-/// Keyword that names the mask of an image that applies unless another one is chosen.
+/// Keyword of an image with the name of its default mask, which is applied to the plot.
 const DEFAULT_MASK: &str = "Image_defaultmask";
 
-/// Keywords that name the coordinates of an image.
+/// Kinds of coordinates of an image. The fields of its keyword `coords` are named after them, with a number: `direction0`,
+/// `spectral1`.
 const KINDS: [&str; 6] = ["direction", "spectral", "stokes", "linear", "tabular", "quality"];
 
-/// A casacore image (a table with the column `map`), or the native file of one, to be plotted.
+/// A casacore image (a table with the column `map`), or the native HDF5 file of one, opened to be plotted.
 pub struct Image {
     source: Source,
     shape: Shape,
@@ -35,23 +37,24 @@ impl std::fmt::Debug for Image {
     }
 }
 
-/// Selects a plane of an image: its number, from 0, on each axis after the first two; 0 on axes without a number.
+/// Selects the plane of an image to plot: an index, from 0, on each axis after the first two; on axes that the list does not
+/// reach, index 0.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Plane(pub Vec<u64>);
 
-/// Conversion of pixel numbers along an image axis to world coordinates.
+/// Linear conversion of pixel numbers along one axis of an image to world coordinates, with the label and unit of the axis.
 struct World {
     label: String,
     unit: String,
     /// Number of the reference pixel along the axis, from 0.
     pixel: f64,
-    /// World coordinate of the reference pixel; 0 for offsets on the sky.
+    /// World coordinate of the reference pixel; 0 on the axes of a direction, which show offsets from it.
     value: f64,
     increment: f64,
 }
 
 impl Image {
-    /// Opens an image for plotting; `None` if the source's main table is not an image.
+    /// Opens an image for plotting; `None` if the main table of the file or directory is not an image of at least two axes.
     ///
     /// # Errors
     /// Those of opening the source.
@@ -68,7 +71,8 @@ impl Image {
         Ok(shape.filter(|shape| shape.len() >= 2).map(|shape| Image { source, shape }))
     }
 
-    /// A plane of the first two axes: means of the finite pixels in each place that the default mask does not exclude.
+    /// Plots a plane of the first two axes. Each pixel of the plot is the mean of those image pixels that are finite and
+    /// that the default mask does not exclude.
     ///
     /// # Errors
     /// `Usage` if the image has no such plane; those of reading.
@@ -122,8 +126,8 @@ impl Image {
         self.frame_of(plane, raster.collect(), (columns, lines), each)
     }
 
-    /// The default mask of the image, by its name; and the numbers of the table and of the column with its pixels, which are true where
-    /// the image is valid. `None` for these if the mask is missing or has another shape than the image.
+    /// Name of the default mask of the image, with the indices of its table and column (true: the pixel is valid). The inner
+    /// `None`: the mask cannot be read or has another shape than the image; the outer: the image has no default mask.
     fn mask(&self) -> Option<(String, Option<(usize, usize)>)> {
         let keywords = self.source.tables()[0].keywords().ok()?;
         let name = keywords.string(DEFAULT_MASK)?.to_string();
@@ -206,7 +210,7 @@ fn numbers<T: Copy>(array: ndarray::ArrayD<T>, number: impl Fn(T) -> f64) -> Vec
     array.iter().map(|&value| number(value)).collect()
 }
 
-/// The numbers in a field of a record, a scalar or an array; empty if it is missing.
+/// The numbers in the field `name` of a record, a scalar or an array; empty if it is missing or not numeric.
 fn doubles(record: &Record, name: &str) -> Vec<f64> {
     match record.get(name) {
         Some(Value::Scalar(Values::Double(values)) | Value::Array(_, Values::Double(values))) => values.clone(),
@@ -221,7 +225,8 @@ fn strings(record: &Record, name: &str) -> Vec<String> {
     record.strings(name).unwrap_or_default().iter().map(|string| string.to_str_lossy().into_owned()).collect()
 }
 
-/// The coordinate of the image that a pixel axis belongs to: its name, its record, and the number of the axis in it.
+/// Finds the coordinate of an image axis: its kind (`direction`, `spectral` …), its record, and the index of the axis in it;
+/// `None` if no coordinate has this axis.
 fn coordinate(coordinates: Option<&Record>, axis: usize) -> Option<(&str, &Record, usize)> {
     let coordinates = coordinates?;
     for field in &coordinates.fields {
@@ -236,7 +241,8 @@ fn coordinate(coordinates: Option<&Record>, axis: usize) -> Option<(&str, &Recor
     None
 }
 
-/// World coordinates along a pixel axis: offsets on the sky, or values. Axes that are rotated or not linear count pixels.
+/// World coordinates along an image axis: offsets from the reference position for directions, otherwise values. Axes that
+/// are rotated or not linear have pixel numbers.
 fn world(coordinates: Option<&Record>, axis: usize) -> World {
     let pixels = |label: String| World { label, unit: String::new(), pixel: 0., value: 0., increment: 1. };
     let Some((kind, record, at)) = coordinate(coordinates, axis) else {
@@ -283,7 +289,8 @@ fn world(coordinates: Option<&Record>, axis: usize) -> World {
     World { label, unit: unit.to_owned(), pixel, value: 0., increment: increment * degrees * factor }
 }
 
-/// The direction on the sky that offsets are counted from, in words; `None` without a direction coordinate.
+/// Describes the reference position on the sky, from which offsets are counted, in words; `None` if the first axis is not a
+/// direction.
 fn centre(coordinates: Option<&Record>) -> Option<String> {
     let (_, record, _) = coordinate(coordinates, 0).filter(|(kind, ..)| *kind == "direction")?;
     let (values, units) = (doubles(record, "crval"), strings(record, "units"));
@@ -302,7 +309,7 @@ fn centre(coordinates: Option<&Record>) -> Option<String> {
     Some(format!("centre {} {}{system}{projection}", sexagesimal(longitude / 15., 1), sexagesimal(latitude, 0)))
 }
 
-/// Formats hours or degrees as `12:30:49.4`, with `digits` digits after the point.
+/// Formats hours or degrees as `12:30:49.4`; `digits` is the number of decimals of the seconds.
 fn sexagesimal(value: f64, digits: usize) -> String {
     let sign = if value < 0. { "-" } else { "" };
     let scale = 10f64.powi(digits as i32);

@@ -1,30 +1,33 @@
-//! Summarizes the newest integration of a source: flags by antenna, and the mean amplitude.
+//! Summarizes the newest integration (the rows with the newest TIME) of a MeasurementSet: flagged fraction by antenna, and
+//! mean amplitude.
 
 use super::describe::Description;
 use super::rows::Rows;
 use crate::error::Result;
 use crate::value::{DataType, Values};
 
-/// Numbers of newest rows among which the beginning of the newest integration is searched for: a few first, then more.
+/// Numbers of newest rows that are searched for the beginning of the newest integration: the first number, and if it is not
+/// found, the next one.
 const SEARCHED_ROWS: [u64; 3] = [64, 1024, 1 << 14];
 
 /// Antennas with this number or a higher one are left out of the summary of an integration.
 const MAX_ANTENNAS: usize = 1024;
 
-/// The newest integration: the rows of the newest TIME, or as many of them as the bytes for a look allow, chosen so that every
-/// antenna has rows among them.
+/// Summary of the newest integration: of all rows with the newest TIME or, if they are too large for one poll, of a part of
+/// them in which every antenna occurs.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Integration {
     /// TIME of the integration in seconds of MJD.
     pub time: f64,
-    /// Fraction of flagged cells by antenna, for antennas with rows.
+    /// Fraction of flagged visibilities of each antenna that has rows; empty if the table has neither FLAG nor FLAG_ROW.
     pub flagged: Vec<AntennaFlags>,
-    /// Mean amplitude of cells that are finite and not flagged, of cross-correlations only; `None` without such cells.
+    /// Mean amplitude of those visibilities of cross-correlations that are finite and not flagged; `None` if all are
+    /// excluded.
     pub amplitude: Option<f64>,
 }
 
-/// Fraction of flagged cells of one antenna, over all its baselines.
+/// Fraction of flagged visibilities of one antenna, over all its baselines.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct AntennaFlags {
@@ -32,18 +35,19 @@ pub struct AntennaFlags {
     pub number: usize,
     /// Name of the antenna; its number in digits if it has none.
     pub name: String,
-    /// Fraction of the antenna's cells that are flagged, from 0 to 1.
+    /// Fraction of the antenna's visibilities that are flagged, from 0 to 1.
     pub fraction: f64,
 }
 
-/// The rows of an integration, and the antennas of each.
+/// The rows of the newest integration: the number of the first one, and the numbers of the two antennas of each.
 struct Baselines {
     first_row: u64,
     pairs: Vec<(usize, usize)>,
 }
 
 impl Integration {
-    /// Reads the newest integration, at most `bytes` of each column; `None` without rows, TIME or antennas.
+    /// Reads and summarizes the newest integration, from at most `bytes` of each column; `None` if the main table has no
+    /// rows, or lacks TIME, ANTENNA1 or ANTENNA2.
     pub(super) fn take(main: &Rows, known: &Description, bytes: u64) -> Result<Option<Self>> {
         let is = |name: &str, data_type: DataType| main.column(name).is_some_and(|info| info.data_type() == data_type);
         let has_antennas = ["ANTENNA1", "ANTENNA2"].iter().all(|name| main.column(name).is_some());
@@ -63,7 +67,7 @@ impl Integration {
     }
 }
 
-/// The newest TIME, and the first of the newest rows that have it.
+/// TIME of the last row of the table (seconds of MJD), and number of the first of the consecutive last rows that have it.
 fn beginning(main: &Rows) -> Result<(f64, u64)> {
     let rows = main.rows();
     let mut found = (f64::NAN, rows);
@@ -129,8 +133,8 @@ impl Baselines {
         Ok((count > 0).then(|| sum / count as f64))
     }
 
-    /// Reads FLAG of the chosen rows as numbers, 1 for flagged. A row that FLAG_ROW flags, or without FLAG, has one number for
-    /// all cells.
+    /// Reads the flags of the chosen rows as numbers, 1 for flagged: one for each element of FLAG, all of them 1 if FLAG_ROW
+    /// is set; without FLAG a single number for the row.
     fn read_flags(&self, main: &Rows, chosen: &[usize]) -> Result<Vec<Vec<f64>>> {
         let is_bool = |name: &str| main.column(name).is_some_and(|info| info.data_type() == DataType::Bool);
         let mut flags = vec![vec![0.]; chosen.len()];
@@ -158,13 +162,13 @@ impl Baselines {
     }
 }
 
-/// Whether the cell `index` is flagged; if `flags` has one element, that stands for all cells.
+/// Whether element `index` of a cell is flagged; if `flags` has a single number, that applies to the whole cell.
 fn is_flagged(flags: &[f64], index: usize) -> bool {
     flags.get(index).or(flags.first().filter(|_| flags.len() == 1)).is_some_and(|&flag| flag != 0.)
 }
 
-/// Chooses `count` of the pairs of antennas, or all if they are fewer, so that every antenna occurs about equally often;
-/// returns their indices, ascending.
+/// Chooses `count` of the baselines `pairs`, or all if they are fewer, so that every antenna occurs about equally often;
+/// returns their indices in ascending order.
 fn cover(pairs: &[(usize, usize)], count: usize) -> Vec<usize> {
     let mut left = count;
     if left >= pairs.len() {

@@ -1,4 +1,5 @@
-//! Plots of a MeasurementSet while it is written: rows are added to sums of fixed size, from which frames are made.
+//! Plots and summaries of a MeasurementSet, also while it is written: rows are added to sums of limited size, from which
+//! plots are made as arrays of numbers.
 //!
 //! ```no_run
 //! use ctds_hdf5::look::{Request, Session};

@@ -1,4 +1,4 @@
-//! Makes the frames of plots from their sums, with one function for each kind of plot.
+//! Makes plots (axes and arrays of numbers) from the sums of their data, with one function for each kind of plot.
 
 use super::accumulate::{Accumulator, Flags, LIGHT, OCTAVE, Part, State, Sum, UNITY};
 use super::bins::{MAP, Times};
@@ -8,7 +8,7 @@ use super::frame::{Array, Axis, Frame, Numbers, Plot};
 use super::request::{Average, Kind, Quantity, Request, Statistic};
 use super::selection::{Baselines, Selection};
 
-/// State of the session (revision, rows read) that a frame reports beside the plot.
+/// State of the session that a frame reports with the plot: revision, number of rows, and whether reading has stopped.
 pub(super) struct Progress {
     pub(super) session: u64,
     pub(super) revision: u64,
@@ -17,7 +17,7 @@ pub(super) struct Progress {
     pub(super) stopped: bool,
 }
 
-/// Axes and arrays of a plot that is being made.
+/// Axes and arrays of a plot while it is being made.
 struct Drawing {
     x: Axis,
     y: Axis,
@@ -60,7 +60,8 @@ impl<'a> Maker<'a> {
         Maker { request, selection: &fold.selection, sums: &fold.sums, known }
     }
 
-    /// Names of the correlations in the plot; before the first row, those that would be.
+    /// Names of the correlations in the plot; before any row is read, those that are expected from the selection and the
+    /// subtables.
     fn correlations(&self) -> Vec<String> {
         let window = self.selection.spw.and_then(|spw| self.known.window(spw));
         let names = window.map_or(&[][..], |window| &window.correlations);
@@ -77,7 +78,7 @@ impl<'a> Maker<'a> {
         at.and_then(|at| self.known.units.get(at)).map_or("", String::as_str)
     }
 
-    /// The axis of the plotted quantity, with its name and unit.
+    /// Axis of the plotted quantity, with its name, unit and scale (logarithmic for amplitudes).
     fn quantity_axis(&self) -> Axis {
         match self.request.quantity {
             Quantity::Amp => Axis::new("amplitude", self.unit(), "log"),
@@ -256,8 +257,8 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// The plotted quantity (amplitude, real or imaginary part in the unit of the data; phase in degrees) of the mean of `count`
-    /// visibilities with this sum; NaN without any.
+    /// The plotted quantity of the mean of `count` visibilities whose sum is `re` + i `im`: phase in degrees, or amplitude,
+    /// real or imaginary part in the unit of the data; NaN if `count` is 0.
     fn complex(&self, re: f64, im: f64, count: u64) -> f32 {
         let (re, im) = (re / count as f64, im / count as f64);
         let value = match self.request.quantity {
@@ -275,7 +276,8 @@ impl<'a> Maker<'a> {
         (!window.frequencies.is_empty()).then_some((&window.frequencies[..], &window.widths[..]))
     }
 
-    /// Frequencies and widths of the channels in MHz; `None` if they are unknown, or not in order.
+    /// Frequencies and widths of the selected channels in MHz; `None` if the frequencies are unknown, or neither ascending
+    /// nor descending.
     fn frequencies(&self, part: &Part) -> Option<(Vec<f64>, Vec<f64>)> {
         let (frequencies, widths) = self.window_frequencies()?;
         let of_part =
@@ -291,7 +293,8 @@ impl<'a> Maker<'a> {
         (is_usable && !found.is_empty()).then_some((found, widths))
     }
 
-    /// The axis of channels, the edges of its places in ascending order, and the indices of the places in this order.
+    /// Axis of the frequency bins (channel numbers if frequencies are unknown), with the edges of the bins in ascending
+    /// order, and the indices of the bins in this order.
     fn channel_edges(&self, part: &Part) -> (Axis, Vec<f64>, Vec<usize>) {
         let places: Vec<usize> = (0..part.places()).collect();
         let last = part.channels.len();
@@ -313,7 +316,8 @@ impl<'a> Maker<'a> {
         (axis, edges, places)
     }
 
-    /// The axis of channels, the centres of its places in ascending order, and the indices of the places in this order.
+    /// Axis of the frequency bins (channel numbers if frequencies are unknown), with the centres of the bins in ascending
+    /// order, and the indices of the bins in this order.
     fn channel_centres(&self, part: &Part) -> (Axis, Vec<f64>, Vec<usize>) {
         let mut places: Vec<usize> = (0..part.places()).collect();
         let range = |place: usize| place * part.each..((place + 1) * part.each).min(part.channels.len());
@@ -356,7 +360,8 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// A plot of lines: their mean values, and, where several values are in one place, the lowest and highest of them.
+    /// Makes a plot of one line for each correlation, from the sums of each bin: means (or maxima), and except for phases
+    /// the smallest and largest value in each bin.
     fn lines(&self, x: Axis, places: Vec<f64>, sums: &[&[Sum]]) -> Drawing {
         let series = self.correlations();
         let with = |value: &dyn Fn(&Sum) -> f32| -> Vec<f32> {
@@ -406,7 +411,8 @@ impl<'a> Maker<'a> {
         self.lines(x, centres, &sums)
     }
 
-    /// A map of antenna against antenna, symmetric; `value` gives the number of each pair by its index.
+    /// Makes an image of antenna against antenna, which is symmetric, of `pairs` baselines; `value` returns the value of a
+    /// baseline by its index in [`State::Pairs`].
     fn pairs(&self, pairs: usize, value: impl Fn(usize) -> f32) -> Drawing {
         let seen = (0..).find(|antenna| antenna * (antenna + 1) / 2 >= pairs).unwrap_or(0);
         let count = seen.max(self.known.antennas.len().min(1024));
@@ -431,7 +437,8 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// The factor from metres to the unit of u and v, and the name of that unit.
+    /// Factor from metres to the unit of the u and v axes, and the name of the unit: kλ at the centre frequency if the
+    /// request asks for it, otherwise m.
     fn uv_scale(&self) -> (f64, &'static str) {
         match self.window_frequencies().filter(|_| self.request.kilowavelengths) {
             Some((frequencies, _)) => {
@@ -465,7 +472,8 @@ fn flag_lines(axis: Axis, x: Vec<f64>, y: Vec<f32>) -> Drawing {
     }
 }
 
-/// A map of the number of points, with the edges `x` and `y` of its places.
+/// Makes an image of a two-dimensional histogram: `raster` is the number of points in each bin, `x` and `y` are the edges of
+/// the bins.
 fn points(x_axis: Axis, y_axis: Axis, raster: Vec<u32>, x: Vec<f64>, y: Vec<f64>) -> Drawing {
     let shape = [y.len().saturating_sub(1), x.len().saturating_sub(1)];
     let counts: Vec<f32> = raster.iter().filter(|&&count| count > 0).map(|&count| count as f32).collect();
@@ -482,7 +490,7 @@ fn points(x_axis: Axis, y_axis: Axis, raster: Vec<u32>, x: Vec<f64>, y: Vec<f64>
     }
 }
 
-/// The axis with the limits between which 99 % of all values are, for a scale of colours.
+/// Makes the axis a colour scale, whose ends are the 0.5 % and the 99.5 % quantile of the finite values.
 pub(super) fn with_ends(axis: Axis, values: &[f32]) -> Axis {
     let mut finite: Vec<f32> = values.iter().copied().filter(|value| value.is_finite()).collect();
     let mut quantile = |fraction: f64| {

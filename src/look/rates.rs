@@ -1,25 +1,27 @@
-//! Computes rates in rows and bytes per second, averaged over seconds: a single look may fall between two commits.
+//! Computes how fast a file grows, in rows and bytes per second, as means over several seconds: in a shorter time its writer
+//! may not have committed any rows.
 
 use std::collections::VecDeque;
 use std::time::{Duration, SystemTime};
 
 use super::sample::Look;
 
-/// Time over which rates are averaged; the time between two looks if that is longer.
+/// Time over which rates are averaged; if polls are further apart, the time between two of them.
 const RATE_TIME: Duration = Duration::from_secs(5);
 
-/// Looks that are less than this apart give no rate.
+/// Minimum time between two polls from which a rate is computed.
 const SHORTEST: Duration = Duration::from_secs(1);
 
-/// Rows and bytes per second, summed over all tables of a live file, as means over five seconds.
+/// Computes the rows and bytes per second by which all tables of a live file grow together, as means over five seconds.
 #[derive(Debug, Clone, Default)]
 pub struct Rates {
-    /// Time, number of rows and number of bytes of recent looks, the newest last.
+    /// Time, number of rows and number of bytes at recent polls, the newest last.
     looks: VecDeque<(SystemTime, u64, f64)>,
 }
 
 impl Rates {
-    /// Adds a look; returns rows and bytes per second, or `None` until looks more than a second apart are known.
+    /// Adds the result of a poll; returns rows and bytes per second, or `None` if no earlier poll is at least a second
+    /// older.
     pub fn add(&mut self, look: &Look) -> Option<(f64, f64)> {
         let rows = look.all_rows();
         // another file, or a clock that was set

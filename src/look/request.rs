@@ -1,5 +1,5 @@
-//! Requests for plots: the kind of a plot and its parameters, as words. Only a [`Selection`](super::selection) knows the
-//! source.
+//! Requests for plots: the kind of a plot and its parameters in words. Names, such as those of antennas, are looked up in
+//! the plotted table only by [`Selection`](super::selection).
 
 use super::calendar::mjd_of;
 use crate::error::{Error, Result};
@@ -24,14 +24,14 @@ pub const PARAMETERS: [&str; 15] = [
     "more",
 ];
 
-/// Most words in a list that is the value of a parameter.
+/// Maximum number of words in the value of a parameter that is a list, such as names of antennas.
 const MAX_WORDS: usize = 4096;
 
 /// The kinds of plots of a MeasurementSet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
-    /// Plot of amplitude by frequency and time.
+    /// Image of amplitude (or another quantity) by frequency and time.
     Waterfall,
     /// Plot of amplitude against time.
     AmpTime,
@@ -39,26 +39,26 @@ pub enum Kind {
     PhaseTime,
     /// Plot of amplitude and phase against frequency.
     Spectrum,
-    /// Map of the number of points by uv distance and amplitude.
+    /// Two-dimensional histogram: number of visibilities by uv distance and amplitude.
     AmpUvdist,
-    /// Map of the number of points by uv distance and phase.
+    /// Two-dimensional histogram: number of visibilities by uv distance and phase.
     PhaseUvdist,
-    /// Map of the number of points by u and v (uv coverage).
+    /// Two-dimensional histogram: number of points by u and v (uv coverage).
     Uv,
-    /// Plot of the percentage of flagged cells by antenna.
+    /// Plot of the percentage of flagged visibilities by antenna.
     FlagAntenna,
-    /// Plot of the percentage of flagged cells by channel.
+    /// Plot of the percentage of flagged visibilities by channel.
     FlagChannel,
-    /// Plot of the percentage of flagged cells by time.
+    /// Plot of the percentage of flagged visibilities by time.
     FlagTime,
-    /// Map of amplitude by the two antennas of a baseline.
+    /// Image of amplitude (or another quantity) by the two antennas of a baseline.
     Baselines,
-    /// Plot of the positions of the antennas, east and north of their middle.
+    /// Plot of the positions of the antennas, in metres east and north of the centre of the array.
     Antennas,
 }
 
 impl Kind {
-    /// Every kind of plot, in the order of the web page.
+    /// Every kind of plot, in the order in which the web page of `serve` lists them.
     pub const ALL: [Kind; 12] = [
         Kind::Waterfall,
         Kind::AmpTime,
@@ -113,7 +113,7 @@ pub(super) enum Quantity {
     Phase,
     Real,
     Imag,
-    /// Percentage of cells that are flagged.
+    /// Percentage of visibilities that are flagged.
     Flagged,
 }
 
@@ -129,14 +129,14 @@ impl Quantity {
     }
 }
 
-/// How several values in one place of a plot are combined: mean or maximum.
+/// How several values in one bin of a plot are combined: mean or maximum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Statistic {
     Mean,
     Max,
 }
 
-/// How means of visibilities are made.
+/// How visibilities are averaged: by their amplitudes, or as complex numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Average {
     /// Mean of the amplitudes of the visibilities.
@@ -145,7 +145,7 @@ pub(super) enum Average {
     Vector,
 }
 
-/// The baselines that a request for a plot selects, in words.
+/// The baselines that a request for a plot selects, as the user named them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum BaselineWords {
     Cross,
@@ -173,11 +173,12 @@ pub struct Request {
     pub(super) quantity: Quantity,
     pub(super) statistic: Statistic,
     pub(super) average: Average,
-    /// Whether flagged cells are plotted like others.
+    /// Whether flagged visibilities are plotted like others; otherwise they are left out.
     pub(super) include_flagged: bool,
     /// Whether u and v are in kilowavelengths instead of metres.
     pub(super) kilowavelengths: bool,
-    /// How many times reading has been allowed to continue after it has stopped at the limit of bytes.
+    /// How many times reading may continue after it has stopped at the limit of bytes: 1 + `more` times the limit are read
+    /// at most.
     pub(super) more: u32,
 }
 
@@ -288,7 +289,7 @@ fn choice<T: Copy>(name: &str, value: &str, choices: &[(&str, T)]) -> Result<T> 
     found.map(|(_, choice)| *choice).ok_or_else(wrong)
 }
 
-/// Splits a list of words at commas: `A,B,C`.
+/// Splits a list of words at commas: `A,B,C`; an empty word is an error.
 fn words(value: &str) -> Result<Vec<String>> {
     let words: Vec<String> = value.split(',').map(|word| word.trim().to_owned()).collect();
     if words.len() > MAX_WORDS {
@@ -300,7 +301,7 @@ fn words(value: &str) -> Result<Vec<String>> {
     Ok(words)
 }
 
-/// Splits a range `A..B` into its ends, either of which may be missing.
+/// Splits a range `A..B` into its ends, `None` for one that is missing; `name` is the parameter, for the error message.
 fn range<'a>(name: &str, value: &'a str) -> Result<(Option<&'a str>, Option<&'a str>)> {
     let wrong = || Error::usage(format!("{name}: {value:?} is not a range, expected A..B: from A up to but without B"));
     let (start, end) = value.split_once("..").ok_or_else(wrong)?;

@@ -1,4 +1,5 @@
-//! Reads rows of a main table for plots, from a live file, a closed native file or a table directory.
+//! Reads rows of a main table for plots, from a live file (an HDF5 file that may grow), a file that does not grow, or a
+//! table directory.
 
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
@@ -13,47 +14,49 @@ use crate::source::Source;
 use crate::table::{ColumnInfo, Snapshot, Watch, between_writes};
 use crate::value::{Complex32, Complex64, DataType, Element, Shape, Values};
 
-/// Cells with more bytes than this are not read for plots.
+/// Maximum bytes of a cell that is read for plots; a larger one is an error.
 const MAX_CELL_BYTES: u64 = 256 << 20;
 
-/// Most rows that are read for a look, and of columns whose cells have several shapes.
+/// Maximum number of newest rows that a poll reads of a column whose cells have one shape.
 pub(super) const SAMPLE_ROWS: u64 = 4096;
+/// Maximum number of newest rows that a poll reads of a column whose cells have several shapes.
 const SAMPLE_CELLS: u64 = 256;
 
-/// Function that decides by its path whether another table may be opened because the source names it.
+/// Function that decides, by the path of a table, whether it may be opened because a plotted file or table refers to it.
 pub type Served = Arc<dyn Fn(&Path) -> bool + Send + std::marker::Sync>;
 
-/// The main table of a source that is plotted.
+/// The main table of a file or directory that is plotted, and how it is read.
 pub(super) struct Rows {
     path: PathBuf,
     served: Served,
     place: Place,
-    /// Number of rows of the main table at the last look.
+    /// Number of rows of the main table when it was opened or last refreshed.
     rows: u64,
 }
 
 enum Place {
-    /// A live file, which may grow.
+    /// A live file: an HDF5 file that may grow while it is read.
     Live(Reader),
-    /// A native HDF5 file that does not grow.
+    /// A file that does not grow: a native HDF5 file, or a container with a packed table.
     File(Source),
-    /// A table directory. `watch` is `None` without a lock file, as nothing then shows which programs write to the table.
+    /// A table directory. `watch` observes its lock file, which shows changes; it is `None` without a lock file. `seen` has
+    /// the counters of the lock file when the table was last read.
     Table { source: Source, watch: Option<Watch>, seen: Option<Sync> },
 }
 
-/// What has changed in a source since the last look.
+/// What has changed in a file or table since it was last refreshed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Change {
     /// Whether rows were added to the main table.
     pub(super) grew: bool,
-    /// Whether cells of the table were overwritten without new rows.
+    /// Whether cells of the table were overwritten while its number of rows stayed the same.
     pub(super) rewritten: bool,
 }
 
-/// Cells of one shape, from a list of rows.
+/// Cells with the same shape, out of those that were read for a list of rows.
 #[derive(Debug)]
 pub(super) struct Group {
-    /// Indices of the cells in the list of rows that was asked for, ascending.
+    /// Index of each cell's row in the list of rows that was asked for, ascending.
     pub(super) places: Vec<usize>,
     /// Shape of each cell, first axis fastest.
     pub(super) shape: Shape,
@@ -62,7 +65,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// The elements as numbers: amplitudes for complex ones, 1 for true; empty for strings and records.
+    /// The elements as doubles: amplitudes of complex numbers, 1 for true and 0 for false; empty for strings and records.
     pub(super) fn numbers(&self) -> Vec<f64> {
         match &self.values {
             Values::Bool(v) => v.iter().map(|&v| f64::from(u8::from(v))).collect(),
@@ -106,7 +109,7 @@ impl Rows {
         Ok(rows)
     }
 
-    /// Opens a live file for plots; an error for any other file.
+    /// Opens a live file for plots; any other file is an error.
     pub(super) fn open_live(path: &Path) -> Result<Self> {
         let place = Place::Live(Reader::open(path)?);
         let mut rows = Rows { path: path.to_owned(), served: Arc::new(|_| true), place, rows: 0 };
@@ -114,12 +117,12 @@ impl Rows {
         Ok(rows)
     }
 
-    /// The function that decides which tables may be opened because the source names them.
+    /// The function that decides which tables may be opened because this file or table refers to them.
     pub(super) fn served(&self) -> Served {
         Arc::clone(&self.served)
     }
 
-    /// Kind of the source: `live`, `hdf5` or `table`.
+    /// Kind of the data source: `live` (live file, which may grow), `hdf5` (any other file) or `table` (table directory).
     pub(super) fn kind(&self) -> &'static str {
         match self.place {
             Place::Live(_) => "live",
@@ -128,13 +131,13 @@ impl Rows {
         }
     }
 
-    /// Device and inode of the file or directory, by which another one at the same path is noticed.
+    /// Device and inode of the file or directory at `path`, which differ if another one was put in its place.
     pub(super) fn identity(path: &Path) -> Result<(u64, u64)> {
         let found = path.metadata().with_context(|| Context::path(path))?;
         Ok((found.dev(), found.ino()))
     }
 
-    /// Number of rows of the main table at the last look.
+    /// Number of rows of the main table when it was opened or last refreshed.
     pub(super) fn rows(&self) -> u64 {
         self.rows
     }
@@ -150,7 +153,7 @@ impl Rows {
         }
     }
 
-    /// Name and number of rows of each table, the main one first, which is called `MAIN`.
+    /// Name and number of rows of each table; the first one is the main table, named `MAIN`.
     pub(super) fn tables(&self) -> Result<Vec<(String, u64)>> {
         let of_source = |source: &Source| {
             let rows = |(number, table): (usize, &crate::source::SourceTable)| {
@@ -168,7 +171,8 @@ impl Rows {
         })
     }
 
-    /// Whether a writer has the source open, as far as that can be seen.
+    /// Whether a live file is marked as being written, or another program has the table directory open. False for other
+    /// files, and for tables without a lock file.
     pub(super) fn is_open(&self) -> Result<bool> {
         match &self.place {
             Place::Live(reader) => reader.is_being_written(),
@@ -177,7 +181,7 @@ impl Rows {
         }
     }
 
-    /// Time at which the source was last written to.
+    /// Time at which the file, or the lock file of the table directory, was last modified.
     pub(super) fn written(&self) -> Result<SystemTime> {
         let path = match &self.place {
             Place::Table { watch: Some(_), .. } => &self.path.join("table.lock"),
@@ -186,7 +190,7 @@ impl Rows {
         Ok(path.metadata().and_then(|metadata| metadata.modified())?)
     }
 
-    /// Reads how many rows the source has now; returns what has changed since the last look.
+    /// Reads how many rows the main table has now; returns what has changed since the last call.
     pub(super) fn refresh(&mut self) -> Result<Change> {
         let before = self.rows;
         let mut rewritten = false;
@@ -218,8 +222,8 @@ impl Rows {
         Ok(Change { grew: self.rows > before, rewritten })
     }
 
-    /// Runs `read`, and returns with its result whether that is of one moment: false if a table was written to while it was
-    /// read.
+    /// Runs `read` and returns its result; `None` if the table may have been written to during the read, so that the result
+    /// may be inconsistent.
     pub(super) fn at_one_moment<T>(&mut self, read: impl FnOnce(&Self) -> Result<T>) -> Result<Option<T>> {
         let Place::Table { watch: watch @ Some(_), .. } = &mut self.place else { return read(self).map(Some) };
         let Some(mut taken) = watch.take() else { return read(self).map(Some) };
@@ -252,7 +256,7 @@ impl Rows {
         }
     }
 
-    /// Calls `read` with a source of all tables, from which subtables can be read.
+    /// Calls `read` with a [`Source`] of all tables of the file or directory, from which it can read subtables.
     pub(super) fn with_tables<T>(&self, read: impl FnOnce(&Source) -> T) -> Result<T> {
         match &self.place {
             Place::Live(_) => Ok(read(&open_source(&self.path, &self.served)?)),
@@ -260,7 +264,7 @@ impl Rows {
         }
     }
 
-    /// Reads all elements of a column of scalars, or of arrays of one shape, for the rows `rows` (half-open).
+    /// Reads all elements of the column `name`, which has scalars or arrays of one shape, in the half-open range of rows.
     ///
     /// # Errors
     /// `NotFound` if a cell is undefined.
@@ -298,7 +302,8 @@ impl Rows {
         info.ok_or_else(|| Error::not_found(format!("the main table lacks the column {name}")))
     }
 
-    /// Reads the cells of a list of ascending rows, grouped by their shape; undefined cells are in no group.
+    /// Reads the cells of the column `name` in the listed rows (ascending), grouped by their shape; undefined cells are in
+    /// no group.
     pub(super) fn cells(&self, name: &str, rows: &[u64]) -> Result<Vec<Group>> {
         if rows.is_empty() {
             return Ok(Vec::new());
@@ -354,7 +359,8 @@ impl Rows {
         Ok(shape.map_or(Ok(0), |shape| shape.elements())?.saturating_mul(element))
     }
 
-    /// Bytes of the largest cell that the column can have, in a live file; for other sources those of the newest row's cell.
+    /// Bytes of the largest cell of a column: by its declared shapes in a live file, otherwise the size of the newest row's
+    /// cell.
     pub(super) fn largest_cell(&self, name: &str) -> Result<u64> {
         let Place::Live(reader) = &self.place else {
             return self.rows.checked_sub(1).map_or(Ok(0), |newest| self.cell_bytes(name, newest));
@@ -369,7 +375,8 @@ impl Rows {
         })
     }
 
-    /// Number of newest rows of a column that a look reads within a limit of `bytes`.
+    /// Number of newest rows of a column whose cells fit in `bytes` bytes: at least 1, and at most 4096, or 256 if their
+    /// shapes differ.
     pub(super) fn sample_rows(&self, column: &str, bytes: u64) -> Result<u64> {
         let limit = if self.has_one_shape(column) { SAMPLE_ROWS } else { SAMPLE_CELLS };
         Ok((bytes / self.largest_cell(column)?.max(1)).clamp(1, limit))
@@ -383,7 +390,7 @@ impl Rows {
         }
     }
 
-    /// Approximate bytes of the cells of all rows of all tables.
+    /// Approximate bytes of the cells in all rows: of all tables of a live file, otherwise of the main table only.
     pub(super) fn bytes(&self) -> Result<f64> {
         match &self.place {
             Place::Live(reader) => {
@@ -402,7 +409,7 @@ impl Rows {
     }
 }
 
-/// Opens a source without a lock, so that a writer never waits.
+/// Opens a file or table directory without acquiring a lock, so that a writer never waits for this reader.
 fn open_source(path: &Path, served: &Served) -> Result<Source> {
     Source::open_served(path, &|path| served(path))
 }
@@ -411,7 +418,7 @@ fn main(reader: &Reader) -> Result<&TableReader> {
     reader.tables().first().ok_or_else(|| Error::format("the file has no tables"))
 }
 
-/// Bytes of the cells of a row of a live table; for columns with several shapes those of the newest row.
+/// Bytes of the cells in one row of a live table; arrays with several shapes count as in the newest row.
 fn row_bytes(table: &TableReader) -> Result<f64> {
     let mut bytes = 0;
     for info in table.columns() {

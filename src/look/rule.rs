@@ -1,4 +1,4 @@
-//! Alert rules that warn of a state of a live file: `flagged > 40 %`, `no rows for 30 s`.
+//! Alert rules: conditions on a file or table of which a user is warned, such as `flagged > 40 %` or `no rows for 30 s`.
 
 use std::fmt;
 use std::path::Path;
@@ -8,19 +8,20 @@ use super::describe::Description;
 use super::selection::number;
 use crate::error::{Context, Error, Result, ResultExt};
 
-/// Most characters of an alert rule.
+/// Maximum number of characters of an alert rule.
 const MAX_LENGTH: usize = 200;
 
-/// Largest file with alert rules, in bytes.
+/// Maximum size of a file with alert rules, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
-/// Most rules in a file with alert rules.
+/// Maximum number of rules in a file with alert rules.
 const MAX_FILE_RULES: usize = 1000;
 
 /// Examples of alert rules, for error messages.
 const EXAMPLES: &str = "flagged > 40 %, flagged > 40 % for antenna m003, lag > 20 s, commit age > 1 min, rows/s < 100, \
                         no rows for 30 s, amplitude step > 3";
 
-/// An alert rule that warns of a state of a source: a quantity and its limit.
+/// An alert rule: a quantity of a file or table, such as the percentage of flags, and the limit beyond which a user is
+/// warned.
 ///
 /// | rule | holds |
 /// |---|---|
@@ -47,7 +48,7 @@ const EXAMPLES: &str = "flagged > 40 %, flagged > 40 % for antenna m003, lag > 2
 pub struct Rule {
     pub(super) quantity: Quantity,
     pub(super) is_above: bool,
-    /// Limit of the rule's quantity: percent, seconds, rows per second, or a ratio.
+    /// Limit of the rule's quantity; in percent, seconds or rows per second, or a ratio, as the quantity has it.
     pub(super) limit: f64,
 }
 
@@ -55,7 +56,7 @@ pub struct Rule {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Quantity {
     Flagged,
-    /// Percentage of flagged cells of one antenna, by name, or with `None` of any antenna.
+    /// Percentage of flagged visibilities of the antenna with this name or number; `None`: of any antenna.
     AntennaFlagged(Option<String>),
     Lag,
     CommitAge,
@@ -64,7 +65,7 @@ pub(super) enum Quantity {
     AmplitudeStep,
 }
 
-/// The quantities that rules can compare with a limit, by their names in rules.
+/// The quantities that alert rules compare with a limit by `<` or `>`, with their names in the text of a rule.
 const QUANTITIES: [(&str, Quantity); 5] = [
     ("flagged", Quantity::Flagged),
     ("lag", Quantity::Lag),
@@ -80,7 +81,8 @@ const SILENCE: &str = "no rows for";
 const ANTENNA: &str = "for antenna";
 
 impl Quantity {
-    /// Units in which the quantity's limit can be given: name and factor to the unit of the limit, which comes first.
+    /// Units in which a limit of this quantity can be given, each with its factor to the first one; empty for quantities
+    /// without a unit.
     fn units(&self) -> &'static [(&'static str, f64)] {
         match self {
             Quantity::Flagged | Quantity::AntennaFlagged(_) => &[("%", 1.)],
@@ -117,7 +119,7 @@ impl Rule {
         }
     }
 
-    /// Checks that the source has the antenna that the rule names, if it names one.
+    /// Checks that the described file or table has the antenna that the rule names; succeeds if the rule does not name one.
     ///
     /// # Errors
     /// `Usage` with the antennas that it has.
@@ -143,12 +145,12 @@ impl Rule {
         format!("{} {}{}", if self.is_above { '>' } else { '<' }, self.limit, self.unit())
     }
 
-    /// The unit of the rule's limit with a blank before it, or nothing.
+    /// The unit of the rule's limit, with a blank before it; empty if the quantity has no unit.
     pub(super) fn unit(&self) -> String {
         self.quantity.units().first().map_or(String::new(), |(unit, _)| format!(" {unit}"))
     }
 
-    /// Whether looks must describe the newest integration for this rule.
+    /// Whether the rule needs a summary of the newest integration in the result of each poll.
     pub fn needs_integration(&self) -> bool {
         matches!(self.quantity, Quantity::AntennaFlagged(_) | Quantity::AmplitudeStep)
     }
@@ -181,13 +183,14 @@ impl fmt::Display for Rule {
     }
 }
 
-/// The rest of a text after `words`, in upper or lower case; `None` if it does not begin with them.
+/// Removes `words`, in upper or lower case, from the beginning of a text; returns the rest, or `None` if it begins
+/// otherwise.
 fn strip<'a>(text: &'a str, words: &str) -> Option<&'a str> {
     let begin = text.get(..words.len()).filter(|begin| begin.eq_ignore_ascii_case(words))?;
     Some(text[begin.len()..].trim_start())
 }
 
-/// Parses an alert rule, whose words single spaces separate. The error says which words are expected.
+/// Parses an alert rule, in which single spaces separate the words. The error is a phrase that says what is expected.
 fn parse(text: &str) -> std::result::Result<Rule, String> {
     if let Some(rest) = strip(text, SILENCE) {
         let (limit, rest) = limit(rest, &Quantity::Silence)?;
@@ -216,7 +219,8 @@ fn parse(text: &str) -> std::result::Result<Rule, String> {
     Ok(Rule { quantity, is_above, limit })
 }
 
-/// Parses a limit, a number with or without a unit, into the unit of limits; also returns the rest of the text.
+/// Parses the limit of a rule, a number with or without a unit, into the first unit of the quantity (seconds for times);
+/// also returns the rest of the text.
 fn limit<'a>(text: &'a str, quantity: &Quantity) -> std::result::Result<(f64, &'a str), String> {
     let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
     let number: f64 = text[..end].parse().map_err(|_| format!("a number instead of {text:?}"))?;

@@ -1,4 +1,5 @@
-//! Looks: the state of a live file at a moment, as `watch` shows it, from the number of rows and the newest of them.
+//! Looks: a look is a summary of a file or table at one moment (rows, newest TIME, flags, amplitudes), as the command
+//! `watch` prints it.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -12,60 +13,63 @@ use super::rows::{Rows, SAMPLE_ROWS};
 use crate::error::Result;
 use crate::value::{DataType, Shape};
 
-/// Most bytes of the newest cells of each column that are read for a look, by default.
+/// Default limit of the bytes of newest cells that a poll reads of each column.
 const SAMPLE_BYTES: u64 = 4 << 20;
 
-/// Names of visibility columns; the amplitudes of the first existing one are shown.
+/// Names of visibility columns; a look shows amplitudes of the first one that the table has.
 const VISIBILITIES: [&str; 4] = ["DATA", "CORRECTED_DATA", "FLOAT_DATA", "MODEL_DATA"];
 
-/// Number of lines of a look's waterfall, each the mean of consecutive rows.
+/// Number of lines of the small waterfall image in a look; each is the mean of consecutive rows.
 const WATERFALL: usize = 6;
 
-/// If the newest TIME differs from now by more than this, in seconds, no lag is reported.
+/// If the newest TIME differs from now by more than this, in seconds, no lag (age of the newest data) is reported.
 const LONGEST_LAG: f64 = 86400.;
 
-/// The state of a source at a moment: rows, rates, flags and amplitudes of the newest rows. Serialized, it is a line of `watch
-/// --json`.
+/// Summary of a file or table at one moment: number of rows, rates, and flags and amplitudes of the newest rows. Serialized,
+/// it is a line of `watch --json`.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Look {
-    /// Time at which the look at the source was taken.
+    /// Time at which this summary of the file was made.
     pub taken: SystemTime,
-    /// Path of the source that was looked at, as it was given.
+    /// Path of the file or table directory, as it was given.
     pub file: PathBuf,
-    /// Kind of the source: `live`, `hdf5` or `table`.
+    /// Kind of the data source: `live` (live file, which may grow), `hdf5` (any other file) or `table` (table directory).
     pub kind: &'static str,
-    /// Number of changes of the source since the session began.
+    /// Revision of the file or table: number of changes seen since it was opened.
     pub revision: u64,
-    /// Whether the source is marked as open for writing: its writer has not closed it.
+    /// Whether a live file is marked as being written, or another program has the table directory open.
     pub is_open: bool,
-    /// Name and number of committed rows of each table, the main one first.
+    /// Name and number of committed rows of each table; the first one is the main table, named `MAIN`.
     pub rows: Vec<(String, u64)>,
-    /// Approximate bytes of the cells of all rows.
+    /// Approximate bytes of the cells in all rows: of all tables of a live file, otherwise of the main table only.
     pub bytes: f64,
-    /// The newest TIME of the main table; `None` if it has none.
+    /// The newest TIME of the main table; `None` without rows or without the column TIME.
     pub newest: Option<NewestTime>,
-    /// Fraction of the newest cells that are flagged, from 0 to 1.
+    /// Fraction of the flags in the newest rows that are set, from 0 to 1; `None` without rows, or without FLAG and
+    /// FLAG_ROW.
     pub flagged: Option<f64>,
-    /// Mean amplitudes of the newest rows; `None` without visibilities.
+    /// Mean amplitudes of the newest rows; `None` without rows or without visibilities.
     pub amplitudes: Option<Amplitudes>,
-    /// Summary of the newest integration, if [`Session::set_integration`](super::Session::set_integration) asks for it.
+    /// Summary of the newest integration; `None` unless [`Session::set_integration`](super::Session::set_integration) asks
+    /// for it.
     pub integration: Option<Integration>,
     /// SCAN_NUMBER of the newest row; `None` if the table does not have it.
     pub scan: Option<i64>,
     /// Name of the field of the newest row; `None` if it is not known.
     pub field: Option<String>,
-    /// Rows of all tables per second since the last look; `None` for the first.
+    /// Rows that were added to all tables, per second since the previous look; `None` in the first.
     pub rows_per_second: Option<f64>,
-    /// Bytes of new cells per second since the last look; `None` for the first.
+    /// Bytes of the cells that were added, per second since the previous look; `None` in the first.
     pub bytes_per_second: Option<f64>,
     /// Time since rows were last committed.
     pub age: Duration,
-    /// Whether cells may have been overwritten; plots are made again when nothing is written for ten seconds.
+    /// Whether plots may show outdated values because cells were overwritten; they are made again when nothing is written
+    /// for ten seconds.
     pub stale: bool,
 }
 
-/// A time in both forms that users want: seconds of MJD, and a date.
+/// A time in two forms: in seconds of MJD, and as a date in UTC.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 #[non_exhaustive]
 pub struct NewestTime {
@@ -75,34 +79,35 @@ pub struct NewestTime {
     pub utc: String,
 }
 
-/// Mean amplitudes of the newest rows of a source, by antenna or by time and channel.
+/// Mean amplitudes of the newest rows of a file or table, by antenna or by time and channel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Amplitudes {
     /// Name of the column with the visibilities that were averaged.
     pub column: &'static str,
-    /// Quantity by which the mean amplitudes are grouped.
+    /// Whether the means are by antenna, or by time and channel.
     pub by: AmplitudesBy,
-    /// The means: one list by antenna, or a list by channel for each group of rows, the newest last; `None` where no value is
-    /// usable.
+    /// Mean amplitudes: one list with an element for each antenna number; or a list by channel for each group of rows, the
+    /// newest last. `None` where all values are flagged or not finite.
     pub means: Vec<Vec<Option<f64>>>,
 }
 
-/// Quantity by which the mean amplitudes of a look are grouped.
+/// How the mean amplitudes of a look are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AmplitudesBy {
-    /// Grouped by antenna: the number in ANTENNA1.
+    /// One mean for each antenna: each number in ANTENNA1.
     Antenna,
-    /// Grouped by time and channel, as a small waterfall.
+    /// Means by time and channel, as a small waterfall image; for tables without ANTENNA1.
     Waterfall,
 }
 
 impl Look {
-    /// Sum of the rows of all tables at the look.
+    /// Number of rows of all tables together, at the time of the look.
     pub fn all_rows(&self) -> u64 {
         self.rows.iter().map(|(_, rows)| rows).sum()
     }
 
-    /// Time of the look minus the newest TIME, in seconds; `None` if that is more than a day.
+    /// Age of the newest data in seconds: the time of the look minus the newest TIME; `None` if that is unknown or more than
+    /// a day.
     pub fn lag(&self) -> Option<f64> {
         let now = self.taken.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs_f64() + UNIX_ZERO;
         let lag = now - self.newest.as_ref()?.mjd_seconds;
@@ -135,10 +140,10 @@ impl serde::Serialize for Look {
     }
 }
 
-/// Limits on the data that is read for a look.
+/// Limits and options of the data that a poll reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SampleOptions {
-    /// Most bytes of the newest cells of each column.
+    /// Maximum bytes of newest cells that are read of each column.
     pub(super) bytes: u64,
     /// Whether the newest integration is read as well.
     pub(super) integration: bool,
@@ -150,7 +155,7 @@ impl Default for SampleOptions {
     }
 }
 
-/// The newest rows of a main table, read for a look.
+/// Values of the newest rows of a main table, from which a look is made.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sample {
     pub(super) newest: Option<NewestTime>,
@@ -158,7 +163,7 @@ pub(super) struct Sample {
     pub(super) amplitudes: Option<Amplitudes>,
     pub(super) integration: Option<Integration>,
     pub(super) scan: Option<i64>,
-    /// Number of the newest row's field, from FIELD_ID.
+    /// Number of the newest row's field, from FIELD_ID; `None` if the table does not have it.
     pub(super) field: Option<i64>,
 }
 
@@ -217,7 +222,8 @@ impl Sample {
         Ok(sample)
     }
 
-    /// Makes the look of the source at `file` from this sample.
+    /// Makes a look at `file` from these values. The fields that they do not determine, such as `rows`, are empty for the
+    /// caller to set.
     pub(super) fn look(self, file: &Path, kind: &'static str) -> Look {
         Look {
             taken: SystemTime::now(),
@@ -241,8 +247,8 @@ impl Sample {
     }
 }
 
-/// Reads the newest `count` cells of a column with their shapes: amplitudes of complex numbers, 1 for true. An undefined cell
-/// is empty.
+/// Reads the newest `count` cells of a column: their shapes, and their elements as numbers (amplitudes of complex ones, 1
+/// for true). An undefined cell has no elements.
 fn newest(main: &Rows, column: &str, count: u64) -> Result<Vec<(Shape, Vec<f64>)>> {
     let end = main.rows();
     let rows: Vec<u64> = (end - count.min(end)..end).collect();
@@ -258,7 +264,7 @@ fn newest(main: &Rows, column: &str, count: u64) -> Result<Vec<(Shape, Vec<f64>)
     Ok(cells)
 }
 
-/// Replaces numbers that are flagged or not finite by `None`.
+/// Absolute values of the elements of cells; `None` for those that are flagged or not finite.
 fn good(cells: Vec<Vec<f64>>, flags: Option<Vec<Vec<f64>>>) -> Vec<Vec<Option<f64>>> {
     let of_cell = |(row, cell): (usize, Vec<f64>)| {
         let flags = flags.as_ref().map(|flags| &flags[row]);
@@ -289,7 +295,7 @@ impl Mean {
     }
 }
 
-/// Antennas with this number or a higher one are left out of a look's amplitudes.
+/// Antennas with this number or a higher one are left out of the mean amplitudes by antenna.
 const MAX_ANTENNAS: usize = 1024;
 
 fn by_antenna(antennas: &[i64], cells: &[Vec<Option<f64>>]) -> Vec<Option<f64>> {
@@ -304,7 +310,8 @@ fn by_antenna(antennas: &[i64], cells: &[Vec<Option<f64>>]) -> Vec<Option<f64>> 
     means.into_iter().map(Mean::get).collect()
 }
 
-/// Makes a waterfall: each line is the mean of consecutive rows, its columns are the channels (the last axis of a cell).
+/// Makes a small waterfall image of cells: each line has the means over consecutive rows, by channel (the last axis of a
+/// cell).
 fn waterfall(shapes: &[Shape], cells: &[Vec<Option<f64>>]) -> Vec<Vec<Option<f64>>> {
     let per_line = cells.len().div_ceil(WATERFALL).max(1);
     let line = |(shapes, cells): (&[Shape], &[Vec<Option<f64>>])| {

@@ -1,4 +1,5 @@
-//! Translates a request for a plot into numbers of its source: which rows, correlations and channels are added up, and how.
+//! Translates a request for a plot into numbers of the plotted table: which rows, correlations and channels are added up,
+//! and into which sums.
 
 use serde_json::{Value as Json, json};
 
@@ -8,7 +9,8 @@ use super::request::{Average, BaselineWords, Kind, Quantity, Request, Statistic}
 use crate::error::{Error, Result};
 use crate::suggest::similar;
 
-/// The baselines that a plot selects, by numbers of antennas.
+/// The baselines that a plot selects: all, those of two different antennas (cross), autocorrelations, or listed pairs of
+/// antenna numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Baselines {
     Cross,
@@ -22,7 +24,8 @@ pub(super) enum Baselines {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Selection {
     pub(super) column: String,
-    /// The selected DATA_DESC_ID; `None` if the table has no such column.
+    /// The selected DATA_DESC_ID (SPECTRAL_WINDOW_ID in calibration tables); `None` for all rows if the table has no rows or
+    /// no such column.
     pub(super) spw: Option<i64>,
     /// Numbers of the selected fields (FIELD_ID); empty for all.
     pub(super) fields: Vec<i64>,
@@ -31,38 +34,38 @@ pub(super) struct Selection {
     /// Indices of the selected correlations in a cell; `None` for the defaults of the kind of plot.
     pub(super) corr: Option<Vec<usize>>,
     pub(super) baselines: Baselines,
-    /// Numbers of antennas, one of which a selected baseline must have; empty: any antenna.
+    /// Numbers of antennas: only baselines with at least one of them are selected; empty: all antennas.
     pub(super) antennas: Vec<i64>,
-    /// First selected TIME and the one after the last, as bits of doubles, which can be compared.
+    /// Selected TIMEs in seconds of MJD: from the first up to but without the second; `None`: no limit.
     pub(super) time: (Option<f64>, Option<f64>),
     pub(super) chan: (Option<u64>, Option<u64>),
     pub(super) include_flagged: bool,
 }
 
-/// What rows of a plot are added up by, such as time and channel.
+/// The kind of sums that a plot needs: what its data is grouped by, such as time and channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sums {
-    /// Sums by time and channel, for a raster.
+    /// Sums by time and channel, for a waterfall image.
     Raster(Measure),
     /// Sums by time and correlation, for lines against time.
     Series,
-    /// Sums by channel and correlation: of the newest integration, or of all rows.
+    /// Sums by channel and correlation: of the newest integration (`newest`), or of all rows.
     Spectrum {
         newest: bool,
     },
-    /// Number of points by uv distance and amplitude.
+    /// Number of visibilities by uv distance and amplitude.
     UvDistance,
-    /// Number of points by uv distance and phase.
+    /// Number of visibilities by uv distance and phase.
     UvPhase,
     Uv,
     FlagAntenna,
     FlagChannel,
     FlagTime,
-    /// Sums by the two antennas of a baseline.
+    /// Sums by baseline, for an image of antenna against antenna.
     Pairs(Measure),
 }
 
-/// Quantity of the cells that is added up: amplitudes, complex numbers or flags.
+/// What is added up in each bin of a plot: amplitudes, complex visibilities or flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Measure {
     Amplitude,
@@ -82,7 +85,7 @@ pub(super) struct RowKey {
 }
 
 impl Selection {
-    /// Translates the words of a request into numbers of the source that `known` describes.
+    /// Translates the words of a request into numbers of the file or table that `known` describes.
     ///
     /// # Errors
     /// `Usage` if the source has no column, antenna, field, spectral window or correlation of a name.
@@ -142,7 +145,7 @@ impl Selection {
         })
     }
 
-    /// Whether the selection includes a row.
+    /// Whether the selection includes a row, by its antennas, spectral window, field, scan and TIME.
     pub(super) fn has(&self, row: &RowKey) -> bool {
         let pair = (row.antenna1.min(row.antenna2), row.antenna1.max(row.antenna2));
         let on_baseline = match &self.baselines {
@@ -162,7 +165,8 @@ impl Selection {
             && row.time.is_finite()
     }
 
-    /// Indices of the correlations that a plot shows of cells with `count` correlations.
+    /// Indices of the correlations that a plot shows of cells with `count` correlations: the selected ones, or defaults for
+    /// the kind of sums, such as the parallel hands of `names`.
     pub(super) fn correlations(&self, sums: Sums, names: &[String], count: usize) -> Vec<usize> {
         match (&self.corr, sums) {
             (Some(wanted), _) => wanted.iter().copied().filter(|&corr| corr < count).collect(),
@@ -173,14 +177,14 @@ impl Selection {
         }
     }
 
-    /// The selected channels, half-open, of cells with `count` channels.
+    /// Range (half-open) of the selected channels in cells with `count` channels.
     pub(super) fn channels(&self, count: usize) -> std::ops::Range<usize> {
         let end = self.chan.1.map_or(count, |end| usize::try_from(end).map_or(count, |end| end.min(count)));
         let start = self.chan.0.map_or(0, |start| usize::try_from(start).map_or(end, |start| start.min(end)));
         start..end
     }
 
-    /// The selection in words and numbers, as JSON for the frame of the plot.
+    /// The selection as JSON, for the metadata of the plot, with names where they are known.
     pub(super) fn to_json(&self, request: &Request, known: &Description, correlations: &[String]) -> Json {
         let name = |number: &i64| usize::try_from(*number).map_or_else(|_| number.to_string(), |at| known.antenna(at));
         let baseline: Json = match &self.baselines {
@@ -225,7 +229,7 @@ impl Selection {
 }
 
 impl Sums {
-    /// The sums that a request's kind of plot needs.
+    /// The kind of sums that the requested plot is made of.
     pub(super) fn of(request: &Request) -> Self {
         let measure = match (request.quantity, request.average, request.statistic) {
             (Quantity::Flagged, ..) => Measure::Flags,
@@ -246,7 +250,7 @@ impl Sums {
         }
     }
 
-    /// Whether visibilities are read for these sums.
+    /// Whether these sums are made of visibilities; others only need flags or UVW.
     pub(super) fn needs_data(self) -> bool {
         !matches!(
             self,
@@ -259,7 +263,7 @@ impl Sums {
         )
     }
 
-    /// Whether UVW is read for these sums.
+    /// Whether these sums need the column UVW.
     pub(super) fn needs_uvw(self) -> bool {
         matches!(self, Sums::Uv | Sums::UvDistance | Sums::UvPhase)
     }
@@ -271,8 +275,8 @@ fn sorted<T: Ord>(mut list: Vec<T>) -> Vec<T> {
     list
 }
 
-/// The number that a word stands for: the index of the name in `names`, or else a number. Without names (the subtable is
-/// missing, or not written yet) any number is accepted.
+/// The number that a user means by `word`: the index of that name in `names`, or the word as a number. Without names (the
+/// subtable is missing, or not written yet) any number is accepted. `what` (`antenna`) is for the error.
 pub(super) fn number(what: &str, word: &str, names: &[String]) -> Result<i64> {
     if let Some(at) = names.iter().position(|name| name == word) {
         return Ok(at as i64);
@@ -299,7 +303,8 @@ fn numbered(number: i64, name: &str) -> String {
     }
 }
 
-/// The error for a `word` that names nothing in the source; it lists what exists instead.
+/// The error for a `word` that is not the name or number of any `what` (such as `antenna`) in the file; it suggests a
+/// similar name, or lists those that exist.
 pub(super) fn unknown(what: &str, word: &str, mut known: Vec<String>) -> Error {
     const SHOWN: usize = 12;
     // a number is not misspelt; names follow their numbers: `0 (m000)`

@@ -1,4 +1,5 @@
-//! Sessions: a source that is polled, its state, and the sums of the plots that are asked for.
+//! Sessions: a session polls a file or table that may grow, reports its state, and keeps the sums of requested plots up to
+//! date.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -18,31 +19,32 @@ use super::selection::{Selection, Sums};
 use crate::clock::Clock;
 use crate::error::Result;
 
-/// Most selections of plots whose sums are kept; those that were used last stay.
+/// Default and minimum number of selections (of rows, correlations and channels) whose sums are kept; those that were used
+/// last are kept.
 const SELECTIONS: usize = 8;
-/// Most bytes of the sums of a selection, on average over all that are kept.
+/// Memory for sums in bytes: all sums together may have this number times the maximum number of selections.
 const SUMS_BYTES: usize = 12 << 20;
-/// Number of requests for other plots during which unused sums are still kept up to date.
+/// Number of requests for plots after which sums that none of them has used are no longer updated together with others.
 const RECENT: u64 = 32;
-/// Bytes after which reading for a plot stops until a request says `more`.
+/// Default number of bytes after which reading for a plot stops, until a request has the parameter `more`.
 const READ_LIMIT: u64 = 8 << 30;
 /// Number of rows whose scan numbers are read at a time.
 const SCAN_ROWS: u64 = 1 << 20;
-/// Time for reading rows in one call of [`Session::frame`].
+/// Default time limit for reading rows in one call of [`Session::frame`].
 const BUDGET: Duration = Duration::from_millis(250);
-/// Time within which rows that are being appended are committed: if no new row follows a write for longer, cells were
-/// overwritten.
+/// Time within which a writer commits rows that it appends: if no new row follows a write for longer, the write has
+/// overwritten cells.
 const COMMITTED_BY: Duration = Duration::from_secs(2);
-/// Time without a write after which sums of overwritten cells are made again.
+/// Time without a write after which sums that contain overwritten cells are discarded, so that plots are made again.
 const QUIET: Duration = Duration::from_secs(10);
 
-/// Why a source is no longer polled.
+/// Why a file or table is no longer polled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ended {
-    /// Nothing exists any more at the path of the source.
+    /// Nothing exists any more at the path of the file or table.
     Gone,
-    /// A source of another kind is now at the path.
+    /// Another kind of file or directory, or one that cannot be opened, is now at the path.
     Replaced,
 }
 
@@ -56,36 +58,36 @@ impl Ended {
     }
 }
 
-/// A source that is polled for its state and for plots: a live file, a native file or a table directory. It takes no lock that
-/// a writer would wait for.
+/// Polls a file or table (live file, native HDF5 file or table directory) for its state and for plots. It does not acquire
+/// any lock that a writer would wait for.
 pub struct Session {
     path: PathBuf,
     identity: (u64, u64),
     rows: Rows,
     known: Description,
     folds: Vec<Fold>,
-    /// How the rows are cut into blocks; `None` before the first rows.
+    /// How the rows are divided into blocks, which are read one at a time; `None` before the first plot.
     layout: Option<BlockLayout>,
     /// Number of requests for plots so far.
     requests: u64,
-    /// Time at which the session began, in milliseconds.
+    /// Unix time in milliseconds at which the session began, to tell its revisions from those of another session.
     session: u64,
     revision: u64,
     state: WrittenState,
     before: Option<Before>,
-    /// Time of the newest commit that was seen.
+    /// Modification time of the file when it was last seen with new rows; `None` before the first poll.
     committed: Option<SystemTime>,
     ended: Option<Ended>,
     budget: Duration,
     limit: u64,
     block_bytes: Option<u64>,
-    /// Most selections of plots whose sums are kept.
+    /// Maximum number of selections (of rows, correlations and channels) whose sums are kept.
     selections: usize,
     sample: SampleOptions,
     clock: Clock,
 }
 
-/// The previous look, and the rows that were read for it.
+/// State of the file or table at the previous poll, and the values that were read from its newest rows.
 struct Before {
     taken: SystemTime,
     rows: u64,
@@ -96,12 +98,12 @@ struct Before {
     options: SampleOptions,
 }
 
-/// State by which writes that add no rows are noticed.
+/// State by which a session detects writes that add no rows, and have thus overwritten cells.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct WrittenState {
     /// Time at which a write was seen that no new row has followed so far; `None` without such a write.
     suspect: Option<Instant>,
-    /// Time at which the newest write was seen that has overwritten cells; `None` if the sums are up to date.
+    /// Time of the newest write that has overwritten cells after they were read; `None` if the sums are up to date.
     stale: Option<Instant>,
 }
 
@@ -112,7 +114,8 @@ impl fmt::Debug for Session {
 }
 
 impl Session {
-    /// Opens a source for looks and plots: a live file, a native HDF5 file, a table directory, a file with a whole table.
+    /// Opens a file or table for polls and plots: a live file, a native HDF5 file, a table directory or a container with a
+    /// packed table.
     ///
     /// # Errors
     /// Those of opening it; a source without plots is opened, and [`describe`](Self::describe) says what it lacks.
@@ -120,8 +123,8 @@ impl Session {
         Self::open_served(path, Arc::new(|_| true))
     }
 
-    /// Opens a source like [`open`](Self::open), for a server: tables that the source names are opened only if `served` allows
-    /// it.
+    /// Opens a file or table like [`open`](Self::open), for a server: other tables to which it refers are opened only if
+    /// `served` allows their paths.
     ///
     /// # Errors
     /// As [`open`](Self::open); `Unsupported` if the cells of a column are in a table that is not served.
@@ -129,7 +132,7 @@ impl Session {
         Self::new(path, Rows::open(path, served)?)
     }
 
-    /// Opens a live file for looks and plots; an error for any other source.
+    /// Opens a live file for polls and plots; anything else is an error.
     ///
     /// # Errors
     /// `Unsupported` and `Format` if it is another file.
@@ -163,41 +166,44 @@ impl Session {
         })
     }
 
-    /// Sets the time for reading rows in one call of [`frame`](Self::frame), by default 250 ms. At least one block is read.
+    /// Sets the time limit for reading rows in one call of [`frame`](Self::frame), by default 250 ms. At least one block of
+    /// rows is read.
     pub fn set_budget(&mut self, budget: Duration) {
         self.budget = budget;
     }
 
-    /// Sets the number of bytes after which reading for a plot stops until a request says `more`, by default 8 GiB.
+    /// Sets the number of bytes after which reading for a plot stops until a request has the parameter `more`, by default 8
+    /// GiB.
     pub fn set_read_limit(&mut self, bytes: u64) {
         self.limit = bytes.max(1);
     }
 
-    /// Sets for how many selections of plots sums are kept, by default 8. Rows are read once for all of them if their frames
-    /// are asked for in turn.
+    /// Sets for how many selections (of rows, correlations and channels) sums are kept: 8 by default and at least. Rows are
+    /// read once for all of them if their plots are requested in turn.
     pub fn set_selections(&mut self, count: usize) {
         self.selections = count.max(SELECTIONS);
     }
 
-    /// Sets the number of bytes of rows that are read at a time, by default 4 MiB.
+    /// Sets the approximate bytes of visibilities and flags that are read at a time, by default 4 MiB; discards all sums.
     pub fn set_block_bytes(&mut self, bytes: u64) {
         self.block_bytes = Some(bytes);
         self.layout = None;
         self.folds.clear();
     }
 
-    /// Sets the most bytes of the newest cells of a column that are read for a look, by default 4 MiB.
+    /// Sets the maximum bytes of newest cells of each column that a poll reads, by default 4 MiB.
     pub fn set_sample_bytes(&mut self, bytes: u64) {
         self.sample.bytes = bytes.max(1);
     }
 
-    /// Sets whether looks describe the newest integration: flags by antenna and the mean amplitude. Rules for
-    /// [alerts](super::Alerts) can need it.
+    /// Sets whether the result of each poll includes a summary of the newest integration: flags by antenna and the mean
+    /// amplitude. Rules for [alerts](super::Alerts) can need it; by default it is off.
     pub fn set_integration(&mut self, wanted: bool) {
         self.sample.integration = wanted;
     }
 
-    /// Describes the source for plots, as of the last [`refresh`](Self::refresh).
+    /// Describes what can be selected and plotted, as of the last [`refresh`](Self::refresh): antennas, fields, spectral
+    /// windows, columns.
     ///
     /// # Errors
     /// None today; a source that cannot be described has failed to open.
@@ -205,7 +211,7 @@ impl Session {
         Ok(self.known.clone())
     }
 
-    /// The first `most` scan numbers of the source, in ascending order.
+    /// The lowest scan numbers of the main table, `most` at most, in ascending order.
     ///
     /// # Errors
     /// Those of reading SCAN_NUMBER.
@@ -221,18 +227,18 @@ impl Session {
         Ok(found.into_iter().collect())
     }
 
-    /// Why [`refresh`](Self::refresh) has returned `None`; `None` if it has not.
+    /// Why [`refresh`](Self::refresh) has returned `None` (the file was removed or replaced); `None` if it has not.
     pub fn ended(&self) -> Option<Ended> {
         self.ended
     }
 
-    /// Number of changes of the source since it was opened.
+    /// Number of changes of the file or table that polls have seen since it was opened.
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// Polls the source for its newest committed state. `None` if the source is gone, or one of another kind is in its place;
-    /// [`ended`](Self::ended) says which. Cheap if nothing has changed since the last look.
+    /// Polls the file or table, and returns the state of its committed rows. `None` if it was removed or replaced by
+    /// something else; [`ended`](Self::ended) says which. Cheap if nothing has changed since the last poll.
     ///
     /// # Errors
     /// Those of reading.
@@ -319,7 +325,7 @@ impl Session {
         Ok(look)
     }
 
-    /// Notices cells that were overwritten, and drops sums of them when the writing has ended.
+    /// Detects that cells were overwritten, and discards the sums when no write has followed for ten seconds.
     fn watch_writes(&mut self, grew: bool, written: bool, rewritten: bool) -> Result<()> {
         let now = self.clock.now();
         let is_file = self.rows.kind() == "hdf5";
@@ -345,7 +351,8 @@ impl Session {
         Ok(())
     }
 
-    /// Opens the source again, after another file was put at its path.
+    /// Opens the file or table again, after another one was put at its path or its cells were overwritten; discards all
+    /// sums.
     ///
     /// # Errors
     /// Those of opening it; `Unsupported` if it is of another kind.
@@ -368,8 +375,9 @@ impl Session {
         Ok(())
     }
 
-    /// Makes a plot of the rows of the last [`refresh`](Self::refresh). Rows that are not in its sums yet are read first, for
-    /// as long as the budget allows; the frame says how many are used, and the next call continues.
+    /// Makes a plot of the rows known since the last [`refresh`](Self::refresh). Rows that are not in its sums yet are read
+    /// first, until the time limit is reached; the frame's `rows_used` says how many have been read, and the next call
+    /// continues.
     ///
     /// # Errors
     /// `Usage` if the source lacks what the request names (of scans this is known when all rows are read); `Unsupported` if it has
@@ -431,8 +439,8 @@ impl Session {
         Ok(plots::frame(request, &self.folds[index], &self.known, &progress))
     }
 
-    /// Drops the sums that were used least recently while they are too many. The sums at index `kept` stay; their new index is
-    /// returned.
+    /// Discards the sums that were used least recently while they exceed the limits of number or memory. The sums at index
+    /// `kept` stay; their new index is returned.
     fn evict(&mut self, kept: usize) -> usize {
         let used = self.folds[kept].used;
         loop {

@@ -1,14 +1,15 @@
-//! Reads cells of subtables as far as possible: a MeasurementSet is described by what it has.
+//! Reads cells of subtables for descriptions and summaries of a MeasurementSet. A missing table or an unreadable cell is not
+//! an error: it counts as empty.
 
 use bstr::ByteSlice;
 
 use crate::source::Source;
 use crate::value::Values;
 
-/// Most rows of a subtable that are read.
+/// Maximum number of rows that are read of a subtable.
 pub(super) const MAX_ROWS: u64 = 10_000;
 
-/// Most channels that are read, of all spectral windows together.
+/// Maximum number of channels that are read, of all spectral windows together.
 pub(super) const MAX_CHANNELS: usize = 1 << 22;
 
 /// Names of correlations by casacore's Stokes number, from 1 on.
@@ -53,7 +54,7 @@ pub(super) fn correlation(code: i64) -> String {
     name.map_or_else(|| code.to_string(), ToString::to_string)
 }
 
-/// A name from a subtable; the number of its row if it is empty.
+/// A name from a subtable, or `number` (that of its row) as text if the name is missing or empty.
 pub(super) fn named(name: Option<&String>, number: usize) -> String {
     match name {
         Some(name) if !name.is_empty() => name.clone(),
@@ -67,8 +68,8 @@ pub(super) fn rows(source: &Source, table: &str) -> usize {
     table.and_then(|table| table.rows().ok()).unwrap_or(0).min(MAX_ROWS) as usize
 }
 
-/// Reads the cells of a column of a subtable, each reduced to what is needed of it; those that are undefined or cannot be read
-/// are `None`. Empty if the subtable lacks the column.
+/// Reads the cells of a column of a subtable and applies `reduce` to each (`None`: undefined or unreadable) to keep what is
+/// needed. The list is empty if the subtable or its column is missing.
 pub(super) fn each<T>(source: &Source, table: &str, column: &str, reduce: impl Fn(Option<Values>) -> T) -> Vec<T> {
     let Some(number) = source.tables().iter().position(|other| other.name == table) else { return Vec::new() };
     let columns = source.tables()[number].columns().unwrap_or_default();
@@ -86,12 +87,14 @@ pub(super) fn each<T>(source: &Source, table: &str, column: &str, reduce: impl F
     (0..content.rows().min(MAX_ROWS)).map(|row| reduce(read(row))).collect()
 }
 
-/// Reads the cells of a column of a subtable; those that are undefined or cannot be read are `None`.
+/// Reads the cells of a column of a subtable; `None` for those that are undefined or cannot be read. Empty if the column is
+/// missing.
 pub(super) fn cells(source: &Source, table: &str, column: &str) -> Vec<Option<Values>> {
     each(source, table, column, |values| values)
 }
 
-/// Reads the strings of a column of a subtable; those that cannot be read are empty.
+/// Reads the strings of a column of a subtable; empty strings for those that cannot be read. The list is empty if the column
+/// is missing.
 pub(super) fn strings(source: &Source, table: &str, column: &str) -> Vec<String> {
     let text = |values: Option<Values>| match values {
         Some(Values::String(strings)) => strings.first().map(|string| string.to_str_lossy().into_owned()),

@@ -13,25 +13,26 @@ use crate::source::Source;
 use crate::source::blocks::RowBlocks;
 use crate::value::Values;
 
-/// Most rows of the main table that are read for its scans; of longer tables as many are read, in blocks at equal distances.
+/// Maximum number of rows of the main table that are read for its scans. A longer table is sampled: blocks at equal
+/// distances, with this number of rows together.
 const MAX_ROWS: u64 = 1 << 20;
 
-/// Number of blocks of rows that are read of a long main table.
+/// Number of blocks of rows that are read of a main table that is too long to be read as a whole.
 const SAMPLES: u64 = 256;
 
-/// Rows of the main table that are read at a time.
+/// Number of rows of the main table that are read at a time.
 const BLOCK_ROWS: u64 = 1 << 16;
 
-/// Most elements of FLAG that are read; for larger columns FLAG_ROW is read instead.
+/// Maximum number of elements of FLAG that are read; if it has more, FLAG_ROW is read instead.
 const MAX_FLAGS: u64 = 4 << 20;
 
 /// Bytes of flags that are read at a time.
 const FLAG_BYTES: u64 = 1 << 20;
 
-/// Most scans that are listed; rows of further ones are not.
+/// Maximum number of scans that are listed; further ones are left out.
 const MAX_SCANS: usize = 100_000;
 
-/// Columns of the main table that are read together.
+/// Scalar columns of the main table that a summary needs, which are read in parallel.
 const COLUMNS: [&str; 7] =
     ["TIME", "SCAN_NUMBER", "FIELD_ID", "STATE_ID", "DATA_DESC_ID", "SPECTRAL_WINDOW_ID", "FLAG_ROW"];
 
@@ -48,11 +49,11 @@ pub struct Summary {
     pub rows: u64,
     /// Number of rows from which times, scans and the counts of fields and windows are taken; all rows but in very long tables.
     pub rows_read: u64,
-    /// Smallest and largest TIME of the rows that were read, in seconds of MJD.
+    /// Smallest and largest TIME of the rows that were read, in seconds of MJD; `None` without rows or TIME.
     pub time_range: Option<[f64; 2]>,
-    /// Integration time in seconds: INTERVAL of the first row.
+    /// Integration time in seconds: INTERVAL of the first row; `None` if it cannot be read.
     pub interval: Option<f64>,
-    /// Fraction of flagged data; `None` if it cannot be read quickly.
+    /// Fraction of flagged data; `None` if FLAG is missing or too large to be read, and FLAG_ROW is missing.
     pub flagged: Option<Flagged>,
     /// The antennas in the order of their numbers, from 0.
     pub antennas: Vec<Antenna>,
@@ -62,7 +63,7 @@ pub struct Summary {
     pub spectral_windows: Vec<WindowSummary>,
     /// The scans in ascending order of their numbers.
     pub scans: Vec<ScanSummary>,
-    /// Errors of columns of the main table that could not be read.
+    /// Messages about columns of the main table that could not be read.
     pub problems: Vec<String>,
 }
 
@@ -88,9 +89,10 @@ pub struct FieldSummary {
     pub name: String,
     /// CODE of the field, which names its purpose; often empty.
     pub code: String,
-    /// Longitude and latitude of the phase centre in radians: the constant term of PHASE_DIR, else of REFERENCE_DIR.
+    /// Longitude and latitude of the phase centre in radians: the constant term of PHASE_DIR, else of REFERENCE_DIR; `None`
+    /// if unknown.
     pub direction: Option<[f64; 2]>,
-    /// Reference frame of the field's direction: `J2000`; empty if none is recorded.
+    /// Reference frame of the field's direction, such as `J2000`; empty if none is recorded.
     pub frame: String,
     /// Number of rows of the main table with this field, among the rows that were read.
     pub rows: u64,
@@ -114,7 +116,7 @@ pub struct WindowSummary {
     pub width: Option<f64>,
     /// Total bandwidth of the spectral window in Hz, from TOTAL_BANDWIDTH; `None` if unknown.
     pub bandwidth: Option<f64>,
-    /// Reference frame of the window's frequencies: `TOPO`; empty if none is recorded.
+    /// Reference frame of the window's frequencies, such as `TOPO`; empty if none is recorded.
     pub frame: String,
     /// Names of the correlations of all polarization setups that are used with this window.
     pub correlations: Vec<String>,
@@ -242,7 +244,7 @@ impl Summary {
     }
 }
 
-/// The main table of the source that is summarized.
+/// The main table of the MeasurementSet or calibration table that is summarized.
 struct Main<'a> {
     source: &'a Source,
 }
@@ -265,8 +267,8 @@ impl Main<'_> {
         Some(read())
     }
 
-    /// Fraction of the elements of FLAG that are flagged, if they are few enough to be read; `flag_row` has FLAG_ROW of all
-    /// rows, or is empty.
+    /// Fraction of the elements of FLAG that are flagged; `None` if FLAG is missing or has too many elements to be read.
+    /// `flag_row` has FLAG_ROW of all rows, or is empty.
     fn flagged(&self, rows: u64, flag_row: &[bool]) -> Option<Flagged> {
         let index = self.column("FLAG")?;
         let (content, cells) = self.source.cells_at(0, index).ok()?;
@@ -304,7 +306,7 @@ impl Main<'_> {
     }
 }
 
-/// The blocks of rows that are read of a main table with `rows` rows.
+/// The blocks of rows that a summary reads of a main table with `rows` rows: all rows, or a sample if they are too many.
 fn row_blocks(rows: u64) -> Vec<Range<u64>> {
     if rows <= MAX_ROWS {
         return (0..rows.div_ceil(BLOCK_ROWS))
@@ -316,12 +318,13 @@ fn row_blocks(rows: u64) -> Vec<Range<u64>> {
     (0..SAMPLES).map(|block| start(block)..start(block) + length).collect()
 }
 
-/// Columns of the main table by which scans are told apart; those that the table lacks are empty.
+/// Columns of the main table from which scans are summarized, with an element for each row that was read; those that the
+/// table lacks are empty.
 struct ScanColumns {
     scans: Vec<i64>,
     times: Vec<f64>,
     fields: Vec<i64>,
-    /// Number of the spectral window of each row that was read.
+    /// Number of the spectral window of each row that was read; -1 if unknown.
     windows: Vec<i64>,
     states: Vec<i64>,
 }
@@ -362,12 +365,12 @@ impl ScanColumns {
     }
 }
 
-/// The values of the rows `rows`; empty if the column is missing.
+/// The elements of a column for a range of rows; empty if the table lacks the column.
 fn part<T>(values: &[T], rows: Range<usize>) -> &[T] {
     values.get(rows).unwrap_or_default()
 }
 
-/// Adds numbers to a set; negative ones, which name nothing, are left out.
+/// Adds the numbers of a column to a set; negative ones, which mean that nothing is referred to, are left out.
 fn collect(set: &mut BTreeSet<i64>, numbers: &[i64]) {
     let mut before = None;
     for &number in numbers {
@@ -410,12 +413,12 @@ fn fields(source: &Source) -> Vec<FieldSummary> {
     (0..rows(source, "FIELD")).map(field).collect()
 }
 
-/// Reference frames of the directions in a column of FIELD.
+/// Reference frames, such as `J2000`, of the directions in a column of FIELD.
 #[derive(Default)]
 struct Frames {
-    /// Frame of all rows of the column, if it has one frame.
+    /// Frame of all rows of the column; empty if it is not recorded or `each` has it.
     all: String,
-    /// Frame of each row of the column, if they may differ.
+    /// Frame of each row of the column; empty if all rows have the same frame.
     each: Vec<String>,
 }
 
