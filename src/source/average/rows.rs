@@ -25,14 +25,14 @@ pub(super) struct AveragedRows<'a> {
 struct RowSums {
     shape: Option<Shape>,
     first: Vec<f64>,
-    /// For each element of the cell, the sum over all rows of the bin of its difference from `first`.
+    /// Sum over all rows of the bin, for each element of the cell, of its difference from that of the bin's first row.
     all: Vec<f64>,
     count: f64,
-    /// For each element of the cell, the sum over all rows of the bin of its difference from `first`, multiplied by the weight
-    /// of the row.
+    /// Sum over all rows of the bin, for each element of the cell, of its difference from that of the bin's first row, multiplied
+    /// by the weight of the row.
     weighted: Vec<f64>,
     weight: f64,
-    /// For each element of the cell, the sum over those rows of the bin that have a sample which is not flagged.
+    /// Sum over those rows of the bin that have a sample which is not flagged, for each element of the cell.
     good: Vec<f64>,
     has_good: bool,
 }
