@@ -36,7 +36,7 @@ impl Source {
         error.may_be_left_out() || self.is_salvaged && error.is_damage()
     }
 
-    /// Whether the table of this name is left out because it is damaged.
+    /// Whether the table of this name is left out of the source as a whole because it is damaged.
     pub(crate) fn is_left_out(&self, table: &str) -> bool {
         self.damage.iter().any(|damage| damage.column.is_none() && damage.table == table)
     }

@@ -273,7 +273,7 @@ impl Source {
         Ok(Column::opened(&content.columns()[column], content.rows(), place, cells))
     }
 
-    /// Fails for the first of these names that is not the name of a column of any table of the source.
+    /// Fails for the first of the names `wanted` that no column of any table of the source has.
     ///
     /// # Errors
     /// `Usage`.
@@ -316,7 +316,8 @@ impl Source {
         format!("no table {name}{}", instead(name, names))
     }
 
-    /// The content of a table and the cells of one of its columns, by their indices from 0; columns of native files stay open.
+    /// The content of a table and the cells of one of its columns, by their indices from 0; the 16 columns of native files that
+    /// were used last stay open.
     ///
     /// # Errors
     /// As [`column_at`](Self::column_at).
@@ -345,8 +346,8 @@ impl Source {
         }
     }
 
-    /// The index of the subtable that a keyword of table number `of` stores as `stored`, both from 0; `None` if the source does
-    /// not have it.
+    /// The index (from 0) of the subtable that a keyword of the table with index `of` (from 0) stores as `stored`; `None` if
+    /// the source does not have it.
     pub(crate) fn find(&self, of: usize, stored: &[u8]) -> Option<usize> {
         let content = self.tables[of].content().ok()?;
         if let Some(group) = content.group(stored) {
@@ -469,7 +470,7 @@ impl SourceTable {
         Ok(self.content()?.columns())
     }
 
-    /// Type, subtype and readme of the table, from `table.info`.
+    /// Type, subtype and readme of the table, as in `table.info`.
     ///
     /// # Errors
     /// That of opening the table.

@@ -49,7 +49,7 @@ impl Averaging {
         self
     }
 
-    /// Length of a bin of rows in seconds; `None` if rows are not averaged.
+    /// Length of a time bin of rows in seconds; `None` if rows are not averaged in time.
     pub fn seconds(&self) -> Option<f64> {
         self.seconds
     }
@@ -59,7 +59,7 @@ impl Averaging {
         self.channels.unwrap_or(1)
     }
 
-    /// Checks that the numbers of an averaging request make sense: positive seconds, 2 or more channels, at least one of them.
+    /// Checks an averaging request: a positive number of seconds, 2 or more channels, at least one of both.
     pub(super) fn check(&self) -> Result<()> {
         if self.seconds.is_some_and(|seconds| !(seconds.is_finite() && seconds > 0.0)) {
             return Err(Error::usage(format!("averaging {self}: the time must be a positive number of seconds")));

@@ -29,12 +29,12 @@ pub(super) struct Input<'a> {
 /// One row of the table to be averaged: its cell in the column to be averaged, its time bin, its flags and its weights.
 pub(super) struct InputRow<'b> {
     pub(super) row: u64,
-    /// Number of the bin that the row belongs to, counted from 0 for the first of the bins that are read.
+    /// Number of the time bin that the row belongs to, from 0 for the first of the bins that are being read.
     pub(super) bin: usize,
     /// Shape of the row's cell (fastest axis first) and the range of its elements in `values`; `None` if the cell is undefined.
     pub(super) cell: Option<(&'b Shape, Range<usize>)>,
     pub(super) values: &'b Values,
-    /// Flags of the row's samples, with their shape (fastest axis first); `None` without a defined cell of FLAG.
+    /// Flags of the row's samples, with their shape (fastest axis first); `None` if the row has no defined cell of FLAG.
     pub(super) flags: Option<(&'b Shape, &'b [bool])>,
     pub(super) is_flagged: bool,
     pub(super) weights: Weights<'b>,

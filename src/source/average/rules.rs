@@ -27,7 +27,7 @@ pub(super) enum Rule {
     FlagRow,
     /// The sum of the weights of the samples of a bin, for each correlation and averaged channel.
     WeightSpectrum,
-    /// The standard deviation of each averaged sample: 1 / sqrt of the sum of weights.
+    /// The standard deviation of each averaged sample: 1 / sqrt of the sum of its weights; -1 if that is 0.
     SigmaSpectrum,
     /// The weight of each correlation: the mean of the summed weights of its averaged channels, without flagged channels unless
     /// all are flagged.
@@ -38,7 +38,7 @@ pub(super) enum Rule {
     Time,
     /// The mean of the cells of a bin's rows; the weight of a row is the sum of those of its samples that are not flagged.
     RowMean,
-    /// The sum of the cells of all rows of a bin.
+    /// The sum of the cells of all rows of a bin, for INTERVAL.
     Interval,
     /// The sum of the cells of those rows of a bin that have a sample which is not flagged; of all its rows if none has one.
     Exposure,

@@ -118,7 +118,7 @@ pub(super) struct Numbers<'a> {
 /// A bin of time before its rows are divided by baseline, with its limits in s.
 #[derive(Debug, Clone, Copy)]
 struct SharedBin {
-    /// The time of the bin's first row, in s.
+    /// The time of the bin's earliest row, in s.
     first: f64,
     /// End of the bin in s: rows of this time or later are in another bin.
     limit: f64,

@@ -78,7 +78,7 @@ impl Source {
 struct Block<'a> {
     name: String,
     cells: Box<dyn ColumnCells + 'a>,
-    /// Whether the kind of the column rules out undefined cells.
+    /// Whether the column cannot have undefined cells, as its description tells.
     is_defined: bool,
     /// Values of the defined cells of the block, in row order.
     values: Values,

@@ -25,7 +25,8 @@ pub(super) enum Test {
     All(Vec<Test>),
     Not(Box<Test>),
     Compare(Operand, Order, Operand),
-    /// A range condition: the first operand is at least the second, and below (or at most) the third.
+    /// A range condition: the first operand is at least the second, and less than (`Order::Less`) or at most
+    /// (`Order::LessEqual`) the third.
     Between(Operand, Operand, Order, Operand),
 }
 
