@@ -11,7 +11,7 @@ pub(crate) const READ_BYTES: u64 = 2 << 20;
 /// Most bytes of elements that are held at a time while a column is written.
 pub(crate) const WRITE_BYTES: u64 = 4 << 20;
 
-/// Number of rows whose shapes are read together where cells differ.
+/// Number of rows whose shapes are read together in a column whose cells differ in shape.
 const SHAPES_AHEAD: u64 = 4096;
 
 /// The shapes of the cells in a block of rows.
@@ -19,7 +19,7 @@ const SHAPES_AHEAD: u64 = 4096;
 pub(crate) enum Shapes {
     /// All cells of the block are defined and have this shape, fastest axis first.
     Same(Shape),
-    /// The shape of each row's cell in the block, fastest axis first; `None`: undefined.
+    /// The shape of each row's cell in the block, fastest axis first; `None`: the cell is undefined.
     Each(Vec<Option<Shape>>),
 }
 
@@ -34,7 +34,7 @@ impl Shapes {
     }
 }
 
-/// A block of a column: consecutive rows, or a part of one cell that is too large to be held whole.
+/// A block of a column that is read at a time: consecutive rows, or a part of one cell that is too large for memory.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RowBlock {
     pub(crate) rows: Range<u64>,
@@ -73,7 +73,7 @@ impl RowBlock {
         }
     }
 
-    /// Whether the block is a part of a cell, but not its first.
+    /// Whether the block is a later part of a cell, which continues the part in the block before it; false for whole cells.
     pub(crate) fn continues(&self) -> bool {
         self.part.as_ref().is_some_and(|part| part.start.iter().any(|&start| start > 0))
     }
@@ -83,13 +83,15 @@ impl RowBlock {
 pub(crate) struct RowBlocks<'a> {
     cells: &'a dyn ColumnCells,
     data_type: DataType,
-    /// Shape of all cells of the column, fastest axis first, if the column declares one.
+    /// Shape that all cells of the rows are known to have, fastest axis first; `None` if each cell's shape must be read.
     shape: Option<Shape>,
     rows: Range<u64>,
     bytes: u64,
-    /// The shapes that were read ahead, of the first of the remaining rows on; `None`: undefined.
+    /// Shapes that were read ahead: those of the next rows that are not yet in a block, fastest axis first; `None`: the cell is
+    /// undefined.
     ahead: std::vec::IntoIter<Option<Shape>>,
-    /// The rest of a large cell: its shape, and the index on the slowest axis at which the next part starts.
+    /// The large cell that is being read in parts: its shape, fastest axis first, and the index on the slowest axis at which
+    /// the next part starts.
     cell: Option<(Shape, u64)>,
 }
 
@@ -105,7 +107,7 @@ impl<'a> RowBlocks<'a> {
         Ok(shape.elements()?.saturating_mul(element))
     }
 
-    /// Size in bytes of the strings of a cell, whose neighbours are likely to be as long; 0 for other element types.
+    /// Size in bytes of all strings in the cell of `row`, an estimate for the rows after it; 0 for other element types.
     fn measured(&self, row: u64) -> Result<u64> {
         let mut strings = Values::new(self.data_type);
         let Values::String(_) = strings else { return Ok(0) };
@@ -173,8 +175,8 @@ impl<'a> RowBlocks<'a> {
         self.data_type.is_fixed_size() && !shape.is_empty()
     }
 
-    /// The next block of a large cell in the first of the remaining rows: a part of it from index `start` on the slowest axis
-    /// on.
+    /// The next block of a large cell, which is in the first of the remaining rows: the part that starts at index `start` on
+    /// the slowest axis.
     fn next_part(&mut self, shape: Shape, start: u64) -> Result<RowBlock> {
         let row = self.rows.start;
         let axis = shape.len() - 1;

@@ -1,4 +1,4 @@
-//! A column of a table that is reduced to some of its rows.
+//! Reads a column of a table that is reduced to some of its rows, chosen by a condition or a range.
 
 use std::ops::Range;
 
@@ -8,14 +8,14 @@ use crate::stman::undefined;
 use crate::table::{Access, ColumnCells};
 use crate::value::{Region, Shape, Values};
 
-/// The cells of a column in the chosen rows of a table; rows count from 0 among the chosen ones.
+/// The cells of a column in the chosen rows of a table: its row numbers count the chosen rows only, from 0.
 pub(super) struct Chosen<'a> {
     pub(super) cells: Box<dyn ColumnCells + 'a>,
     pub(super) rows: &'a RowSet,
 }
 
 impl Chosen<'_> {
-    /// The number, in the whole table, of a chosen row.
+    /// The number in the whole table of the chosen row number `row`, both from 0. Fails if fewer rows are chosen.
     fn row(&self, row: u64) -> Result<u64> {
         self.rows.row(row).ok_or_else(|| undefined(row))
     }
@@ -38,8 +38,8 @@ impl ColumnCells for Chosen<'_> {
         self.cells.access()
     }
 
-    /// The shape that all cells of the chosen `rows` have, if the column knows it for the ranges they are in, or for everything
-    /// between the first and the last.
+    /// The shape that all cells in the chosen `rows` have, fastest axis first; `None` if they differ, or the column does not
+    /// know it without reading each cell.
     fn same_shape(&self, rows: &Range<u64>) -> Option<Shape> {
         let first = self.rows.row(rows.start)?;
         let last = self.rows.row(rows.end.checked_sub(1)?)?;

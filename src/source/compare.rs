@@ -1,4 +1,4 @@
-//! Compares two sources value by value, whatever their storage.
+//! Compares two sources (tables with their subtables) value by value, however they are stored.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,19 +17,21 @@ use crate::progress::Progress;
 use crate::table::{ColumnCells, ColumnInfo};
 use crate::value::{Record, Shape, Value, Values, for_each_type};
 
-/// Result of comparing two sources value by value.
+/// Result of comparing two sources (tables with their subtables) value by value, or a native HDF5 file with its stored digests.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Comparison {
-    /// Number of tables that both sources have.
+    /// Number of tables that were compared: those that both sources have, or those that have digests.
     pub tables: u64,
-    /// Number of columns that both sources have.
+    /// Number of columns that were compared: those that both sources have and at least one can read, or those that have a
+    /// digest.
     pub columns: u64,
-    /// Number of cells that were compared.
+    /// Number of cells that were compared, directly or by a digest of their column.
     pub cells: u64,
-    /// Number of original files of a restorable file that were compared byte for byte, by their stored digests.
+    /// Number of original files embedded in a restorable HDF5 file whose SHA-256 was compared with the stored one.
     pub files: u64,
-    /// Names of columns that neither source can read: they are not compared.
+    /// Descriptions of tables and columns that were not compared: neither source has or can read them, both left them out, or
+    /// they have no digest.
     pub skipped: Vec<String>,
     /// The first difference of each column, keyword set or table; and all parts that only one of the sources left out because
     /// they were damaged.
@@ -42,13 +44,13 @@ pub struct Comparison {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Difference {
-    /// Name of the table that differs: `.` for the main table, else the keywords that lead to it.
+    /// Name of the table that differs: `.` for the main table, else the keywords that lead to it, `ANTENNA` or `A/B`.
     pub table: String,
     /// Name of the column that differs; `None` if the table itself does.
     pub column: Option<String>,
-    /// Number of the row that differs, from 0; `None`: the column, or the table, itself.
+    /// Number of the row that differs, from 0; `None`: the difference is one of the whole column or table.
     pub row: Option<u64>,
-    /// Indices of the element in the cell, from 0, slowest axis first; `None`: the cell itself differs.
+    /// Indices of the element in the cell, from 0, slowest axis first; `None`: the difference is not one of a single element.
     pub index: Option<Vec<u64>>,
     /// Description of the first source's value at the difference.
     pub left: String,
@@ -73,7 +75,7 @@ pub(super) fn compare_beside_main(left: &Source, right: &Source, progress: &dyn 
     compare_chosen(left, right, Chosen::NotMain, progress)
 }
 
-/// Compares two sources, but of the main tables only these rows, as half-open ranges.
+/// Compares two sources, their subtables as a whole; of the main tables only `rows` (half-open ranges, from 0).
 ///
 /// # Errors
 /// As [`compare`].
@@ -86,11 +88,11 @@ pub(crate) fn compare_rows(
     compare_chosen(left, right, Chosen::RowsOfMain(rows), progress)
 }
 
-/// What of two sources is compared; subtables always are.
+/// Which rows of the main tables of two sources are compared; subtables are always compared as a whole.
 #[derive(Clone, Copy)]
 enum Chosen<'a> {
     Everything,
-    /// Everything is compared but the other rows of the main tables; the ranges are half-open.
+    /// The cells of the main tables are compared in these rows only (half-open ranges, from 0).
     RowsOfMain(&'a [Range<u64>]),
     /// The main tables are not compared.
     NotMain,
@@ -136,7 +138,8 @@ fn compare_chosen(left: &Source, right: &Source, chosen: Chosen<'_>, progress: &
     Ok(all)
 }
 
-/// Fails if only one of the sources is averaged, or both in different ways: they cannot be compared.
+/// Fails if the sources are averaged in different ways and differ in rows or channels: averages cannot be compared with their
+/// input.
 fn check_averaged(left: &Source, right: &Source) -> Result<()> {
     let main = |source: &Source| -> Result<(Option<String>, u64)> {
         let Some(Ok(content)) = source.tables.first().map(|table| &table.content) else { return Ok((None, 0)) };
@@ -164,7 +167,7 @@ fn check_averaged(left: &Source, right: &Source) -> Result<()> {
     .context(averaged.place.clone()))
 }
 
-/// A table of one of two compared sources.
+/// A table of one of two compared sources, with the path that errors name.
 #[derive(Clone, Copy)]
 struct Side<'a> {
     content: &'a Content,
@@ -210,14 +213,14 @@ impl Comparison {
         }
     }
 
-    /// Whether either source left out the whole table, or the whole of its column `column`, as damaged.
+    /// Whether either source left out the whole table as damaged, or, with `column`, the whole of this column.
     fn is_left_out(&self, table: &str, column: Option<&str>) -> bool {
         let is_it =
             |damage: &Damage| damage.table == table && damage.rows.is_none() && damage.column.as_deref() == column;
         self.damage.iter().any(is_it)
     }
 
-    /// The ranges of rows (half-open, from 0) of a column that neither source left out.
+    /// The ranges of rows (half-open, from 0) of a column that neither source left out as damaged.
     fn intact_rows(&self, table: &str, column: &str, rows: u64) -> Vec<Range<u64>> {
         let of_column = |damage: &&Damage| damage.table == table && damage.column.as_deref() == Some(column);
         let mut damaged: Vec<_> =
@@ -252,7 +255,8 @@ impl Comparison {
     }
 }
 
-/// Compares two tables; of their cells only those of `chosen`, half-open ranges of rows, if these are given.
+/// Compares two tables and adds the result to `all`. `chosen`: the rows (half-open ranges, from 0) whose cells are compared;
+/// `None`: all that are intact.
 fn compare_tables(
     name: &str,
     sides: (Side<'_>, Side<'_>),
@@ -292,8 +296,8 @@ fn compare_tables(
     Ok(())
 }
 
-/// Pairs the columns that both tables have and at least one can read, by their numbers in each; the others are noted as
-/// differences, or as skipped.
+/// Pairs the columns that both tables have and at least one can read, by their numbers (from 0) in each. Adds the other columns
+/// to the differences or skipped columns of `all`.
 fn pair_columns(name: &str, left: &Content, right: &Content, all: &mut Comparison) -> Vec<(usize, usize)> {
     let position = |content: &Content, info: &ColumnInfo| {
         content.columns().iter().position(|other| other.desc.name == info.desc.name)
@@ -332,7 +336,7 @@ struct CellDifference {
 }
 
 impl CellDifference {
-    /// A difference that concerns the column itself and not a cell, from descriptions of both sides.
+    /// A difference of the column itself (its type or keywords) and not of a cell, from the descriptions of both sides.
     fn of_column((left, right): (String, String)) -> Self {
         CellDifference { row: None, index: None, left, right }
     }
@@ -452,8 +456,8 @@ fn show(values: &Values, element: usize) -> String {
     for_each_type!(values, v => v.get(element).map_or_else(|| "nothing".to_owned(), |value| format!("{value:?}")))
 }
 
-/// Finds the first difference of two records, as a description of each side; `None` if they are equal. Subtables are the same
-/// if the last components of their paths are.
+/// Finds the first difference of two keyword records and describes each side; `None` if they are equal. Subtables count as
+/// equal if the last components of their paths are.
 fn compare_records(a: &Record, b: &Record, left: &Content, right: &Content) -> Option<(String, String)> {
     let names =
         |record: &Record| record.fields.iter().map(|field| field.name.to_string()).collect::<Vec<_>>().join(", ");

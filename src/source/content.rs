@@ -1,4 +1,5 @@
-//! The content of a table, in whatever form it is stored.
+//! One interface to the content of a table: a casacore table, a native HDF5 file, or a view of these (salvaged, selected,
+//! averaged, joined).
 
 use std::ops::Range;
 use std::path::Path;
@@ -17,18 +18,17 @@ use crate::schema::{TableDesc, TableInfo};
 use crate::table::{Access, ColumnCells, ColumnInfo, ManagerInfo, ManagerSpec, RecordCells, Table};
 use crate::value::{DataType, Record, Shape, Values};
 
-/// The content of one table: of a table directory, or of a group in a native HDF5 file; it may be salvaged, selected or
-/// averaged.
+/// The content of one table: a table directory, a group in a native HDF5 file, or a view of these with other rows or cells.
 pub(crate) enum Content {
     Casacore(Box<Table>),
     Native(Box<NativeTable>),
-    /// A table that is read around its damage.
+    /// A view of a damaged table: damaged cells are undefined, and damaged columns cannot be opened.
     Salvaged(Box<Salvaged>),
-    /// A table of which only some rows are seen.
+    /// A view of a table that has only some of its rows.
     Selected(Box<Selected>),
-    /// A table that is averaged in time, in channels or both.
+    /// A view of a table whose cells are averaged in time, in channels or both when they are read.
     Averaged(Box<AveragedTable>),
-    /// Tables of several native files, one after the other.
+    /// The main tables of several native HDF5 files as one table: the rows of one file after those of another.
     Joined(Box<Joined>),
 }
 
@@ -37,7 +37,7 @@ impl Content {
         Content::Casacore(Box::new(table))
     }
 
-    /// Makes the content of the table `whole` as it is after averaging.
+    /// Makes a view of the table `whole` whose cells are averaged as the plan `how` tells.
     pub(super) fn averaged(whole: Content, how: HowAveraged) -> Self {
         Content::Averaged(Box::new(AveragedTable { whole, how }))
     }
@@ -56,7 +56,7 @@ impl Content {
         }
     }
 
-    /// The number that a row has in the table it was selected from; both count from 0.
+    /// The number that a row of this view has in the whole table, both from 0: the number itself unless rows are selected.
     pub(crate) fn original_row(&self, row: u64) -> u64 {
         match self {
             Content::Selected(table) => table.rows.row(row).unwrap_or(row),
@@ -65,13 +65,13 @@ impl Content {
         }
     }
 
-    /// The attributes of the root, if the table is in an HDF5 file; `None` if not.
+    /// The attributes of the root group, if the table is in one HDF5 file; `None` for casacore tables and joined files.
     pub(crate) fn root_attributes(&self) -> Result<Option<Vec<(String, Attribute)>>> {
         self.as_native().map(NativeTable::root_attributes).transpose()
     }
 
-    /// How the rows of the table were averaged, `time=10s,chan=4`, in this call or when the file was made; `None` if they were
-    /// not.
+    /// How the rows of the table were averaged, `time=10s,chan=4`: when its file was made, by this view, or both (`…; …`).
+    /// `None`: not at all.
     ///
     /// # Errors
     /// Those of reading the file.
@@ -100,7 +100,8 @@ impl Content {
         })
     }
 
-    /// The numbers of all rows in the table that they were selected from; `None` if they are just those from 0 on.
+    /// The number (from 0) that each row has in the table it was selected from; `None` if no rows were selected, or no numbers
+    /// are known.
     pub(crate) fn row_numbers(&self) -> Result<Option<Vec<i64>>> {
         match self {
             Content::Casacore(_) => Ok(None),
@@ -114,7 +115,7 @@ impl Content {
         }
     }
 
-    /// The keywords of the table, those that name subtables among them.
+    /// The keywords of the table, including those that name subtables.
     pub(crate) fn keywords(&self) -> &Record {
         match self {
             Content::Casacore(table) => table.keywords(),
@@ -137,7 +138,7 @@ impl Content {
         }
     }
 
-    /// Description, fixed shape and manager of each column, in the order of the table description.
+    /// Description, fixed shape and data manager of each column, in the order of the table description.
     pub(crate) fn columns(&self) -> &[ColumnInfo] {
         match self {
             Content::Casacore(table) => table.columns(),
@@ -152,7 +153,7 @@ impl Content {
         }
     }
 
-    /// Opens the cells of a column, by its number from 0; those of a record column are records.
+    /// Opens the cells of a column, by its number from 0; the cells of a column of type Record are decoded to records.
     pub(crate) fn cells(&self, index: usize) -> Result<Box<dyn ColumnCells + '_>> {
         match self {
             Content::Casacore(table) => {
@@ -176,14 +177,14 @@ impl Content {
         }
     }
 
-    /// The cells of a column, by its number from 0, that do not borrow from this, if the table is in an HDF5 file; otherwise
-    /// `None`.
+    /// Opens the cells of a column, by its number from 0, so that they do not borrow from this table; `None` if it is not in an
+    /// HDF5 file.
     pub(crate) fn owned_cells(&self, index: usize) -> Result<Option<Box<dyn ColumnCells>>> {
         self.as_native().map(|table| table.cells(index)).transpose()
     }
 
-    /// The error of reading a column, by its number from 0, as far as it is known without opening the column; `None` if none
-    /// is.
+    /// The error that reading a column, by its number from 0, would return, as far as it is known without opening the column;
+    /// `None` if none is known.
     pub(crate) fn unreadable(&self, index: usize) -> Option<Error> {
         match self {
             Content::Casacore(table) => table.cells(index).err(),
@@ -195,7 +196,7 @@ impl Content {
         }
     }
 
-    /// The last component of the path of the table that a keyword stores as `stored`.
+    /// The last component of the path of the subtable that a keyword stores as `stored`.
     pub(crate) fn table_name(&self, stored: &[u8]) -> String {
         match self {
             Content::Casacore(table) => {
@@ -209,7 +210,7 @@ impl Content {
         }
     }
 
-    /// The casacore table that the content is read from; `None` if that is in an HDF5 file.
+    /// The casacore table that the content is read from; `None` if the content is in an HDF5 file.
     pub(crate) fn as_table(&self) -> Option<&Table> {
         match self {
             Content::Casacore(table) => Some(table),
@@ -220,7 +221,7 @@ impl Content {
         }
     }
 
-    /// The table of a native HDF5 file that the content is read from; `None` for a casacore table.
+    /// The table of a native HDF5 file that the content is read from; `None` for a casacore table and for joined files.
     fn as_native(&self) -> Option<&NativeTable> {
         match self {
             Content::Casacore(_) | Content::Joined(_) => None,
@@ -231,12 +232,13 @@ impl Content {
         }
     }
 
-    /// The damaged parts that were left out when the native file was made, if this is its main table.
+    /// The damaged parts that were left out when the native HDF5 file of this main table was made; empty for all other tables.
     pub(crate) fn damage(&self) -> &[Damage] {
         self.as_native().map_or(&[], NativeTable::damage)
     }
 
-    /// How the datasets of a column are stored, by its number from 0; empty if the table is not in an HDF5 file.
+    /// Describes how each dataset of a column, by the column's number from 0, is stored; empty if the table is not in an HDF5
+    /// file.
     pub(crate) fn storage(&self, index: usize) -> Result<Vec<DatasetInfo>> {
         self.as_native().map_or(Ok(Vec::new()), |table| table.storage(index))
     }
@@ -252,18 +254,20 @@ impl Content {
         self.as_native()?.only_dataset(index)
     }
 
-    /// The path of the dataset of a column and the bytes of its chunks with some of `rows`, if the column is one dataset of an HDF5 file.
+    /// The path of the only dataset of a column, and the ranges of bytes in the file of its chunks with some of `rows`; `None`
+    /// if the column has several datasets, or is not in an HDF5 file.
     pub(crate) fn chunks_of_rows(&self, index: usize, rows: &Range<u64>) -> Result<Option<(String, Vec<Range<u64>>)>> {
         self.as_native().map_or(Ok(None), |table| table.chunks_of_rows(index, rows))
     }
 
-    /// The paths of the datasets of a column from the root, with what each holds, if the table is in an HDF5 file.
+    /// What each dataset of a column, by its number from 0, holds, and its path from the root; empty if the table is not in an
+    /// HDF5 file.
     pub(crate) fn dataset_paths(&self, index: usize) -> Result<Vec<(Part, String)>> {
         self.as_native().map_or(Ok(Vec::new()), |table| table.dataset_paths(index))
     }
 
-    /// The hypercubes of a column, by its number from 0, that are blocks of plain elements in an HDF5 file; empty if the table
-    /// is not in one.
+    /// The hypercubes of a column, by its number from 0, whose tiles are plain little-endian elements in one block of the HDF5
+    /// file; empty for other columns and tables.
     pub(crate) fn blocks(&self, index: usize) -> Result<Vec<StoredBlock>> {
         match self {
             Content::Native(table) => table.blocks(index),
@@ -271,7 +275,7 @@ impl Content {
         }
     }
 
-    /// The path of the group of the subtable that a keyword stores as `stored`, if the table is in an HDF5 file.
+    /// The path of the group of the subtable that a keyword stores as `stored`; `None` if the table is not in an HDF5 file.
     pub(crate) fn group(&self, stored: &[u8]) -> Option<&str> {
         match self {
             Content::Joined(table) => table.first().group(stored),
@@ -279,13 +283,14 @@ impl Content {
         }
     }
 
-    /// The number that the first row has in the table it was selected from, if the table is in an HDF5 file that records it.
+    /// The number (from 0) that the first row has in the table it was selected from; `None` if this is not an HDF5 file that
+    /// records it.
     pub(super) fn first_row(&self) -> Result<Option<i64>> {
         self.as_native().map_or(Ok(None), NativeTable::first_row)
     }
 
-    /// The datasets of other files that hold the elements of a column, by its number from 0, for a dataset of
-    /// shape `dataset`; `None` if the table is not joined from several files, or the elements are to be copied.
+    /// The datasets of the joined files from which a virtual dataset of shape `dataset` can have the elements of a column, by
+    /// its number from 0; `None` if the table is not joined from several files, or the elements must be copied.
     pub(crate) fn virtual_sources(&self, index: usize, dataset: &Shape) -> Result<Option<Vec<VirtualSource>>> {
         match self {
             Content::Joined(table) => table.virtual_sources(index, dataset),
@@ -293,7 +298,7 @@ impl Content {
         }
     }
 
-    /// How the casacore table was stored (byte order, description, managers), as far as that is known.
+    /// How the casacore table is or was stored (byte order, table description, data managers), as far as that is known.
     pub(crate) fn layout(&self) -> Layout {
         let table = match self {
             Content::Casacore(table) => table,
@@ -313,7 +318,8 @@ impl Content {
         Layout { order: Some(table.byte_order()), desc, managers, bindings: table.manager_numbers() }
     }
 
-    /// Info, comments and keywords of the table, as a user may have edited them in the file since it was converted.
+    /// Info, column comments and keywords of the table, with the changes that users made to attributes of the HDF5 file since
+    /// the conversion.
     ///
     /// # Errors
     /// Those of reading the file.
@@ -329,10 +335,10 @@ impl Content {
     }
 }
 
-/// A table that is read around its damage: damaged cells are undefined.
+/// A view of a damaged table in which damaged cells are undefined.
 pub(crate) struct Salvaged {
     whole: Content,
-    /// Descriptions of the columns; cells of damaged columns may be undefined.
+    /// Descriptions of the columns; those with damaged rows are marked as columns whose cells may be undefined.
     columns: Vec<ColumnInfo>,
     damaged: Vec<ColumnDamage>,
 }
@@ -346,7 +352,8 @@ impl Salvaged {
         Salvaged { whole, columns, damaged }
     }
 
-    /// The cells of a column, by its number from 0, of which the damaged ones are undefined.
+    /// The cells of a column, by its number from 0, of which the damaged ones are undefined. Fails if the whole column is
+    /// damaged.
     fn cells(&self, index: usize) -> Result<Box<dyn ColumnCells + '_>> {
         match &self.damaged[index] {
             ColumnDamage::None => self.whole.cells(index),
@@ -356,7 +363,7 @@ impl Salvaged {
     }
 }
 
-/// A table that is reduced to some of its rows.
+/// A view of a table that has only some of its rows.
 pub(crate) struct Selected {
     whole: Content,
     rows: RowSet,
@@ -368,13 +375,13 @@ impl Selected {
     }
 }
 
-/// A table that is averaged, with the plan by which its cells are computed.
+/// A view of a table whose cells are averaged when they are read, with the plan for it.
 pub(crate) struct AveragedTable {
     whole: Content,
     how: HowAveraged,
 }
 
-/// The plan by which a table is averaged: of the main table, or of SPECTRAL_WINDOW.
+/// The plan by which a table is averaged: a plan for the main table, or one for SPECTRAL_WINDOW.
 pub(super) enum HowAveraged {
     /// The plan for the main table of a MeasurementSet.
     Rows(AveragePlan),
@@ -383,7 +390,7 @@ pub(super) enum HowAveraged {
 }
 
 impl AveragedTable {
-    /// Whether each row keeps its number when the table is averaged.
+    /// Whether each row has the number of its original row: false if rows are averaged in time.
     fn keeps_rows(&self) -> bool {
         match &self.how {
             HowAveraged::Rows(plan) => plan.keeps_rows(),
@@ -392,17 +399,18 @@ impl AveragedTable {
     }
 }
 
-/// A main table in parts, which are native files.
+/// A main table whose rows are divided among several native HDF5 files, its parts.
 pub(crate) struct Joined {
     pub(super) parts: Vec<JoinedPart>,
-    /// Descriptions of the columns, which are the same in all parts; cells may be undefined if they may be in any part.
+    /// Descriptions of the columns of the joined table: cells may be undefined if they may be in any part, and a shape is fixed
+    /// if all parts have it.
     columns: Vec<ColumnInfo>,
 }
 
-/// A native file with some of the rows of a table.
+/// One of the native HDF5 files that are joined to one table; it has some of the table's rows.
 pub(super) struct JoinedPart {
     pub(super) content: Content,
-    /// Path of the file relative to the directory of the joined one.
+    /// Path of the part's file, relative to the directory of the file that joins the parts.
     pub(super) file: String,
     /// Number of the part's first row in the joined table, from 0.
     pub(super) start: u64,
@@ -410,7 +418,7 @@ pub(super) struct JoinedPart {
 }
 
 impl Joined {
-    /// Joins the parts, of which there is at least one, in the order of their rows.
+    /// Joins parts, of which there must be at least one, to one table in the order in which they are given.
     pub(super) fn new(parts: Vec<JoinedPart>) -> Self {
         let columns = join_columns(&parts);
         Joined { parts, columns }
@@ -441,8 +449,8 @@ impl Joined {
         Ok(Box::new(JoinedCells { parts, rows: self.rows() }))
     }
 
-    /// The datasets of the parts that hold the elements of a column one after the other, for a dataset of shape `dataset`: cells and
-    /// rows, or only elements. `None` if they are strings, or a part has them in another form.
+    /// The datasets of all parts that a virtual dataset of shape `dataset` can join along its slowest axis to hold the elements
+    /// of a column, by its number from 0. `None` if these are strings, or a part stores them in another form.
     pub(super) fn virtual_sources(&self, index: usize, dataset: &Shape) -> Result<Option<Vec<VirtualSource>>> {
         if !self.columns[index].data_type().is_fixed_size() {
             return Ok(None);
@@ -474,7 +482,7 @@ impl Joined {
     }
 }
 
-/// The columns of the joined table, from those of its parts.
+/// Describes the columns of the joined table, from the descriptions in all of its parts.
 fn join_columns(parts: &[JoinedPart]) -> Vec<ColumnInfo> {
     let mut columns = parts.first().map_or_else(Vec::new, |first| first.content.columns().to_vec());
     for part in parts {
@@ -488,7 +496,7 @@ fn join_columns(parts: &[JoinedPart]) -> Vec<ColumnInfo> {
     columns
 }
 
-/// Borrowed cells of a column in the place of owned ones.
+/// Lets borrowed cells of a column be used where a `Box` of owned cells is expected.
 struct Borrowed<'a>(&'a dyn ColumnCells);
 
 impl ColumnCells for Borrowed<'_> {

@@ -29,15 +29,16 @@ use crate::value::{DataType, Record, Shape, Value, Values};
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct TableDigest {
-    /// Error of the table's first data manager, if none can be opened: casacore cannot open the table then.
+    /// Error of the table's first data manager, if the table has managers and none of them can be opened (casacore cannot open
+    /// it then); else `None`.
     pub error: Option<Error>,
     /// Number of rows of the table that the fingerprint is of.
     pub rows: u64,
-    /// SHA-256 of the table: of its number of rows and all columns.
+    /// SHA-256 of the table: of its number of rows and the fingerprints of its digested columns.
     pub sha256: Sha256,
     /// SHA-256 of the table's keywords.
     pub keywords_sha256: Sha256,
-    /// Fingerprints of the table's columns, in the order of the table description.
+    /// Fingerprints of those columns of the table that were digested, in the order of the table description.
     pub columns: Vec<ColumnDigest>,
 }
 
@@ -55,18 +56,19 @@ pub struct ColumnDigest {
     pub sha256: Result<Sha256>,
     /// SHA-256 of the column's keywords.
     pub keywords_sha256: Sha256,
-    /// `None` if the cells cannot be read.
+    /// Marks of the cells: digests of the first bytes of the column at regular distances; `None` if the cells cannot be read.
     marks: Option<Marks>,
 }
 
-/// The fingerprint of the cells of a column.
+/// The fingerprint of the cells of a column: its SHA-256, and its marks (digests of the first bytes at regular distances).
 #[derive(Debug)]
 pub(crate) struct CellsDigest {
     sha256: Sha256,
     marks: Marks,
 }
 
-/// Computes the fingerprints of all tables of `source`, with all or some columns; columns are read in parallel.
+/// Computes the fingerprints of all tables of `source`, each with the columns that `wanted` accepts; columns are read in
+/// parallel.
 ///
 /// `wanted` is asked with the name of a table and a column.
 ///
@@ -109,7 +111,7 @@ pub(crate) enum CellDigest {
     Skipped,
 }
 
-/// Computes the CTFP-1 fingerprint of a column, or only that of its keywords.
+/// Computes the CTFP-1 fingerprint of a column, by its number `index` from 0: of cells and keywords, or of its keywords only.
 pub(crate) fn digest_column(
     content: &Content,
     index: usize,
@@ -141,12 +143,14 @@ impl ColumnDigest {
         }
     }
 
-    /// The marks of the cells, as a file has them.
+    /// The marks of the column's cells in the form that a native HDF5 file stores; `None` if the cells cannot be read, or are
+    /// too few for a mark.
     pub(crate) fn stored_marks(&self) -> Option<StoredMarks> {
         self.marks.as_ref()?.stored()
     }
 
-    /// The rows of a column of `rows` rows in which the cells begin to differ from those that `stored` was made of, if it tells.
+    /// The range of rows in which a column of `rows` rows begins to differ from its state when the marks `stored` were made;
+    /// `None` if the marks do not tell.
     pub(crate) fn first_difference(&self, stored: &StoredMarks, rows: u64) -> Option<Range<u64>> {
         self.marks.as_ref()?.first_difference(stored, rows)
     }
@@ -173,7 +177,8 @@ pub(crate) fn digest_cells(
     stream.finish()
 }
 
-/// Computes the SHA-256 of a table from its number of rows and the fingerprints of its columns.
+/// Computes the SHA-256 of a table from its number of rows and the fingerprints of its columns; zeros stand for a column
+/// without one.
 pub(crate) fn table_sha(rows: u64, columns: &[ColumnDigest]) -> Sha256 {
     let mut sorted: Vec<&ColumnDigest> = columns.iter().collect();
     sorted.sort_by(|a, b| a.name.as_bytes().cmp(b.name.as_bytes()));
@@ -199,19 +204,19 @@ pub(crate) fn keywords_sha(record: &Record, content: &Content) -> Sha256 {
     Hasher::digest(&bytes).into()
 }
 
-/// Computes the fingerprint of a column from its blocks, which are added in row order.
+/// Computes the fingerprint of the cells of a column from blocks of rows, which are added in row order.
 pub(crate) struct ColumnStream<'a> {
     sha: Hasher,
     marks: Marks,
-    /// Number of bytes before the next mark.
+    /// Number of bytes that are still to be digested before the next mark (a digest of all bytes so far).
     left: u64,
-    /// Number of rows that have begun.
+    /// Number of rows of the column that were added to the fingerprint so far, the last of them perhaps in part.
     rows: u64,
     content: &'a Content,
     buffer: Vec<u8>,
-    /// The error because of which the column has no fingerprint; `None` if none occurred.
+    /// The error because of which the cells have no fingerprint, such as a string that is not UTF-8; `None` if none occurred.
     failed: Option<Error>,
-    /// Whether the cells are not digested: blocks are ignored.
+    /// Whether the cells of the column are not to be digested: added blocks are ignored.
     idle: bool,
 }
 
@@ -222,13 +227,15 @@ impl<'a> ColumnStream<'a> {
         ColumnStream { sha, marks, left, rows: 0, content, buffer, failed: None, idle: false }
     }
 
-    /// Begins the fingerprint of a column; if its cells are not to be digested, the stream ignores blocks and ends in an error.
+    /// Begins the fingerprint of a column's cells. If they are not to be digested, added blocks are ignored and `finish`
+    /// returns an error.
     pub(crate) fn of(cells: CellDigest, content: &'a Content) -> Self {
         let idle = cells == CellDigest::Skipped;
         ColumnStream { failed: idle.then(not_selected), idle, ..Self::new(content) }
     }
 
-    /// Adds bytes that belong to the rows from `first` to the last that has begun.
+    /// Adds bytes to the fingerprint of a column: those of the rows from number `first` (from 0) to the last row that has
+    /// begun.
     fn add(&mut self, mut bytes: &[u8], first: u64) {
         while bytes.len() as u64 >= self.left {
             let (head, rest) = bytes.split_at(self.left as usize);
@@ -240,18 +247,19 @@ impl<'a> ColumnStream<'a> {
         self.left -= bytes.len() as u64;
     }
 
-    /// Begins the next row with `header`.
+    /// Begins the next row of a column's fingerprint with the bytes `header`: whether its cell is defined, and its shape.
     fn begin(&mut self, header: &[u8]) {
         self.rows += 1;
         self.add(header, self.rows - 1);
     }
 
-    /// Adds bytes of the last row that has begun.
+    /// Adds bytes to the fingerprint of a column that belong to the last row that has begun.
     fn extend(&mut self, bytes: &[u8]) {
         self.add(bytes, self.rows.saturating_sub(1));
     }
 
-    /// Adds the next block.
+    /// Adds the next block of rows, or the next part of a cell, to the fingerprint; `values` has the elements of its defined
+    /// cells.
     pub(crate) fn update(&mut self, block: &RowBlock, values: &Values) -> Result<()> {
         if self.idle {
             return Ok(());
@@ -270,8 +278,8 @@ impl<'a> ColumnStream<'a> {
         }
     }
 
-    /// Adds the next whole cells to the fingerprint, as their little-endian bytes; `element` is the size of an element in
-    /// bytes.
+    /// Adds the next block of whole cells to the fingerprint: `bytes` are their little-endian elements, of `element` bytes
+    /// each.
     pub(crate) fn update_bytes(&mut self, block: &RowBlock, mut bytes: &[u8], element: usize) -> Result<()> {
         match &block.shapes {
             Shapes::Same(shape) => self.update_same(shape, block.rows.end - block.rows.start, bytes, element),
@@ -292,7 +300,8 @@ impl<'a> ColumnStream<'a> {
         }
     }
 
-    /// Adds `rows` defined cells of one shape to the fingerprint; `element` is the size of an element in bytes.
+    /// Adds `rows` defined cells of the same shape to the fingerprint: `bytes` are their little-endian elements, of `element`
+    /// bytes each; bytes after the last cell are ignored.
     pub(crate) fn update_same(&mut self, shape: &Shape, rows: u64, bytes: &[u8], element: usize) -> Result<()> {
         if self.idle {
             return Ok(());
@@ -319,7 +328,7 @@ impl<'a> ColumnStream<'a> {
         Ok(())
     }
 
-    /// Adds cells of strings or records, whose elements differ in size, to the fingerprint.
+    /// Adds the next block of whole cells of strings or records, whose elements differ in size, to the fingerprint.
     fn update_unsized(&mut self, block: &RowBlock, values: &Values) -> Result<()> {
         let mut next = 0;
         let mut first = self.rows;
@@ -354,7 +363,8 @@ impl<'a> ColumnStream<'a> {
         Ok(())
     }
 
-    /// Adds the buffer, which has the rows from `first` on, if it has more than `least` bytes.
+    /// Adds the buffered bytes, which begin with row number `first`, to the fingerprint if they are more than `least` bytes;
+    /// then sets `first` to the next row.
     fn flush(&mut self, first: &mut u64, least: usize) {
         if self.buffer.len() > least {
             let mut buffer = std::mem::take(&mut self.buffer);
@@ -365,7 +375,7 @@ impl<'a> ColumnStream<'a> {
         }
     }
 
-    /// Returns the fingerprint.
+    /// Ends the fingerprint of a column's cells and returns it.
     ///
     /// # Errors
     /// `Format` if the column has none: strings must be UTF-8.
@@ -382,7 +392,8 @@ pub(crate) fn not_selected() -> Error {
     Error::usage("no digest was asked for")
 }
 
-/// The bytes that begin a defined cell in the stream of a fingerprint: 1, the number of axes, the extents slowest first.
+/// The bytes that are digested before the elements of a defined cell: a byte 1, then as u64 the number of axes and the extents,
+/// slowest first.
 fn cell_header(shape: &Shape) -> Vec<u8> {
     let mut header = vec![1];
     header.extend_from_slice(&(shape.len() as u64).to_le_bytes());
@@ -397,8 +408,8 @@ fn put_str(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Appends the bytes of a record in the stream of a fingerprint; `table_name` gives the last path component of a subtable for
-/// its stored name.
+/// Appends the bytes of a record that are digested to `out`; `table_name` gives the last path component of a subtable from the
+/// path that a keyword stores.
 fn put_record(out: &mut Vec<u8>, record: &Record, table_name: &dyn Fn(&[u8]) -> String) {
     out.extend_from_slice(&(record.fields.len() as u64).to_le_bytes());
     for field in &record.fields {
@@ -426,7 +437,8 @@ fn put_record(out: &mut Vec<u8>, record: &Record, table_name: &dyn Fn(&[u8]) -> 
     }
 }
 
-/// Appends the bytes of a keyword's elements in the stream of a fingerprint: a tag, then each widened to 64 bits.
+/// Appends the bytes of a keyword's scalar or array that are digested to `out`: a tag of its type, the shape of an array, then
+/// the elements, numbers widened to 64 bits.
 fn put_elements(out: &mut Vec<u8>, value: &Value) {
     let (shape, values) = match value {
         Value::Scalar(values) => (None, values),

@@ -1,4 +1,4 @@
-//! The intact cells of a column that is damaged in places; damaged ones are undefined.
+//! Reads a column that is damaged in places: damaged cells are presented as undefined ones.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::table::{Access, ColumnCells};
 use crate::value::{Region, Shape, Values};
 
-/// The damage that a salvage found in one column.
+/// The damage that a search of one column has found: none, in some rows, or in the whole column.
 #[derive(Debug)]
 pub(super) enum ColumnDamage {
     None,

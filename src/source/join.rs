@@ -16,16 +16,16 @@ use crate::table::{ColumnInfo, OpenOptions};
 /// Most files that are joined: HDF5 opens each of them when a virtual dataset is read, and a process may have 1024 files open.
 pub(crate) const MOST_PARTS: usize = 512;
 
-/// A native file that is to be joined with others.
+/// A native HDF5 file that is to be joined with others to one table.
 pub(crate) struct PartFile {
     pub(crate) path: PathBuf,
-    /// Path of the file relative to the directory of the joined one.
+    /// Path of the file, relative to the directory of the new file that joins the parts.
     pub(crate) relative: String,
 }
 
 impl Source {
-    /// Opens native files whose main tables are one table, in the order of its rows. Subtables are those of the first file, and the
-    /// same in all others.
+    /// Opens native HDF5 files, whose main tables are parts of one table in the order of its rows, as one source. Its subtables
+    /// are those of the first file; all files must have equal ones.
     ///
     /// # Errors
     /// `Usage` if they are not parts of one table, or not in order; those of opening and reading them.
@@ -87,7 +87,8 @@ impl Source {
         Ok(source)
     }
 
-    /// The rows of the main table at which its parts begin and end: the first and the last row of each, as half-open ranges.
+    /// The first and the last row of each part of a joined main table, as half-open ranges of one row; empty if the main table
+    /// is not joined from parts.
     pub(crate) fn edges_of_parts(&self) -> Vec<Range<u64>> {
         let Some(Ok(Content::Joined(joined))) = self.tables.first().map(|table| &table.content) else {
             return Vec::new();
@@ -100,7 +101,7 @@ impl Source {
     }
 }
 
-/// Fails unless a source is a native file that is finished and whole.
+/// Fails unless a source is a native HDF5 file from which no damage was left out and of which all columns can be read.
 fn check_part(source: &Source) -> Result<()> {
     let none = || Error::not_found(source.no_table_named(MAIN_TABLE));
     let main = source.tables.first().ok_or_else(none)?;
@@ -120,7 +121,8 @@ fn check_part(source: &Source) -> Result<()> {
     Ok(())
 }
 
-/// Fails unless a part has the columns of the first one and begins where the previous one ends.
+/// Fails unless a part has the columns of the first part, and rows that follow those of the previous one, if both record row
+/// numbers.
 fn check_follows(first: &JoinedPart, previous: &JoinedPart, part: &JoinedPart) -> Result<()> {
     let describe = |info: &ColumnInfo| format!("{} {} {:?}", info.desc.name, info.data_type(), info.desc.kind);
     let (expected, found) = (first.content.columns(), part.content.columns());

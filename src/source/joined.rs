@@ -1,4 +1,4 @@
-//! Cells of a column in parts: those of several tables, one after the other.
+//! Reads a column of a table whose rows are divided among several tables, its parts.
 
 use std::ops::Range;
 
@@ -7,15 +7,16 @@ use crate::limits;
 use crate::table::{Access, ColumnCells};
 use crate::value::{DataType, Region, Shape, Values};
 
-/// The cells of a column in parts: the number of the first row of each part, and its cells.
+/// The cells of a column of a joined table: for each part the number of its first row, from 0, and its cells.
 pub(super) struct JoinedCells<'a> {
     pub(super) parts: Vec<(u64, Box<dyn ColumnCells + 'a>)>,
-    /// Number of rows of all parts.
+    /// Number of rows of all parts of the joined table together.
     pub(super) rows: u64,
 }
 
 impl JoinedCells<'_> {
-    /// The cells of the part that has `row`, and the number of the row there.
+    /// The cells of the part that has the row `row` of the joined table, and the number of that row within the part, both from
+    /// 0.
     fn part(&self, row: u64) -> Result<(&dyn ColumnCells, u64)> {
         limits::row_range(&(row..row.saturating_add(1)), self.rows)?;
         // the first part begins with row 0; of several with the same first row all but the last have none
@@ -24,7 +25,8 @@ impl JoinedCells<'_> {
         Ok((&**cells, row - start))
     }
 
-    /// The rows of each part that are among `rows`, as the part numbers them.
+    /// Divides `rows` of the joined table (half-open, from 0) by parts: for each part concerned its cells, and the range of
+    /// rows as the part numbers them.
     fn split(&self, rows: Range<u64>) -> impl Iterator<Item = (&dyn ColumnCells, Range<u64>)> {
         let ends = self.parts.iter().skip(1).map(|(start, _)| *start).chain([self.rows]);
         self.parts.iter().zip(ends).filter_map(move |((start, cells), end)| {
@@ -72,8 +74,8 @@ impl ColumnCells for JoinedCells<'_> {
     }
 }
 
-/// The element that readers of a joined file get where a part is missing, in the byte order of the file: NaN, true, and for integers
-/// the number that is farthest from 0.
+/// The little-endian element that readers of a joined file get where the file of a part is missing: NaN, true, the smallest
+/// signed or largest unsigned integer; empty for strings and records.
 pub(crate) fn fill_of(data_type: DataType) -> Vec<u8> {
     match data_type {
         DataType::Bool => vec![1],

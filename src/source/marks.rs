@@ -1,4 +1,5 @@
-//! Marks: the digest of a column's first bytes at regular distances, which tell where a column begins to differ. docs/layout.md, "Digests".
+//! Marks: digests of a column's bytes up to positions at regular distances, which tell where a column begins to differ.
+//! docs/layout.md, "Digests".
 
 use std::ops::Range;
 
@@ -6,12 +7,13 @@ use sha2::{Digest as _, Sha256 as Hasher};
 
 use crate::native::StoredMarks;
 
-/// Bytes of the stream between two marks, in a column with few of them.
+/// Smallest distance of two marks in the digested bytes of a column, in bytes; it is doubled each time that marks become too
+/// many.
 const LEAST: u64 = 256 << 10;
-/// Number of marks at which every second one is dropped.
+/// Number of marks of a column at which every second one is dropped, so that their distance doubles.
 const MOST: usize = 512;
 
-/// The marks of a column, at multiples of a number of bytes of its stream.
+/// The marks of a column: digests of its bytes up to each multiple of the distance `every`, in bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct Marks {
     every: u64,
@@ -20,20 +22,20 @@ pub(crate) struct Marks {
 
 #[derive(Debug, Clone)]
 struct Mark {
-    /// The first four bytes of the digest, as a big-endian number.
+    /// The first four bytes of the SHA-256 of all bytes of the column before the mark, as a big-endian number.
     sha: u32,
-    /// The rows whose bytes were added to the digest together, one of which has the byte before the mark.
+    /// The rows (half-open, from 0) one of which has the last byte before the mark; they were digested together.
     rows: Range<u64>,
 }
 
 impl Marks {
-    /// No marks, and the number of bytes before the first one.
+    /// Makes an empty list of marks; also returns the number of bytes to digest before the first one.
     pub(super) fn new() -> (Self, u64) {
         (Marks { every: LEAST, list: Vec::new() }, LEAST)
     }
 
-    /// Adds the next mark; `sha` has seen all bytes before it, the last of them in one of `rows`. Returns the number of bytes before
-    /// the next mark.
+    /// Adds a mark: the digest of all bytes that `sha` has seen, the last of them in one of `rows` (half-open, from 0). Returns
+    /// the number of bytes before the next mark.
     pub(super) fn add(&mut self, sha: &Hasher, rows: Range<u64>) -> u64 {
         let [a, b, c, d, ..]: [u8; 32] = sha.clone().finalize().into();
         self.list.push(Mark { sha: u32::from_be_bytes([a, b, c, d]), rows });
@@ -43,20 +45,20 @@ impl Marks {
         self.every
     }
 
-    /// Keeps only every `step`-th mark.
+    /// Keeps only every `step`-th mark of the column and multiplies the distance of marks by `step`.
     fn thin(&mut self, step: usize) {
         self.list = self.list.split_off(0).into_iter().skip(step - 1).step_by(step).collect();
         self.every = self.every.saturating_mul(step as u64);
     }
 
-    /// The form in which a file has them; `None` if the column is too short for any.
+    /// The marks in the form that a native HDF5 file stores; `None` if the column is too short for a mark.
     pub(crate) fn stored(&self) -> Option<StoredMarks> {
         let digits: String = self.list.iter().map(|mark| format!("{:08x}", mark.sha)).collect();
         (!digits.is_empty()).then_some(StoredMarks { every: self.every, sha256: digits })
     }
 
-    /// The rows in which a column of `rows` rows begins to differ from what it was when `stored` was made. `None` if the marks do not
-    /// tell: those of an edited file need not be in step.
+    /// The range of rows in which a column of `rows` rows begins to differ from its state when the marks `stored` were made.
+    /// `None` if these are malformed, or at distances that cannot be compared, as an edited file may have.
     pub(super) fn first_difference(&self, stored: &StoredMarks, rows: u64) -> Option<Range<u64>> {
         let mut found = self.clone();
         let mut then = stored.numbers()?;
@@ -73,7 +75,7 @@ impl Marks {
     }
 }
 
-/// The quotient of two numbers, if nothing remains and it is not zero.
+/// The quotient of `large` and `small` if it is a whole number of at least 1; otherwise `None`.
 fn exact(large: u64, small: u64) -> Option<u64> {
     let quotient = large.checked_div(small)?;
     (quotient > 0 && large.is_multiple_of(small)).then_some(quotient)

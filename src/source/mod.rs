@@ -1,4 +1,5 @@
-//! Sources: tables in whatever form they are stored, their rows in blocks, digests, and comparison.
+//! Sources: a table with its subtables, read through one interface however it is stored; selection of rows, averaging, digests,
+//! comparison.
 
 mod average;
 pub(crate) mod blocks;

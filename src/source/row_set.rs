@@ -7,7 +7,7 @@ const WORD: u64 = u64::BITS as u64;
 /// Number of words of bits in a group; a [`RowSet`] keeps the number of chosen rows before each group.
 const GROUP: usize = 8;
 
-/// A selection of rows of a table, in their order. A row of the table takes 1.125 bits.
+/// A selection of rows of a table, in their order. It takes 1.125 bits of memory for each row of the table.
 #[derive(Debug, Default)]
 pub(crate) struct RowSet {
     words: Vec<u64>,
@@ -40,7 +40,8 @@ impl RowSet {
         self.count
     }
 
-    /// The number, in the table, of the chosen row with this index; both count from 0. `None` if fewer are chosen.
+    /// The number, in the table, of the chosen row with this index among the chosen ones, both from 0; `None` if fewer are
+    /// chosen.
     pub(crate) fn row(&self, index: u64) -> Option<u64> {
         if index >= self.count {
             return None;
@@ -61,7 +62,8 @@ impl RowSet {
         None
     }
 
-    /// The rows of the table (half-open ranges, from 0) that are the chosen ones with these `indices`.
+    /// The ranges of rows of the table (half-open, from 0) that consist of the chosen rows with these indices among the chosen
+    /// ones.
     pub(crate) fn ranges(&self, indices: Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
         let mut left = indices.end.min(self.count).saturating_sub(indices.start);
         let mut next = self.row(indices.start);

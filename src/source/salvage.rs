@@ -1,4 +1,5 @@
-//! Reads around damage: every cell of a source is read once, and cells that cannot be read become undefined.
+//! Salvages a damaged source: reads every cell once, and makes cells that cannot be read undefined, so that the rest can be
+//! converted.
 //!
 //! [`Source::salvage`] looks for damage before anything is converted. Afterwards the source reads as one in which the
 //! damaged cells were never written, damaged columns cannot be opened and damaged subtables are absent, so that every
@@ -24,24 +25,24 @@ const BLOCK_ROWS: u64 = 4096;
 const BLOCK_BYTES: u64 = 4 << 20;
 
 impl Source {
-    /// Whether damaged parts of the source are left out instead of ending a call.
+    /// Whether damaged parts of the source are left out; if not, reading one ends a conversion with an error.
     pub(crate) fn is_salvaged(&self) -> bool {
         self.is_salvaged
     }
 
-    /// Whether a column that fails with `error` is named and left out: its form is not supported, or it is damaged and damage
-    /// is left out.
+    /// Whether a column that fails with `error` is named to the user and left out of a conversion: its form is not supported,
+    /// or it is damaged and the source is salvaged.
     pub(crate) fn may_leave_out(&self, error: &Error) -> bool {
         error.may_be_left_out() || self.is_salvaged && error.is_damage()
     }
 
-    /// Whether the table of this name is left out because it is damaged.
+    /// Whether the table of this name is left out of the source as a whole because it is damaged.
     pub(crate) fn is_left_out(&self, table: &str) -> bool {
         self.damage.iter().any(|damage| damage.column.is_none() && damage.table == table)
     }
 
-    /// Reads all selected columns once and leaves out whatever is damaged from here on: damaged cells are undefined, damaged
-    /// columns fail to open, damaged subtables are absent. [`damage`](Self::damage) lists them.
+    /// Reads all cells of the selected columns once and leaves damage out of all later reads: damaged cells are undefined,
+    /// damaged columns fail to open, damaged subtables are absent. [`damage`](Self::damage) lists them.
     ///
     /// `selected` says, by table (as [`Damage::table`]) and column, which columns matter.
     ///
@@ -89,7 +90,8 @@ impl Source {
         Ok(())
     }
 
-    /// The damaged parts that are left out of the source, in this call or when its native file was made.
+    /// The damaged parts that are left out of the source, because it is salvaged or because they were left out when its native
+    /// HDF5 file was made.
     pub fn damage(&self) -> &[Damage] {
         &self.damage
     }

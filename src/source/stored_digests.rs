@@ -10,8 +10,8 @@ use crate::error::{ErrorKind, Result, column_context as place};
 use crate::native::{MAIN_TABLE, StoredDigests};
 use crate::progress::Progress;
 
-/// Names of the columns and tables that have changed since the native file was made, for the user. A column that is one dataset
-/// is not read if `is_known` tells that the dataset is unchanged.
+/// Texts for the user that name the columns and tables which differ from the digests stored in their native HDF5 file. The
+/// cells of a column with a single dataset are not read if `is_known` is true for the path of the dataset.
 pub(crate) fn changed_columns(
     source: &Source,
     is_known: &(dyn Fn(&str) -> bool + Sync),
@@ -47,7 +47,8 @@ pub(crate) struct Change {
     pub(crate) found: String,
 }
 
-/// Compares a table with its stored digests; `wanted` tells whether the cells of a column, by its number from 0, are read.
+/// Compares a table with its stored digests and returns the differences; `wanted` tells whether the cells of a column, by its
+/// number from 0, are read.
 pub(crate) fn changes(
     content: &Content,
     stored: &StoredDigests,
@@ -103,7 +104,8 @@ pub(crate) fn changes(
     Ok(changes)
 }
 
-/// The words for the rows in which a column begins to differ, with the chunks that have them if the column is one dataset.
+/// Text for the user that names the rows in which a column begins to differ, and the chunks with these rows if the column is
+/// one dataset.
 fn place_of(content: &Content, index: usize, rows: Range<u64>) -> String {
     let words = match rows.end - rows.start {
         1 => format!("first in row {}", rows.start),

@@ -1,4 +1,4 @@
-//! Sources: a table and its subtables, opened in whatever form they are stored.
+//! Sources: a table and its subtables, opened for reading in whatever form they are stored.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,8 @@ use crate::value::{Record, Shape, Values};
 /// Number of columns of a native file that stay open after they were read. Each holds the index of its chunks and some chunks.
 const OPEN_COLUMNS: usize = 16;
 
-/// A table and all its subtables, opened for reading: a table directory, a container or a native HDF5 file.
+/// A table and all its subtables, opened for reading: a table directory, a container (a file with all files of a table) or a
+/// native HDF5 file.
 pub struct Source {
     /// The last component of the path of the source.
     pub(crate) name: String,
@@ -29,21 +30,21 @@ pub struct Source {
     pub(crate) place: Context,
     /// The tables of the source: the main table first, parents before children.
     pub(crate) tables: Vec<SourceTable>,
-    /// Subtables that were not opened because the server does not serve them.
+    /// Subtables that [`open_served`](Self::open_served) has not opened because they are in directories that are not served.
     refused: Vec<RefusedTable>,
-    /// Whether [`salvage`](Self::salvage) has searched the source for damage.
+    /// Whether [`salvage`](Self::salvage) was called: damaged parts of the source are left out instead of being errors.
     pub(super) is_salvaged: bool,
     pub(super) damage: Vec<Damage>,
     open_columns: OpenColumns,
-    /// The file of the source, if it is read from a web server or an object store.
+    /// The file of the source, if it is read from a web server or an object store; `None` for a local source.
     remote: Option<Arc<dyn ReadAt>>,
 }
 
-/// Cache of open columns of native files, by the numbers of table and column; the one used last is at the end.
+/// Cache of the open columns of a native HDF5 file, by the numbers of table and column; the column used last is at the end.
 #[derive(Default)]
 struct OpenColumns(Mutex<Vec<OpenColumn>>);
 
-/// The number of a table in the source, of a column in it, both from 0, and the open cells of the column.
+/// An open column: the number of its table in the source and its number in the table, both from 0, and its cells.
 type OpenColumn = (usize, usize, Arc<dyn ColumnCells>);
 
 impl OpenColumns {
@@ -74,18 +75,18 @@ pub struct SourceTable {
     pub(crate) parent: Option<usize>,
     /// Path of the table in the file system; `None` in an HDF5 file, where it has none of its own.
     pub(crate) path: Option<PathBuf>,
-    /// Path of the table's group, if the source is an HDF5 file; `None` if not.
+    /// Path of the table's group from the root, if the source is an HDF5 file; `None` if not.
     pub(crate) group: Option<String>,
     pub(crate) content: Result<Content>,
 }
 
-/// A subtable that is not opened, because the server does not serve it.
+/// A subtable that [`Source::open_served`] has not opened, because it is in a directory that is not served.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RefusedTable {
     /// Name of the subtable that is not opened: the keywords that lead to it, `ANTENNA` or `A/B`.
     pub name: String,
-    /// Index (from 0) of the table that names the refused one, in [`Source::tables`].
+    /// Index (from 0), in [`Source::tables`], of the table with the keyword that names the refused table.
     pub parent: usize,
     /// Path of the refused table as the keyword stores it.
     pub stored: String,
@@ -105,8 +106,8 @@ impl Source {
         Self::open_with(path, OpenOptions::default())
     }
 
-    /// Opens the source at `path` as [`open`](Self::open) does, with tables locked, and other files followed, as `options`
-    /// tell.
+    /// Opens the source at `path` as [`open`](Self::open) does; `options` tell how long to wait for locks, and whether a native
+    /// HDF5 file may have elements in other files.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -114,9 +115,9 @@ impl Source {
         Self::open_admitted(path.as_ref(), options, None)
     }
 
-    /// Opens the source at `path` for a server, without a lock. Tables that others name, as subtables or as the place of cells,
-    /// are opened only if `is_served` allows the file or directory that they are in, links resolved; other subtables are
-    /// [refused](Self::refused).
+    /// Opens the source at `path` for a server, without a lock. Other tables that it names, as subtables or because they hold
+    /// the cells of its columns, are opened only if `is_served` accepts their file or directory, links resolved; other
+    /// subtables are [refused](Self::refused).
     ///
     /// # Errors
     /// As [`open`](Self::open); `Unsupported` if the cells of a column are in a table that is not served.
@@ -173,7 +174,8 @@ impl Source {
         Ok((source, number))
     }
 
-    /// Whether an HDF5 file with datasets of its own is at `path`; every other source is a casacore table in some container.
+    /// Whether `path` is a native HDF5 file, with datasets for columns; false for a table directory, a container (a file with
+    /// all files of a table) and a URL.
     ///
     /// # Errors
     /// `Io`, `Format`.
@@ -181,8 +183,8 @@ impl Source {
         Ok(path.is_file() && native::is_native(path).with_context(|| Context::path(path))?)
     }
 
-    /// The native file that `path` leads into, and the rest of the path, which is to name a table: `my.h5` and `ANTENNA` of
-    /// `my.h5/ANTENNA`. `None` for every other path, and for addresses.
+    /// Splits a path that leads into a native HDF5 file, such as `my.h5/ANTENNA`: the file `my.h5`, and the rest `ANTENNA`,
+    /// which should name a table. `None` for every other path, and for URLs.
     pub fn split_path(path: &Path) -> Option<(&Path, String)> {
         if remote::is_remote(path) {
             return None;
@@ -192,7 +194,8 @@ impl Source {
         native::is_native(file).unwrap_or(false).then_some((file, inside))
     }
 
-    /// The error where a table of a native file is to be opened as a source of its own.
+    /// The error for a path such as `my.h5/ANTENNA`, which names a table of a native HDF5 file where a whole source is
+    /// expected.
     fn refuse_table(file: &Path, table: &str, options: OpenOptions) -> Error {
         let error = match Self::open_with(file, options) {
             Ok(source) if source.tables.iter().any(|known| display_name(&known.name) == table) => {
@@ -207,7 +210,7 @@ impl Source {
         error.context(Context::path(file))
     }
 
-    /// The tables of a native file.
+    /// Opens a native HDF5 file, with all of its tables, as a source.
     fn of_native(path: &Path, place: Context, options: OpenOptions) -> Result<Self> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let table = |entry: native::NativeEntry| {
@@ -270,7 +273,7 @@ impl Source {
         Ok(Column::opened(&content.columns()[column], content.rows(), place, cells))
     }
 
-    /// Fails for the first of these names that is not the name of a column of any table of the source.
+    /// Fails for the first of the names `wanted` that no column of any table of the source has.
     ///
     /// # Errors
     /// `Usage`.
@@ -283,7 +286,8 @@ impl Source {
         }
     }
 
-    /// Size in bytes of a file on a server; `None` for local sources, and if the server does not answer.
+    /// Size in bytes of the source's file on a web server or in an object store; `None` for local sources, and if the server
+    /// does not answer.
     pub fn remote_bytes(&self) -> Option<u64> {
         self.remote.as_ref()?.len().ok()
     }
@@ -298,7 +302,7 @@ impl Source {
         result
     }
 
-    /// The error for a table `name` that the source does not have.
+    /// The error for a table `name` that the source does not have; if the table was refused, the error of opening it.
     fn no_table(&self, name: &str) -> Error {
         match self.refused.iter().find(|refused| refused.name == name) {
             Some(refused) => refused.error.clone(),
@@ -306,13 +310,14 @@ impl Source {
         }
     }
 
-    /// Message for the user about a table `name` that the source lacks, with a similar name or those that exist.
+    /// Message for the user about a table `name` that the source lacks; it proposes a similar name or lists the existing ones.
     pub(crate) fn no_table_named(&self, name: &str) -> String {
         let names = self.tables.iter().map(|table| display_name(&table.name));
         format!("no table {name}{}", instead(name, names))
     }
 
-    /// The content of a table and the cells of one of its columns, by their indices from 0; columns of native files stay open.
+    /// The content of a table and the cells of one of its columns, by their indices from 0; the 16 columns of native files that
+    /// were used last stay open.
     ///
     /// # Errors
     /// As [`column_at`](Self::column_at).
@@ -332,7 +337,7 @@ impl Source {
         Ok((content, cells))
     }
 
-    /// The context that errors of a table of the source get: its path or name.
+    /// The context that errors of a table of the source have: its path, or in an HDF5 file its name.
     fn place_of(&self, table: &SourceTable) -> Context {
         match (&table.path, table.name.as_str()) {
             (Some(path), _) => Context::path(path),
@@ -341,8 +346,8 @@ impl Source {
         }
     }
 
-    /// The index of the subtable that a keyword of table number `of` stores as `stored`, both from 0; `None` if the source does
-    /// not have it.
+    /// The index (from 0) of the subtable that a keyword of the table with index `of` (from 0) stores as `stored`; `None` if
+    /// the source does not have it.
     pub(crate) fn find(&self, of: usize, stored: &[u8]) -> Option<usize> {
         let content = self.tables[of].content().ok()?;
         if let Some(group) = content.group(stored) {
@@ -372,7 +377,7 @@ impl Source {
         }
     }
 
-    /// The names of subtables that keywords name but that cannot be opened, with the errors.
+    /// The names of subtables that keywords name but that cannot be opened, each with the error of opening it.
     pub fn problems(&self) -> impl Iterator<Item = (&str, &Error)> {
         self.tables.iter().filter_map(|table| Some((table.name.as_str(), table.content.as_ref().err()?)))
     }
@@ -419,13 +424,14 @@ fn open_subtables(
     Ok(refused)
 }
 
-/// Message for the user about a column `name` that a table lacks, with a similar name or those that exist.
+/// Message for the user about a column `name` that a table lacks; it proposes a similar name or lists the existing ones.
 pub(crate) fn no_column(name: &str, table: &str, columns: &[ColumnInfo]) -> String {
     let names = columns.iter().map(|info| info.desc.name.to_str_lossy());
     format!("no column {name} in {}{}", display_name(table), instead(name, names))
 }
 
-/// Fails if an earlier read of the remote file failed: all later reads return the same error.
+/// Fails if an earlier read of the remote file of a source failed, since all later reads return the same error. `None`: the
+/// source is local.
 fn reachable(remote: Option<&dyn ReadAt>) -> Result<()> {
     remote.map_or(Ok(()), |file| file.read_at(0, &mut [0]))
 }
@@ -456,7 +462,7 @@ impl SourceTable {
         Ok(self.content()?.rows())
     }
 
-    /// Description, shape and manager of each column, in the order of the table description.
+    /// Description, fixed shape and data manager of each column, in the order of the table description.
     ///
     /// # Errors
     /// That of opening the table.
@@ -464,7 +470,7 @@ impl SourceTable {
         Ok(self.content()?.columns())
     }
 
-    /// Type, subtype and readme of the table, from `table.info`.
+    /// Type, subtype and readme of the table, as in `table.info`.
     ///
     /// # Errors
     /// That of opening the table.
@@ -472,13 +478,14 @@ impl SourceTable {
         Ok(self.content()?.info())
     }
 
-    /// The error of reading a column, by its number from 0, as far as it is known without opening the column: its data manager
-    /// is not supported or its files are damaged; in a native file, the column was not converted.
+    /// The error that reading a column, by its number from 0, would return, as far as it is known without opening the column:
+    /// its data manager is not supported or its files are damaged; in a native file, the column was not converted. `None` if
+    /// none is known.
     pub fn unreadable(&self, column: usize) -> Option<Error> {
         self.content().map_or_else(Some, |content| content.unreadable(column))
     }
 
-    /// How the datasets of a column are stored, by the column's number from 0; empty if the source is a table directory.
+    /// How the datasets of a column are stored, by the column's number from 0; empty if the table is not in an HDF5 file.
     ///
     /// # Errors
     /// Those of reading the file.

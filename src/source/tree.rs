@@ -1,4 +1,4 @@
-//! Lists the files of an original directory, which a restorable file can restore.
+//! Lists the files of a table directory that a restorable HDF5 file embeds, so that the original directory can be restored.
 
 use std::path::{Path, PathBuf};
 
@@ -7,11 +7,11 @@ use bstr::{BString, ByteSlice, ByteVec};
 use crate::error::Result;
 use crate::limits;
 
-/// The directories and files that a restorable file can restore.
+/// The directories and files of a table directory that a restorable HDF5 file can restore.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
     pub(crate) directories: Vec<BString>,
-    /// Each file by its path below the root of the directory, with its path in the file system.
+    /// The files to restore: the path of each, relative to the root of the directory, and its path in the file system.
     pub(crate) files: Vec<(BString, PathBuf)>,
     /// Sentences for the user about entries of the directory that are not restored as they are.
     notes: Vec<String>,
@@ -29,7 +29,7 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Number of files, and their size together in bytes.
+    /// The number of files to restore, and their total size in bytes.
     pub(crate) fn size(&self) -> Result<(u64, u64)> {
         let lens = self.files.iter().map(|(_, path)| path.metadata().map(|metadata| metadata.len()));
         Ok((self.files.len() as u64, lens.sum::<std::io::Result<u64>>()?))

@@ -1,4 +1,5 @@
-//! Averages a source: replaces its main table and spectral windows by averaged ones.
+//! Averages an opened MeasurementSet: its main table and SPECTRAL_WINDOW are replaced by views that compute averages when they
+//! are read.
 
 use std::ops::Range;
 
@@ -12,11 +13,12 @@ use crate::source::Source;
 use crate::source::content::{Content, HowAveraged, Selected};
 use crate::source::row_set::RowSet;
 
-/// Summary of averaging a source: what was averaged, and what happened to its rows, channels and columns.
+/// Summary of averaging a MeasurementSet: numbers of rows and channels before and after, and the columns that were not
+/// averaged.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Averaged {
-    /// The averaging that was asked for: seconds of a bin, channels of a mean.
+    /// The averaging that was requested: the length of a time bin in seconds and the number of channels that become one.
     pub averaging: Averaging,
     /// Number of rows of the main table before averaging.
     pub rows_before: u64,
@@ -24,16 +26,18 @@ pub struct Averaged {
     pub rows: u64,
     /// Name of the column with the weights of samples (WEIGHT_SPECTRUM or WEIGHT); `None`: all samples count the same.
     pub weights: Option<String>,
-    /// Names of columns whose values cannot be averaged: the value of the first row of each bin is kept.
+    /// Names of columns whose values cannot be averaged: an averaged row has the value of the first row of its time bin.
     pub first_values: Vec<String>,
-    /// Names of columns whose cells are left undefined by averaging.
+    /// Names of columns that have no defined cell after averaging, such as FLAG_CATEGORY.
     pub left_undefined: Vec<String>,
-    /// The number of channels of each spectral window, before and after averaging; empty if channels are not averaged.
+    /// The number of channels of each row of SPECTRAL_WINDOW, before and after averaging; empty if channels are not averaged,
+    /// or without CHAN_FREQ.
     pub channels: Vec<(u64, u64)>,
 }
 
 impl Averaged {
-    /// Memory that the lists of averaged rows take during a conversion, in bytes.
+    /// Memory in bytes that the lists of the rows in each time bin take during a conversion; 0 if rows are not averaged in
+    /// time.
     pub(crate) fn memory(&self) -> u64 {
         match self.averaging.seconds() {
             Some(_) => 4 * self.rows_before + 12 * self.rows,
@@ -43,8 +47,8 @@ impl Averaged {
 }
 
 impl Source {
-    /// Averages the main table and the spectral windows of the source; with `rows` (half-open, from 0) only these rows of the
-    /// main table.
+    /// Makes the source read as averaged: the cells of its main table and of SPECTRAL_WINDOW are averaged when they are read.
+    /// Only `rows` (half-open, from 0) of the main table are used; `None`: all.
     ///
     /// # Errors
     /// `Usage` if the source is not a MeasurementSet, or the rows exceed it; `Limit` if more than `max_memory` bytes are
@@ -115,7 +119,8 @@ impl Source {
     }
 }
 
-/// The number of channels of each row of SPECTRAL_WINDOW, before and after averaging `factor` channels; from CHAN_FREQ.
+/// Returns the number of channels (the length of CHAN_FREQ) of each row of SPECTRAL_WINDOW, before and after `factor` channels
+/// become one; empty without CHAN_FREQ.
 fn channels(windows: &Content, factor: u64) -> Result<Vec<(u64, u64)>> {
     let Some(index) = windows.columns().iter().position(|info| info.desc.name == "CHAN_FREQ") else {
         return Ok(Vec::new());

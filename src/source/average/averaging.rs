@@ -36,20 +36,20 @@ impl Averaging {
         Self::default()
     }
 
-    /// Averages the rows of each baseline in bins of this many seconds, a positive number.
+    /// Sets the length of a time bin to `seconds`, a positive number. The rows of each baseline in a bin become one row.
     pub fn time(mut self, seconds: f64) -> Self {
         self.seconds = Some(seconds);
         self
     }
 
-    /// Averages this many neighbouring channels, 2 or more. The last channel of a spectral window is the mean of those that are
-    /// left.
+    /// Sets how many neighbouring channels become one: 2 or more. The last averaged channel of a spectral window is the mean of
+    /// those that are left.
     pub fn channels(mut self, count: u64) -> Self {
         self.channels = Some(count);
         self
     }
 
-    /// Length of a bin of rows in seconds; `None` if rows are not averaged.
+    /// Length of a time bin of rows in seconds; `None` if rows are not averaged in time.
     pub fn seconds(&self) -> Option<f64> {
         self.seconds
     }
@@ -59,7 +59,7 @@ impl Averaging {
         self.channels.unwrap_or(1)
     }
 
-    /// Checks that the numbers of an averaging request make sense: positive seconds, 2 or more channels, at least one of them.
+    /// Checks an averaging request: a positive number of seconds, 2 or more channels, at least one of both.
     pub(super) fn check(&self) -> Result<()> {
         if self.seconds.is_some_and(|seconds| !(seconds.is_finite() && seconds > 0.0)) {
             return Err(Error::usage(format!("averaging {self}: the time must be a positive number of seconds")));
@@ -74,7 +74,8 @@ impl Averaging {
     }
 }
 
-/// The shape of a cell `[corr, chan]` after each `factor` channels were averaged, the last ones rounded up.
+/// The shape of a cell whose last (slowest) axis is channels, after each `factor` channels became one: that axis is divided by
+/// `factor` and rounded up.
 pub(super) fn fewer_channels(shape: &Shape, factor: u64) -> Shape {
     match shape.split_last() {
         Some((others, channels)) => others.with_axis(channels.div_ceil(factor)),
@@ -85,8 +86,8 @@ pub(super) fn fewer_channels(shape: &Shape, factor: u64) -> Shape {
 impl FromStr for Averaging {
     type Err = Error;
 
-    /// Reads an averaging request: `time=10s`, `chan=4` or both with a comma. Units of time are ms, s, min (or m) and h;
-    /// without, seconds.
+    /// Parses an averaging request: `time=10s`, `chan=4` or both, separated by a comma. Units of time are ms, s, min (or m) and
+    /// h; a number without a unit is in seconds.
     ///
     /// # Errors
     /// `Usage` if the text is not such a list.
@@ -118,7 +119,7 @@ impl FromStr for Averaging {
     }
 }
 
-/// Reads a time with its unit, such as `1.5min`, in seconds; `None` if it is not one.
+/// Parses a time such as `1.5min` or `10` (seconds) and returns it in seconds; `None` if the text is not a time.
 fn seconds(text: &str) -> Option<f64> {
     let split = text.find(|c: char| c.is_ascii_alphabetic() && !matches!(c, 'e' | 'E')).unwrap_or(text.len());
     let (number, unit) = text.split_at(split);

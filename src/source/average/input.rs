@@ -1,4 +1,5 @@
-//! Reads the rows that averaging puts into bins, in order of their numbers: cells of a column with their flags and weights.
+//! Reads the input of averaging: the cells of a column in the rows of given time bins, with the rows' flags and weights, in row
+//! order.
 
 use std::ops::Range;
 
@@ -7,12 +8,13 @@ use crate::error::{Error, Result};
 use crate::table::ColumnCells;
 use crate::value::{DataType, Shape, Values};
 
-/// Number of samples of a column that are read at a time for averaging.
+/// Most samples (one correlation and channel of one row) of a column that are read at a time for averaging; a row is read
+/// whole.
 const PIECE_SAMPLES: u64 = 1 << 17;
 /// Most rows that are read at a time for averaging.
 const PIECE_ROWS: u64 = 1 << 13;
 
-/// A column to be averaged, with the bins of its rows and the columns of flags and weights.
+/// A column to be averaged, with the time bin of each of its rows and the columns of flags and weights of the same table.
 pub(super) struct Input<'a> {
     pub(super) bins: &'a Bins,
     pub(super) cells: Box<dyn ColumnCells + 'a>,
@@ -24,15 +26,15 @@ pub(super) struct Input<'a> {
     pub(super) weight: Option<Box<dyn ColumnCells + 'a>>,
 }
 
-/// A row of the source on its way into a bin, with its flags and weights.
+/// One row of the table to be averaged: its cell in the column to be averaged, its time bin, its flags and its weights.
 pub(super) struct InputRow<'b> {
     pub(super) row: u64,
-    /// Number of the bin that the row belongs to, counted from 0 for the first of the bins that are read.
+    /// Number of the time bin that the row belongs to, from 0 for the first of the bins that are being read.
     pub(super) bin: usize,
-    /// Shape of the row's cell (fastest axis first) and the range of its elements in `values`; `None` if it is undefined.
+    /// Shape of the row's cell (fastest axis first) and the range of its elements in `values`; `None` if the cell is undefined.
     pub(super) cell: Option<(&'b Shape, Range<usize>)>,
     pub(super) values: &'b Values,
-    /// Flags of the row's samples, with their shape (fastest axis first); `None` without a defined cell of FLAG.
+    /// Flags of the row's samples, with their shape (fastest axis first); `None` if the row has no defined cell of FLAG.
     pub(super) flags: Option<(&'b Shape, &'b [bool])>,
     pub(super) is_flagged: bool,
     pub(super) weights: Weights<'b>,
@@ -43,15 +45,15 @@ pub(super) struct InputRow<'b> {
 pub(super) enum Weights<'b> {
     /// The table has no weights for the row: each sample has the weight 1.
     One,
-    /// A weight for each correlation, which all channels share.
+    /// A weight for each correlation, from WEIGHT; all channels have the same.
     Row(&'b [f32]),
-    /// A weight for each sample, with the shape of the cell, fastest axis first.
+    /// A weight for each sample, from WEIGHT_SPECTRUM, with the shape of the cell, fastest axis first.
     Samples(&'b Shape, &'b [f32]),
 }
 
 impl Weights<'_> {
-    /// The weight of a sample, by its index in the cell (fastest axis first) and the number of correlations; 0 unless it is a
-    /// positive number.
+    /// The weight of the sample with the flat index `sample` in a cell `[corr, chan]` (correlations fastest); 0 if the stored
+    /// weight is missing or not a positive number.
     pub(super) fn of(self, sample: usize, correlations: usize) -> f64 {
         let weight = match self {
             Weights::One => return 1.0,
@@ -64,7 +66,7 @@ impl Weights<'_> {
 }
 
 impl InputRow<'_> {
-    /// Checks that the row's flags and weights have a form that fits a cell of `shape`, which must be `[corr, chan]`.
+    /// Checks that `shape`, that of the row's cell, is `[corr, chan]`, and that the row's flags and weights fit it.
     pub(super) fn check(&self, shape: &Shape) -> Result<()> {
         let row = self.row;
         if shape.len() != 2 {
@@ -85,12 +87,13 @@ impl InputRow<'_> {
         }
     }
 
-    /// Whether a sample of the row is flagged, by its index in the cell (fastest axis first), or the whole row is.
+    /// Whether the sample of the row with this flat index (fastest axis first) is flagged by FLAG, or the whole row by
+    /// FLAG_ROW.
     pub(super) fn is_flagged(&self, sample: usize) -> bool {
         self.is_flagged || self.flags.is_some_and(|(_, flags)| flags[sample])
     }
 
-    /// The sum of the weights of the row's samples that are not flagged, and whether any is not flagged.
+    /// Returns the sum of the weights of those samples of the row that are not flagged, and whether the row has such a sample.
     pub(super) fn weight(&self) -> Result<(f64, bool)> {
         if self.is_flagged {
             return Ok((0.0, false));
@@ -114,7 +117,8 @@ impl InputRow<'_> {
 }
 
 impl Input<'_> {
-    /// Calls `each` with every row of `bins` (half-open, from 0), in order of their numbers; the bins may be interleaved.
+    /// Calls `each` for every row of the time bins `bins` (half-open, from 0), in order of row numbers, also where rows of
+    /// several bins alternate.
     pub(super) fn for_each(&self, bins: Range<u64>, mut each: impl FnMut(&InputRow<'_>) -> Result<()>) -> Result<()> {
         let mut rows: Vec<(u64, u32)> = Vec::new();
         self.bins.for_each(bins, |row, bin| rows.push((row, bin as u32)));
@@ -179,7 +183,8 @@ pub(super) struct Cells {
 
 enum CellShapes {
     Same(Shape, usize),
-    /// The index of each cell's first element in the values, and its shape, fastest axis first; `None`: the cell is undefined.
+    /// For each row, the index in `values` of its cell's first element and the shape of the cell, fastest axis first; `None`:
+    /// the cell is undefined.
     Each(Vec<Option<(usize, Shape)>>),
 }
 

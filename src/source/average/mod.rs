@@ -1,5 +1,5 @@
-//! Averages the rows of a MeasurementSet in bins of time, and neighbouring channels, weighted and without flagged samples.
-//! docs/averaging.md.
+//! Averages a MeasurementSet in time (the rows of a baseline) and frequency (neighbouring channels), weighted, without flagged
+//! samples. docs/averaging.md.
 //!
 //! | file             | purpose                                                            |
 //! |------------------|--------------------------------------------------------------------|

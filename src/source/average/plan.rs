@@ -1,4 +1,5 @@
-//! The plan of averaging a main table: its bins, the rule for each column, and the columns of flags and weights.
+//! The plan by which the main table of a MeasurementSet is averaged: which rows become one, how each column is computed, where
+//! flags and weights are.
 
 use super::averaging::{Averaging, fewer_channels};
 use super::input::Input;
@@ -17,7 +18,8 @@ const NEEDED: [&str; 4] = ["TIME", "ANTENNA1", "ANTENNA2", "DATA_DESC_ID"];
 /// A function that opens the cells of a column of the table to be averaged, by the column's number from 0.
 pub(in crate::source) type OpenCells<'a, 'b> = &'b dyn Fn(usize) -> Result<Box<dyn ColumnCells + 'a>>;
 
-/// The plan of averaging a main table: its bins, the rule for each column, and the columns of flags and weights.
+/// The plan by which the main table of a MeasurementSet is averaged: the time bins of its rows, the rule for each column, and
+/// the columns of flags and weights.
 #[derive(Debug)]
 pub(crate) struct AveragePlan {
     averaging: Averaging,
@@ -25,18 +27,21 @@ pub(crate) struct AveragePlan {
     rules: Vec<Rule>,
     /// Descriptions of the columns as they are after averaging.
     columns: Vec<ColumnInfo>,
-    /// Index of the column FLAG, from 0; the next fields have those of FLAG_ROW, WEIGHT_SPECTRUM and WEIGHT. `None`: missing.
+    /// Index (from 0) of the column FLAG in the table to be averaged; `None` if it has none.
     flag: Option<usize>,
+    /// Index (from 0) of the column FLAG_ROW in the table to be averaged; `None` if it has none.
     flag_row: Option<usize>,
+    /// Index (from 0) of the column WEIGHT_SPECTRUM in the table to be averaged; `None` if it has none.
     spectrum: Option<usize>,
+    /// Index (from 0) of the column WEIGHT in the table to be averaged; `None` if it has none.
     weight: Option<usize>,
-    /// Index of the column that gives the shape of samples, FLAG or one of visibilities, from 0; `None` if there is none of
-    /// use.
+    /// Index (from 0) of the column whose cells have the shape `[corr, chan]` of the samples: FLAG, else a column of
+    /// visibilities; `None` if the table has neither.
     samples: Option<usize>,
 }
 
 impl AveragePlan {
-    /// Plans the averaging of a table: finds its bins, and the rules of its columns.
+    /// Plans the averaging of a main table: finds the time bins of its rows, and the rule for each column.
     ///
     /// # Errors
     /// `Usage` if the table is not the main one of a MeasurementSet; `Limit` if the bins need more than `max_memory` bytes;
@@ -98,7 +103,8 @@ impl AveragePlan {
         Ok(plan)
     }
 
-    /// Makes columns that are computed from samples or weights keep their first values, if the table has no samples or weights.
+    /// Replaces rules that need samples or weights by `Rule::First`, the value of the first row of a bin, if the table has no
+    /// samples or weights.
     fn forget_impossible(&mut self) {
         let (no_samples, no_weights) = (self.samples.is_none(), self.spectrum.is_none() && self.weight.is_none());
         for rule in &mut self.rules {
@@ -122,23 +128,24 @@ impl AveragePlan {
         self.averaging
     }
 
-    /// Whether each row keeps its number, since rows are not averaged in time.
+    /// Whether each averaged row has the number of its original row: true if rows are not averaged in time.
     pub(crate) fn keeps_rows(&self) -> bool {
         matches!(self.bins, Bins::EachRow(_))
     }
 
-    /// Names of the columns whose rule `wanted` accepts.
+    /// Names of the columns whose averaging rule `wanted` accepts.
     fn named(&self, wanted: impl Fn(Rule) -> bool) -> Vec<String> {
         let columns = self.columns.iter().zip(&self.rules).filter(|(_, rule)| wanted(**rule));
         columns.map(|(info, _)| String::from_utf8_lossy(&info.desc.name).into_owned()).collect()
     }
 
-    /// Names of the columns that have the value of the first row of each bin, although rows of a bin may differ in it.
+    /// Names of the columns in which an averaged row has the value of the first row of its time bin; empty if rows are not
+    /// averaged in time.
     pub(super) fn first_values(&self) -> Vec<String> {
         if self.keeps_rows() { Vec::new() } else { self.named(|rule| rule == Rule::First) }
     }
 
-    /// Names of the columns whose cells are left undefined by averaging.
+    /// Names of the columns that have no defined cell after averaging.
     pub(super) fn left_undefined(&self) -> Vec<String> {
         self.named(|rule| rule == Rule::Undefined)
     }
@@ -175,7 +182,8 @@ impl AveragePlan {
         }
     }
 
-    /// The rows to be averaged of a column, by its number from 0, with their bins, flags and weights.
+    /// Opens the input for averaging a column, by its number from 0: its cells with the time bins, flags and weights of their
+    /// rows.
     fn input<'a>(&'a self, index: usize, open: OpenCells<'a, '_>) -> Result<Input<'a>> {
         let other = |number: Option<usize>| -> Result<Option<Box<dyn ColumnCells + 'a>>> {
             let Some(number) = number else { return Ok(None) };
@@ -193,7 +201,8 @@ impl AveragePlan {
     }
 }
 
-/// Opens the columns that decide which rows become one: times, intervals, baselines and other numbers.
+/// Opens the columns that decide which rows become one: TIME, INTERVAL, the numbers that identify a baseline, and those of
+/// field, scan ….
 fn keys<'a>(infos: &[ColumnInfo], rules: &[Option<Rule>], open: OpenCells<'a, '_>) -> Result<KeyCells<'a>> {
     let opened = |wanted: Rule| -> Result<Option<Box<dyn ColumnCells + 'a>>> {
         rules.iter().position(|rule| *rule == Some(wanted)).map(open).transpose()
@@ -207,7 +216,7 @@ fn keys<'a>(infos: &[ColumnInfo], rules: &[Option<Rule>], open: OpenCells<'a, '_
     Ok(KeyCells { time, interval: opened(Rule::Interval)?, baseline: numbers(true)?, others: numbers(false)? })
 }
 
-/// The description of a column after averaging by `rule`: cells with channels have fewer.
+/// The description of a column after averaging by `rule`: if its cells have channels, shapes with `factor` times fewer of them.
 fn after(info: &ColumnInfo, rule: Rule, factor: u64) -> ColumnInfo {
     let mut info = info.clone();
     let is_cell = |shape: &Shape| shape.len() == 2;

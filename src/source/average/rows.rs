@@ -1,4 +1,4 @@
-//! Averages columns with a value for each row: times, coordinates, numbers.
+//! Averages columns whose cells have no channels (TIME, UVW, EXPOSURE …) over the rows of each time bin.
 
 use std::ops::Range;
 
@@ -10,27 +10,29 @@ use crate::stman::undefined;
 use crate::table::ColumnCells;
 use crate::value::{Region, Shape, Values};
 
-/// Number of bins whose sums are held in memory at a time.
+/// Most time bins whose sums are held in memory at a time while a column is averaged.
 const BLOCK_BINS: u64 = 1 << 13;
 
-/// An averaged column of doubles without channels (TIME, UVW, INTERVAL …): a cell for each bin of rows.
+/// An averaged column of doubles without channels (TIME, UVW, INTERVAL …), which has one cell for each time bin of rows.
 pub(super) struct AveragedRows<'a> {
     pub(super) input: Input<'a>,
     pub(super) rule: Rule,
 }
 
-/// The sums of the cells of a bin's rows in one column, without and with regard to weights and flags.
+/// Sums of the cells of one column over the rows of a time bin: over all rows, over all rows by their weights, and over rows
+/// that are not flagged.
 #[derive(Default, Clone)]
 struct RowSums {
     shape: Option<Shape>,
     first: Vec<f64>,
-    /// Sum over all rows of the bin, for each element, relative to `first`.
+    /// Sum over all rows of the bin, for each element of the cell, of its difference from that of the bin's first row.
     all: Vec<f64>,
     count: f64,
-    /// Sum over the rows of the bin multiplied by their weights, for each element, relative to `first`.
+    /// Sum over all rows of the bin, for each element of the cell, of its difference from that of the bin's first row, multiplied
+    /// by the weight of the row.
     weighted: Vec<f64>,
     weight: f64,
-    /// Sum over the rows of the bin that have a sample which is not flagged, for each element.
+    /// Sum over those rows of the bin that have a sample which is not flagged, for each element of the cell.
     good: Vec<f64>,
     has_good: bool,
 }
@@ -129,7 +131,7 @@ impl ColumnCells for AveragedRows<'_> {
     }
 }
 
-/// A column that has the cell of the first row of each bin.
+/// A column of the averaged table whose cells are copies of the cell in the first row of each time bin.
 pub(super) struct First<'a> {
     pub(super) bins: &'a Bins,
     pub(super) cells: Box<dyn ColumnCells + 'a>,

@@ -4,41 +4,43 @@ use crate::schema::ColumnKind;
 use crate::table::{ColumnCells, ColumnInfo};
 use crate::value::{DataType, Shape};
 
-/// Names of the columns of numbers that tell baselines apart.
+/// Names of the integer columns that together identify the baseline of a row.
 const BASELINE: [&str; 6] = ["ANTENNA1", "ANTENNA2", "ANTENNA3", "FEED1", "FEED2", "FEED3"];
-/// Names of columns of numbers that must be equal in rows that are averaged together, besides those whose names end in `_ID`.
+/// Names of integer columns that must be equal in rows that are averaged together, besides those whose names end in `_ID`.
 const OTHERS: [&str; 2] = ["SCAN_NUMBER", "PULSAR_BIN"];
-/// Number of rows, all over the table, whose cells are looked at to find the rule of a column.
+/// Most rows, spread evenly over the table, whose cell shapes are read to find the averaging rule of a column.
 const PROBED_ROWS: u64 = 4096;
 
 /// How a column of the averaged main table is computed from the rows and channels of a bin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rule {
-    /// The column has the same number in all rows of a bin; `of_baseline`: it tells the baselines apart that share a bin.
+    /// The integer that all rows of a bin have in the column. `of_baseline`: the column is one of those that identify a
+    /// baseline (ANTENNA1, FEED1 …).
     Key {
         of_baseline: bool,
     },
-    /// The value that the first row of a bin has in the column.
+    /// The cell that the first row of a bin has in the column.
     First,
-    /// The weighted mean of the samples of a bin.
+    /// The weighted mean of the samples (visibilities) of a bin, for each correlation and averaged channel.
     Mean,
     Flag,
     FlagRow,
-    /// The sum of the weights of the samples of a bin.
+    /// The sum of the weights of the samples of a bin, for each correlation and averaged channel.
     WeightSpectrum,
-    /// The standard deviation of each averaged sample: 1 / sqrt of the sum of weights.
+    /// The standard deviation of each averaged sample: 1 / sqrt of the sum of its weights; -1 if that is 0.
     SigmaSpectrum,
-    /// The mean over channels of the sums of weights, for each correlation.
+    /// The weight of each correlation: the mean of the summed weights of its averaged channels, without flagged channels unless
+    /// all are flagged.
     Weight,
-    /// The standard deviation for each correlation: 1 / sqrt of the mean over channels of the sums of weights.
+    /// The standard deviation of each correlation: 1 / sqrt of the value that the rule `Weight` gives; -1 if that is 0.
     Sigma,
-    /// The middle of a bin of rows, in s.
+    /// The time in the middle of a bin, between the start of its earliest row and the end of its latest, in s.
     Time,
-    /// The mean of the cells of a bin's rows by the weights of the rows.
+    /// The mean of the cells of a bin's rows; the weight of a row is the sum of those of its samples that are not flagged.
     RowMean,
-    /// The sum of the cells of all rows of a bin.
+    /// The sum of the cells of all rows of a bin, for INTERVAL.
     Interval,
-    /// The sum of the cells of those rows of a bin that have samples which are not flagged.
+    /// The sum of the cells of those rows of a bin that have a sample which is not flagged; of all its rows if none has one.
     Exposure,
     /// No cell of the averaged column is defined.
     Undefined,
@@ -47,17 +49,17 @@ pub(super) enum Rule {
 }
 
 impl Rule {
-    /// Whether the cells of the column have channels, of which averaging leaves fewer.
+    /// Whether the cells of a column with this rule have an axis of channels, which averaging makes shorter.
     pub(super) fn has_channels(self) -> bool {
         matches!(self, Rule::Mean | Rule::Flag | Rule::WeightSpectrum | Rule::SigmaSpectrum)
     }
 
-    /// Whether the column is computed from the samples of a bin, or from their flags and weights.
+    /// Whether a column with this rule is computed from the samples of a bin (visibilities), or from their flags and weights.
     pub(super) fn is_of_samples(self) -> bool {
         self.has_channels() || matches!(self, Rule::FlagRow | Rule::Weight | Rule::Sigma)
     }
 
-    /// The rule for a column by its name; `None` if only its cells can decide.
+    /// The averaging rule for a column, if its name and type decide it; `None` if the shapes of its cells must decide.
     pub(super) fn by_name(info: &ColumnInfo) -> Option<Rule> {
         let name = String::from_utf8_lossy(&info.desc.name);
         let name = name.as_ref();
@@ -86,9 +88,9 @@ impl Rule {
         })
     }
 
-    /// The rule for an array column that its name does not give, from the shapes of some of its cells and of the samples in the
-    /// same rows. Complex numbers of the same shape are samples; other cells with an axis as long as the channels cannot be
-    /// kept if these become fewer.
+    /// The averaging rule for an array column whose name does not decide it. `cells` has shapes of some cells, each with the
+    /// shape of the samples in the same row. Complex cells of that shape are averaged; others with an axis as long as the
+    /// channels are left out if channels become fewer.
     pub(super) fn by_cells(info: &ColumnInfo, cells: &[(Shape, Shape)], factor: u64) -> Rule {
         let is_complex = matches!(info.data_type(), DataType::Complex | DataType::DComplex);
         if is_complex && !cells.is_empty() && cells.iter().all(|(cell, samples)| cell == samples) {
@@ -101,8 +103,8 @@ impl Rule {
     }
 }
 
-/// The shapes of defined cells of a column, each with that of the samples in the same row, for rows all over the table; fastest
-/// axis first.
+/// The shapes of defined cells of a column, each with that of the samples in the same row, fastest axis first, for up to 4096
+/// rows spread evenly over the table; without consecutive repeats.
 pub(super) fn shapes(cells: &dyn ColumnCells, samples: &dyn ColumnCells, rows: u64) -> Vec<(Shape, Shape)> {
     let step = rows.div_ceil(PROBED_ROWS).max(1);
     let shapes = |row| Some((cells.cell_shape(row).ok()??, samples.cell_shape(row).ok()??));
@@ -111,7 +113,8 @@ pub(super) fn shapes(cells: &dyn ColumnCells, samples: &dyn ColumnCells, rows: u
     found
 }
 
-/// The shape of the first defined cell among rows all over the table, fastest axis first; `None` if none of them is defined.
+/// The shape of the first defined cell among up to 4096 rows spread evenly over the table, fastest axis first; `None` if none
+/// of them is defined.
 pub(super) fn probe(cells: &dyn ColumnCells, rows: u64) -> Option<Shape> {
     let step = rows.div_ceil(PROBED_ROWS).max(1);
     (0..rows).step_by(step as usize).find_map(|row| cells.cell_shape(row).ok()?)

@@ -1,4 +1,5 @@
-//! Averages columns with a value for each channel, and computes columns from their flags and weights.
+//! Averages columns with a cell `[corr, chan]` in each row (visibilities, FLAG …), and computes FLAG_ROW, WEIGHT and SIGMA from
+//! flags and weights.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -13,17 +14,19 @@ use crate::stman::undefined;
 use crate::table::ColumnCells;
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Number of averaged samples whose sums are held in memory at a time.
+/// Approximate number of averaged samples whose sums are held in memory at a time; a bin is summed whole.
 const BLOCK_SAMPLES: u64 = 1 << 18;
 
-/// An averaged column with a value for each sample, or one computed from flags and weights.
+/// An averaged column with a value for each correlation and channel, or one that is computed from flags and weights (FLAG_ROW,
+/// WEIGHT, SIGMA).
 pub(super) struct AveragedSamples<'a> {
     input: Input<'a>,
     rule: Rule,
     factor: u64,
     /// Element type of the averaged column.
     data_type: DataType,
-    /// The bin and the cell of which a part was read last: large cells are read in parts.
+    /// The averaged cell of which a part was read last, with the number of its bin, so that a cell read in parts is averaged
+    /// once; `None`: none yet.
     last: Mutex<Option<(u64, Values)>>,
 }
 
@@ -32,7 +35,8 @@ impl<'a> AveragedSamples<'a> {
         AveragedSamples { input, rule, factor, data_type, last: Mutex::new(None) }
     }
 
-    /// The shape of the sums of a bin, `[corr, chan]` with averaged channels; `None` if all of its cells are undefined.
+    /// The shape `[corr, chan]` of the sums of a bin, its channels averaged; `None` if the cells of all rows of the bin are
+    /// undefined.
     fn sums_shape(&self, bin: u64) -> Result<Option<Shape>> {
         let mut found: Result<Option<Shape>> = Ok(None);
         self.input.bins.for_each(bin..bin + 1, |row, _| {
@@ -43,7 +47,8 @@ impl<'a> AveragedSamples<'a> {
         Ok(found?.map(|shape| fewer_channels(&shape, self.factor)))
     }
 
-    /// The shape of the averaged cell that is computed from sums of shape `[corr, chan]`.
+    /// The shape of the averaged cell that is computed from sums of shape `[corr, chan]`: `[corr]` for WEIGHT and SIGMA, no
+    /// axes for FLAG_ROW.
     fn shape(&self, sums: Shape) -> Shape {
         match self.rule {
             Rule::Weight | Rule::Sigma => sums[..1.min(sums.len())].into(),
@@ -52,8 +57,8 @@ impl<'a> AveragedSamples<'a> {
         }
     }
 
-    /// Appends the averaged cells of `bins` (half-open, from 0) to `out`; `shapes` are those of their sums, all of which are
-    /// held in memory.
+    /// Appends the averaged cells of the time bins `bins` (half-open, from 0) to `out`. `shapes` are those of the sums of each
+    /// bin (`None`: undefined), which are all held in memory.
     fn average(&self, bins: Range<u64>, shapes: &[Option<Shape>], out: &mut Values) -> Result<()> {
         let mut starts = Vec::with_capacity(shapes.len() + 1);
         let mut total = 0;
@@ -120,7 +125,7 @@ impl<'a> AveragedSamples<'a> {
         }
     }
 
-    /// Appends the averaged cell that is computed from the sums with these indices (half-open) to `out`.
+    /// Appends to `out` the averaged cell of one bin, which is computed from the sums with the indices `numbers` (half-open).
     fn finish(&self, sums: &Sums, numbers: Range<usize>, correlations: usize, out: &mut Values) {
         match (self.rule, out) {
             (Rule::Flag, Values::Bool(out)) => out.extend(numbers.map(|number| sums.is_flagged(number))),

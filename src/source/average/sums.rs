@@ -1,28 +1,29 @@
-//! The weighted sums from which averaged samples are computed.
+//! Weighted sums of samples, from which the averaged samples (one for each correlation and averaged channel) are computed.
 
 use num_complex::{Complex32, Complex64};
 
 use crate::value::Values;
 
-/// Which samples the sum of an averaged sample is made of; those of a higher rank replace those of lower ones.
+/// The kind of samples that the sum for an averaged sample consists of. Samples of a higher rank replace those of lower ranks
+/// in the sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(super) enum Rank {
     #[default]
     Nothing,
-    /// The sum is made of samples of weight 0 only, which all count the same.
+    /// The sum consists of samples without a positive weight only, flagged or not; each counts as one of weight 1.
     WithoutWeight,
-    /// The sum is made of flagged samples only.
+    /// The sum consists of flagged samples of positive weight, as no sample is good.
     Flagged,
-    /// The sum is made of the samples that are not flagged.
+    /// The sum consists of good samples: those that are not flagged and have a positive weight.
     Good,
 }
 
-/// The weighted sums of samples from which averaged samples are computed, by index.
+/// The weighted sums of samples, one for each averaged sample (correlation and averaged channel of a bin), by its index.
 #[derive(Debug, Default)]
 pub(super) struct Sums {
     pub(super) ranks: Vec<Rank>,
     weights: Vec<f64>,
-    /// Sums of the values, real and imaginary part, for each averaged sample; empty where only weights or flags are computed.
+    /// Weighted sums of the real and imaginary parts for each averaged sample; empty where only weights or flags are computed.
     values: Vec<(f64, f64)>,
 }
 
@@ -35,7 +36,7 @@ impl Sums {
         }
     }
 
-    /// Adds a sample to the sum with index `to`; `value` has its real and imaginary part.
+    /// Adds a sample to the sum with index `to`; `value` is its real and its imaginary part, which is 0 for real numbers.
     pub(super) fn add(&mut self, to: usize, is_flagged: bool, weight: f64, value: (f64, f64)) {
         let (rank, weight) = match (is_flagged, weight > 0.0) {
             (_, false) => (Rank::WithoutWeight, 1.0),
@@ -60,17 +61,18 @@ impl Sums {
         }
     }
 
-    /// Whether the averaged sample with this index is flagged: none of its samples was good.
+    /// Whether the averaged sample with this index is flagged: none of its samples is unflagged and has a positive weight.
     pub(super) fn is_flagged(&self, number: usize) -> bool {
         self.ranks[number] != Rank::Good
     }
 
-    /// The weight of the averaged sample with this index: the sum of weights, 0 if none of its samples had a weight.
+    /// The weight of the averaged sample with this index: the sum of the weights in it, 0 if none of its samples has a positive
+    /// weight.
     pub(super) fn weight(&self, number: usize) -> f64 {
         if self.ranks[number] > Rank::WithoutWeight { self.weights[number] } else { 0.0 }
     }
 
-    /// Appends the weighted mean of each sum to `out`.
+    /// Appends all averaged samples to `out`: the sum of the weighted values divided by the sum of the weights.
     pub(super) fn push_means(&self, out: &mut Values) {
         let means = self.values.iter().zip(&self.weights).map(|(sum, weight)| (sum.0 / weight, sum.1 / weight));
         match out {
@@ -83,7 +85,7 @@ impl Sums {
     }
 }
 
-/// The standard deviation that a weight stands for, 1 / sqrt(weight); -1 without weight, as in CASA.
+/// The standard deviation that a weight stands for, 1 / sqrt(weight); -1 if the weight is not positive, as in CASA.
 pub(super) fn sigma(weight: f64) -> f32 {
     if weight > 0.0 { (1.0 / weight.sqrt()) as f32 } else { -1.0 }
 }

@@ -1,4 +1,4 @@
-//! Finds the bins of time in which rows of a baseline become one.
+//! Finds the time bins of a main table: the rows of one baseline in one bin are averaged to one row.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -10,17 +10,18 @@ use crate::value::{DataType, Values};
 
 /// Number of rows whose cells are held in memory at a time while bins are found.
 const BLOCK_ROWS: u64 = 1 << 14;
-/// Most combinations of antennas, or of fields, scans and other numbers, that are told apart while bins are found.
+/// Most different baselines, and most combinations of field, scan and other numbers, in a table that is averaged in time; more
+/// are an error.
 const MAX_COMBINATIONS: usize = 1 << 20;
 /// Memory for each row while bins are found, in bytes, if the rows are in the order of time.
 const BYTES_PER_ROW: u64 = 20;
 /// Memory for each row while bins are found, in bytes, if the rows are not in the order of time.
 const BYTES_PER_UNORDERED_ROW: u64 = 48;
-/// Tolerance at the end of a bin, as a part of a row's interval: a row whose time is less than this before the end belongs to
-/// the next bin, since times are rounded.
+/// Tolerance at the end of a time bin, as a fraction of a row's INTERVAL: a row whose time is less than this before the end
+/// belongs to the next bin, since times are rounded.
 const TOLERANCE: f64 = 1e-3;
 
-/// The bins of a table's rows, each of which becomes an averaged row, in the order of these.
+/// The time bins into which the rows of a table are divided, in the order of the averaged rows: each bin becomes one of them.
 #[derive(Debug)]
 pub(super) enum Bins {
     /// Each row is a bin of its own; holds the number of rows.
@@ -28,12 +29,12 @@ pub(super) enum Bins {
     Time(TimeBins),
 }
 
-/// The bins of rows that are averaged in time, by the numbers of the rows.
+/// The time bins of a table whose rows are averaged in time: the numbers of the rows in each bin, and its time.
 #[derive(Debug)]
 pub(super) struct TimeBins {
-    /// The numbers (from 0) of the rows of each bin in the order of time, bin after bin.
+    /// The numbers (from 0) of the rows of each time bin, bin after bin; in the order of time within a bin.
     members: Vec<u32>,
-    /// Index in `members` of the first row of each bin, and of the end of the last.
+    /// Index in `members` of the first row of each time bin; the last element is the end of the last bin.
     starts: Vec<u32>,
     /// The middle of each bin, in s as in the column TIME.
     times: Vec<f64>,
@@ -47,7 +48,8 @@ impl Bins {
         }
     }
 
-    /// Calls `each` with each row of `bins` (half-open, from 0), and the number of its bin counted from the first of `bins`.
+    /// Calls `each` with the number of every row in the time bins `bins` (half-open, from 0), and the number of its bin, from 0
+    /// for the first of `bins`.
     pub(super) fn for_each(&self, bins: Range<u64>, mut each: impl FnMut(u64, usize)) {
         match self {
             Bins::EachRow(_) => bins.enumerate().for_each(|(number, row)| each(row, number)),
@@ -59,7 +61,7 @@ impl Bins {
         }
     }
 
-    /// The number of the first row of a bin, both from 0; `None` if the bin does not exist.
+    /// The number (from 0) of the first row in the time bin with this number (from 0); `None` if the bin does not exist.
     pub(super) fn first(&self, bin: u64) -> Option<u64> {
         match self {
             Bins::EachRow(rows) => (bin < *rows).then_some(bin),
@@ -67,7 +69,7 @@ impl Bins {
         }
     }
 
-    /// The middle of a bin in s; `None` if each row is a bin of its own.
+    /// The middle of a time bin in s, as in TIME; `None` if rows are not averaged in time, or the bin does not exist.
     pub(super) fn time(&self, bin: u64) -> Option<f64> {
         match self {
             Bins::EachRow(_) => None,
@@ -75,7 +77,7 @@ impl Bins {
         }
     }
 
-    /// The smallest range of rows (half-open, from 0) that contains all rows of `bins`.
+    /// The smallest range of rows (half-open, from 0) that contains all rows of the time bins `bins`.
     pub(super) fn hull(&self, bins: &Range<u64>) -> Range<u64> {
         let (mut low, mut high) = (u64::MAX, 0);
         match self {
@@ -94,27 +96,29 @@ impl TimeBins {
     }
 }
 
-/// The columns that decide which rows become one: times, baselines and other numbers.
+/// The columns that decide which rows become one: TIME, INTERVAL, the numbers that identify a baseline, and those of field,
+/// scan ….
 pub(super) struct KeyCells<'a> {
     pub(super) time: Box<dyn ColumnCells + 'a>,
-    /// The column INTERVAL, in s; `None` if the table has none of doubles.
+    /// The column INTERVAL, in s; `None` if the table has no such column of doubles.
     pub(super) interval: Option<Box<dyn ColumnCells + 'a>>,
-    /// The columns that tell baselines apart; baselines share the limits of bins.
+    /// The integer columns that identify the baseline of a row. The bins of all baselines begin and end at the same times.
     pub(super) baseline: Vec<Numbers<'a>>,
-    /// The columns (field, scan …) whose change begins another bin for all baselines.
+    /// The integer columns (field, scan …) that must be equal in the rows of a bin: each combination of their values has bins
+    /// of its own.
     pub(super) others: Vec<Numbers<'a>>,
 }
 
-/// A column of integers that decides which rows become one.
+/// A column of integers that decides which rows become one, such as ANTENNA1 or FIELD_ID.
 pub(super) struct Numbers<'a> {
     pub(super) cells: Box<dyn ColumnCells + 'a>,
     pub(super) data_type: DataType,
 }
 
-/// A bin of time that all baselines share: its limits, in s.
+/// A bin of time before its rows are divided by baseline, with its limits in s.
 #[derive(Debug, Clone, Copy)]
 struct SharedBin {
-    /// The time of the bin's first row, in s.
+    /// The time of the bin's earliest row, in s.
     first: f64,
     /// End of the bin in s: rows of this time or later are in another bin.
     limit: f64,
@@ -122,7 +126,7 @@ struct SharedBin {
     end: f64,
 }
 
-/// Finds the bins of length `seconds` in a table of `rows` rows.
+/// Finds the time bins of length `seconds` in a main table of `rows` rows, and the rows of each baseline in them.
 ///
 /// # Errors
 /// `Limit` if the table has too many rows or combinations of numbers, or the bins need more than `max_memory` bytes;
@@ -174,8 +178,8 @@ pub(super) fn find(
     Ok(gather(&shared, &frame_of, &baseline_of, baselines.len(), order.as_deref()))
 }
 
-/// Returns the index of the shared bin that a row belongs to; begins a new one if its time is after the end of the open one.
-/// Times in s.
+/// Returns the index in `shared` of the bin that a row belongs to. Begins a new bin if the row is past the end of the last bin
+/// of `frame`, its combination of field, scan and others. Times in s.
 fn assign(shared: &mut Vec<SharedBin>, open: &mut Vec<u32>, frame: u32, time: f64, interval: f64, seconds: f64) -> u32 {
     let frame = frame as usize;
     if open.len() <= frame {
@@ -193,7 +197,8 @@ fn assign(shared: &mut Vec<SharedBin>, open: &mut Vec<u32>, frame: u32, time: f6
     open[frame]
 }
 
-/// Makes the bins of each baseline from the shared bin and the baseline of each row, in the order of the first row of each.
+/// Divides the bins of `shared` by baseline, in the order of the first row of each baseline. `bin_of` has the index of each
+/// row's bin in `shared`, `baseline_of` the number of its baseline.
 fn gather(
     shared: &[SharedBin],
     bin_of: &[u32],
@@ -248,7 +253,7 @@ fn gather(
     TimeBins { members, starts, times }
 }
 
-/// The numbers of the rows in the order of time; `None` if they are in it already.
+/// The numbers of all rows in the order of TIME; `None` if the table has them in that order already.
 fn time_order(keys: &KeyCells<'_>, rows: u64, max_memory: u64, progress: &dyn Progress) -> Result<Option<Vec<u32>>> {
     let (mut last, mut is_ordered) = (f64::NEG_INFINITY, true);
     for block in blocks(rows) {
@@ -274,7 +279,7 @@ fn time_order(keys: &KeyCells<'_>, rows: u64, max_memory: u64, progress: &dyn Pr
     Ok(Some(order))
 }
 
-/// Fails if finding the bins of `rows` rows needs more memory than is allowed, in bytes.
+/// Fails if finding the time bins of `rows` rows, `row_bytes` bytes for each, needs more than `max_memory` bytes.
 fn check_memory(rows: u64, row_bytes: u64, max_memory: u64) -> Result<()> {
     let needed = rows.saturating_mul(row_bytes);
     if needed > max_memory {
@@ -304,7 +309,8 @@ fn undefined(rows: &Range<u64>, found: usize) -> Error {
     Error::format(format!("rows {start}..{end} of a column of scalars have {found} values"))
 }
 
-/// Numbers combinations of integers (such as the antennas of baselines) from 0, in the order in which they occur.
+/// Gives each combination of integers (such as the antennas of a baseline) a number from 0, in the order in which they first
+/// occur.
 #[derive(Default)]
 struct Numbering(HashMap<Box<[i64]>, u32>);
 
@@ -313,7 +319,8 @@ impl Numbering {
         self.0.len()
     }
 
-    /// Appends the number of the combination that each of `rows` has in `columns`.
+    /// Appends, for each of `rows` (half-open, from 0), the number of the combination of integers that the row has in `columns`
+    /// to `out`.
     fn number(&mut self, columns: &[Numbers<'_>], rows: Range<u64>, out: &mut Vec<u32>) -> Result<()> {
         let count = (rows.end - rows.start) as usize;
         let mut read = Vec::with_capacity(columns.len());

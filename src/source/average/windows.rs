@@ -11,7 +11,7 @@ use crate::value::{DataType, Region, Shape, Values};
 /// How a column of SPECTRAL_WINDOW is computed when channels are averaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WindowRule {
-    /// The middle of the band that the averaged channels cover, for CHAN_FREQ.
+    /// The mean of the frequencies of the channels that become one, by their widths: the middle of their band. For CHAN_FREQ.
     Frequency,
     Sum,
     Count,
@@ -23,7 +23,7 @@ enum WindowRule {
 pub(crate) struct WindowPlan {
     factor: u64,
     rules: Vec<WindowRule>,
-    /// Index of the column CHAN_WIDTH, from 0; `None` if the table has none of doubles.
+    /// Index of the column CHAN_WIDTH, from 0; `None` if SPECTRAL_WINDOW has no such column of doubles.
     width: Option<usize>,
     columns: Vec<ColumnInfo>,
 }

@@ -1,4 +1,4 @@
-//! Finds the rows that satisfy a condition.
+//! Finds the rows of a main table that satisfy a condition such as `SCAN_NUMBER in 3..5`.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -74,15 +74,16 @@ impl Source {
     }
 }
 
-/// Values of a column in a block of rows for which a condition is evaluated.
+/// Values of a column in the block of rows for which a condition is being evaluated.
 struct Block<'a> {
     name: String,
     cells: Box<dyn ColumnCells + 'a>,
-    /// Whether the kind of the column rules out undefined cells.
+    /// Whether the column cannot have undefined cells, as its description tells.
     is_defined: bool,
     /// Values of the defined cells of the block, in row order.
     values: Values,
-    /// Index in `values` of each row's cell, `None` for an undefined one; without the list all cells of the block are defined.
+    /// Index in `values` of each row's cell; `None` in the list for an undefined cell. Without a list all cells of the block
+    /// are defined.
     places: Option<Vec<Option<usize>>>,
 }
 
@@ -138,7 +139,7 @@ enum Scalar<'a> {
     Text(&'a BStr),
 }
 
-/// Whether a row of the block, from 0, satisfies a condition; `None` if undefined cells leave it undecided.
+/// Whether the row with this number in the block (from 0) satisfies a condition; `None` if undefined cells leave it undecided.
 fn holds(test: &Test, columns: &[Block<'_>], row: usize) -> Option<bool> {
     match test {
         Test::Not(inner) => holds(inner, columns, row).map(|held| !held),
@@ -155,8 +156,8 @@ fn holds(test: &Test, columns: &[Block<'_>], row: usize) -> Option<bool> {
     }
 }
 
-/// Evaluates a list of conditions for a row: `decisive` if one of them has that result, else the opposite; `None` if one is
-/// undecided.
+/// Evaluates conditions that are joined by `||` (`decisive` is true) or `&&` (`decisive` is false) for a row: returns
+/// `decisive` if one has that result; `None` if undefined cells leave it undecided.
 fn decided(list: &[Test], columns: &[Block<'_>], row: usize, decisive: bool) -> Option<bool> {
     let mut is_open = false;
     for test in list {

@@ -1,4 +1,4 @@
-//! Parses a condition on rows: from words to a tree.
+//! Parses a condition on rows: turns its words into a tree.
 
 use super::token::{Token, error_at, tokens};
 use crate::error::Result;
@@ -13,9 +13,9 @@ pub(super) enum Condition {
     All(Vec<Condition>),
     Not(Box<Condition>),
     Compare(Term, Order, Term),
-    /// True for rows in which the value is in one of these values and ranges.
+    /// True for rows in which the term has one of these values, or a value in one of these ranges.
     In(Term, Vec<Choice>),
-    /// True for rows in which the value of a Bool column is true.
+    /// True for rows in which the cell of a Bool column is true.
     Flag(Term),
 }
 
@@ -44,7 +44,7 @@ pub(super) enum Order {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Choice {
     One(Term),
-    /// A range of values from `first` to `last`, which belongs to the range if `inclusive`.
+    /// A range of values that begins with `first`; `last` belongs to it only if `inclusive` is true.
     Range {
         first: Term,
         last: Term,
@@ -52,7 +52,7 @@ pub(super) enum Choice {
     },
 }
 
-/// Parses the text of a condition on rows.
+/// Parses the text of a condition on rows, such as `SCAN_NUMBER in 3..5 && !FLAG_ROW`, to a tree.
 pub(super) fn parse(text: &str) -> Result<Condition> {
     let mut parser = Parser { text, tokens: tokens(text)?, next: 0, depth: 0 };
     let condition = parser.any()?;
@@ -74,7 +74,7 @@ impl Parser<'_> {
         &self.tokens[self.next].1
     }
 
-    /// Returns the next word of the condition and advances; stays at the end.
+    /// Returns the next word of the condition and advances; at the end it returns the same word, `End`, again.
     fn take(&mut self) -> Token {
         let token = self.peek().clone();
         self.next = (self.next + 1).min(self.tokens.len() - 1);
@@ -156,7 +156,7 @@ impl Parser<'_> {
         Ok(Condition::Compare(left, order, self.term()?))
     }
 
-    /// Parses what follows `in`: a list in brackets, or a single range or value.
+    /// Parses the part of a condition after the word `in`: a list in brackets, or a single range or value.
     fn choices(&mut self) -> Result<Vec<Choice>> {
         if !self.takes("[") {
             return Ok(vec![self.choice()?]);

@@ -1,4 +1,5 @@
-//! Resolves a condition for a table: finds its columns, and replaces names and dates by numbers.
+//! Prepares a condition for the rows of one table: finds its columns, and replaces names (of fields, antennas …) and dates by
+//! numbers.
 
 use bstr::{BString, ByteSlice};
 
@@ -11,24 +12,25 @@ use crate::suggest::instead;
 use crate::table::ColumnInfo;
 use crate::value::{DataType, Values};
 
-/// Most names of rows among which an error message looks for a similar one.
+/// Most names of a subtable's rows among which an error message looks for one that is similar to an unknown name.
 const COMPARED: usize = 1000;
 
 /// Columns whose cells are the names of a subtable's rows; the first of them that the subtable has is used.
 const NAME_COLUMNS: [&str; 2] = ["NAME", "OBS_MODE"];
 
-/// A condition on rows that can be evaluated, after names are resolved.
+/// A condition on rows that can be evaluated: columns are given by index; names of fields, antennas … and dates are numbers.
 #[derive(Debug, PartialEq)]
 pub(super) enum Test {
     Any(Vec<Test>),
     All(Vec<Test>),
     Not(Box<Test>),
     Compare(Operand, Order, Operand),
-    /// A range condition: the first operand is at least the second, and below (or at most) the third.
+    /// A range condition: the first operand is at least the second, and less than (`Order::Less`) or at most
+    /// (`Order::LessEqual`) the third.
     Between(Operand, Operand, Order, Operand),
 }
 
-/// One side of a comparison in a condition, after names are resolved.
+/// One side of a comparison in a condition that can be evaluated: a column, or a constant, in which dates are numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Operand {
     /// A column, by its index in [`Resolved::columns`].
@@ -39,7 +41,7 @@ pub(super) enum Operand {
     Text(BString),
 }
 
-/// Class of values in a condition that can be compared with each other.
+/// Class of a value in a condition: only values of the same class can be compared with each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
     Bool,
@@ -54,7 +56,7 @@ pub(super) struct Resolved {
     pub(super) columns: Vec<usize>,
 }
 
-/// Resolves a condition for the main table of `source`.
+/// Prepares a condition for the main table of `source`: finds its columns, and replaces names and dates by numbers.
 ///
 /// # Errors
 /// `Usage` if a column does not exist or is not comparable, or a name is unknown; those of reading subtables.
@@ -119,7 +121,8 @@ impl Resolver<'_> {
         Ok(Test::Between(operand, first, if inclusive { Order::LessEqual } else { Order::Less }, last))
     }
 
-    /// Resolves both sides of a comparison; dates become numbers.
+    /// Returns both sides of a comparison ready for evaluation: columns by index, dates as numbers. Fails if they cannot be
+    /// compared.
     fn operands(&mut self, left: &Term, right: &Term) -> Result<(Operand, Operand)> {
         let (a, of_left) = self.operand(left, right)?;
         let (b, of_right) = self.operand(right, left)?;
@@ -187,8 +190,8 @@ impl Resolver<'_> {
         Ok((Operand::Column(number), class))
     }
 
-    /// Converts the text of a date to the unit of a column of floating-point numbers that it is compared with; `None` if the
-    /// column holds something else. An error if it is not a date, or the column has no unit of time.
+    /// Converts the text of a date to the unit (s or d) of the floating-point column that it is compared with; `None` if the
+    /// column has another type. Fails if the text is not a date, or the column has no such unit.
     fn date(&self, column: &str, text: &str) -> Result<Option<f64>> {
         let (_, info) = self.info(column)?;
         if !matches!(info.data_type(), DataType::Double | DataType::Float) {
@@ -205,8 +208,9 @@ impl Resolver<'_> {
         }
     }
 
-    /// The numbers (from 0) of the rows called `name` in the subtable whose rows the integer column `column` refers to; `None`
-    /// if the column does not refer to rows.
+    /// The numbers (from 0) of the rows called `name` in the subtable that the integer column `column` refers to, such as FIELD
+    /// for FIELD_ID. `None` if the column is not of integers; fails if it refers to no subtable with names, or no row has this
+    /// one.
     fn rows_named(&self, column: &str, name: &str) -> Result<Option<Vec<i64>>> {
         let (_, info) = self.info(column)?;
         let is_integer = matches!(

@@ -1,10 +1,10 @@
-//! Splits the text of a condition on rows into words.
+//! Splits the text of a condition on rows into words: names, constants and operators.
 
 use std::fmt;
 
 use crate::error::{Error, Result};
 
-/// A word of a condition: a name, a constant or a sign.
+/// A word of a condition: the name of a column, a constant, an operator or bracket, or the end.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Token {
     /// The name of a column in a condition.
@@ -12,7 +12,7 @@ pub(super) enum Token {
     Text(String),
     Int(i64),
     Float(f64),
-    /// A sign or keyword of a condition, always in its first spelling in `SIGNS`.
+    /// An operator, bracket or keyword of a condition. Synonyms have the first spelling in `SIGNS`: `<>` is `!=`.
     Sign(&'static str),
     End,
 }
@@ -30,7 +30,8 @@ impl fmt::Display for Token {
     }
 }
 
-/// Each spelling of a sign in conditions, with its first spelling; longer ones come first.
+/// The spellings of operators and brackets in conditions, each with the spelling that stands for it in the parser; longer ones
+/// come first.
 const SIGNS: [(&str, &str); 22] = [
     ("..=", "..="),
     ("..", ".."),
@@ -56,17 +57,18 @@ const SIGNS: [(&str, &str); 22] = [
     ("&", "&&"),
 ];
 
-/// Words with a meaning in conditions, in lower case, each with its sign; upper case is as good.
+/// Keywords of conditions in lower case, each with the operator or constant that stands for it in the parser; also accepted in
+/// upper case.
 const WORDS: [(&str, &str); 6] =
     [("and", "&&"), ("or", "||"), ("not", "!"), ("in", "in"), ("true", "true"), ("false", "false")];
 
-/// Makes an error about the condition `text` that names the character which begins at byte `at`.
+/// Makes an error about the condition `text` that tells the number of the character at byte offset `at`, from 1.
 pub(super) fn error_at(text: &str, at: usize, message: impl fmt::Display) -> Error {
     let character = text.get(..at).unwrap_or(text).chars().count() + 1;
     Error::usage(format!("condition {text:?}, at character {character}: {message}"))
 }
 
-/// The words of the condition `text`, each with the offset in bytes at which it begins.
+/// The words of the condition `text`, the last of which is `End`, each with the offset in bytes at which it begins.
 pub(super) fn tokens(text: &str) -> Result<Vec<(usize, Token)>> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -98,7 +100,8 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(usize, Token)>> {
     }
 }
 
-/// Parses the number that `text` begins with; returns it and its length in bytes. Two dots after it are those of a range.
+/// Parses the number at the beginning of `text`; returns it and its length in bytes. Two dots after the number are not part of
+/// it: they make a range.
 fn number(text: &str) -> Result<(Token, usize), String> {
     let digits = |from: usize| text[from..].find(|c: char| !c.is_ascii_digit()).map_or(text.len(), |end| from + end);
     let mut end = digits(0);
