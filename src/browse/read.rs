@@ -132,7 +132,7 @@ impl Values {
         self.selected.elements().saturating_mul(self.dataset.element().size as u64)
     }
 
-    /// Whether elements are stored apart from the dataset: strings or lists of variable length, references.
+    /// Whether the elements are stored outside the dataset's own data: strings or lists of variable length, references.
     pub(super) fn has_pointers(&self) -> bool {
         self.element.has_pointers()
     }

@@ -102,7 +102,7 @@ fn last(stored: &BStr) -> String {
     last_part(&stored.to_str_lossy()).to_owned()
 }
 
-/// Name of the parent table of a subtable, whose keyword names it: `A` for `A/B`, `MAIN` for `ANTENNA`.
+/// Name of the table that has the keyword for a subtable: `A` for `A/B`, `MAIN` for `ANTENNA`.
 fn parent_of(name: &str) -> &str {
     name.rsplit_once('/').map_or(MAIN_TABLE, |(parent, _)| source_name(parent))
 }

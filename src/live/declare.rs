@@ -56,7 +56,7 @@ impl TableSpec {
     }
 }
 
-/// Declaration of a column of a live table.
+/// Declaration of a column of a table of a live file.
 #[derive(Debug, Clone)]
 pub struct ColumnSpec {
     /// Name, type, comment, keywords and maximum length of strings of the column, and its other casacore properties.
@@ -70,7 +70,7 @@ pub struct ColumnSpec {
     pub chunk_rows: Option<u64>,
 }
 
-/// The shapes that the cells of a live column may have, first axis fastest.
+/// The shapes that the cells of a column of a live file may have, first axis fastest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CellShapes {
     /// All cells have this shape; that of a scalar has no axes. The column is one dataset.
@@ -80,8 +80,8 @@ pub enum CellShapes {
     Several(Vec<Shape>),
 }
 
-/// Target size of a chunk of a live column in bytes. Chunks have at most [`CHUNK_ROWS`] rows, so that a short table stays
-/// small.
+/// Target size of an HDF5 chunk of a column of a live file, in bytes. Chunks have at most [`CHUNK_ROWS`] rows, so that a
+/// short table stays small.
 const CHUNK_BYTES: u64 = 1 << 20;
 const CHUNK_ROWS: u64 = 4096;
 

@@ -12,19 +12,19 @@ use crate::native::{
 };
 use crate::table::ColumnInfo;
 
-/// HDF5 paths of a live table in its file, and its columns.
+/// HDF5 paths of the objects that make up a table of a live file, and its columns.
 #[derive(Debug)]
 pub(super) struct TableLayout {
-    /// Name of the live table: `MAIN`, `ANTENNA`, `A/B`.
+    /// Name of the table in the live file: `MAIN`, `ANTENNA`, `A/B`.
     pub(super) name: String,
-    /// HDF5 path of the group of the live table.
+    /// HDF5 path of the group of the table in the live file.
     pub(super) path: String,
     /// HDF5 path of the dimension scale of the table's rows.
     pub(super) row: String,
     pub(super) columns: Vec<ColumnLayout>,
 }
 
-/// Where the datasets of a column of a live table are in its HDF5 file.
+/// Where the datasets of a column are in a live file.
 #[derive(Debug)]
 pub(super) struct ColumnLayout {
     pub(super) info: ColumnInfo,

@@ -1,4 +1,5 @@
-//! Writes blocks of cells to the datasets of a live table: checks them, converts them to bytes, appends or overwrites.
+//! Writes blocks of cells to the datasets of a table of a live file: checks them, converts them to bytes, appends or
+//! overwrites.
 
 use std::borrow::Cow;
 

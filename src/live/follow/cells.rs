@@ -19,17 +19,17 @@ const MAX_SHAPES: usize = 64;
 #[derive(Debug)]
 pub(super) struct CellBlock {
     values: Values,
-    /// Index of each cell's shape among the shapes of the live column, `None` for an undefined cell; without the list, all
-    /// cells have one shape.
+    /// Index of each cell's shape among the shapes of the column of the live file, `None` for an undefined cell; without the
+    /// list, all cells have one shape.
     shapes: Option<Vec<Option<usize>>>,
-    /// Number of cells and strings that do not fit the live column. Zeros, an empty string or an undefined cell are stored
-    /// instead.
+    /// Number of cells and strings that do not fit the column of the live file. Zeros, an empty string or an undefined cell
+    /// are stored instead.
     pub(super) misfits: u64,
 }
 
 impl CellBlock {
-    /// Reads the cells of `rows` of a casacore column into the storage form `form` of the live column, whose strings have
-    /// `string_bytes` bytes at most.
+    /// Reads the cells of `rows` of a casacore column in the storage form `form` of the live file. Strings have at most
+    /// `string_bytes` bytes there.
     pub(super) fn read(
         cells: &dyn ColumnCells,
         data_type: DataType,
@@ -112,8 +112,9 @@ impl CellBlock {
     }
 }
 
-/// Finds the shapes that the live column must allow, from the first `rows` cells of the casacore column and its declared
-/// shape `fixed`. `None` if no shape is known, or if the live file cannot have them: they are too many, or have no elements.
+/// Finds the shapes that the column must allow in the live file, from the first `rows` cells of the casacore column and its
+/// declared shape `fixed`. `None` if no shape is known, or if the live file cannot have them: they are too many, or have no
+/// elements.
 pub(super) fn shapes(cells: &dyn ColumnCells, fixed: Option<&Shape>, rows: u64) -> Result<Option<CellShapes>> {
     if let Some(shape) = cells.same_shape(&(0..rows)).filter(|_| rows > 0) {
         return Ok(Some(CellShapes::One(shape)));
@@ -141,8 +142,8 @@ pub(super) fn shapes(cells: &dyn ColumnCells, fixed: Option<&Shape>, rows: u64) 
     })
 }
 
-/// Computes the length that the live column reserves for a string, in bytes: `declared` if it is not 0, otherwise twice the
-/// longest string in the first `rows` rows, and at least 64.
+/// Computes the length in bytes that a live file reserves for each string of a column: `declared` if it is not 0, otherwise
+/// twice the longest string in the first `rows` rows, and at least 64.
 pub(super) fn string_bytes(cells: &dyn ColumnCells, declared: u32, rows: u64) -> Result<u32> {
     if declared > 0 {
         return Ok(declared);

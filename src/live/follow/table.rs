@@ -155,8 +155,8 @@ pub struct Activity {
 }
 
 impl Followed {
-    /// Makes the declaration of the live table `name` for the casacore table `table`; also returns the columns that a live
-    /// file cannot store, each with the reason.
+    /// Makes the declaration of the table `name` of the live file for the casacore table `table`; also returns the columns
+    /// that a live file cannot store, each with the reason.
     pub(super) fn declare(name: &str, table: &Table) -> Result<(TableSpec, Vec<(BString, String)>)> {
         let mut spec = TableSpec::new(name);
         spec.info = table.info().clone();
