@@ -1,4 +1,5 @@
-//! Answers questions about an open HDF5 file or table: entities, attributes, values, statistics.
+//! Answers requests about an HDF5 file, or about a casacore table that is shown as one: objects, attributes, values,
+//! statistics.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -14,10 +15,11 @@ use super::{Limits, stats};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{AnyObject, Group, Link};
 
-/// Most bytes of a selection of which statistics are computed.
+/// Largest selection of which statistics are computed, in bytes of its elements in the file; a larger one is an error.
 const STATS_BYTES: u64 = 2 << 30;
 
-/// An open HDF5 file or table, and the limits on answers to one caller. Open one for each question: files grow.
+/// Answers requests about one open HDF5 file or table, within limits on the size of an answer. Open one for each request:
+/// the number of committed rows of a file that grows is read only once.
 pub struct Browser<'a> {
     resolver: Resolver<'a>,
     limits: &'a Limits,
@@ -30,8 +32,8 @@ impl fmt::Debug for Browser<'_> {
 }
 
 impl<'a> Browser<'a> {
-    /// Opens an HDF5 file for browsing, also one that another process appends to under SWMR. `is_served` decides by their
-    /// canonical paths which other files may be opened because the file names them.
+    /// Opens an HDF5 file for browsing, also one that another process appends to under SWMR. The file may name other files
+    /// (external links, virtual datasets): they are opened only if `is_served` is true for their canonical path.
     ///
     /// # Errors
     /// `NotFound`, `Io`, `Format` if it is not HDF5, `Locked` if a writer keeps others out.
@@ -40,7 +42,7 @@ impl<'a> Browser<'a> {
         Ok(Browser { resolver: Resolver { file, is_served }, limits })
     }
 
-    /// Browses a table as the HDF5 file that it would become. `is_served` is as in [`open`](Self::open).
+    /// Browses a casacore table as the HDF5 file that `to-hdf5` would make of it. `is_served` is as in [`open`](Self::open).
     pub fn of_table(table: &TableFile, is_served: &'a (dyn Fn(&Path) -> bool + Sync), limits: &'a Limits) -> Self {
         Browser { resolver: Resolver { file: Arc::clone(&table.0), is_served }, limits }
     }
@@ -65,7 +67,8 @@ impl<'a> Browser<'a> {
         self.document(String::from_utf8_lossy(&values).into_owned())
     }
 
-    /// The paths of the group at `path` and of everything below it, as a JSON list. Links are listed, not followed.
+    /// Lists the paths of the group at `path` and of all objects below it, as a JSON list. Soft and external links are
+    /// listed, but what they lead to is not.
     ///
     /// # Errors
     /// `Usage` if it is not a group, `NotFound` for a link that leads nowhere where all are to be resolved.
@@ -123,8 +126,8 @@ impl<'a> Browser<'a> {
         self.document(serde_json::Value::from(paths).to_string())
     }
 
-    /// Statistics of the finite values in a selection of the dataset at `path`, as JSON: least, greatest, mean, standard
-    /// deviation, least positive value.
+    /// Computes statistics of the finite values in a selection of the dataset at `path`, as JSON: minimum, maximum, mean,
+    /// standard deviation, least positive value. A `selection` of `None` is the whole dataset.
     ///
     /// # Errors
     /// `Usage` for a wrong selection, and for elements that are not real numbers.
@@ -155,7 +158,7 @@ impl<'a> Browser<'a> {
         }
     }
 
-    /// Passes a JSON document on, or fails if it is longer than the limits allow.
+    /// Returns the JSON document `text` unchanged, or an error if it is longer than the limit on JSON answers.
     fn document(&self, text: String) -> Result<String> {
         let (bytes, most) = (text.len() as u64, self.limits.json_bytes);
         if bytes > most {
@@ -167,7 +170,8 @@ impl<'a> Browser<'a> {
     }
 }
 
-/// The members of a group that are still to be listed: the group, its path, and their names with the first one last.
+/// Begins to list a group: returns it, its path, and the names of its members, sorted so that the first one is taken from
+/// the end.
 fn sorted_names(group: &Group, path: String) -> Result<(Group, String, Vec<String>)> {
     let mut names = group.link_names()?;
     names.sort_unstable_by(|a, b| b.cmp(a));

@@ -1,4 +1,4 @@
-//! Encodes the values of HDF5 datasets in the format of an answer: JSON, bytes, npy, CSV, TIFF.
+//! Encodes the values of an HDF5 dataset for an answer, in one of the formats JSON, plain bytes, npy, CSV and TIFF.
 
 use std::fmt;
 
@@ -12,13 +12,14 @@ use super::tiff;
 use super::{Limits, PIECE_BYTES};
 use crate::error::{Error, Result};
 
-/// Bytes of a piece of an answer. The first piece is made before an answer begins, so that its errors become the answer.
+/// Largest piece in which an encoded answer is returned, in bytes. The first piece is encoded before the answer begins, so
+/// that an error in it can still be sent as an error.
 const PIECE: usize = PIECE_BYTES as usize;
 
-/// A piece that has at least this many bytes is not enlarged: bytes from the source are then passed on without being copied.
+/// Least bytes of a piece of an answer, except for the last one. A block that already has them is passed on without a copy.
 const SMALL_PIECE: usize = PIECE / 2;
 
-/// Encoding of the values of a dataset in an answer.
+/// Encoding in which the values of a dataset are returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
     /// Nested lists in JSON, slowest axis outermost.
@@ -28,19 +29,20 @@ pub enum Format {
     Bin,
     /// A file in numpy's format npy, for numbers.
     Npy,
-    /// CSV: lines of numbers with commas, for datasets with one or two axes.
+    /// CSV: lines of numbers with commas; only for selections of numbers with one or two axes.
     Csv,
-    /// A TIFF image, for selections with two axes.
+    /// An uncompressed TIFF image; only for selections of numbers with two axes.
     Tiff,
 }
 
-/// Element type that binary values of a dataset have in an answer.
+/// Element type in which the numbers of a dataset are returned in a binary format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Dtype {
     /// The element type that the dataset has in the file.
     #[default]
     Origin,
-    /// A type for which JavaScript has arrays: little-endian, floating-point numbers of 32 or 64 bits.
+    /// The nearest type for which JavaScript has typed arrays: little-endian, and 32 or 64 bits if it is a floating-point
+    /// type.
     Safe,
 }
 
@@ -49,23 +51,23 @@ pub enum Dtype {
 pub struct DataOptions<'a> {
     /// The selection in numpy's basic syntax, `0,:,2:8:2`; `None` for the whole dataset.
     pub selection: Option<&'a str>,
-    /// Encoding of the values in the answer.
+    /// Encoding in which the values are returned.
     pub format: Format,
-    /// Element type of binary values in the answer.
+    /// Element type of the returned numbers, for the binary formats.
     pub dtype: Dtype,
     /// Whether JSON values are one flat list instead of nested ones.
     pub flatten: bool,
 }
 
-/// Values of a dataset, encoded as the body of an answer.
+/// Encoded values of a dataset, with what an HTTP server needs to know to send them.
 pub struct Data {
-    /// The media type of the encoded values: `application/json`.
+    /// Media type of the encoded values, such as `application/json`.
     pub content_type: &'static str,
-    /// File name under which a browser should save the values; `None` if they are not a file.
+    /// File name under which a web browser should save the values; `None` for JSON and plain bytes.
     pub file_name: Option<&'static str>,
-    /// Length of all pieces together in bytes, if it is known before they are made.
+    /// Total length of the encoded values in bytes; `None` if it is not known before all of them are encoded.
     pub length: Option<u64>,
-    /// The encoded bytes of the values, made piece by piece.
+    /// The encoded values in pieces, each of which is encoded when it is asked for.
     pub pieces: Pieces,
 }
 
@@ -75,13 +77,14 @@ impl fmt::Debug for Data {
     }
 }
 
-/// The bytes of an answer in pieces of at most 1 MiB, which are read from the file when they are asked for.
+/// Iterator over the encoded values of a dataset in pieces of at most 1 MiB. Values are read from the file when a piece is
+/// asked for; after an error it ends.
 pub struct Pieces {
-    /// Bytes of the answer that are encoded and wait to be given out.
+    /// Encoded bytes, of which the first `given` were already returned.
     ready: Vec<u8>,
-    /// How many of the ready bytes were given out.
+    /// Number of bytes of `ready` that were already returned.
     given: usize,
-    /// Encoder of the bytes that follow; `None` at the end.
+    /// Encoder of the bytes after those in `ready`; `None` if all are encoded.
     source: Option<Box<dyn Source>>,
 }
 
@@ -93,7 +96,7 @@ impl fmt::Debug for Pieces {
 
 /// An encoder of values that makes its output step by step.
 trait Source: Send {
-    /// Appends some bytes to `out`, about a piece; returns false at the end.
+    /// Appends the next encoded bytes to `out`, about 1 MiB; returns false if no values were left.
     fn more(&mut self, out: &mut Vec<u8>) -> Result<bool>;
 }
 
@@ -102,12 +105,12 @@ impl Pieces {
         Pieces { ready: Vec::new(), given: 0, source: Some(Box::new(source)) }
     }
 
-    /// Pieces of an answer whose bytes are already encoded.
+    /// Makes pieces of bytes that are already encoded.
     pub(super) fn of(ready: Vec<u8>) -> Self {
         Pieces { ready, given: 0, source: None }
     }
 
-    /// Encodes the first bytes of the answer; returns true if they are all of it.
+    /// Encodes the first piece, or all bytes if they are few; returns true if all are encoded.
     fn begin(&mut self) -> Result<bool> {
         while self.ready.len() <= PIECE {
             let Some(source) = &mut self.source else { return Ok(true) };
@@ -150,15 +153,16 @@ impl Iterator for Pieces {
     }
 }
 
-/// The bytes of the selected elements, read block by block and given out in parts.
+/// Reads the selected elements of a dataset as bytes, block by block.
 struct Raw {
     values: Values,
     blocks: Blocks,
-    /// The block of elements whose bytes are being given out.
+    /// The bytes of the block of elements that was read last.
     block: Vec<u8>,
-    /// How many bytes of the current block were given out.
+    /// Number of bytes of `block` that were already returned.
     taken: usize,
-    /// The form of the numbers in the file, and the form that they are converted to; `None` if they are not numbers.
+    /// The numpy type in which numbers are read, and the one to which they are converted; `None` if the elements are not
+    /// numbers.
     forms: Option<(Form, Form)>,
 }
 
@@ -169,7 +173,7 @@ impl Raw {
         Raw { values, blocks, block: Vec::new(), taken: 0, forms }
     }
 
-    /// Reads the next block of elements as a whole; `None` at the end.
+    /// Reads and converts the next block of elements; `None` at the end.
     fn block(&mut self) -> Result<Option<Vec<u8>>> {
         let Some(block) = self.blocks.next() else { return Ok(None) };
         let read = self.values.read(&block)?;
@@ -179,7 +183,7 @@ impl Raw {
         }))
     }
 
-    /// The next bytes of the elements, at most `bytes`; empty at the end.
+    /// Returns the next bytes of the elements, at most `bytes`; an empty slice at the end.
     fn take(&mut self, bytes: usize) -> Result<&[u8]> {
         if self.taken == self.block.len() {
             let Some(block) = self.block()? else { return Ok(&[]) };
@@ -194,7 +198,7 @@ impl Raw {
 /// Encoder of values as their bytes, with an optional header before them.
 struct Binary {
     raw: Raw,
-    /// Header of the file format, which precedes the values.
+    /// Header of the file format (npy, TIFF), which precedes the values; empty for plain bytes, and once it is returned.
     header: Vec<u8>,
 }
 
@@ -251,7 +255,8 @@ impl Source for JsonAny {
     }
 }
 
-/// Writes elements of an array as nested JSON lists; `ends` are the ends of the elements in `text`.
+/// Appends the next elements of an array to `out` as nested JSON lists. `text` has the elements, each already in JSON, and
+/// `ends` the offsets in it at which they end.
 pub(super) fn push_elements(nest: &mut Nest, text: &[u8], ends: &[usize], out: &mut Vec<u8>) {
     nest.elements(ends.len(), out, |start, run, out| {
         for number in start..start + run {
@@ -281,7 +286,7 @@ impl Source for Csv {
     }
 }
 
-/// Advice for error messages: a selection that takes about `share` of the values.
+/// Advice for an error message: a selection of a dataset of `shape` that takes about the fraction `share` of its values.
 fn choose_less(shape: &[u64], share: f64) -> String {
     let longest = shape.iter().enumerate().max_by_key(|(_, extent)| **extent).filter(|(_, extent)| **extent > 1);
     match longest {
@@ -305,7 +310,8 @@ fn check(size: u64, what: &str, most: u64, shape: &[u64]) -> Result<()> {
     )))
 }
 
-/// Encodes the selected values in the format that is asked for. `open` opens them, again for each pass over them.
+/// Encodes the selected values in the format that `options` ask for. `open` opens the dataset; it is called again for a
+/// second pass, which finds the length of a long JSON answer.
 pub(super) fn data(open: &dyn Fn() -> Result<Values>, options: &DataOptions<'_>, limits: &Limits) -> Result<Data> {
     let values = open()?;
     let number = values.number.clone().filter(|_| values.shape.is_some());
@@ -398,7 +404,7 @@ fn finish(
     Ok(Data { content_type, file_name, length, pieces })
 }
 
-/// An answer that is one JSON document, already encoded.
+/// Wraps a whole JSON document, already encoded, for an answer.
 fn document(text: Vec<u8>) -> Data {
     let length = Some(text.len() as u64);
     Data { content_type: "application/json", file_name: None, length, pieces: Pieces::of(text) }
@@ -454,7 +460,7 @@ fn json_pieces(values: Values, shape: &[u64]) -> Pieces {
     }
 }
 
-/// The header of a file in numpy's format npy, version 1.
+/// Makes the header of a file in numpy's format npy, version 1.0, for an array of `shape` (slowest axis first).
 fn npy_header(form: Form, shape: &[u64]) -> Vec<u8> {
     let extents: Vec<String> = shape.iter().map(|extent| format!("{extent},")).collect();
     let shape = match &extents[..] {

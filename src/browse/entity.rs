@@ -1,4 +1,4 @@
-//! Describes groups, datasets, types and links in JSON as h5grove does.
+//! Describes HDF5 groups, datasets, named types and links in JSON, in the form of the HDF5 server h5grove.
 
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ impl Owner {
         Ok(Value::Array(described))
     }
 
-    /// The values of the object's attributes, of those in `keys` or of all, as a JSON object.
+    /// Returns the values of the object's attributes as a JSON object: of those in `keys`, or of all if `keys` is empty.
     pub(super) fn attribute_values(&self, keys: &[String]) -> Result<Vec<u8>> {
         let names = if keys.is_empty() { self.attribute_names()? } else { keys.to_vec() };
         let mut out = vec![b'{'];
@@ -115,8 +115,8 @@ fn push_value(attribute: &AnyAttribute, out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// Describes the object at a path in JSON. A group has at most `most_children` members, which are described without their own
-/// members.
+/// Describes the object or link at `path` in JSON. A group is described with its members, but without theirs; one of more
+/// than `most_children` members is an error.
 pub(super) fn describe_found(resolver: &Resolver<'_>, found: Found, path: &str, most_children: u64) -> Result<Value> {
     let name = path.rsplit('/').next().unwrap_or_default();
     let target = match found {
@@ -138,7 +138,8 @@ pub(super) fn describe_found(resolver: &Resolver<'_>, found: Found, path: &str, 
     Ok(entity)
 }
 
-/// Describes a member of a group, without its own members. One that cannot be opened has the reason in its description.
+/// Describes the member `name` of a group in JSON, without its own members. If it cannot be opened, the description has the
+/// error message.
 fn child_entity(resolver: &Resolver<'_>, file: &Arc<OpenFile>, group: &Group, name: &str) -> Value {
     let describe = || -> Result<Value> {
         let path = join(group.path(), name);

@@ -4,23 +4,25 @@ use super::number::{Kind, Number};
 use super::text::{push_json, push_string};
 use crate::h5::{AnyClass, AnyType, ReferenceKind, Visitor};
 
-/// Writes the elements of a dataset as JSON, one after the other: lists within an element have commas, the elements themselves
-/// have none between them.
+/// Writes elements of a dataset as JSON to `out`, one after the other. Commas are written within an element, but not between
+/// elements.
 pub(super) struct JsonElements<'a> {
     out: &'a mut Vec<u8>,
-    /// Offsets in the text at which the elements end.
+    /// Offsets in `out` at which the elements end.
     ends: &'a mut Vec<usize>,
     depth: usize,
-    /// Number of outer lists of each element whose brackets are left out.
+    /// Number of axes of elements that are HDF5 arrays, 0 for others. Brackets for these axes are left out: each element of
+    /// the array counts as one.
     array_axes: usize,
-    /// Number of those outer lists that are open at the moment.
+    /// Number of lists that are open at the moment and whose brackets were left out.
     arrays: usize,
-    /// Whether another value precedes in the same list, so that a comma is needed.
+    /// Whether the list that is open already has a value, so that the next one needs a comma before it.
     follows: bool,
 }
 
 impl<'a> JsonElements<'a> {
-    /// A writer for elements of a dataset; elements that are arrays of `array_axes` axes are written as several elements.
+    /// Makes a writer of elements that appends JSON to `out` and its end offsets to `ends`. An element that is an HDF5 array
+    /// of `array_axes` axes is written as several elements.
     pub(super) fn new(out: &'a mut Vec<u8>, ends: &'a mut Vec<usize>, array_axes: usize) -> Self {
         JsonElements { out, ends, depth: 0, array_axes, arrays: 0, follows: false }
     }

@@ -1,4 +1,5 @@
-//! Finds how much of a dataset is committed, in tables that this program appends to.
+//! Finds how many rows of a dataset in a live file (an HDF5 file that this program appends to under SWMR) are committed:
+//! only these are shown.
 
 use super::resolve::OpenFile;
 use crate::error::{Error, Result};
@@ -6,11 +7,11 @@ use crate::h5::{Group, Link};
 use crate::native::{COMMITTED_ROWS, Growth, described_tables, growth, is_position, row_map};
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Rows of the map from rows to hypercubes (`row_cube`) that are read at a time.
+/// Number of rows of `row_cube` that are read at a time; it has the number of the hypercube of each row of a column.
 const BLOCK: u64 = 1 << 16;
 
-/// Length of the first axis of a growing dataset up to which it is committed; `None` if the dataset `name` in the group at
-/// `path` is not part of a table that this program appends to.
+/// Returns the committed length of the first axis (rows or cells) of the dataset `name` in the group at `path`; `None` if it
+/// is not part of a table of a live file.
 pub(super) fn committed(file: &OpenFile, path: &str, name: &str) -> Result<Option<u64>> {
     let (parent, last) = path.rsplit_once('/').unwrap_or(("", path));
     let column = if last.is_empty() { None } else { Some((parent, last)) };
@@ -31,7 +32,8 @@ pub(super) fn committed(file: &OpenFile, path: &str, name: &str) -> Result<Optio
     Ok(None)
 }
 
-/// Number of committed rows of the table in the group at `path`; `None` if the group is not a growing table.
+/// Reads the number of committed rows of the table in the group at `path`; `None` if the group is not a table of a live
+/// file.
 fn committed_rows(root: &Group, path: &str) -> Result<Option<u64>> {
     if path.is_empty() || !root.has(path.trim_start_matches('/')) {
         return Ok(None);
@@ -51,7 +53,8 @@ fn committed_rows(root: &Group, path: &str) -> Result<Option<u64>> {
     counter.read_counter().map(Some)
 }
 
-/// How many of the first `rows` rows of a column have their cells in hypercube `cube`.
+/// Counts how many of the first `rows` rows of a column have their cells in hypercube `cube`: the dataset number `cube` of
+/// those that each hold the cells of one shape.
 fn positions(column: &Group, rows: u64, cube: usize) -> Result<u64> {
     let (cubes, indices) = row_map();
     let (cubes, indices) = (column.dataset(cubes)?, column.dataset(indices)?);

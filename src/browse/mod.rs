@@ -1,5 +1,5 @@
-//! Browses any HDF5 file: entities with their types and attributes, and the values of numpy-style selections as JSON, bytes,
-//! npy, CSV and TIFF.
+//! Browses any HDF5 file: describes its objects with their types and attributes, and returns the values of numpy-style
+//! selections as JSON, bytes, npy, CSV and TIFF.
 //!
 //! The documents are those of h5grove 4.0, which the explorer H5Web asks for. Files may be written to at the same time: of tables that
 //! this program appends to, only committed rows are shown; of other SWMR files, everything up to their present extents.
@@ -46,21 +46,21 @@ pub use data::{Data, DataOptions, Dtype, Format, Pieces};
 pub use resolve::LinkResolution;
 pub use table::TableFile;
 
-/// Largest piece in which the values of an answer are made, in bytes.
+/// Largest piece of encoded values that [`Pieces`] returns at a time, in bytes.
 pub const PIECE_BYTES: u64 = 1 << 20;
 
 /// Limits on the size of one answer about an HDF5 file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Largest answer in binary or CSV form, in bytes; larger ones are refused.
+    /// Largest answer with values as plain bytes, npy, TIFF or CSV, in bytes; a larger one is an error.
     pub binary_bytes: u64,
-    /// Largest JSON answer, in bytes; larger ones are refused.
+    /// Largest JSON answer, in bytes; a larger one is an error.
     pub json_bytes: u64,
-    /// Most numbers in an answer with values in JSON; a complex number counts as two.
+    /// Most values in a JSON answer; a complex number counts as two. More are an error.
     pub json_numbers: u64,
-    /// Most members of a group that are described in one answer.
+    /// Most members of a group that are described in one answer; a group with more is an error.
     pub children: u64,
-    /// Most objects below a group that are listed in one answer.
+    /// Most objects in and below a group that are listed in one answer; more are an error.
     pub paths: u64,
 }
 

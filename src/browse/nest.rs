@@ -11,7 +11,7 @@ pub(super) struct Nest {
 }
 
 impl Nest {
-    /// Begins an array of this shape, slowest axis first.
+    /// Begins to write an array of this shape, slowest axis first.
     pub(super) fn new(shape: &[u64]) -> Self {
         Nest { shape: shape.to_vec(), at: vec![0; shape.len()], left: super::selection::elements(shape) }
     }
@@ -29,7 +29,7 @@ impl Nest {
         out.push(b']');
     }
 
-    /// Number of JSON lists that an array without elements has.
+    /// Number of JSON lists, inner ones included, that represent an array without elements (at least one extent is 0).
     pub(super) fn empty_lists(shape: &[u64]) -> u64 {
         let mut lists = 1u64;
         let mut outer = 1u64;
@@ -43,8 +43,8 @@ impl Nest {
         lists
     }
 
-    /// Writes the brackets around the next `count` elements, and has `write` write the elements themselves, in runs within one
-    /// list: it gets the number of elements before the run in this call and in the run.
+    /// Writes the next `count` elements, with brackets and commas where lists begin and end. `write` is called for each run
+    /// of elements in one innermost list; it gets the run's first element, counted within this call, and its length.
     pub(super) fn elements(
         &mut self,
         count: usize,

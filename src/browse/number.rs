@@ -18,7 +18,8 @@ pub(super) enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Form {
     pub(super) kind: Kind,
-    /// Size of an element in bytes: 1, 2, 4, 8; 16 for wide floating-point and complex numbers, 32 for wide complex ones.
+    /// Size of an element in bytes: 1, 2, 4 or 8; 16 for extended (x87) and double-precision complex numbers, 32 for
+    /// extended complex ones.
     pub(super) size: usize,
     pub(super) big_endian: bool,
 }
@@ -91,7 +92,7 @@ fn is_big_endian(order: Order, size: usize) -> Option<bool> {
     }
 }
 
-/// The bit layout of IEEE 754 numbers in 2, 4 or 8 bytes.
+/// Bit layout of IEEE 754 floating-point numbers of 2, 4 or 8 bytes; `None` for other sizes.
 fn ieee(size: usize, order: Order) -> Option<FloatLayout> {
     let (exponent_bits, mantissa_bits, bias) = match size {
         2 => (5, 10, 15),
@@ -125,7 +126,7 @@ fn extended(order: Order) -> FloatLayout {
     }
 }
 
-/// Decodes 16 bytes with an extended (x87) number, numpy's long double.
+/// Decodes an extended (x87) floating-point number from its 16 bytes, rounded to 64 bits.
 pub(super) fn decode_extended(bytes: &[u8], big_endian: bool) -> f64 {
     decode_float(&extended(if big_endian { Order::Big } else { Order::Little }), bytes)
 }
@@ -141,7 +142,8 @@ pub(super) fn decode_half(bits: u16) -> f32 {
     }
 }
 
-/// The smallest numpy type that holds all numbers of this HDF5 layout, and whether its bytes are the same.
+/// Finds the smallest numpy type that holds all numbers of this HDF5 layout, and whether their bytes are the same in both.
+/// Numbers too wide for 64 bits lose digits; `None` for sizes above 16 bytes and unusual byte orders.
 fn float(layout: &FloatLayout, size: usize) -> Option<(Form, bool)> {
     let big_endian = is_big_endian(layout.order, size)?;
     let form = |size| Form { kind: Kind::Float, size, big_endian };
@@ -201,7 +203,8 @@ impl Number {
     }
 }
 
-/// How an HDF5 compound becomes a complex number; `offsets` are the bytes at which its real and imaginary part begin.
+/// Finds how an HDF5 complex or compound type is converted to complex numbers. Their parts have type `part`, and begin at
+/// the bytes `offsets`; `None` if numpy has no such type.
 fn complex(element: &AnyType, part: &AnyType, offsets: [usize; 2]) -> Option<Number> {
     let AnyClass::Float(layout) = &part.class else { return None };
     let (form, is_stored_so) = float(layout, part.size)?;

@@ -11,13 +11,14 @@ use crate::convert::Unwritten;
 use crate::error::{Error, ErrorKind, Result};
 use crate::h5::{AnyClass, AnyDataset, AnyObject, AnyType, Served, Visitor};
 
-/// Bytes of a selection that are read at a time.
+/// Bytes of a selection that are read at a time, if a chunk that several blocks have parts of is decoded only once.
 const BLOCK_BYTES: u64 = 1 << 20;
 
-/// Bytes of a selection that are read at a time if libhdf5 decodes chunks again for each block.
+/// Bytes of a selection that are read at a time, if libhdf5 decodes a chunk again for each block that has a part of it.
 const LARGE_BLOCK_BYTES: u64 = 4 << 20;
 
-/// Bytes that are read at a time of elements which are written as text one by one (strings, compounds).
+/// Bytes that are read at a time of elements that are not numbers (strings, compounds), which are written as text one by
+/// one.
 const VISITED_BYTES: u64 = 1 << 20;
 
 /// Number of elements of variable length that are read at a time.
@@ -26,25 +27,26 @@ const VARIABLE_ELEMENTS: u64 = 1024;
 /// Largest element of a dataset that is read, in bytes; larger ones are refused.
 const MAX_ELEMENT_BYTES: u64 = 64 << 20;
 
-/// An open dataset, the selected part of it, and how its elements become numbers.
+/// The selected elements of an open dataset, and how they are converted to numbers.
 pub(super) struct Values {
     dataset: AnyDataset,
-    /// The part of a casacore table that has the elements; `None` if they are in the file.
+    /// Reads the elements from a casacore table, if that is shown as an HDF5 file; `None` if they are in the file itself.
     in_table: Option<TableElements>,
-    /// The file of the dataset, which stays open with it.
+    /// The HDF5 file of the dataset, kept open while its values are read.
     file: Arc<OpenFile>,
     selected: Selected,
-    /// Extents of the result, slowest axis first: those of the selection, then those of elements that are arrays. `None` for a
-    /// null dataspace.
+    /// Extents of the array of selected values, slowest axis first: those of the selection, then those of each element if it
+    /// is an HDF5 array. `None` for a null dataspace.
     pub(super) shape: Option<Vec<u64>>,
-    /// Type of an element; for elements that are arrays, the type of theirs.
+    /// HDF5 type of an element; if elements are HDF5 arrays, the type of the elements of these arrays.
     pub(super) element: AnyType,
-    /// Number of axes of elements that are arrays; 0 for other elements.
+    /// Number of axes of each element if it is an HDF5 array; 0 for other types.
     pub(super) array_axes: usize,
     pub(super) number: Option<Number>,
 }
 
-/// The dataset that a path was found to lead to; an error if it is another kind of object.
+/// Returns the dataset that resolving `path` has found; an error if it is another kind of object, or a link that is not
+/// followed.
 ///
 /// # Errors
 /// `NotFound` for a link that leads nowhere, `Unsupported` for one that may not be followed, `Usage` for what is not a dataset.
@@ -64,7 +66,8 @@ fn not_a_dataset(path: &str) -> Error {
     Error::usage(format!("{path} is not a dataset"))
 }
 
-/// The error for a link that cannot be followed, where the object that it leads to is needed.
+/// Makes the error for a link at `path` that was not followed, although the object that it leads to is needed; `why` is the
+/// reason, if it is known.
 pub(super) fn unresolved(path: &str, why: Option<Error>) -> Error {
     match why {
         Some(why) if why.kind() != ErrorKind::NotFound => why.context(path.to_owned()),
@@ -73,7 +76,8 @@ pub(super) fn unresolved(path: &str, why: Option<Error>) -> Error {
     }
 }
 
-/// The extents of a dataset, slowest axis first, as far as its rows are committed; `None` for a null dataspace.
+/// Reads the extents of a dataset, slowest axis first. Rows of a live file (one that this program appends to) count only if
+/// they are committed. `None` for a null dataspace.
 ///
 /// The number of committed rows is read first: a writer extends its datasets before it commits, so every extent that is
 /// refreshed after that covers them. The other way round, rows committed in between would be missing from this dataset alone.
@@ -118,7 +122,7 @@ impl Values {
         Ok(Values { dataset, in_table, file, selected, shape, element, array_axes, number })
     }
 
-    /// Number of elements of the selection; those of array elements are counted one by one.
+    /// Number of selected elements, where an HDF5 array counts as its elements; 0 for a null dataspace.
     pub(super) fn count(&self) -> u64 {
         self.shape.as_deref().map_or(0, selection::elements)
     }
@@ -128,7 +132,7 @@ impl Values {
         self.selected.elements().saturating_mul(self.dataset.element().size as u64)
     }
 
-    /// Whether elements are stored apart from the dataset: strings or lists of variable length, references.
+    /// Whether the elements are stored outside the dataset's own data: strings or lists of variable length, references.
     pub(super) fn has_pointers(&self) -> bool {
         self.element.has_pointers()
     }
@@ -141,13 +145,13 @@ impl Values {
         self.dataset.check_backed(self.bytes().min(LARGE_BLOCK_BYTES.max(self.dataset.element().size as u64)))
     }
 
-    /// The blocks of the selection that are read as bytes.
+    /// Cuts the selection into blocks of a size that suits reading their bytes with `read`.
     pub(super) fn blocks(&self) -> Blocks {
         let bytes = if self.dataset.keeps_chunks() { BLOCK_BYTES } else { LARGE_BLOCK_BYTES };
         self.blocks_of(bytes / self.dataset.element().size.max(1) as u64)
     }
 
-    /// The blocks of the selection whose elements are written as text one by one.
+    /// Cuts the selection into blocks of a size that suits reading their elements one by one with `visit`.
     pub(super) fn visited_blocks(&self) -> Blocks {
         let elements = VISITED_BYTES / self.dataset.element().size.max(1) as u64;
         self.blocks_of(if self.has_pointers() { VARIABLE_ELEMENTS } else { elements })
@@ -206,7 +210,8 @@ pub(super) fn convert(bytes: Vec<u8>, from: Form, to: Form) -> Vec<u8> {
     out
 }
 
-/// The rule for other files that the member's file may name, for opening them.
+/// Decides which other files may be opened because the HDF5 file of `member` names them: those for which `is_served` is
+/// true.
 pub(super) fn served<'a>(member: &'a Member, is_served: &'a dyn Fn(&std::path::Path) -> bool) -> Served<'a> {
     Served::new(member.file.directory(), is_served)
 }

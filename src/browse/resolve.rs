@@ -1,4 +1,5 @@
-//! Resolves paths link by link, so that libhdf5 never follows a link by itself.
+//! Resolves paths in HDF5 files link by link in this program, so that libhdf5 never follows a link and opens a file by
+//! itself.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,10 +24,11 @@ pub enum LinkResolution {
     All,
 }
 
-/// An open HDF5 file, with its directory, its name in messages, and what is known of growing tables in it.
+/// An open HDF5 file, with its directory, its name in messages, and the committed rows of its tables if it grows.
 pub(super) struct OpenFile {
     file: File,
-    /// The casacore table that has the elements of columns; `None` if the file holds them itself.
+    /// The casacore table that this file describes, from which the elements of columns are read; `None` if the file holds
+    /// them itself.
     pub(super) table: Option<Unwritten>,
     /// Canonical path of the directory of the file, from which relative names of other files are resolved.
     directory: PathBuf,
@@ -34,8 +36,8 @@ pub(super) struct OpenFile {
     pub(super) name: String,
     /// Whether another process may be appending to the file (SWMR).
     pub(super) grows: bool,
-    /// Committed rows of tables in the file that were looked up before, by the path of the group; `None` for groups that do not
-    /// grow.
+    /// Number of committed rows of each table that was looked up before, by the HDF5 path of its group; `None` for groups
+    /// that are not growing tables.
     committed: Mutex<BTreeMap<String, Option<u64>>>,
 }
 
@@ -48,7 +50,7 @@ impl OpenFile {
         Ok(Arc::new(OpenFile { file, table: None, directory, name, grows, committed: Mutex::default() }))
     }
 
-    /// Wraps the file in memory that describes the table at `path`.
+    /// Wraps `file`, an HDF5 file in memory that describes the casacore table at `path` but has no elements of its columns.
     pub(super) fn of_table(path: &Path, table: Unwritten, file: File) -> Result<Arc<Self>> {
         let directory = path.canonicalize()?;
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -60,7 +62,8 @@ impl OpenFile {
         self.file.root()
     }
 
-    /// Committed rows of the table in the group at `path`; `read` finds them the first time, later calls get the same number.
+    /// Returns the number of committed rows of the table in the group at `path`, which `read` finds. It is called once for
+    /// each path, so that later calls return the same number.
     pub(super) fn committed_rows(
         &self,
         path: &str,
@@ -104,10 +107,10 @@ impl Member {
     }
 }
 
-/// The object or link that a path was found to name.
+/// The result of resolving a path: an object, or a link that was not followed.
 pub(super) enum Found {
     Target(Target),
-    /// A link that is not followed, and the error that prevented it, if any.
+    /// A link that was not followed, and the error that prevented it; `None` if following it was not asked for.
     Link(Link, Option<Error>),
 }
 
@@ -127,7 +130,8 @@ fn segments(path: &str) -> impl Iterator<Item = &str> {
 }
 
 impl Resolver<'_> {
-    /// Finds the object that `path` names; its last link is followed as `links` says.
+    /// Finds the object that `path` names. If its last part is a link, `links` says whether the link is followed; links
+    /// before that always are.
     ///
     /// # Errors
     /// `NotFound`, with the words that the explorer looks for; `Unsupported` for a link to a file that is not served.
@@ -147,7 +151,8 @@ impl Resolver<'_> {
         self.member(&file, &group, last, links, path)
     }
 
-    /// Finds the member `name` of a group, which messages call `path`.
+    /// Finds the member `name` of a group. If it is a link, `links` says whether it is followed. `path` is the member's name
+    /// in error messages.
     pub(super) fn member(
         &self,
         file: &Arc<OpenFile>,
@@ -177,7 +182,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// Follows the link `name` of a group until it leads to an object.
+    /// Follows the link `name` of a group, and all links on its path, until an object is found. Adds their number to
+    /// `followed`, which is limited.
     fn follow(&self, file: &Arc<OpenFile>, group: &Group, name: &str, followed: &mut usize) -> Result<Target> {
         let Some(link) = group.any_link(name)? else {
             return Err(Error::not_found(format!("{} does not exist", join(group.path(), name))));
@@ -243,7 +249,7 @@ impl Resolver<'_> {
         Error::not_found(format!("{path} is not a valid path in {}", self.file.name))
     }
 
-    /// The error for a path that cannot be followed to its end.
+    /// Converts the error of following a part of `path`: an object that is not found makes the whole path an invalid one.
     fn missing(&self, error: Error, path: &str) -> Error {
         match error.kind() {
             ErrorKind::NotFound => self.invalid(path).caused_by(error),

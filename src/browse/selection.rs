@@ -23,7 +23,8 @@ pub(super) fn elements(shape: &[u64]) -> u64 {
     if shape.contains(&0) { 0 } else { shape.iter().fold(1, |count, &extent| count.saturating_mul(extent)) }
 }
 
-/// Parses a selection such as `0,:,2:8:2` for a dataset of these extents. Axes that it does not name are taken whole.
+/// Parses a selection such as `0,:,2:8:2` for a dataset of these extents. Axes that it does not name are taken whole, as is
+/// the dataset if `text` is `None`.
 ///
 /// # Errors
 /// `Usage` with what is wrong.
@@ -53,7 +54,8 @@ pub(super) fn parse(text: Option<&str>, extents: &[u64]) -> Result<Selected> {
     Ok(selected)
 }
 
-/// Parses one part of a selection: the indices that it takes of an axis of `extent` elements, and whether it is an integer.
+/// Parses the part of a selection for one axis, of `extent` elements: returns the selected indices, and whether the part is
+/// an integer instead of a slice.
 fn member_steps(member: &str, extent: u64) -> Result<(Steps, bool)> {
     let parts: Vec<&str> = member.split(':').collect();
     let number = |text: &str| -> Result<i128> {
@@ -90,11 +92,12 @@ fn member_steps(member: &str, extent: u64) -> Result<(Steps, bool)> {
 #[derive(Debug, Clone)]
 pub(super) struct Blocks {
     axes: Vec<Steps>,
-    /// The axis along which blocks are cut: later axes are whole in each block, on earlier ones a block has one index.
+    /// The axis along which blocks are cut. A block has all selected indices of later axes, and one index of each earlier
+    /// axis.
     axis: usize,
-    /// Number of selected indices on the axis along which blocks are cut.
+    /// Number of selected indices that a block has on the axis along which blocks are cut; the last block may have fewer.
     extent: u64,
-    /// Start of the next block on each axis up to that along which blocks are cut; `None` at the end.
+    /// Start of the next block on each axis up to the one that is cut, counted in selected indices; `None` at the end.
     next: Option<Vec<u64>>,
 }
 

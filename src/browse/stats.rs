@@ -1,4 +1,4 @@
-//! Computes statistics of the finite values of a selection.
+//! Computes statistics (minimum, maximum, mean, standard deviation) of the finite values in a selection of a dataset.
 
 use serde_json::{Value, json};
 
@@ -119,7 +119,8 @@ impl Stats {
     }
 }
 
-/// Statistics of the selected elements as JSON; an error if they have more than `most_bytes` bytes.
+/// Computes minimum, maximum, mean and standard deviation of the selected elements, as JSON; an error if the elements have
+/// more than `most_bytes` bytes, or are not real numbers.
 pub(super) fn stats(values: &Values, most_bytes: u64) -> Result<Value> {
     let real = values.number.as_ref().filter(|number| number.form.kind != Kind::Complex && values.shape.is_some());
     let Some(number) = real else {

@@ -1,5 +1,5 @@
-//! Shows casacore tables as the HDF5 files that they would become: a file in memory without the elements of columns, which are
-//! read from the table.
+//! Shows a casacore table as the HDF5 file that a conversion would make of it: groups and attributes are in a file in
+//! memory, the elements of columns are read from the table.
 
 use std::fmt;
 use std::path::Path;
@@ -13,16 +13,17 @@ use crate::h5::{Steps, Visitor};
 use crate::table::between_writes;
 use crate::value::{Region, Shape, Values};
 
-/// Bytes of decoded tiles that are cached while a dataset of a table is read.
+/// Size in bytes of the cache of decoded tiles for each dataset that is read from a casacore table.
 const CACHE_BYTES: usize = 16 << 20;
 
 /// Most elements that are read from a table at a time, those between the selected ones included.
 const MOST_ELEMENTS: u64 = 1 << 19;
 
-/// A box of at most this many elements is read whole, however few of them are selected.
+/// A box (range of indices on each axis) of at most this many elements is read whole, however few of them are selected.
 const FEW_ELEMENTS: u64 = 1 << 12;
 
-/// A larger box is read whole if at least one in this many of its elements is selected.
+/// A box of more than `FEW_ELEMENTS` elements is read whole if at least one in this many of them is selected; otherwise it
+/// is halved.
 const SPARSE: u64 = 4;
 
 /// A casacore table, browsed as the native HDF5 file that `to-hdf5 --compress none` would make of it. Nothing is written to a
@@ -36,9 +37,8 @@ impl fmt::Debug for TableFile {
 }
 
 impl TableFile {
-    /// Opens a table for browsing without a lock, as it is between two changes of another process. `is_served` decides which
-    /// other tables may be opened because this one names them, by the path of the file or directory that they are in, links
-    /// resolved.
+    /// Opens a casacore table for browsing without a lock, if possible between two writes of another process. Other tables
+    /// that it names are opened only if `is_served` is true for the canonical path of their file or directory.
     ///
     /// # Errors
     /// Those of a conversion: for tables and columns that are damaged, and columns whose cells are in tables that are not
@@ -52,7 +52,7 @@ impl TableFile {
     }
 }
 
-/// The elements of a virtual dataset that are in a casacore table: which column, and in what form.
+/// Reads the elements of one dataset of the shown HDF5 file from the casacore table: a part of a column, or the row numbers.
 pub(super) struct TableElements {
     place: Place,
     cache: ChunkCache,
@@ -63,7 +63,8 @@ impl TableElements {
         TableElements { place, cache: ChunkCache::new(CACHE_BYTES) }
     }
 
-    /// Reads the elements of `block` from the table, as little-endian bytes, last axis fastest.
+    /// Reads the elements of `block` (selected indices on each axis) from the casacore table, as little-endian bytes, last
+    /// axis fastest.
     pub(super) fn read_bytes(&self, table: &Unwritten, block: &[Steps]) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.each_box(table, block, &mut |part, values| {
@@ -79,7 +80,8 @@ impl TableElements {
         Ok(bytes)
     }
 
-    /// Reads the strings of `block` from the table, last axis fastest, and passes them to `visitor`.
+    /// Reads the strings of `block` (selected indices on each axis) from the casacore table, last axis fastest, and passes
+    /// each to `visitor`.
     pub(super) fn visit(&self, table: &Unwritten, block: &[Steps], visitor: &mut dyn Visitor) -> Result<()> {
         self.each_box(table, block, &mut |part, values| {
             if let Values::String(strings) = values {
@@ -88,8 +90,8 @@ impl TableElements {
         })
     }
 
-    /// Reads `block` from the table in boxes, in the order of the elements; `each` gets the selected steps of a box, and the
-    /// box's elements.
+    /// Reads `block` (selected indices on each axis) from the table in boxes that follow in the order of the elements.
+    /// `each` is called with the selected indices of a box, and all elements of the box.
     fn each_box(&self, table: &Unwritten, block: &[Steps], each: &mut dyn FnMut(&[Steps], &Values)) -> Result<()> {
         let product = |of: fn(&Steps) -> u64| block.iter().map(of).fold(1, u64::saturating_mul);
         let (all, wanted) = (product(span), product(|axis| axis.count));
@@ -119,7 +121,8 @@ fn span(axis: &Steps) -> u64 {
     axis.count.saturating_sub(1) * axis.step + u64::from(axis.count > 0)
 }
 
-/// The linear positions of the selected elements in the box around them.
+/// Positions of the selected elements in the smallest box around them, as indices into the box's elements, last axis
+/// fastest.
 fn selected(block: &[Steps]) -> Vec<usize> {
     let mut numbers = vec![0];
     for axis in block {

@@ -4,7 +4,8 @@ use std::io::Write as _;
 
 use super::number::{Form, Kind};
 
-/// Calls `$with` with each number in `$bytes`, decoded from its numpy type.
+/// Evaluates `$with` for each number in `$bytes`, which `$number` names, decoded from the numpy type `$form`; a complex
+/// number is two numbers.
 macro_rules! each {
     ($form:expr, $bytes:expr, $number:ident => $with:expr) => {{
         let (form, bytes): (Form, &[u8]) = ($form, $bytes);
@@ -144,7 +145,7 @@ pub(super) fn longest(form: Form) -> u64 {
     }
 }
 
-/// Writes numbers as JSON, with commas between them.
+/// Writes numbers as JSON with commas between them, but without a list around them; a complex number is a list of two.
 pub(super) fn push_json(form: Form, bytes: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
     if form.kind == Kind::Complex {
@@ -170,7 +171,8 @@ pub(super) fn push_json(form: Form, bytes: &[u8], out: &mut Vec<u8>) {
     });
 }
 
-/// Writes numbers as numpy's `savetxt` does: lines of `columns` numbers.
+/// Writes numbers as CSV like numpy's `savetxt`, in lines of `columns` numbers. `column` counts the numbers that the current
+/// line already has.
 pub(super) fn push_csv(form: Form, bytes: &[u8], columns: u64, column: &mut u64, out: &mut Vec<u8>) {
     let mut is_real = true;
     let is_complex = form.kind == Kind::Complex;

@@ -1,4 +1,4 @@
-//! Describes HDF5 types in JSON as h5grove does.
+//! Describes HDF5 types in JSON, in the form of the HDF5 server h5grove.
 
 use serde_json::{Map, Value, json};
 

@@ -5,7 +5,7 @@ use super::table::{Checked, Table};
 use super::writer::Writer;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 
-/// Access to one table of a live file for appending rows, from [`Writer::table`].
+/// Access to one table of a live file for appending rows or overwriting cells, from [`Writer::table`].
 #[derive(Debug)]
 pub struct TableAppender<'w> {
     writer: &'w mut Writer,
@@ -13,14 +13,14 @@ pub struct TableAppender<'w> {
     number: usize,
 }
 
-/// New rows of a table that get their cells column by column, from [`TableAppender::batch`]. If dropped without
-/// [`append`](Self::append), they are forgotten.
+/// New rows of a table of a live file, whose cells are set column by column; from [`TableAppender::batch`]. If it is dropped
+/// without [`append`](Self::append), the rows are discarded.
 #[derive(Debug)]
 #[must_use = "rows are appended by `append`"]
 pub struct Batch<'w, 'b> {
     table: TableAppender<'w>,
     rows: u64,
-    /// The cells given so far, one block for each column of the table.
+    /// The cells that were set so far, one block for each column of the table; `None` for a column without cells yet.
     cells: Vec<Option<Checked<'b>>>,
     /// Index of the column after the one that got its cells last, among the columns of the table: usually the next to get them.
     next: usize,
@@ -62,8 +62,8 @@ impl<'w> TableAppender<'w> {
         Batch { table: self, rows, cells, next: 0 }
     }
 
-    /// Overwrites the cells of `rows` earlier rows from `first_row` (counted from 0) on. A concurrent reader may see a mix of
-    /// old and new values; the next commit makes them as durable as new rows.
+    /// Overwrites the cells of `column` in `rows` rows that were appended before, from row `first_row` (counted from 0) on.
+    /// A concurrent reader may see a mix of old and new values; the next commit makes the new ones as durable as new rows.
     ///
     /// # Errors
     /// `Usage` if the block does not fit or there are fewer rows, and `Unsupported` if a cell would get another shape:
@@ -91,7 +91,8 @@ impl<'w> TableAppender<'w> {
 }
 
 impl<'b> Batch<'_, 'b> {
-    /// Sets the cells of the new rows in one column: see [`Block`] for what can be given and in which order.
+    /// Sets the cells of the new rows in one column; see [`Block`] for the types that can be given and the order of their
+    /// elements.
     ///
     /// # Errors
     /// `Usage` if the column does not exist, if it has its cells already, or if the type, the number or the shape of the

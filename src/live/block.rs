@@ -11,8 +11,8 @@ use crate::native::can_hold;
 use crate::value::{Complex32, Complex64, DataType, Element, Values, swap_width};
 
 /// The cells of consecutive rows of a column: from a slice or vector (row after row, in each cell the first axis fastest),
-/// from an array or view of ndarray (rows first, then the axes of the cell, slowest first), or from [`Values`]. References
-/// are borrowed where the elements are in order in memory.
+/// from an array or view of ndarray (rows first, then the axes of the cell, slowest first), or from [`Values`]. Cells given
+/// by reference are not copied if their elements follow each other in this order in memory.
 ///
 /// ```
 /// use ctds_hdf5::live::Block;
@@ -25,23 +25,23 @@ use crate::value::{Complex32, Complex64, DataType, Element, Values, swap_width};
 #[derive(Debug, Clone)]
 pub struct Block<'a> {
     pub(super) elements: Elements<'a>,
-    /// Index of each cell's shape among the declared ones, `None` for an undefined cell; without this list, all cells have the
-    /// first shape.
+    /// Index of each cell's shape among the shapes that the column declares, `None` for an undefined cell. Without this
+    /// list, the column must have one shape for all cells.
     pub(super) shapes: Option<&'a [Option<usize>]>,
-    /// Extents of the array that the cells came from, rows first; `None` if they came from a slice.
+    /// Extents of the ndarray array that the cells came from, rows first; `None` for cells from a slice or from `Values`.
     pub(super) extents: Option<Vec<u64>>,
 }
 
 #[derive(Debug, Clone)]
 pub(super) enum Elements<'a> {
-    /// Cells of this numeric type as little-endian bytes.
+    /// Numbers of this type, as little-endian bytes.
     Numbers(DataType, Cow<'a, [u8]>),
     Strings(&'a [BString]),
 }
 
 impl<'a> Block<'a> {
-    /// Cells of a column with several declared shapes: `shapes` has the index of each cell's shape, `None` for an undefined
-    /// cell. The elements are those of the defined cells, one after the other.
+    /// Sets the shapes of the cells, for a column that declares several: for each row the index of its cell's shape, or
+    /// `None` for an undefined cell. The block has the elements of the defined cells only, one cell after the other.
     #[must_use]
     pub fn with_shapes(mut self, shapes: &'a [Option<usize>]) -> Self {
         self.shapes = Some(shapes);
@@ -154,7 +154,8 @@ impl<'a> TryFrom<&'a Values> for Block<'a> {
 }
 
 impl<'a> Elements<'a> {
-    /// The elements in the bytes that the file stores; each string has `string_bytes` bytes.
+    /// Converts the elements to the bytes that the live file stores; each string is padded with NUL to `string_bytes` bytes,
+    /// and a longer one is an error.
     pub(super) fn stored(self, string_bytes: usize) -> Result<Cow<'a, [u8]>> {
         let strings = match self {
             Elements::Numbers(_, bytes) => return Ok(bytes),

@@ -8,9 +8,10 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CommitPolicy {
-    /// Time after the last commit from which an append commits; `None`: time does not matter.
+    /// An append commits if the last commit is at least this long ago; `None`: time does not matter.
     pub every: Option<Duration>,
-    /// Number of uncommitted rows, of all tables together, from which an append commits; `None`: the number does not matter.
+    /// An append commits if at least this many rows, of all tables together, are not yet committed; `None`: their number
+    /// does not matter.
     pub rows: Option<u64>,
     /// Whether a commit waits until the data are on the disk.
     pub durability: Durability,
@@ -28,14 +29,14 @@ impl CommitPolicy {
         CommitPolicy { every: None, rows: None, durability: Durability::PageCache }
     }
 
-    /// Sets that an append commits if the last commit is at least `time` ago.
+    /// Makes an append commit if the last commit is at least `time` ago.
     #[must_use]
     pub fn every(mut self, time: Duration) -> Self {
         self.every = Some(time);
         self
     }
 
-    /// Sets that an append commits if at least `rows` rows, of all tables together, are not yet committed.
+    /// Makes an append commit if at least `rows` rows, of all tables together, are not yet committed.
     #[must_use]
     pub fn every_rows(mut self, rows: u64) -> Self {
         self.rows = Some(rows);
@@ -53,8 +54,8 @@ impl CommitPolicy {
 /// Whether a commit waits until the data are on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// A commit hands the data to the page cache: other processes see it, and it survives a crash of this process but not
-    /// a power failure.
+    /// A commit hands the data to the page cache of the operating system: other processes see it, and it survives a crash of
+    /// this process but not a power failure.
     #[default]
     PageCache,
     /// A commit waits until first the rows, and then the number of committed rows, are on the disk (`fdatasync`).

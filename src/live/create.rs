@@ -15,10 +15,11 @@ use crate::native::{
 };
 use crate::value::{DataType, Record, Shape, Value};
 
-/// Rows of a chunk in datasets with one number for each row, such as the row map.
+/// Number of rows in a chunk of the dimension scale of a table's rows, which has one number for each row.
 const NUMBERS: u64 = 4096;
 
-/// Creates a live file with all groups, datasets, attributes and scales of `tables`, but without rows.
+/// Creates the HDF5 file of a live file with all groups, datasets, attributes and dimension scales of `tables`, but without
+/// rows.
 pub(super) fn create(path: &Path, name: &str, tables: &[TableSpec]) -> Result<File> {
     let file = File::create_for_live(path)?;
     let root = file.root()?;
@@ -101,12 +102,13 @@ fn last(stored: &BStr) -> String {
     last_part(&stored.to_str_lossy()).to_owned()
 }
 
-/// The name of the table whose keyword names a subtable: `A` for `A/B`, `MAIN` for `ANTENNA`.
+/// Name of the table that has the keyword for a subtable: `A` for `A/B`, `MAIN` for `ANTENNA`.
 fn parent_of(name: &str) -> &str {
     name.rsplit_once('/').map_or(MAIN_TABLE, |(parent, _)| source_name(parent))
 }
 
-/// Checks the name of a table: it becomes a path as it is, so that a reader finds the table under its name.
+/// Checks the name of a table, which becomes an HDF5 path as it is: it must be a valid path and unique, and the parent table
+/// must be declared in `all`.
 fn check_name(table: &TableSpec, all: &[TableSpec]) -> Result<()> {
     let parent = parent_of(&table.name);
     let has_parent = is_main(&table.name) || all.iter().any(|other| source_name(&other.name) == parent);
@@ -123,7 +125,7 @@ fn check_name(table: &TableSpec, all: &[TableSpec]) -> Result<()> {
     }
 }
 
-/// The keywords of a table, with one added for each of its subtables.
+/// Returns the keywords of a table, with a keyword added for each of its subtables in `all` that has none yet.
 fn with_subtables(table: &TableSpec, all: &[TableSpec]) -> Record {
     let mut keywords = table.keywords.clone();
     for other in all.iter().filter(|other| !is_main(&other.name)) {
@@ -136,7 +138,8 @@ fn with_subtables(table: &TableSpec, all: &[TableSpec]) -> Record {
 }
 
 impl ColumnSpec {
-    /// The form in which the live file stores the column.
+    /// Storage form of the column in the live file: one dataset if all cells have one shape, otherwise one for each shape.
+    /// `link` is the HDF5 name of the column's dataset or group.
     fn stored_form(&self, link: &str) -> StoredForm {
         let kind = match &self.cells {
             CellShapes::One(_) => FormKind::Dense,
@@ -145,7 +148,8 @@ impl ColumnSpec {
         StoredForm::new(kind, link)
     }
 
-    /// Meanings of the axes of a cell with `axes` axes, such as `corr` and `chan`, first axis fastest.
+    /// Meanings of the axes (`corr`, `chan` …) of a cell that has `axes` axes, first axis fastest. If the column does not
+    /// declare that many, those of the MeasurementSet standard, or `dim` for each.
     fn roles(&self, is_ms: bool, axes: usize) -> Vec<&str> {
         if self.axes.len() == axes {
             self.axes.iter().map(String::as_str).collect()

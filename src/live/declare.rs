@@ -18,7 +18,8 @@ use crate::value::{BString, DataType, Record, Shape, Values};
 /// ```
 #[derive(Debug, Clone)]
 pub struct TableSpec {
-    /// Name of the table: `MAIN`, or the keywords that lead to a subtable: `ANTENNA`, `A/B`. The parent table gets the keyword.
+    /// Name of the table: `MAIN`, or the keywords that lead to a subtable: `ANTENNA`, `A/B`. The keyword is added to the
+    /// parent table.
     pub name: String,
     /// Type, subtype and readme of the table; a MeasurementSet's main table has the type `Measurement Set`.
     pub info: TableInfo,
@@ -26,7 +27,8 @@ pub struct TableSpec {
     pub keywords: Record,
     /// Declarations of the columns of the table, in their order.
     pub columns: Vec<ColumnSpec>,
-    /// Coordinate values of axes, as role (`chan`) and values. Every axis of this role and length gets them as its scale.
+    /// Coordinate values of axes, as pairs of the meaning of an axis (`chan`, `corr`) and a value for each index. All axes
+    /// of this meaning and length get them as their HDF5 dimension scale.
     pub coordinates: Vec<(String, Values)>,
 }
 
@@ -45,7 +47,8 @@ impl TableSpec {
         self
     }
 
-    /// Sets the coordinate values of the axes with this role: `chan`, `corr`, or one that a column names.
+    /// Sets the coordinate values (one for each index) of the axes whose meaning is `role`: `chan`, `corr`, or one that a
+    /// column names. They become the HDF5 dimension scale of these axes.
     #[must_use]
     pub fn coordinate(mut self, role: impl Into<String>, values: Values) -> Self {
         self.coordinates.push((role.into(), values));
@@ -53,32 +56,32 @@ impl TableSpec {
     }
 }
 
-/// Declaration of a column of a live table.
+/// Declaration of a column of a table of a live file.
 #[derive(Debug, Clone)]
 pub struct ColumnSpec {
     /// Name, type, comment, keywords and maximum length of strings of the column, and its other casacore properties.
     pub info: ColumnInfo,
     /// Shapes that the cells of the column may have.
     pub cells: CellShapes,
-    /// Meanings of the axes of a cell, first axis fastest: `corr`, `chan` … If empty, those of the MeasurementSet's column of
-    /// this name.
+    /// Meanings of the axes of a cell, first axis fastest: `corr`, `chan` … If empty, those of the column of this name in
+    /// the MeasurementSet standard.
     pub axes: Vec<String>,
     /// Rows in a chunk of the column; `None`: as many as make about 1 MiB, at most 4096.
     pub chunk_rows: Option<u64>,
 }
 
-/// The shapes that the cells of a live column may have, first axis fastest.
+/// The shapes that the cells of a column of a live file may have, first axis fastest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CellShapes {
     /// All cells have this shape; that of a scalar has no axes. The column is one dataset.
     One(Shape),
-    /// Each cell has one of these shapes, or is undefined. The column is a group with a dataset for each shape, and the row
-    /// map.
+    /// Each cell has one of these shapes, or is undefined. The column is stored as a group with a dataset for each shape,
+    /// and the datasets `row_cube` and `row_index`, which say where the cell of each row is.
     Several(Vec<Shape>),
 }
 
-/// Target size of a chunk of a live column in bytes. Chunks have at most [`CHUNK_ROWS`] rows, so that a short table stays
-/// small.
+/// Target size of an HDF5 chunk of a column of a live file, in bytes. Chunks have at most [`CHUNK_ROWS`] rows, so that a
+/// short table stays small.
 const CHUNK_BYTES: u64 = 1 << 20;
 const CHUNK_ROWS: u64 = 4096;
 
@@ -128,7 +131,8 @@ impl ColumnSpec {
         self
     }
 
-    /// Limits strings of the column to `bytes` bytes of UTF-8.
+    /// Sets the length that a live file reserves for each string of the column, in bytes of UTF-8; longer strings are
+    /// refused. A column of strings needs it.
     #[must_use]
     pub fn string_length(mut self, bytes: u32) -> Self {
         self.info.desc.max_length = bytes;
@@ -170,7 +174,7 @@ impl ColumnSpec {
         self
     }
 
-    /// Number of rows in a chunk of the column, for cells of the first shape.
+    /// Number of rows in an HDF5 chunk of the column; for a column with several cell shapes, that of the first shape.
     pub fn chunk_rows(&self) -> u64 {
         let shape = match &self.cells {
             CellShapes::One(shape) => Some(shape),

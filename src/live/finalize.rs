@@ -1,4 +1,4 @@
-//! Converts a live file to an archive file.
+//! Converts a live file to an archive file: a compact HDF5 file that no longer grows, with compression and digests.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,8 @@ use crate::table::{ColumnInfo, OpenOptions};
 pub struct FinalizeSummary {
     /// Summary of the conversion to the archive file.
     pub summary: ToHdf5Summary,
-    /// Result of comparing the archive file with its source, value by value; it has no differences.
+    /// Result of comparing the archive file with what was converted, value by value; it has no differences, as one would
+    /// have been an error.
     pub comparison: Comparison,
 }
 
@@ -58,8 +59,8 @@ impl<'a> Finalize<'a> {
         Finalize { live, source: None, open, options, call: Call::default() }
     }
 
-    /// Copies the content from the table at `source`, which was followed, instead of the live file: with columns, keywords and
-    /// cells that the live file could not store.
+    /// Copies the content from the casacore table at `source`, which the live file has followed, instead of from the live
+    /// file: with columns, keywords and cells that the live file could not store.
     pub fn source(mut self, source: impl AsRef<Path>) -> Self {
         self.source = Some(source.as_ref().to_owned());
         self
@@ -77,14 +78,15 @@ impl<'a> Finalize<'a> {
         self
     }
 
-    /// Also writes small versions of the visibilities, as [`ToHdf5::quicklook`](crate::convert::ToHdf5::quicklook) does.
+    /// Sets whether small versions of the visibilities for viewers are also written, as by
+    /// [`ToHdf5::quicklook`](crate::convert::ToHdf5::quicklook).
     pub fn quicklook(mut self, quicklook: bool) -> Self {
         self.options.quicklook = quicklook;
         self
     }
 
-    /// Also stores the original files of the table given by [`source`](Self::source), as
-    /// [`ToHdf5::restorable`](crate::convert::ToHdf5::restorable) does.
+    /// Sets whether the archive file also stores what is needed to restore the original files of the table given by
+    /// [`source`](Self::source), as by [`ToHdf5::restorable`](crate::convert::ToHdf5::restorable).
     pub fn restorable(mut self, restorable: bool) -> Self {
         self.options.restorable = restorable;
         self
@@ -104,8 +106,8 @@ impl<'a> Finalize<'a> {
 
     call_setters!(target);
 
-    /// Writes the archive file `target`, which appears under its name after it was compared with its source. If `target` is the
-    /// live file, that is replaced.
+    /// Writes the archive file `target`, which gets its name after the comparison with what was converted. If `target` is
+    /// the live file, that is replaced.
     ///
     /// # Errors
     /// `Locked` while a writer has the live file; `Usage` if the [source](Self::source) does not have all its tables, rows and
@@ -142,7 +144,8 @@ impl<'a> Finalize<'a> {
     }
 }
 
-/// Checks that the table has all rows and columns of the live file, by their numbers and names.
+/// Checks that the casacore table `source` has all tables and columns of the live file, by their names, and at least as many
+/// rows.
 fn check_source(live: &Source, source: &Source) -> Result<()> {
     for table in live.tables() {
         let wrong = |what: String| Err(Error::usage(format!("the source {what}: it was not followed")));

@@ -1,4 +1,4 @@
-//! Finds the tables and columns of a live file by the documents that it contains.
+//! Finds the groups and datasets of the tables and columns of a live file by its descriptions of them (JSON under `_ctds`).
 
 use std::collections::HashMap;
 
@@ -12,30 +12,32 @@ use crate::native::{
 };
 use crate::table::ColumnInfo;
 
-/// Place of a live table in its HDF5 file.
+/// HDF5 paths of the objects that make up a table of a live file, and its columns.
 #[derive(Debug)]
 pub(super) struct TableLayout {
-    /// Name of the live table: `MAIN`, `ANTENNA`, `A/B`.
+    /// Name of the table in the live file: `MAIN`, `ANTENNA`, `A/B`.
     pub(super) name: String,
-    /// HDF5 path of the group of the live table.
+    /// HDF5 path of the group of the table in the live file.
     pub(super) path: String,
     /// HDF5 path of the dimension scale of the table's rows.
     pub(super) row: String,
     pub(super) columns: Vec<ColumnLayout>,
 }
 
-/// Place of a column of a live table in its HDF5 file.
+/// Where the datasets of a column are in a live file.
 #[derive(Debug)]
 pub(super) struct ColumnLayout {
     pub(super) info: ColumnInfo,
     form: StoredForm,
     /// HDF5 path of the group of the table that has the column.
     table: String,
-    /// Names of the dimension scales of the row positions in the column's hypercubes, one for each cube.
+    /// Names of the dimension scales of the column's hypercubes (datasets that each hold the cells of one shape), one for
+    /// each hypercube; empty if all cells have one shape.
     positions: Vec<String>,
 }
 
-/// The datasets of a column in one of the two forms to which rows can be appended.
+/// The datasets of a column of a live file: `Dense` if all cells have one shape, otherwise one for each shape, with the
+/// datasets that say where the cell of each row is.
 #[derive(Debug)]
 pub(super) enum Growing<T> {
     Dense(T),
@@ -43,7 +45,7 @@ pub(super) enum Growing<T> {
 }
 
 impl ColumnLayout {
-    /// Opens the datasets of the column; `open` is called with the path of each, from the root of the file.
+    /// Opens the datasets of the column: calls `open` with the HDF5 path of each, and returns the results.
     pub(super) fn open<T>(&self, mut open: impl FnMut(&str) -> Result<T>) -> Result<Growing<T>> {
         match self.form.open(self.positions.len(), None, |path| open(&format!("{}/{path}", self.table)))? {
             Members::Dense { data, .. } => Ok(Growing::Dense(data)),
@@ -52,14 +54,15 @@ impl ColumnLayout {
         }
     }
 
-    /// Opens the dimension scales of the row positions in the column's hypercubes.
+    /// Opens the dimension scales of the column's hypercubes: calls `open` with the HDF5 path of each, and returns the
+    /// results.
     pub(super) fn open_positions<T>(&self, mut open: impl FnMut(&str) -> Result<T>) -> Result<Vec<T>> {
         let path = |name: &String| format!("{}/{}/{name}", self.table, self.form.link);
         self.positions.iter().map(|name| open(&path(name))).collect()
     }
 }
 
-/// Finds the live tables in a file, parents before their subtables.
+/// Finds the tables of a live file, parents before their subtables.
 ///
 /// # Errors
 /// `Unsupported` if it has none.

@@ -8,7 +8,8 @@ use nix::sys::statfs::{FsType, statfs};
 
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 
-/// The lock of the writer of a live file: the file `NAME.writer`, locked by `flock`, which contains process and host.
+/// The lock of the writer of the live file `NAME`: the file `NAME.writer`, locked by `flock`, which contains the writer's
+/// process number and host. Released when dropped.
 #[derive(Debug)]
 pub(super) struct WriterLock {
     path: PathBuf,
@@ -95,7 +96,8 @@ fn same_file(file: &File, path: &Path) -> Result<bool> {
     Ok(fs::metadata(path).is_ok_and(|found| (found.dev(), found.ino()) == (opened.dev(), opened.ino())))
 }
 
-/// Types and names of file systems on which readers on other hosts may see pages in any order. statfs(2).
+/// Types (statfs(2)) and names of network file systems on which readers on other hosts may see the writes to a live file in
+/// any order.
 const NETWORK: [(FsType, &str); 8] = [
     (FsType(0x6969), "NFS"),
     (FsType(0x517b), "SMB"),
@@ -133,8 +135,8 @@ pub(super) fn process_that_writes(path: &Path) -> Option<u32> {
     })
 }
 
-/// Whether a file descriptor of a process is open for writing, by proc(5): `flags` of `fdinfo` is octal, with its last two bits
-/// 0 for reading only.
+/// Whether the file descriptor `descriptor` of a process is open for writing: the last two bits of `flags` in its `fdinfo`
+/// (proc(5), octal) are not 0.
 fn is_open_for_writing(process: u32, descriptor: &str) -> bool {
     let info = fs::read_to_string(format!("/proc/{process}/fdinfo/{descriptor}")).unwrap_or_default();
     let flags = info.lines().find_map(|line| line.strip_prefix("flags:")?.trim().chars().next_back()?.to_digit(8));

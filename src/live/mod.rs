@@ -1,4 +1,4 @@
-//! Live files: HDF5 files that grow while other processes read them (SWMR). docs/live.md.
+//! Live files: HDF5 files with casacore tables that grow while other processes read them (SWMR). docs/live.md.
 //!
 //! A [`Schema`] declares tables and columns; [`create`](Schema::create) makes a [`Writer`] of it, which appends rows in
 //! batches and commits them. A [`Reader`] reads the committed rows from any number of processes, and so do h5py and xarray.

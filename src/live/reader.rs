@@ -37,17 +37,17 @@ pub struct Reader {
     tables: Vec<TableReader>,
 }
 
-/// Function that is called for each run of cells: with their positions in the list of requested rows, their shape, and a
-/// function that appends their elements.
+/// Function that is called for each run of cells that are stored one after the other. It gets their positions in the list of
+/// requested rows, the shape of each cell, and a function that reads their elements and appends them.
 pub(crate) type EachRun<'a> = dyn FnMut(Range<usize>, &Shape, &dyn Fn(&mut Values) -> Result<()>) -> Result<()> + 'a;
 
-/// A table of a live file, as it stood at the last [`refresh`](Self::refresh).
+/// Reads a table of a live file, with the rows that were committed at the last [`refresh`](Self::refresh).
 #[derive(Debug)]
 pub struct TableReader {
     name: String,
     committed_rows: Dataset,
     committed: AtomicU64,
-    /// How many times the table was refreshed so far.
+    /// Number of refreshes of the table so far. A dataset whose extents were read at an earlier refresh reads them again.
     age: AtomicU64,
     columns: Vec<Column>,
 }
@@ -64,7 +64,8 @@ enum Parts {
     Cubes { cubes: Vec<Part>, row_cube: Part, row_index: Part },
 }
 
-/// A dataset of the live file, and the refresh at which its extents were last read.
+/// A dataset of the live file with the shape of its cells, and the number of the table's refresh at which its extents were
+/// last read.
 #[derive(Debug)]
 struct Part {
     dataset: Dataset,
@@ -79,7 +80,8 @@ impl Part {
         Ok(Part { dataset, cell, age: AtomicU64::new(0) })
     }
 
-    /// Appends the rows `rows` of the dataset to `out`, as they were at the refresh `age` or later.
+    /// Reads the cells at `rows` of the dataset and appends them to `out`. Reads the extents of the dataset again if it has
+    /// not done so since refresh number `age`.
     fn read(&self, rows: Range<u64>, age: u64, out: &mut Values) -> Result<()> {
         if self.age.load(Ordering::Acquire) != age {
             self.dataset.refresh()?;
@@ -209,8 +211,8 @@ impl TableReader {
         })
     }
 
-    /// Reads the cells of `rows` (half-open, from 0) of a column, and appends them to `out`, which has the column's type; first
-    /// axis fastest.
+    /// Reads the cells of `rows` (counted from 0) of a column, and appends their elements to `out`, which has the column's
+    /// type: row after row, in each cell the first axis fastest.
     ///
     /// # Errors
     /// `Usage` if the rows are not committed, `Unsupported` if the cells have several shapes.
@@ -222,7 +224,8 @@ impl TableReader {
         .with_context(|| Context::column(column))
     }
 
-    /// Reads the cells of `rows` (half-open, from 0) of a column, with the first axis fastest.
+    /// Reads the cells of `rows` (counted from 0) of a column and returns their elements: row after row, in each cell the
+    /// first axis fastest.
     ///
     /// # Errors
     /// As [`read`](Self::read), and `Usage` if `T` is not the column's type.
@@ -237,8 +240,8 @@ impl TableReader {
         Ok(T::of(values).unwrap_or_default())
     }
 
-    /// Calls `each` for the runs of cells of ascending `rows` that are stored one after the other. Undefined cells are left
-    /// out.
+    /// Calls `each` for each run of the cells of `rows` (ascending row numbers) that are stored one after the other.
+    /// Undefined cells are left out.
     ///
     /// # Errors
     /// `Usage` if a row is not committed; `Format` if the row map is damaged; those of `each`.
@@ -327,7 +330,8 @@ impl TableReader {
     }
 }
 
-/// The error of a row map that refers to a cell that no hypercube has.
+/// Makes the error for a row whose entry in `row_cube` and `row_index` leads to no cell: position `position` in hypercube
+/// `cube`.
 fn no_cell(row: u64, cube: i64, position: i64) -> Error {
     Error::format(format!("row {row} refers to position {position} of hypercube {cube}, which does not exist"))
 }

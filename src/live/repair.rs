@@ -22,9 +22,10 @@ pub struct Repaired {
     pub end: (u64, u64),
     /// Number of datasets whose extents and chunks were checked.
     pub datasets: usize,
-    /// Number of chunks that lie past the end of the file, none of a committed row: their missing bytes read as zeros.
+    /// Number of chunks of which the file does not have all bytes, because it ends before them; the missing bytes read as
+    /// zeros. 0 for files of this program, from which such chunks are removed.
     pub incomplete_chunks: usize,
-    /// The tables of a live file of this program; empty for files of other programs, which are not truncated.
+    /// What was kept and lost of each table; empty for files of other programs, which are closed but not truncated.
     pub tables: Vec<RepairedTable>,
 }
 
@@ -36,7 +37,7 @@ pub struct RepairedTable {
     pub name: String,
     /// Number of committed rows of the table, all of which are kept.
     pub committed: u64,
-    /// Number of rows after the committed ones that had been written in some column, and were removed.
+    /// Number of uncommitted rows that the writer had begun to write, and that were removed.
     pub lost: u64,
 }
 
@@ -90,13 +91,13 @@ pub fn repair_with(path: impl AsRef<Path>, progress: &dyn Progress) -> Result<Re
     Ok(Repaired { was_open, end: ends, datasets: found.datasets, incomplete_chunks, tables })
 }
 
-/// The tables and datasets of a live file, as a repair finds them.
+/// The state of a live file before its repair: numbers of datasets and chunks, and what is to be done with each table.
 #[derive(Debug, Default)]
 struct Survey {
     datasets: usize,
     /// Length of the file in bytes.
     len: u64,
-    /// End of the last chunk of the file, in bytes from its start.
+    /// End of the last chunk in the file, in bytes from the start of the file; it may be past the file's end.
     end: u64,
     incomplete_chunks: usize,
     tables: Vec<(RepairedTable, Vec<Trim>)>,
@@ -180,7 +181,8 @@ fn check_table(root: &Group, table: &TableLayout, len: u64) -> Result<(RepairedT
     Ok((RepairedTable { name: table.name.clone(), committed, lost }, trims))
 }
 
-/// Checks that all chunks of the rows to keep exist, in a file of `len` bytes, and returns how the dataset is to be truncated.
+/// Checks that all chunks with the first `rows` rows of a dataset exist in the file of `len` bytes, and returns how the
+/// dataset is to be truncated to these rows.
 fn to_trim(root: &Group, len: u64, path: String, rows: u64) -> Result<Trim> {
     let check = || -> Result<u64> {
         let dataset = open_dataset(root, &path)?;
@@ -206,10 +208,11 @@ fn to_trim(root: &Group, len: u64, path: String, rows: u64) -> Result<Trim> {
     Ok(Trim { path, extent, rows })
 }
 
-/// Elements of a row map that are read at a time.
+/// Number of elements of `row_cube` that are read at a time; it has the number of the hypercube of each row of a column.
 const BLOCK: u64 = 1 << 20;
 
-/// Counts how many of the first `rows` rows have their cells in each of `cubes` hypercubes.
+/// Counts how many of the first `rows` rows have their cells in each of `cubes` hypercubes (datasets that each hold the
+/// cells of one shape). `row_cube` has the hypercube number of each row.
 fn cells_of_cubes(row_cube: &Dataset, rows: u64, cubes: usize) -> Result<Vec<u64>> {
     let mut counts = vec![0; cubes];
     let mut first = 0;

@@ -1,4 +1,4 @@
-//! The tables and columns of a live file that is about to be created.
+//! Declares the tables of a live file, and creates it.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::error::{Context, Result, ResultExt};
 use crate::output::Output;
 use crate::publishing::IfExists;
 
-/// Declarations of the tables of a live file that does not exist yet.
+/// Declarations of the tables of a live file that is to be created.
 ///
 /// [`create`](Self::create) makes a [`Writer`] of it, which appends rows but never creates, attaches or deletes a dataset:
 /// HDF5 readers that have the file open do not support that, and libhdf5 does not refuse it.
@@ -43,14 +43,15 @@ impl Schema {
         self
     }
 
-    /// Sets when appended rows become visible; without it, once a second.
+    /// Sets when rows appended to the live file are committed, so that readers see them; by default, about once a second.
     #[must_use]
     pub fn commit(mut self, policy: CommitPolicy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// Creates the live file at `path`, where it appears when it is complete but for the rows.
+    /// Creates the live file at `path`, with all declared tables but without rows, and opens it for appending. The file gets
+    /// its name only when it is complete.
     ///
     /// # Errors
     /// `Exists` if there is a file, unless [`if_exists`](Self::if_exists) says otherwise; `Locked` if another writer has the

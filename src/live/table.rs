@@ -1,4 +1,5 @@
-//! The datasets of a live table, and how blocks of cells become bytes in them.
+//! Writes blocks of cells to the datasets of a table of a live file: checks them, converts them to bytes, appends or
+//! overwrites.
 
 use std::borrow::Cow;
 
@@ -34,14 +35,16 @@ pub(super) struct Column {
 enum Parts {
     Dense(Stream),
     Cubes {
-        /// The datasets of each hypercube of the column: its cells, and the numbers of their rows.
+        /// Two datasets for each hypercube (the cells of one shape): its cells, and the numbers of their positions in it (a
+        /// dimension scale).
         cubes: Vec<(Stream, Stream)>,
-        /// The row map of the column: the datasets `row_cube` and `row_index`.
+        /// The datasets `row_cube` and `row_index` of the column, which have the hypercube of each row's cell and the
+        /// position in it.
         map: Box<(Stream, Stream)>,
     },
 }
 
-/// A dataset of a live file, and bytes of rows that wait to be appended to it.
+/// A dataset of a live file, and the bytes of new rows that are collected in memory before they are appended to it.
 #[derive(Debug)]
 pub(super) struct Stream {
     dataset: LiveDataset,
@@ -53,7 +56,7 @@ impl Stream {
         Ok(Stream { dataset: file.dataset(path)?, waiting: Vec::new() })
     }
 
-    /// Number of rows of the dataset, including those that wait.
+    /// Number of rows of the dataset, including those that are still in memory only.
     fn rows(&self) -> u64 {
         self.dataset.rows() + (self.waiting.len() / self.dataset.row_bytes()) as u64
     }
@@ -79,7 +82,8 @@ impl Stream {
         Ok(())
     }
 
-    /// Overwrites rows of the dataset unless the bytes are equal; returns whether they differed.
+    /// Overwrites `rows` rows of the dataset from row `first` on, unless they already have these bytes; returns whether they
+    /// differed.
     fn update(&mut self, first: u64, rows: u64, bytes: &[u8]) -> Result<bool> {
         let mut found = Vec::with_capacity(bytes.len());
         self.dataset.read(first, rows, &mut found)?;
@@ -96,11 +100,12 @@ impl Stream {
 pub(super) struct Updated {
     /// Whether any of the new cells differed, and was written.
     pub(super) written: bool,
-    /// Number of cells that were not written, because their shape changed or they became defined or undefined.
+    /// Number of cells that were not written, because the new cell has another shape, or only one of the two is undefined.
     pub(super) refused: u64,
 }
 
-/// A block of cells that was checked against its column: its stored bytes, and the index of each cell's shape.
+/// A block of cells that was checked against its column: the bytes to store, and for columns with several shapes the index
+/// of each cell's shape (`None` for an undefined cell).
 pub(super) type Checked<'a> = (Cow<'a, [u8]>, Option<&'a [Option<usize>]>);
 
 impl Column {
@@ -128,7 +133,8 @@ impl Column {
         }
     }
 
-    /// Checks a block of cells for `rows` rows against the column, and converts it to the bytes that are stored.
+    /// Checks that a block has cells of the column's type and shape for `rows` rows, and converts them to the bytes that are
+    /// stored.
     pub(super) fn check<'a>(&self, block: Block<'a>, rows: u64) -> Result<Checked<'a>> {
         let (data, expected) = match (&self.parts, block.shapes) {
             (Parts::Dense(stream), None) => (Some(stream), rows as usize * stream.dataset.row_bytes()),
@@ -194,7 +200,8 @@ impl Column {
         }
     }
 
-    /// Overwrites those cells of `rows` earlier rows that differ, if they have the shape of the existing ones.
+    /// Overwrites the cells that differ in `rows` rows from row `first` on, which were appended before. Cells whose shape
+    /// would change stay as they are and are counted.
     pub(super) fn update(&mut self, first: u64, rows: u64, cells: &Checked<'_>) -> Result<Updated> {
         self.streams().into_iter().try_for_each(Stream::drain)?;
         let (bytes, shapes) = cells;
@@ -225,7 +232,8 @@ impl Column {
         Ok(updated)
     }
 
-    /// Overwrites cells of earlier rows from row `first` on.
+    /// Overwrites the cells of rows that were appended before, from row `first` on; `Unsupported`, and nothing is written,
+    /// if a cell would get another shape.
     pub(super) fn rewrite(&mut self, first: u64, (bytes, shapes): &Checked<'_>) -> Result<()> {
         self.streams().into_iter().try_for_each(Stream::drain)?;
         match (&mut self.parts, shapes) {
@@ -293,7 +301,8 @@ impl Table {
         Ok(())
     }
 
-    /// Checks that no dataset has more rows than are committed: further rows were left by a writer that was dropped.
+    /// Checks that the datasets have exactly as many rows as are committed: a writer that was dropped without closing its
+    /// file may have left more.
     pub(super) fn check_extents(&self) -> Result<()> {
         let expect = |stream: &Stream, rows: u64| match stream.rows() {
             found if found == rows => Ok(()),

@@ -1,4 +1,4 @@
-//! Appends rows to live files. The order in which rows become visible is defined by [`Writer::commit`].
+//! Appends rows to live files and commits them; [`Writer::commit`] says in which order readers see what was written.
 
 use std::fs::File;
 use std::path::Path;
@@ -18,7 +18,7 @@ const WAITING_BYTES: usize = 64 << 20;
 /// Most bytes of appended rows of one dataset that wait in memory to be written.
 const WAITING_BYTES_OF_COLUMN: usize = 1 << 20;
 
-/// Appends rows to the tables of a live file, which others read at the same time.
+/// Appends rows to the tables of a live file, which other processes read at the same time.
 ///
 /// ```
 /// # let directory = tempfile::tempdir()?;
@@ -48,10 +48,10 @@ pub struct Writer {
     last_commit: Instant,
     /// Whether cells of earlier rows were overwritten since the last commit.
     rewritten: bool,
-    /// A second descriptor of the live file, on which `fsync` is called.
+    /// A second descriptor of the live file, on which `fdatasync` is called.
     descriptor: File,
     warnings: Vec<String>,
-    /// The writer's lock; the last field, so that it is released after the file is closed.
+    /// The lock that keeps other writers out; the last field, so that it is released after the file is closed.
     lock: Option<WriterLock>,
 }
 
@@ -107,7 +107,7 @@ impl Writer {
         self.tables.iter().map(|table| table.name.as_str())
     }
 
-    /// The index of a table among [`tables`](Self::tables).
+    /// Finds the table with this name: its index among [`tables`](Self::tables).
     pub(super) fn number_of(&self, name: &str) -> Result<usize> {
         let found = self.tables.iter().position(|table| table.name == name);
         found.ok_or_else(|| Error::usage(format!("table {name} does not exist")))
@@ -136,7 +136,7 @@ impl Writer {
         Ok(&mut self.tables[number])
     }
 
-    /// Makes a file that was just created a valid live file, with no rows committed.
+    /// Completes a new live file: writes 0 as the number of committed rows of each table, and flushes.
     pub(super) fn begin(&mut self) -> Result<()> {
         for table in &mut self.tables {
             table.committed_rows.append(&0u64.to_le_bytes())?;
@@ -155,7 +155,7 @@ impl Writer {
         self.file.as_ref().ok_or_else(|| Error::new(ErrorKind::Io, "the file cannot be written since an earlier error"))
     }
 
-    /// Passes a result on; after a failed write it closes the file, so that the committed rows stay unchanged.
+    /// Returns `result`; if it is an error of a write, first closes the file, so that the committed rows stay unchanged.
     fn guard<T>(&mut self, result: Result<T>) -> Result<T> {
         if result.is_err()
             && let Some(file) = self.file.take()
@@ -167,7 +167,8 @@ impl Writer {
         result
     }
 
-    /// Appends rows to table number `table`; `cells` has one checked block for each of its columns.
+    /// Appends `rows` rows to the table with index `table`, then commits if it is time; `cells` has one checked block for
+    /// each column of the table.
     pub(super) fn append(&mut self, table: usize, rows: u64, cells: &[Checked<'_>]) -> Result<()> {
         self.file()?;
         let streams: usize = self.tables.iter().map(Table::datasets).sum();
@@ -178,13 +179,15 @@ impl Writer {
         self.commit_if_due()
     }
 
-    /// Records that cells of earlier rows were overwritten, or that this failed.
+    /// Records that cells of rows appended before were overwritten, for the next commit; closes the file if that failed with
+    /// an error.
     pub(super) fn rewritten(&mut self, written: Result<()>) -> Result<()> {
         self.rewritten = true;
         self.guard(written)
     }
 
-    /// Overwrites cells of earlier rows where they differ. Cells that now have another shape stay unchanged.
+    /// Overwrites cells that differ from `block` in `rows` rows from row `first_row` on, which were appended before. Cells
+    /// whose shape would change stay as they are and are counted.
     pub(super) fn update(
         &mut self,
         table: &str,
@@ -203,8 +206,8 @@ impl Writer {
         Ok(updated)
     }
 
-    /// Commits if the [`CommitPolicy`](super::CommitPolicy) says that it is time; for writers that have nothing to append at
-    /// the moment.
+    /// Commits if the [`CommitPolicy`](super::CommitPolicy) says that it is time. [`Batch::append`](super::Batch::append)
+    /// does it by itself: this is for a writer that has nothing to append for a while.
     ///
     /// # Errors
     /// As [`commit`](Self::commit).
@@ -215,8 +218,8 @@ impl Writer {
         if waiting > 0 && (late || many) || self.rewritten && late { self.commit() } else { Ok(()) }
     }
 
-    /// Commits all appended rows: when it returns, a reader that first reads `committed_rows`, and no more rows than that,
-    /// reads complete rows.
+    /// Makes all appended rows visible to readers. A reader that first reads the number `committed_rows` of a table, and
+    /// then no more rows than that, always reads rows that are complete in every column.
     ///
     /// # Errors
     /// `NoSpace` or `Io`, after which the writer can only be closed.
@@ -254,8 +257,8 @@ impl Writer {
         }
     }
 
-    /// Commits, closes the live file and releases its lock. If a writer is dropped instead, rows that are not committed are
-    /// lost.
+    /// Commits all appended rows, closes the live file and releases its lock. If a writer is dropped instead, rows that are
+    /// not committed are lost.
     ///
     /// # Errors
     /// As [`commit`](Self::commit).

@@ -1,4 +1,4 @@
-//! Cells of some rows that are copied from a table into a live file, and how many of them do not fit.
+//! Reads cells of a casacore table in the form in which a live file stores them, and counts those that do not fit.
 
 use std::ops::Range;
 
@@ -8,24 +8,28 @@ use crate::native::can_hold;
 use crate::table::ColumnCells;
 use crate::value::{DataType, Shape, Values};
 
-/// Minimum capacity of strings without a declared length in a live file, in bytes; otherwise twice the longest existing value.
+/// Least length that a live file reserves for a string, in bytes, if the casacore column declares no maximum length. Twice
+/// the longest existing string is reserved if that is more.
 const STRING_BYTES: usize = 64;
 
-/// Most shapes that a live column gets for its cells.
+/// Largest number of different cell shapes with which a column is copied to a live file; a column with more is left out.
 const MAX_SHAPES: usize = 64;
 
-/// The cells of consecutive rows of a column, in the form that a live file stores.
+/// The cells of consecutive rows of a casacore column, in the form that the live file stores.
 #[derive(Debug)]
 pub(super) struct CellBlock {
     values: Values,
-    /// Index of the shape of each cell among those of the live column; `None` if all cells have one shape.
+    /// Index of each cell's shape among the shapes of the column of the live file, `None` for an undefined cell; without the
+    /// list, all cells have one shape.
     shapes: Option<Vec<Option<usize>>>,
-    /// Number of cells that do not fit the live column: it has zeros or empty strings in their place, or they are undefined.
+    /// Number of cells and strings that do not fit the column of the live file. Zeros, an empty string or an undefined cell
+    /// are stored instead.
     pub(super) misfits: u64,
 }
 
 impl CellBlock {
-    /// Reads the cells of `rows` of a table's column into the form that the live column stores.
+    /// Reads the cells of `rows` of a casacore column in the storage form `form` of the live file. Strings have at most
+    /// `string_bytes` bytes there.
     pub(super) fn read(
         cells: &dyn ColumnCells,
         data_type: DataType,
@@ -73,7 +77,8 @@ impl CellBlock {
         Ok(())
     }
 
-    /// Makes strings empty that are longer than `string_bytes`, not UTF-8, or contain NUL.
+    /// Makes strings empty that are longer than `string_bytes`, not UTF-8, or contain NUL, and counts them as cells that do
+    /// not fit.
     fn fit_strings(&mut self, string_bytes: usize) {
         let Values::String(strings) = &mut self.values else { return };
         for string in strings {
@@ -93,7 +98,7 @@ impl CellBlock {
         })
     }
 
-    /// Bytes that the block of cells occupies in memory.
+    /// Approximate size of the cells in memory, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         match (&self.values, self.values.le_bytes()) {
             (Values::String(strings), _) => strings.iter().map(|string| string.len() as u64 + 4).sum(),
@@ -107,8 +112,9 @@ impl CellBlock {
     }
 }
 
-/// The shapes that the cells of a column have had so far, for the live column; `None` if no cell is defined, or if they are too
-/// many.
+/// Finds the shapes that the column must allow in the live file, from the first `rows` cells of the casacore column and its
+/// declared shape `fixed`. `None` if no shape is known, or if the live file cannot have them: they are too many, or have no
+/// elements.
 pub(super) fn shapes(cells: &dyn ColumnCells, fixed: Option<&Shape>, rows: u64) -> Result<Option<CellShapes>> {
     if let Some(shape) = cells.same_shape(&(0..rows)).filter(|_| rows > 0) {
         return Ok(Some(CellShapes::One(shape)));
@@ -136,7 +142,8 @@ pub(super) fn shapes(cells: &dyn ColumnCells, fixed: Option<&Shape>, rows: u64) 
     })
 }
 
-/// The capacity of strings in the live column for a column of strings, in bytes.
+/// Computes the length in bytes that a live file reserves for each string of a column: `declared` if it is not 0, otherwise
+/// twice the longest string in the first `rows` rows, and at least 64.
 pub(super) fn string_bytes(cells: &dyn ColumnCells, declared: u32, rows: u64) -> Result<u32> {
     if declared > 0 {
         return Ok(declared);

@@ -1,5 +1,5 @@
-//! Follows a table that casacore is still writing: keeps a live file in step with it. docs/live.md, "Following";
-//! docs/decisions/0004.
+//! Follows a table that casacore is still writing: copies its new and changed rows to a live file as they appear.
+//! docs/live.md, "Following"; docs/decisions/0004.
 
 mod cells;
 mod table;
@@ -22,26 +22,27 @@ use crate::source::{Source, SourceTable, coordinates};
 use crate::table::{OpenOptions, Snapshot, TableKind, Watch};
 use crate::value::DataType;
 
-/// Pause between two polls of a table whose writer is in the middle of a change.
+/// Pause between two attempts to read a table while a writer is changing it, at the start and at the end of following.
 const RETRY_PAUSE: Duration = Duration::from_millis(10);
 
-/// A subtable that cannot be read is taken for damaged, not for being created, if no process has had it open for this long.
+/// Time since the start of following for which tables that cannot be read are tried again, as a subtable may be just being
+/// created. After it they are taken for damaged.
 const DAMAGED_AFTER: Duration = Duration::from_secs(2);
 
-/// Longest time for the comparison of old rows after the writer has ended.
+/// Longest time that is spent at the end of following on copying the last rows and comparing old ones for changes.
 const FINAL_COMPARISON: Duration = Duration::from_secs(10);
 
-/// Pause between two polls while a writer is in the middle of an update, which may take only a moment.
+/// Longest pause between two polls while rows wait to be copied or compared, or a writer is in the middle of an update.
 const BUSY_PAUSE: Duration = Duration::from_millis(5);
 
 /// Longest sleep between two checks of the cancel token.
 const TOKEN_PAUSE: Duration = Duration::from_millis(50);
 
-/// Options of [`Follow`]: how often the table is looked at, when following it ends, how durable commits are.
+/// Options of [`Follow`]: how often the table is polled, when following it ends, how durable commits are.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct FollowOptions {
-    /// Longest time to wait at the start until the tables can be read.
+    /// Longest time to wait at the start until the casacore tables can be read without a write in between.
     pub timeout: Duration,
     /// Whether commits to the live file wait until the data are on the disk.
     pub durability: Durability,
@@ -53,14 +54,14 @@ pub struct FollowOptions {
     pub until_closed: bool,
     /// Time without a change in the table after which [`Follow::run`] ends; `None`: no limit.
     pub idle: Option<Duration>,
-    /// Token that ends the wait at the start, and [`Follow::run`]. Steps are short, so that the caller can check it between
-    /// them.
+    /// Token by which the caller ends [`Follow::run`], or the wait at the start. Steps are short, so that a caller of
+    /// [`Follow::step`] can check the token between them.
     pub cancel: CancelToken,
 }
 
 impl Default for FollowOptions {
-    /// Default options: a minute of waiting at the start, no waiting for the disk, 20 polls per second, no end but by the
-    /// token.
+    /// Default options: wait at most a minute at the start, do not wait for the disk, poll every 50 ms, resume an existing
+    /// live file, and follow until the token is cancelled.
     fn default() -> Self {
         FollowOptions {
             timeout: Duration::from_secs(60),
@@ -129,7 +130,7 @@ impl FollowOptions {
         self.idle.is_some_and(|idle| changed.elapsed() >= idle)
     }
 
-    /// Sleeps for `time`, or until the token is cancelled.
+    /// Sleeps for `time`, or until the cancel token is cancelled.
     fn sleep(&self, time: Duration) {
         let start = Instant::now();
         while let Some(left) = time.checked_sub(start.elapsed()).filter(|_| !self.cancel.is_cancelled()) {
@@ -144,17 +145,19 @@ impl FollowOptions {
 pub enum FollowEvent<'a> {
     /// Following has started: the table has rows, and the live file is open.
     Started {
-        /// Whether an existing live file is resumed, instead of a new one.
+        /// Whether an existing live file is resumed; false: a new one was created.
         resumed: bool,
     },
     /// Rows were appended or overwritten in the live file, and committed.
     Changed(Activity),
-    /// A sentence about content that is not in the live file, as in [`Follow::notes`]. Each is reported once.
+    /// A sentence for the user about content of the table that is not in the live file, one of [`Follow::notes`]. Each is
+    /// reported once.
     Note(&'a str),
 }
 
-/// A live file that follows a table and its subtables. [`run`](Self::run) follows to the end; [`start`](Self::start),
-/// [`step`](Self::step) and [`finish`](Self::finish) are its parts, for programs that have a loop of their own.
+/// Copies a casacore table and its subtables to a live file while another program writes them. [`run`](Self::run) does it to
+/// the end; [`start`](Self::start), [`step`](Self::step) and [`finish`](Self::finish) are its parts, for programs that have
+/// a loop of their own.
 ///
 /// ```no_run
 /// use ctds_hdf5::live::{Follow, FollowEvent, FollowOptions};
@@ -184,17 +187,18 @@ pub struct Follow {
 pub struct FollowSummary {
     /// Name of each table in the live file, and its number of rows.
     pub tables: Vec<(String, u64)>,
-    /// All notes of [`Follow::notes`] on content that is not in the live file.
+    /// Sentences for the user about content of the table that is not in the live file, as from [`Follow::notes`].
     pub notes: Vec<String>,
-    /// How many commits with new rows following has made to the live file.
+    /// Number of commits that added rows to the live file.
     pub commits: u64,
-    /// How many blocks of old rows were overwritten in the live file because they had changed in the table.
+    /// Number of blocks (4096 rows of a column, or fewer) that were overwritten in the live file because the table's cells
+    /// had changed.
     pub rewritten: u64,
 }
 
 impl Follow {
-    /// Follows the table in the directory at `source` until `options` end it, then closes the live file at `live`. Waits until
-    /// the table has its first row.
+    /// Follows the table in the directory at `source` until `options` end it, then closes the live file at `live`. Waits
+    /// until the table has its first row; calls `observer` for each event.
     ///
     /// # Errors
     /// As [`start`](Self::start) and [`step`](Self::step); `NotFound` if `source` does not exist, or has no row when
@@ -247,7 +251,8 @@ impl Follow {
         Ok(summary)
     }
 
-    /// Starts to follow the table in the directory at `source` into the live file at `live`, which is created or resumed.
+    /// Starts to follow the table in the directory at `source` into the live file at `live`, which is created, or resumed if
+    /// it exists.
     ///
     /// The main table must have a row, from which the shapes of its cells are known.
     ///
@@ -283,7 +288,8 @@ impl Follow {
         Ok(Follow { writer, tables, missing, resumed, commits: 0, rewritten: 0 })
     }
 
-    /// Appends and commits the rows that are new in any table; overwrites cells of old rows that have changed.
+    /// Copies the rows that are new in any of the followed tables to the live file, overwrites cells there that have changed
+    /// in the table, and commits.
     ///
     /// # Errors
     /// Those of reading the tables, and of [`Writer::commit`]; `Unsupported` if rows or
@@ -305,8 +311,8 @@ impl Follow {
         Ok(all)
     }
 
-    /// Whether another program has one of the followed tables open. Programs that follow a table and have called this do not
-    /// count.
+    /// Whether another program has one of the followed tables open. Programs that follow them and have called this do not
+    /// count, so that two of them do not wait for each other.
     ///
     /// # Errors
     /// `Io`.
@@ -326,8 +332,8 @@ impl Follow {
         self.tables.iter().map(rows).collect()
     }
 
-    /// Sentences about content that is not in the live file: columns that it cannot store, cells that do not fit, changes that
-    /// came too late. `finalize` copies them from the table.
+    /// Sentences for the user about content of the tables that is not in the live file: columns that it cannot store, cells
+    /// that do not fit, changes that came too late. `finalize` copies such content from the table.
     pub fn notes(&self) -> Vec<String> {
         let counted = |table: &Followed| {
             let name = table.name.clone();
@@ -341,7 +347,7 @@ impl Follow {
         warnings.chain(self.tables.iter().flat_map(counted)).collect()
     }
 
-    /// Copies the remaining rows, as far as the tables can be read now, and closes the live file.
+    /// Ends following: copies the remaining rows, as far as the casacore tables can be read now, and closes the live file.
     ///
     /// # Errors
     /// As [`step`](Self::step).
@@ -360,17 +366,17 @@ impl Follow {
     }
 }
 
-/// The tables of a source, as they are when following begins.
+/// The casacore tables to follow, main table and subtables, as they are when following begins.
 struct FoundTables {
     tables: Vec<FoundTable>,
-    /// Sentences about content of the source that the live file cannot store.
+    /// Sentences for the user about tables and columns that the live file cannot store.
     missing: Vec<String>,
 }
 
 struct FoundTable {
-    /// Declaration of the table for the live file.
+    /// Declaration of the table for a new live file; without columns if an existing live file is resumed.
     spec: TableSpec,
-    /// Names of the columns that the live file cannot store.
+    /// Names of the columns of the table that a new live file cannot store; empty if an existing one is resumed.
     absent: Vec<BString>,
     path: PathBuf,
     rows: u64,
@@ -378,7 +384,8 @@ struct FoundTable {
 }
 
 impl FoundTables {
-    /// Reads the tables of a source, and for a new live file (`shapes`) also the shapes of all cells.
+    /// Reads the rows and columns of the casacore tables of a source; if `shapes` is true, for a new live file, also the
+    /// shapes of all cells.
     fn read(source: &Source, shapes: bool) -> Result<Self> {
         let mut found = FoundTables { tables: Vec::new(), missing: Vec::new() };
         for table in source.tables() {
@@ -415,7 +422,7 @@ impl FoundTables {
         Ok(FoundTable { spec, absent: absent.into_iter().map(|(column, _)| column).collect(), ..found })
     }
 
-    /// Whether a live file of both sources would have the same tables and columns.
+    /// Whether live files made for the two states of the tables would have the same tables and columns.
     fn declares_as(&self, other: &FoundTables) -> bool {
         let columns = |column: &super::ColumnSpec| {
             (column.info.desc.name.clone(), column.info.data_type(), column.cells.clone(), column.info.desc.max_length)
@@ -431,7 +438,8 @@ impl FoundTables {
     }
 }
 
-/// Calls `read` until no write overlapped it, or until two consecutive results agree.
+/// Calls `read`, which reads the tables, until no write overlapped it, or until two consecutive results agree. It is an
+/// error if that takes longer than the time-out.
 fn wait(watch: &mut Watch, options: &FollowOptions, read: impl Fn() -> Result<FoundTables>) -> Result<FoundTables> {
     let timeout = options.timeout;
     let start = Instant::now();
@@ -459,10 +467,11 @@ fn wait(watch: &mut Watch, options: &FollowOptions, read: impl Fn() -> Result<Fo
     }
 }
 
-/// Name of each table of a live file, with its columns.
+/// Name of each table of a live file, with the table's columns and their cell shapes.
 type LiveTables = Vec<(String, Vec<LiveColumn>)>;
 
-/// Creates a live file for the tables of a source.
+/// Creates the live file at `live` for the casacore tables at `source`, without rows; an error if the main table has no row
+/// yet.
 fn begin(
     source: &Path,
     live: &Path,
@@ -483,7 +492,7 @@ fn begin(
     Ok((schema.if_exists(if_exists).commit(policy).create(live)?, tables))
 }
 
-/// Resumes an existing live file, if it was made from the same table.
+/// Opens an existing live file to append more rows; an error if it was not made from the tables `found`.
 fn resume(live: &Path, found: &[FoundTable], policy: CommitPolicy) -> Result<(Writer, LiveTables)> {
     let reader = Reader::open(live)?;
     let mut tables = Vec::new();

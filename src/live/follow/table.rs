@@ -1,4 +1,5 @@
-//! Follows one table: copies its new rows to the live file, and old rows that were overwritten.
+//! Follows one casacore table: copies its new rows to the live file, and copied rows again if they were overwritten in the
+//! table.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -20,10 +21,11 @@ const BATCH_BYTES: u64 = 8 << 20;
 /// Rows of the first batch that is read, while the size of a row is not known.
 const FIRST_BATCH: u64 = 1024;
 
-/// Number of old rows that are compared at a time in the search for overwritten rows.
+/// Number of rows that are compared at a time with those in the live file, to find rows that were overwritten in the
+/// casacore table.
 const COMPARED_ROWS: u64 = 4096;
 
-/// How long old rows are compared before the table is polled for new ones again.
+/// Longest time for which copied rows are compared with the casacore table before it is polled for new rows again.
 const COMPARE_FOR: Duration = Duration::from_millis(20);
 
 /// A table that is followed, with all that is known of it from earlier polls.
@@ -34,22 +36,23 @@ pub(super) struct Followed {
     path: PathBuf,
     watch: Watch,
     columns: Vec<FollowedColumn>,
-    /// Names of columns that the live file cannot store, as reported at the start.
+    /// Names of the table's columns that the live file cannot store; they were reported at the start.
     absent: Vec<BString>,
-    /// Notes on content that the live file does not have: a sentence, and its number of occurrences.
+    /// Sentences for the user about content that the live file does not have, each with its number of occurrences.
     pub(super) notes: BTreeMap<String, u64>,
-    /// The sync record of the table (in `table.lock`) at the last poll.
+    /// The sync record of the table (casacore's change counters in `table.lock`) at the last poll; `None` before the first.
     seen: Option<Sync>,
     /// Number of new rows that are read at a time.
     batch: u64,
-    /// Rows from a poll that may have seen a write in progress; they count if the next poll reads the same.
+    /// New rows that were read while a write may have been in progress. They are copied only if a second read returns the
+    /// same.
     doubtful: Option<(Range<u64>, Vec<CellBlock>)>,
-    /// Columns whose old rows may have been overwritten, by index, with the rows to compare.
+    /// Columns, by index, whose copied rows may have been overwritten in the table, with the rows that are to be compared.
     suspects: BTreeMap<usize, Suspect>,
     keywords: Record,
 }
 
-/// The state of the table at one poll: its rows, columns and keywords.
+/// The state of the casacore table at one poll: its number of rows, its columns and keywords.
 struct SeenTable {
     rows: u64,
     columns: Vec<SeenColumn>,
@@ -69,10 +72,10 @@ impl SeenTable {
     }
 }
 
-/// A column of the table at one poll.
+/// A column of the casacore table, as it was at one poll.
 struct SeenColumn {
     name: BString,
-    /// Index of the data manager of the column; `None` if the values come from another table.
+    /// Index of the column's data manager among those of the table; `None` if the values come from another table.
     manager: Option<usize>,
     /// Whether an engine computes the cells of the column from other columns.
     computed: bool,
@@ -89,8 +92,9 @@ struct FollowedColumn {
     keywords: Record,
 }
 
-/// Old rows of a column that are to be compared: first `now`, then `later`. A column that is overwritten all the time is
-/// compared in circles, so that all its rows have their turn.
+/// Rows of a column in the live file that are to be compared with the table: first those in `now`, then those in `later`. A
+/// comparison that is restarted continues at the row that it had reached, so that a column that is overwritten all the time
+/// is still compared completely.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Suspect {
     now: Range<u64>,
@@ -98,13 +102,14 @@ struct Suspect {
 }
 
 impl Suspect {
-    /// All rows before `all`, beginning with the row that the comparison `before` has come to.
+    /// All rows before row `all`, beginning with the row that the earlier comparison `before` had reached; `None`: with row
+    /// 0.
     fn new(all: u64, before: Option<&Suspect>) -> Self {
         let next = before.map_or(0, |before| before.batch().start).min(all);
         Suspect { now: next..all, later: 0..next }
     }
 
-    /// The rows to compare next, half-open; empty if all are compared.
+    /// Rows to compare next; empty if all are compared.
     fn batch(&self) -> Range<u64> {
         let rows = if self.now.is_empty() { &self.later } else { &self.now };
         rows.start..rows.end.min(rows.start + COMPARED_ROWS)
@@ -140,16 +145,18 @@ impl FollowedColumn {
 pub struct Activity {
     /// Number of rows that the step has appended.
     pub rows: u64,
-    /// Number of blocks of old cells that were overwritten because they had changed.
+    /// Number of blocks (4096 rows of a column, or fewer) that the step has overwritten in the live file because the table's
+    /// cells had changed.
     pub rewritten: u64,
-    /// Whether more rows wait, so that the next step should follow at once.
+    /// Whether rows of the table are still to be copied or compared, so that the next step should follow at once.
     pub more: bool,
-    /// Whether a writer of the table has begun something that it has not yet flushed.
+    /// Whether another program has written to the table since its last flush, so that new rows may soon follow.
     pub waiting: bool,
 }
 
 impl Followed {
-    /// Declares the live table for `table`; also returns the columns that a live file cannot store, with the reason.
+    /// Makes the declaration of the table `name` of the live file for the casacore table `table`; also returns the columns
+    /// that a live file cannot store, each with the reason.
     pub(super) fn declare(name: &str, table: &Table) -> Result<(TableSpec, Vec<(BString, String)>)> {
         let mut spec = TableSpec::new(name);
         spec.info = table.info().clone();
@@ -167,8 +174,8 @@ impl Followed {
         Ok((spec, absent))
     }
 
-    /// Follows the table at `path` into the table `name` of a live file, which has `rows` rows and `columns`, but not the
-    /// columns `absent`.
+    /// Begins to follow the casacore table at `path` into the table `name` of a live file, which already has `rows` rows. It
+    /// has the columns `columns`, but not the columns `absent`.
     pub(super) fn new(path: &Path, name: &str, columns: &[LiveColumn], absent: &[BString], rows: u64) -> Result<Self> {
         let columns: Vec<_> = columns.iter().map(FollowedColumn::new).collect();
         // existing rows may have been overwritten since
@@ -196,12 +203,13 @@ impl Followed {
         self.watch.is_in_use()
     }
 
-    /// Whether old rows of the table are still to be compared.
+    /// Whether copied rows are still to be compared with the table, because they may have been overwritten.
     pub(super) fn has_suspects(&self) -> bool {
         !self.suspects.is_empty()
     }
 
-    /// Appends new rows to the live file, then compares old rows for a while with what may have changed.
+    /// Copies the new rows of the table to the live file, then compares, for a short time, copied rows that may have been
+    /// overwritten in the table.
     pub(super) fn step(&mut self, writer: &mut Writer) -> Result<Activity> {
         let mut activity = Activity::default();
         let Some(sync) = self.watch.sync()? else { return Ok(activity) };
@@ -223,8 +231,8 @@ impl Followed {
         Ok(activity)
     }
 
-    /// Finds out from the counters of the sync record what was written since the last poll; false if the table cannot be read
-    /// yet.
+    /// Finds out from the counters in the sync record `sync` which columns were written since the last poll, and marks their
+    /// rows for comparison. `rows` is the number of rows copied so far. Returns false if the table cannot be read yet.
     fn notice(&mut self, sync: &Sync, rows: u64) -> Result<bool> {
         let Snapshot::Consistent(table) = self.watch.snapshot(|table| Ok(SeenTable::new(table)))? else {
             return Ok(false);
@@ -245,7 +253,8 @@ impl Followed {
         Ok(true)
     }
 
-    /// Checks that the table has not lost rows or columns since it was followed; `Unsupported` if it has.
+    /// Checks that the table still has the `rows` copied rows and all followed columns; `Unsupported` if not, as a live file
+    /// cannot lose any.
     fn check_kept(&self, table: &SeenTable, rows: u64) -> Result<()> {
         if table.rows < rows {
             let message = format!("{} rows, but there were {rows}: a live file cannot lose rows", table.rows);
@@ -259,7 +268,7 @@ impl Followed {
         Ok(())
     }
 
-    /// Notes on new tables, columns and keywords of the table that the live file does not get.
+    /// Sentences for the user about new columns and changed keywords of the table, which the live file does not get.
     fn news(&self, table: &SeenTable) -> Vec<String> {
         let is_first_look = self.seen.is_none();
         let mut news = Vec::new();
@@ -278,7 +287,8 @@ impl Followed {
         news
     }
 
-    /// Marks columns for comparison whose data managers, or whose engines' sources, have been written since the last poll.
+    /// Marks columns for comparison whose data manager has written since the last poll or is not known, and all that an
+    /// engine computes.
     fn suspect_written(&mut self, table: &SeenTable, sync: &Sync, rows: u64) {
         let before = self.seen.as_ref().and_then(|seen| seen.counters.as_ref());
         let changed = |manager: Option<usize>| match (before, &sync.counters, manager) {
@@ -294,7 +304,8 @@ impl Followed {
         }
     }
 
-    /// Appends some rows before row `end` to the live file and returns how many; 0 if the writer is in the middle of a change.
+    /// Copies some of the table's rows before row `end` to the live file and returns how many; 0 if a write of another
+    /// program does not allow it at the moment.
     fn append(&mut self, writer: &mut Writer, end: u64) -> Result<u64> {
         let first = writer.rows(&self.name)?;
         // the same rows again, if it was doubtful what is in them
@@ -333,7 +344,8 @@ impl Followed {
         Ok(count)
     }
 
-    /// Compares old rows of the table with the live file, and overwrites those that differ; returns how many blocks.
+    /// Compares copied rows with the table for a short time, and overwrites those that differ in the live file; returns the
+    /// number of blocks (4096 rows of a column, or fewer) with differences.
     fn compare(&mut self, writer: &mut Writer) -> Result<u64> {
         let (start, mut rewritten) = (Instant::now(), 0);
         while let Some((&column, suspect)) = self.suspects.first_key_value() {
@@ -397,7 +409,8 @@ impl Followed {
     }
 }
 
-/// Declares the live column for a column of the table; `Unsupported` if a live file cannot store it.
+/// Makes the declaration of a column of the live file for the column `index` of the casacore table; `Unsupported` if a live
+/// file cannot store it.
 fn declare_column(table: &Table, index: usize, info: &ColumnInfo) -> Result<ColumnSpec> {
     if info.data_type() == DataType::Record {
         return Err(Error::unsupported("it holds records, which a live file cannot"));
