@@ -1,4 +1,4 @@
-//! Facts about a native file that are read before the rules of `lint` are applied.
+//! Facts about the objects of a native file, which `h5bridge lint` collects first and then tests against its rules.
 
 use crate::h5::{AnyType, IndexKind, Plugin};
 
@@ -9,7 +9,7 @@ pub(super) struct Facts {
     pub(super) links: Vec<LinkFacts>,
     pub(super) datasets: Vec<DatasetFacts>,
     pub(super) attributes: Vec<AttributeFacts>,
-    /// Tables and columns of the file that cannot be read: path and reason.
+    /// Tables and columns that cannot be read: for each the path of its group or dataset, and the reason.
     pub(super) unreadable: Vec<(String, String)>,
     /// Paths of the committed (named) types in the file.
     pub(super) types: Vec<String>,
@@ -22,15 +22,15 @@ pub(super) struct Facts {
 pub(super) struct FileFacts {
     /// Version of the file's superblock.
     pub(super) superblock: u8,
-    /// Whether the file is marked as open for writing by SWMR: a writer has it open, or was killed while it had.
+    /// Whether the file is marked as open for SWMR writing: a writer has it open, or exited without closing it.
     pub(super) is_live: bool,
 }
 
-/// Facts about a soft or external link in the file.
+/// Facts about a soft, external or user-defined link in the file; hard links are not recorded.
 #[derive(Debug)]
 pub(super) struct LinkFacts {
     pub(super) path: String,
-    /// Kind and target of the link in words, if it leads out of the file; `None` if not.
+    /// Kind and target in words of a link that leads out of the file; `None` for soft links, which do not.
     pub(super) elsewhere: Option<String>,
 }
 
@@ -46,20 +46,21 @@ pub(super) struct DatasetFacts {
     pub(super) extents: Option<Vec<u64>>,
     pub(super) index: IndexKind,
     pub(super) plugins: Vec<Plugin>,
-    /// Where the elements of the dataset are, if they are in other files; `None` if not.
+    /// Where the elements of the dataset are, in words, if not in the dataset itself (external storage, virtual dataset); else
+    /// `None`.
     pub(super) elsewhere: Option<String>,
-    /// Number of dimension scales that are attached to each axis of the dataset.
+    /// Number of dimension scales attached to each axis of the dataset, slowest axis first; empty if the dataset has no scales.
     pub(super) scales: Vec<usize>,
 }
 
-/// Place of a dataset in the native layout.
+/// Kind of group that a dataset of a native file is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     /// The dataset is a member of a table's group.
     Table,
     /// The dataset is a member of the group of a column.
     Column,
-    /// The dataset is under `_ctds`, or in a group that is not a table.
+    /// The dataset is under `_ctds`, or in a group that is neither a table nor a column.
     Other,
 }
 

@@ -38,7 +38,8 @@ pub struct Lint {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct LintReport {
-    /// Findings in the order of the rules, and for each rule of the objects in the file.
+    /// Violations of the layout and notes about readers: in the order of [`Lint::rules`], for each rule in the order of the
+    /// file's objects.
     pub findings: Vec<Finding>,
     /// Number of groups in the file that were checked.
     pub groups: u64,
@@ -59,7 +60,8 @@ impl Lint {
         rules::RULES
     }
 
-    /// Checks all objects of the file; elements of columns are not read.
+    /// Checks all groups, datasets, links and attributes of the file against all rules, and returns what it finds. Elements of
+    /// columns are not read.
     ///
     /// # Errors
     /// `Unsupported` if the file is HDF5 but not a native file; `Format` if it is not HDF5, or damaged so that an object cannot be
@@ -73,7 +75,7 @@ impl Lint {
 }
 
 impl LintReport {
-    /// Whether the file follows docs/layout.md; false if a rule of the layout applies. Notes about readers do not matter.
+    /// Whether the file follows docs/layout.md. Findings about readers that do not support everything in the file do not count.
     pub fn follows_layout(&self) -> bool {
         self.findings.iter().all(|finding| finding.rule.requirement == Requirement::Reader)
     }

@@ -63,7 +63,7 @@ impl Reader {
     }
 }
 
-/// The kind of requirement that a file fails to meet if a rule applies to it.
+/// The kind of requirement that a file does not meet if a rule of `lint` finds something in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Requirement {
     /// The file does not follow docs/layout.md.
@@ -72,19 +72,21 @@ pub enum Requirement {
     Reader,
 }
 
-/// A rule of `lint`: when it applies, which readers it is about, and what can be done.
+/// A rule of `lint`: a flaw that objects of a file may have. Names the readers that it affects, the reason, and what can be
+/// done. The rule "applies" to an object that has the flaw.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Rule {
-    /// Name of the rule for programs, in the `--json` document.
+    /// Identifier of the rule, such as `chunk-index`, in the output of `h5bridge lint --json`.
     pub name: &'static str,
-    /// The kind of requirement that a file to which the rule applies fails to meet.
+    /// Whether an object to which the rule applies violates the layout, or only lacks support in some readers.
     pub requirement: Requirement,
-    /// The readers that the rule is about; empty for rules of the layout, which are about all readers.
+    /// The readers that have difficulties with an object to which the rule applies; empty for rules of the layout, which
+    /// concern all readers.
     pub readers: &'static [Reader],
-    /// Why it matters if the rule applies to a file.
+    /// Sentence for the user: why it matters that the rule applies to an object.
     pub why: &'static str,
-    /// What a user can do if the rule applies to a file.
+    /// Advice for the user: what to do if the rule applies to an object.
     pub next: &'static str,
     check: Check,
 }
@@ -99,12 +101,12 @@ pub struct Finding {
     pub object: String,
     /// Name of the attribute that the finding is about; `None` if it is about the object itself.
     pub attribute: Option<String>,
-    /// What the file has at that object instead, in words.
+    /// What the rule objects to in this object, in words, such as `a null dataspace`.
     pub found: String,
 }
 
-/// The kind of object that a rule examines, with a function that returns what is found there, or `None` if the rule does not
-/// apply.
+/// The kind of object that a rule examines. The functions describe the flaw of an object in words, and return `None` if it has
+/// none.
 #[derive(Debug)]
 enum Check {
     File(fn(&FileFacts) -> Option<String>),
@@ -113,12 +115,12 @@ enum Check {
     Attribute(fn(&AttributeFacts) -> Option<String>),
     /// The rule applies to each table and column that cannot be read.
     Unreadable,
-    /// The rule applies to each committed (named) type.
+    /// The rule applies to each committed (named) type, which the layout does not allow.
     Type,
 }
 
 impl Rule {
-    /// The objects of a file to which the rule applies.
+    /// Tests all objects in `facts` against the rule; returns a finding for each to which it applies.
     pub(super) fn findings(&'static self, facts: &Facts) -> Vec<Finding> {
         let of = |object: &str, attribute: Option<&str>, found: String| Finding {
             rule: self,
@@ -337,7 +339,7 @@ pub(super) static RULES: &[Rule] = &[
     },
 ];
 
-/// Whether users read the dataset as a part of a table (not as one of this program's own).
+/// Whether the dataset is in the group of a table or column, not under `_ctds` or in another group.
 fn in_table(dataset: &DatasetFacts) -> bool {
     dataset.place != Place::Other
 }
@@ -360,7 +362,8 @@ fn is_float(element: &AnyType) -> bool {
     matches!(&element.class, AnyClass::Float(layout) if layout.order == Order::Little) && matches!(element.size, 4 | 8)
 }
 
-/// The HDF5 type of a dataset in a table, in words, if the layout does not have it; `None` if it does.
+/// The HDF5 element type of a column's dataset in words, if docs/layout.md does not allow it; `None` if it does, and for
+/// dimension scales, `committed_rows` and datasets outside tables.
 fn foreign_type(dataset: &DatasetFacts) -> Option<String> {
     // scales without values are of netCDF's type
     if !in_table(dataset) || dataset.is_scale || dataset.path.ends_with(&format!("/{COMMITTED_ROWS}")) {
@@ -400,7 +403,7 @@ fn foreign_type(dataset: &DatasetFacts) -> Option<String> {
     (!known).then(name)
 }
 
-/// Name of a byte order that not all readers support; empty for the usual one.
+/// Adjective for a byte order in the description of a type, with a space after it; empty for little-endian, the usual one.
 fn order(order: Order) -> &'static str {
     match order {
         Order::Little => "",

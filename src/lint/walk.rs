@@ -15,7 +15,8 @@ use crate::native::{self, DIMENSION_LIST, is_scale};
 use crate::source::Source;
 use crate::table::{OpenOptions, is_table, listed};
 
-/// Reads all groups, datasets, links and attributes of a file, but no elements of columns.
+/// Collects the facts about all groups, datasets, links and attributes of the native file at `path`. Elements of columns are
+/// not read.
 pub(super) fn collect(path: &Path) -> Result<Facts> {
     check_kind(path).context(Context::path(path))?;
     let mut facts = Facts::default();
@@ -31,7 +32,7 @@ pub(super) fn collect(path: &Path) -> Result<Facts> {
     read().context(Context::path(path))
 }
 
-/// Refuses paths that are not those of files.
+/// Fails if `path` is a directory, a casacore table or a path into a native file, with a hint for the user.
 fn check_kind(path: &Path) -> Result<()> {
     if let Some((file, _)) = Source::split_path(path) {
         let message =
@@ -54,8 +55,8 @@ fn check_kind(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Opens every column as a conversion does, and notes those that cannot be read; returns the groups of tables and of columns by
-/// path.
+/// Opens every column as a conversion does, and adds those that fail to `facts.unreadable`. Returns the paths of the groups of
+/// tables and columns, each with its kind.
 fn check_tables(path: &Path, facts: &mut Facts) -> Result<BTreeMap<String, Place>> {
     let mut places = BTreeMap::new();
     for entry in native::open(path, OpenOptions::default())? {
@@ -91,9 +92,9 @@ fn check_tables(path: &Path, facts: &mut Facts) -> Result<BTreeMap<String, Place
 /// A native file whose objects are being read one after the other.
 struct Walk {
     facts: Facts,
-    /// Paths of the groups of tables and columns.
+    /// Paths of the groups of tables and columns, each with its kind; datasets in all other groups are [`Place::Other`].
     places: BTreeMap<String, Place>,
-    /// Identities of groups that were read already, as links may lead in circles.
+    /// Identities of the groups that were read already: hard links may form cycles, and each group is read once.
     seen: BTreeSet<String>,
 }
 
@@ -181,7 +182,8 @@ fn elsewhere(link: &Link) -> Option<String> {
     }
 }
 
-/// Number of references to dimension scales in each element of `DIMENSION_LIST`.
+/// Counts the dimension scales of a dataset: the number of references in each element of its attribute `DIMENSION_LIST`, one
+/// element per axis.
 #[derive(Default)]
 struct ScaleCount(Vec<usize>);
 

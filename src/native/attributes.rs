@@ -1,5 +1,5 @@
-//! Keywords as readable HDF5 attributes, and back: finds what a user has changed in the attributes of a native file since it
-//! was made. docs/layout.md, "Keywords" and "Edits".
+//! Writes casacore keywords as plain HDF5 attributes that other programs show, and finds what a user has changed in these
+//! attributes since the native file was made. docs/layout.md, "Keywords" and "Edits".
 //!
 //! The attributes that the exact keywords give are computed once more and compared with the existing ones.
 
@@ -27,14 +27,15 @@ pub(super) const OF_TABLE: [&str; 4] = [CTDS_NAME, TABLE_TYPE, TABLE_SUBTYPE, RE
 /// Names of the attributes of a column's dataset or group that are not made from its keywords.
 pub(super) const OF_COLUMN: [&str; 5] = [CTDS_NAME, UNITS, LONG_NAME, MEASURE_TYPE, MEASURE_REF];
 
-/// Name of the attribute that records the shape of the array in the keyword `name`, slowest axis first.
+/// Name of the attribute that records the shape of the array in the keyword `name`, slowest axis first: `NAME__shape`.
 fn shape_of(name: &str) -> String {
     format!("{name}{SHAPE}")
 }
 
 const SHAPE: &str = "__shape";
 
-/// Name of the attribute of a table with the TaQL expression of its column `name`, for which no dataset is made.
+/// Name of the attribute of a table's group that holds the TaQL expression of the column `name`. Such a column is computed and
+/// has no dataset.
 pub(crate) fn taql_of(name: &str) -> String {
     format!("{name}{TAQL}")
 }
@@ -47,7 +48,7 @@ const MEASURE: [(&str, &str); 2] = [(MEASURE_TYPE, "type"), (MEASURE_REF, "Ref")
 /// Attribute of a dataset that refers to the dimension scales of each of its axes, by the HDF5 specification.
 pub(crate) const DIMENSION_LIST: &str = "DIMENSION_LIST";
 
-/// Names of attributes that HDF5 and netCDF use themselves, which no keyword gets.
+/// Names of attributes that HDF5 and netCDF use themselves. The attribute of a keyword with such a name gets another one.
 const RESERVED: [&str; 9] = [
     "CLASS",
     "NAME",
@@ -60,11 +61,13 @@ const RESERVED: [&str; 9] = [
     "_nc3_strict",
 ];
 
-/// The readable attributes of a group or dataset, in the order in which they are written; each name occurs once.
+/// The readable attributes of a group or dataset (plain HDF5 attributes that show keywords and properties of a table or column
+/// to any reader), in the order in which they are written. Each name occurs once.
 #[derive(Debug, Default)]
 pub(crate) struct Attributes(Vec<Readable>);
 
-/// A readable attribute of a native file: its name, its value and the keyword or property that it is made from.
+/// A readable attribute of a native file (one that shows a keyword or property to any HDF5 reader): its name, its value and
+/// what it is made from.
 #[derive(Debug)]
 pub(crate) struct Readable {
     pub(crate) name: String,
@@ -72,19 +75,23 @@ pub(crate) struct Readable {
     pub(crate) origin: Origin,
 }
 
-/// The origin of a readable attribute: a keyword, the shape of a keyword, or a property of the table or column.
+/// What a readable attribute is made from: a keyword, the shape of an array keyword, or another property of the table or
+/// column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// A property of the table or column that is not a keyword; holds the name that its attribute has unless it is taken.
+    /// A property of the table or column that is not a keyword, such as `units`; holds the name of its attribute, which has a
+    /// suffix in the file if the name was taken.
     Own(&'static str),
-    /// A keyword; holds the index (from 0) of its field in the keyword set, then in each nested record.
+    /// A keyword; holds the indices (from 0) that lead to its value: that of the field in the keyword set, then that in each
+    /// nested record.
     Keyword(Vec<usize>),
     /// The shape of a keyword that is an array; holds the indices of its field as for [`Origin::Keyword`].
     Shape(Vec<usize>),
 }
 
 impl Attributes {
-    /// The readable attributes of a table: its info and keywords; `table_path` gives the path of the group of a subtable.
+    /// Makes the readable attributes of a table from its info and keywords; `table_path` gives the path of a subtable's group
+    /// for the reference in a keyword.
     pub(crate) fn of_table(
         exact_name: Option<&BStr>,
         info: &TableInfo,
@@ -102,7 +109,8 @@ impl Attributes {
         attributes
     }
 
-    /// The readable attributes of a column: its comment and keywords; `table_path` gives the path of the group of a subtable.
+    /// Makes the readable attributes of a column from its comment and keywords; `table_path` gives the path of a subtable's
+    /// group for the reference in a keyword.
     pub(crate) fn of_column(
         exact_name: Option<&BStr>,
         comment: &BStr,
@@ -118,7 +126,7 @@ impl Attributes {
         attributes
     }
 
-    /// Adds an attribute that is not made from a keyword, under another name if this one is taken.
+    /// Adds an attribute that is not made from a keyword, as `name__2`, `name__3` … if `name` is taken.
     fn add(&mut self, name: &'static str, value: Attribute) {
         self.add_readable(name, value, Origin::Own(name));
     }
@@ -129,12 +137,12 @@ impl Attributes {
         self.0.push(Readable { name, value, origin });
     }
 
-    /// Calls `set` with the name and value of each readable attribute, to write them.
+    /// Calls `set`, which writes an attribute to the file, with the name and value of each readable attribute.
     pub(crate) fn write(&self, set: impl Fn(&str, &Attribute) -> Result<()>) -> Result<()> {
         self.0.iter().try_for_each(|attribute| set(&attribute.name, &attribute.value))
     }
 
-    /// Removes the attributes for which `keep` returns false; returns their names.
+    /// Removes the readable attributes for which `keep` returns false, so that they are not written; returns their names.
     pub(crate) fn remove_unless(&mut self, keep: impl Fn(&str, &Attribute) -> bool) -> Vec<String> {
         let removed = self.0.extract_if(.., |attribute| !keep(&attribute.name, &attribute.value));
         removed.map(|attribute| attribute.name).collect()
@@ -168,7 +176,8 @@ impl Attributes {
         }
     }
 
-    /// Adds the attributes of a column that are not made from single keywords: units, long name, measure.
+    /// Adds the attributes of a column that summarise its comment and keywords: `units`, `long_name`, `measure_type` and
+    /// `measure_ref`.
     fn add_column(&mut self, comment: &BStr, keywords: &Record) {
         let unit = keywords.strings("QuantumUnits").and_then(|units| units.first()).map(|unit| unit.as_bstr());
         if let Some(unit) = unit.or_else(|| keywords.string("UNIT")) {
@@ -191,7 +200,8 @@ fn extents_attribute(shape: &Shape) -> Attribute {
     Attribute::Array(Values::Int64(shape.reversed().iter().map(|&extent| extent as i64).collect()))
 }
 
-/// The attribute for the value of a keyword: numbers and strings as they are, complex numbers as pairs of floats.
+/// Makes the attribute for the value of a keyword: numbers as they are, strings without bytes that HDF5 cannot hold, complex
+/// numbers as pairs of floats.
 fn readable(values: &Values, scalar: bool) -> Attribute {
     let pairs = match values {
         Values::Complex(v) => Values::Float(v.iter().flat_map(|c| [c.re, c.im]).collect()),
@@ -206,15 +216,15 @@ fn readable(values: &Values, scalar: bool) -> Attribute {
     Attribute::Array(pairs)
 }
 
-/// Info, keywords and comments of a native table as its readable attributes have them; edits of a user come before the exact
-/// values under `_ctds`.
+/// Info, keywords and column comments of a native table after edits: attributes that a user has changed override the values
+/// under `_ctds`.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Edited {
     pub(crate) info: TableInfo,
     pub(crate) keywords: Record,
     /// Comment and keywords of each column of the table, after edits.
     pub(crate) columns: Vec<(BString, Record)>,
-    /// Sentences for the user about differences between the attributes and the converted content.
+    /// Sentences for the user about edited, added and removed attributes, also about edits that could not be applied.
     pub(crate) notes: Vec<String>,
 }
 
@@ -231,15 +241,15 @@ impl Edited {
     }
 }
 
-/// A group or dataset of a native file, whose attributes are read.
+/// A group or dataset of a native file, as a holder of attributes to be read.
 pub(crate) enum Object {
     Group(Group),
     Dataset(Header),
 }
 
 impl Object {
-    /// The attributes of the object that may be made from keywords, in order, by name; the value is `None` if it cannot be
-    /// read.
+    /// Names and values of the attributes of the object, in the order of the file, without those of HDF5 and netCDF; the value
+    /// is `None` if it cannot be read.
     fn attributes(&self) -> Result<Vec<(String, Option<Attribute>)>> {
         let names = match self {
             Object::Group(group) => group.attributes()?,
@@ -257,7 +267,8 @@ impl Object {
     }
 }
 
-/// Changes that a user made to the attributes of a group or dataset: its keywords and properties after them.
+/// Result of the edits that a user made to the attributes of a group or dataset: all its keywords afterwards, changed
+/// properties, and notes for the user.
 pub(crate) struct Changes {
     pub(crate) keywords: Record,
     /// Edited attributes that are not keywords (`table_type`, `units`, …), each with its new value.
@@ -265,7 +276,8 @@ pub(crate) struct Changes {
     pub(crate) notes: Vec<String>,
 }
 
-/// Finds the changes of a group or dataset by comparing its attributes with those `expected` from its exact keywords.
+/// Finds the edits of a user by comparing the attributes of a group or dataset with those `expected` from its keywords under
+/// `_ctds`, and applies them to `keywords`.
 pub(crate) fn diff(object: &Object, expected: &Attributes, keywords: &Record) -> Result<Changes> {
     let mut changes = Changes { keywords: keywords.clone(), own: Vec::new(), notes: Vec::new() };
     let found = Found(object.attributes()?);
@@ -286,7 +298,7 @@ pub(crate) fn diff(object: &Object, expected: &Attributes, keywords: &Record) ->
     Ok(changes)
 }
 
-/// The attributes that a group or dataset has now, by name; the value is `None` where it cannot be read.
+/// The attributes that a group or dataset has in the file now: name and value, which is `None` if it cannot be read.
 struct Found(Vec<(String, Option<Attribute>)>);
 
 impl Found {
@@ -294,19 +306,21 @@ impl Found {
         self.0.iter().find(|(other, _)| other == name).map(|(_, value)| value)
     }
 
-    /// Shape of the array in the keyword `name`, fastest axis first, from the attribute that records it; `None` without one.
+    /// Shape of the array in the keyword `name`, fastest axis first, as the attribute `NAME__shape` records it; `None` if that
+    /// attribute is missing.
     fn shape(&self, name: &str) -> Option<Shape> {
         self.get(&shape_of(name))?.as_ref().and_then(extents)
     }
 
-    /// Whether the attribute `name` records the shape of another attribute.
+    /// Whether the attribute `name` records the shape of another attribute in the file: `NAME__shape` beside `NAME`.
     fn is_shape(&self, name: &str) -> bool {
         name.strip_suffix(SHAPE).is_some_and(|of| self.get(of).is_some())
     }
 }
 
 impl Changes {
-    /// Compares an expected attribute with the present one in `found`, and takes the edit over.
+    /// Compares an attribute as it was written with the one that the file has now, in `found`. Applies a difference, if
+    /// possible, and adds a note on it.
     fn compare(&mut self, readable: &Readable, found: &Found) {
         let name = &readable.name;
         let Some(value) = found.get(name) else {
@@ -332,8 +346,8 @@ impl Changes {
         });
     }
 
-    /// Applies the present value of an edited attribute to the keyword or property that it was made from; `shape` is that of
-    /// its shape attribute, fastest axis first.
+    /// Applies the new value of an edited attribute to the keyword or property that it was made from; `shape` is the array
+    /// shape that `NAME__shape` records, fastest axis first.
     fn edit(&mut self, readable: &Readable, value: &Attribute, shape: Option<Shape>) -> Edit {
         match &readable.origin {
             Origin::Own(CTDS_NAME) => Edit::Impossible,
@@ -369,19 +383,19 @@ impl Changes {
 /// Outcome of applying an edited attribute to the keyword that it was made from.
 enum Edit {
     Done,
-    /// The value of the attribute was applied together with another attribute.
+    /// Nothing was left to do: this edited shape was applied together with the values of its array.
     DoneBefore,
-    /// The new value of the attribute cannot be the keyword's: the old one is kept.
+    /// The new value of the attribute does not fit the keyword, for example by its type: the keyword keeps its old value.
     Impossible,
 }
 
-/// Whether the attribute of this name holds the TaQL expression of a column without a dataset.
+/// Whether an attribute of this name (`NAME__taql`) holds the TaQL expression of a column that has no dataset.
 fn is_taql(name: &str) -> bool {
     name.ends_with(TAQL)
 }
 
-/// The keywords of a group or dataset that `_ctds` does not describe, from its attributes, and notes on those that cannot be
-/// keywords. The attributes in `own` belong to the layout and are skipped.
+/// Makes keywords from the attributes of a group or dataset that `_ctds` does not describe; also returns notes on attributes
+/// that cannot be keywords. The attributes named in `own` are not keywords and are skipped.
 pub(super) fn keywords(object: &Object, own: &[&str]) -> Result<(Record, Vec<String>)> {
     let found = Found(object.attributes()?);
     let (mut keywords, mut notes) = (Record::default(), Vec::new());
@@ -394,7 +408,8 @@ pub(super) fn keywords(object: &Object, own: &[&str]) -> Result<(Record, Vec<Str
     Ok((keywords, notes))
 }
 
-/// Applies edited properties of a column (units, long name, measure) to its comment and keywords.
+/// Applies edited attributes of a column to its comment (`long_name`) and keywords (`units`, `measure_type`, `measure_ref`);
+/// `own` has names and new values.
 pub(crate) fn apply_own(own: &[(&'static str, BString)], comment: &mut BString, keywords: &mut Record) {
     for (name, text) in own {
         if let Some((_, field)) = MEASURE.iter().find(|(attribute, _)| attribute == name) {
@@ -428,7 +443,8 @@ pub(crate) fn text(attribute: &Attribute) -> Option<BString> {
     }
 }
 
-/// Whether an attribute still has the value that was written; HDF5 gives Bools back as Shorts.
+/// Whether the attribute `found` has the value that was `written`, bit by bit. Bools compare equal to Shorts, as which HDF5
+/// returns them.
 fn same(written: &Attribute, found: &Attribute) -> bool {
     let as_found = |values: &Values| match values {
         Values::Bool(v) => Values::Short(v.iter().map(|&value| value.into()).collect()),
@@ -454,8 +470,8 @@ fn field<'a>(record: &'a mut Record, path: &[usize]) -> Option<&'a mut Value> {
     }
 }
 
-/// Converts an edited attribute to the type of the keyword it was made from; `None` if it does not fit. `shape` has the fastest
-/// axis first.
+/// Converts the value of an edited attribute to the type of the keyword `old` it was made from; `None` if it does not fit.
+/// `shape` is the recorded shape of an array, fastest axis first.
 fn converted(old: &Value, found: &Attribute, shape: Option<Shape>) -> Option<Value> {
     let data_type = match old {
         Value::Scalar(values) | Value::Array(_, values) => values.data_type(),
@@ -473,8 +489,8 @@ fn converted(old: &Value, found: &Attribute, shape: Option<Shape>) -> Option<Val
     })
 }
 
-/// The keyword value for an attribute that was not made from a keyword, in the type that the attribute has; `shape` has the
-/// fastest axis first.
+/// Makes the keyword value for an attribute that a user has added, in the attribute's own type; `shape` is the recorded shape
+/// of an array, fastest axis first.
 fn natural(found: &Attribute, shape: Option<Shape>) -> Value {
     let values = match found.values() {
         // no record of casacore's can hold these
@@ -490,7 +506,7 @@ fn natural(found: &Attribute, shape: Option<Shape>) -> Value {
     }
 }
 
-/// Adds a keyword to `record`; points in its name separate the names of nested records.
+/// Sets the keyword `name` in `record`; dots in the name lead into nested records, as in `MEASINFO.type`.
 fn add(record: &mut Record, name: &str, value: Value) {
     match name.split_once('.') {
         Some((outer, inner)) if !outer.is_empty() && !inner.is_empty() => {
@@ -517,7 +533,8 @@ fn floats(values: &Values) -> Option<Vec<f64>> {
     }
 }
 
-/// Converts numbers to another type of numbers if all of them fit, complex ones from pairs; `None` if they do not.
+/// Converts values to the element type `data_type`: pairs of reals to complex numbers, doubles rounded to floats. `None` if a
+/// value does not fit the type.
 fn as_type(found: &Values, data_type: DataType) -> Option<Values> {
     fn narrow<T: TryFrom<i64>>(values: Vec<i64>) -> Option<Vec<T>> {
         values.into_iter().map(|value| T::try_from(value).ok()).collect()

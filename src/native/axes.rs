@@ -1,5 +1,5 @@
-//! Dimension scales of a native file: the meaning and the name of every axis of every dataset. docs/layout.md, "Dimension
-//! scales".
+//! Chooses and writes the dimension scales of a native file, which give the axes of datasets names and coordinates.
+//! docs/layout.md, "Dimension scales".
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use crate::error::{Error, Result};
 use crate::h5::{Attribute, Compression, Dataset, DatasetSpec, Group};
 use crate::value::{Region, Shape, Values};
 
-/// Meanings of the axes of a column's cells (`corr`, `chan`, `uvw`; `dim` if unknown), fastest axis first, without the row
-/// axis.
+/// Roles (meanings) of the axes of a column's cells: `corr`, `chan`, `uvw` …, or `dim` if unknown; fastest axis first, without
+/// the row axis.
 pub(crate) fn axis_roles(is_main_of_ms: bool, column: &str, axes: usize) -> Vec<&'static str> {
     let known: &[&str] = match column {
         "DATA"
@@ -30,16 +30,19 @@ pub(crate) fn axis_roles(is_main_of_ms: bool, column: &str, axes: usize) -> Vec<
     if is_main_of_ms && known.len() == axes { known.to_vec() } else { vec!["dim"; axes] }
 }
 
-/// Chooses the names of dimension scales below a root group, such that datasets share a name only for axes of the same length.
+/// Chooses names of dimension scales such as `chan_0` for the datasets of one top-level group. Axes share a name only if they
+/// have the same role and length.
 #[derive(Debug, Default)]
 pub(crate) struct Dimensions {
-    /// The names chosen so far, by role and length of the axis, and how many axes before it in the same dataset have both.
+    /// The names chosen so far, by role and length of the axis and by the number of earlier axes of its dataset with the same
+    /// role and length.
     known: BTreeMap<(String, u64, usize), String>,
     counts: BTreeMap<String, usize>,
 }
 
 impl Dimensions {
-    /// Chooses names for axes of these roles and lengths, none of them `taken`. Two equal axes of a dataset get two names.
+    /// Chooses names for the axes of a dataset, given as role and length, none of them `taken`. Two axes of the same role and
+    /// length get different names.
     pub(crate) fn names(&mut self, axes: &[(&str, u64)], taken: &dyn Fn(&str) -> bool) -> Vec<String> {
         let mut names = Vec::new();
         for (i, &(role, len)) in axes.iter().enumerate() {
@@ -58,7 +61,8 @@ impl Dimensions {
         names
     }
 
-    /// Chooses a new name for the scale of an axis with this role, `role_0`, `role_1` …, which is not `taken`.
+    /// Chooses a name that no other axis has: the first of `role_0`, `role_1` … (with the given role) that is neither chosen
+    /// before nor `taken`.
     pub(crate) fn fresh(&mut self, role: &str, taken: &dyn Fn(&str) -> bool) -> String {
         let count = self.counts.entry(role.to_owned()).or_default();
         let mut name = format!("{role}_{count}");
@@ -71,34 +75,35 @@ impl Dimensions {
     }
 }
 
-/// The chosen names of dimension scales, for each group of the root apart.
+/// The chosen names of dimension scales, separately for each top-level group of the file.
 #[derive(Debug, Default)]
 pub(crate) struct TreeDimensions(BTreeMap<String, Dimensions>);
 
 impl TreeDimensions {
-    /// The names of dimension scales that apply to the group at `path`, which is in one of the groups of the root.
+    /// The names of dimension scales chosen so far in the top-level group that the group at `path` is in; empty at first.
     pub(crate) fn of_group(&mut self, path: &str) -> &mut Dimensions {
         let top = path.split('/').nth(1).unwrap_or_default();
         self.0.entry(top.to_owned()).or_default()
     }
 }
 
-/// The values of dimension scales (frequencies, Stokes codes), by the role of the axis.
+/// Coordinates for dimension scales: channel frequencies and Stokes codes, by the role of the axis (`chan`, `corr`).
 #[derive(Debug, Default)]
 pub(crate) struct Coordinates {
     /// Whether the values are for the axes of a MeasurementSet's main table.
     is_measurement_set: bool,
-    /// Roles of axes (`chan`, `corr`), each with the values of one axis of that role; a role may occur several times.
+    /// Roles of axes (`chan`, `corr`), each with the coordinates of one axis; a role occurs several times, for example for each
+    /// spectral window.
     known: Vec<(String, Values)>,
 }
 
 impl Coordinates {
-    /// Coordinates with these values for the axes of a table, each with the role of its axis.
+    /// Makes coordinates from pairs of an axis role (`chan`, `corr`) and the values along such an axis.
     pub(crate) fn new(is_measurement_set: bool, known: Vec<(String, Values)>) -> Self {
         Coordinates { is_measurement_set, known }
     }
 
-    /// The values of an axis with this role and length; `None` if none are known, or those known differ.
+    /// The coordinates of an axis with this role and length; `None` if none are known, or if several are known and differ.
     fn of_axis(&self, role: &str, len: u64) -> Option<&Values> {
         let mut fitting = self.known.iter().filter(|(known, values)| known == role && values.len() as u64 == len);
         let (_, first) = fitting.next()?;
@@ -106,12 +111,12 @@ impl Coordinates {
     }
 }
 
-/// An axis of a dataset that is to be made, by its dimension scale.
+/// An axis of a dataset to be created, with the dimension scale that it gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum NewAxis {
-    /// The axis of the table's rows, with the scale that all columns share.
+    /// The axis of the table's rows; all columns of the table share its dimension scale.
     Rows,
-    /// An axis whose scale is in the group of the dataset.
+    /// An axis whose dimension scale is in the same group as the dataset.
     Named {
         /// Name of the dimension scale of the axis.
         name: String,
@@ -119,12 +124,12 @@ pub(crate) enum NewAxis {
         role: String,
         len: u64,
     },
-    /// The axis of the cells in a hypercube that grows; holds the name of its dimension scale.
+    /// The growing slowest axis of a hypercube in a live file, which counts cells; holds the name of its dimension scale.
     Positions(String),
 }
 
 impl NewAxis {
-    /// The name of the dimension scale of the axis; `row` is the name for the rows of the table.
+    /// The name of the dimension scale of the axis; the argument `row` is the name returned for the axis of rows.
     pub(crate) fn name<'a>(&'a self, row: &'a str) -> &'a str {
         match self {
             NewAxis::Rows => row,
@@ -133,11 +138,11 @@ impl NewAxis {
     }
 }
 
-/// Chooses names for the axes of the datasets in the group of a table and in those of its columns.
+/// Chooses names and coordinates for the axes of the datasets of one table, in its group and in the groups of its columns.
 pub(crate) struct AxisNames<'a> {
     dimensions: &'a mut Dimensions,
     coordinates: &'a Coordinates,
-    /// Tells whether another object in the group has this name already.
+    /// Function that tells whether an object in the table's group has this name already.
     taken: &'a dyn Fn(&str) -> bool,
 }
 
@@ -154,7 +159,8 @@ impl<'a> AxisNames<'a> {
         self.coordinates.is_measurement_set
     }
 
-    /// The new axes of a dataset for these lengths and roles, which correspond, with chosen names.
+    /// Makes the axes of a new dataset and chooses their names; `extents` and `roles` have an entry for each axis, in the same
+    /// order.
     pub(crate) fn axes(&mut self, extents: &[u64], roles: &[&str]) -> Vec<NewAxis> {
         let axes: Vec<(&str, u64)> = roles.iter().copied().zip(extents.iter().copied()).collect();
         let names = self.dimensions.names(&axes, self.taken);
@@ -162,12 +168,12 @@ impl<'a> AxisNames<'a> {
         names.into_iter().zip(axes).map(named).collect()
     }
 
-    /// Chooses a new name for an axis with this role; the caller makes its dimension scale.
+    /// Chooses a name for an axis with this role that no other axis has; the caller creates the dimension scale.
     pub(super) fn fresh(&mut self, role: &str) -> String {
         self.dimensions.fresh(role, self.taken)
     }
 
-    /// The values and attributes of the dimension scale for an axis with this role and length.
+    /// The coordinates and attributes to write in the dimension scale for an axis with this role and length.
     pub(crate) fn scale(&self, role: &str, len: u64) -> NewScale<'a> {
         let Some(values) = self.coordinates.of_axis(role, len) else {
             return NewScale { values: None, attributes: &[] };
@@ -183,13 +189,13 @@ impl<'a> AxisNames<'a> {
 
 /// A dimension scale to be written: its values and attributes.
 pub(crate) struct NewScale<'a> {
-    /// The values of the dimension scale; `None` if it only names the axis.
+    /// Coordinates along the axis; `None` if they are not known, and the dimension scale only names the axis.
     pub(crate) values: Option<&'a Values>,
     /// Names and values of the string attributes of the dimension scale.
     pub(crate) attributes: &'a [(&'static str, &'static str)],
 }
 
-/// The dimension scales of a group, each made when the first axis needs it.
+/// The dimension scales in one group of the file, each created when the first axis needs it.
 pub(crate) struct Scales {
     group: Group,
     made: Vec<(String, Dataset)>,
@@ -200,7 +206,8 @@ impl Scales {
         Scales { group: group.clone(), made: Vec::new() }
     }
 
-    /// Attaches dimension scales to the first axes of a dataset, in the order of `axes`, which all must be [`NewAxis::Named`].
+    /// Attaches dimension scales to the first axes of a dataset, in the order of `axes`; an axis that is not [`NewAxis::Named`]
+    /// is an error.
     pub(crate) fn attach(&mut self, dataset: &Dataset, axes: &[NewAxis], names: &AxisNames<'_>) -> Result<()> {
         axes.iter().enumerate().try_for_each(|(number, axis)| match axis {
             NewAxis::Named { name, role, len } => {
@@ -210,8 +217,8 @@ impl Scales {
         })
     }
 
-    /// Attaches the dimension scale `name` of length `len` to the axis number `axis` (from 0) of a dataset, and makes it if it
-    /// does not exist.
+    /// Attaches the dimension scale `name` to the axis number `axis` (from 0, fastest first) of a dataset; creates it with
+    /// length `len` if it does not exist.
     pub(super) fn attach_one(
         &mut self,
         dataset: &Dataset,

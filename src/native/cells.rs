@@ -1,4 +1,5 @@
-//! Reads the cells of a column from a native file, in each form of storage. docs/layout.md, "Columns".
+//! Reads the cells of a column from a native file, in each storage form: dense, hypercubes, ragged, records. docs/layout.md,
+//! "Columns".
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -14,8 +15,8 @@ use crate::stman::RowRun;
 use crate::table::{ColumnCells, Tiling, read_part};
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Replaces strings in `out`, from index `base` on, by the exact ones that HDF5 cannot hold; `first` is the number of the
-/// dataset's element at `base`.
+/// Replaces strings in `out`, from index `base` on, by their exact bytes in `raw`, by element number. `first` is the number in
+/// the dataset (from 0) of the element at `base`.
 fn restore(raw: &HashMap<u64, BString>, first: u64, base: usize, out: &mut Values) {
     let Values::String(strings) = out else { return };
     if raw.is_empty() {
@@ -148,12 +149,12 @@ impl Cubes {
     }
 }
 
-/// Number of rows of the row map of a column with hypercubes that are read at a time.
+/// Number of rows read at a time from `row_cube` and `row_index`, the datasets that map the rows of a column to its hypercubes.
 const MAP_ROWS: u64 = 1 << 16;
 
 impl Cubes {
-    /// Splits the rows of a column with hypercubes into runs of consecutive rows that are at consecutive positions of one cube;
-    /// undefined cells are in none.
+    /// Splits the rows of a column with hypercubes into runs: consecutive rows whose cells are at consecutive positions of one
+    /// cube. Rows with undefined cells are in no run.
     fn runs(&self) -> Result<Vec<RowRun>> {
         let mut runs: Vec<RowRun> = Vec::new();
         let rows = self.row_cube.rows();
@@ -218,17 +219,20 @@ pub(super) struct Ragged {
 pub(super) struct RaggedRows {
     rows: Range<u64>,
     defined: Vec<i64>,
-    /// Extents of the cells, slowest axis first, the same number for each row; -1 for an axis that the cell does not have.
+    /// Extents of the cells, row after row, slowest axis first. Each row has the same number of extents, filled up with -1 for
+    /// cells with fewer axes.
     extents: Vec<i32>,
-    /// Index of the first element of each cell in the dataset of elements, and of the end of the last: one more than rows.
+    /// Index (from 0) of the first element of each cell in the dataset of all elements, then the end of the last cell: one
+    /// entry more than rows.
     offsets: Vec<i64>,
 }
 
-/// Number of extents of cells in a ragged column that are read at a time.
+/// Number of extents read at a time from the dataset with the shapes of a ragged column's cells; at least one row is read.
 const RAGGED_EXTENTS: u64 = 1 << 9;
 
 impl Ragged {
-    /// Reads offsets and shapes of the cells around `row` of a ragged column; returns them and the index of `row` among them.
+    /// Offsets and shapes of the cells around `row` (from 0) in a ragged column, kept or read; also the index of `row` among
+    /// them.
     fn rows(&self, row: u64) -> Result<(Arc<RaggedRows>, usize)> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if !known.rows.contains(&row) {

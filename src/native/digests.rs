@@ -1,4 +1,5 @@
-//! The digests that a native file stores of its own content. docs/layout.md, "Digests".
+//! The digests (SHA-256 by CTFP-1) that a native file stores of its tables and columns, to verify its content later.
+//! docs/layout.md, "Digests".
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
@@ -11,7 +12,8 @@ use crate::h5::{Attribute, Group};
 
 /// The attribute with the digests of a table and its columns, on the table's group under `_ctds`.
 const ATTRIBUTE: &str = "digests";
-/// Bytes of the attribute with marks at most: object headers of HDF5 1.8 have room for 64 KiB.
+/// Most bytes of the attribute `digests`; above this, marks (digests of parts of columns) are left out. Object headers of HDF5
+/// 1.8 hold 64 KiB.
 const LARGEST: usize = 60_000;
 
 /// The digests of a table and its columns, as a native file stores them.
@@ -21,7 +23,7 @@ pub(crate) struct StoredDigests {
     format: String,
     #[serde(rename = "nrow")]
     pub(crate) rows: Option<u64>,
-    /// SHA-256 of the table by CTFP-1 in hexadecimal digits, as all digests here; `None` if it has none.
+    /// Digest of the table: SHA-256 by CTFP-1, in hexadecimal digits; `None` if the table has no digest.
     pub(crate) sha256: Option<String>,
     pub(crate) keywords_sha256: Option<String>,
     /// JSON objects with the digests of each column, by its name, in the order of the table.
@@ -32,26 +34,30 @@ pub(crate) struct StoredDigests {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct StoredColumnDigests {
-    /// SHA-256 of the cells of the column in hexadecimal digits; `None` if they have no digest.
+    /// SHA-256 of the cells of the column in hexadecimal digits; `None` for columns without one (not converted, or strings that
+    /// are not UTF-8).
     pub(crate) sha256: Option<String>,
     pub(crate) keywords_sha256: Option<String>,
-    /// Where the cells begin to differ, if they do; `None` for short columns, and in files of earlier versions.
+    /// Digests of the first bytes of the column at regular distances, which tell in which rows damage begins; `None` for
+    /// columns under 256 KiB and in older files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) marks: Option<StoredMarks>,
 }
 
-/// Digests of the beginnings of a column.
+/// Marks of a column: short digests of its first `every`, 2 × `every`, … bytes. The first one that differs tells in which rows
+/// damage begins.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct StoredMarks {
-    /// Bytes of the column's stream between two marks.
+    /// Distance between two marks, in bytes of the cells as they are hashed for the digest of the column.
     pub(crate) every: u64,
-    /// The first eight hexadecimal digits of the SHA-256 of the bytes before each mark, one after the other.
+    /// The first eight hexadecimal digits of the SHA-256 of all bytes before each mark, for all marks, concatenated without
+    /// separators.
     pub(crate) sha256: String,
 }
 
 impl StoredMarks {
-    /// The eight digits of each mark as a number; `None` if they are not such digits.
+    /// The digest of each mark as a number of 32 bits; `None` if the text is not eight hexadecimal digits for each mark.
     pub(crate) fn numbers(&self) -> Option<Vec<u32>> {
         let digits = self.sha256.as_bytes();
         if !digits.len().is_multiple_of(8) || !digits.iter().all(u8::is_ascii_hexdigit) {
@@ -62,7 +68,7 @@ impl StoredMarks {
 }
 
 impl StoredDigests {
-    /// Makes the digests of a table with `rows` rows, to which those of columns are added.
+    /// Makes the digests of a table with `rows` rows, still without columns, which [`add`](Self::add) appends.
     pub(crate) fn new(rows: u64, sha256: String, keywords_sha256: String) -> Self {
         let (sha256, keywords_sha256) = (Some(sha256), Some(keywords_sha256));
         StoredDigests { format: "CTFP-1".to_owned(), rows: Some(rows), sha256, keywords_sha256, columns: Map::new() }
@@ -85,7 +91,8 @@ impl StoredDigests {
         self.columns.iter().map(column).collect()
     }
 
-    /// Sets the attribute in the group of the table under `_ctds`, without marks if the attribute would not fit in an object header.
+    /// Writes the digests as an attribute of `exact`, the group of the table under `_ctds`; without marks if the attribute
+    /// would exceed 60,000 bytes.
     pub(crate) fn write(mut self, exact: &Group) -> Result<()> {
         let mut text = json::encode(&self)?;
         if text.len() > LARGEST {
@@ -97,7 +104,7 @@ impl StoredDigests {
         exact.set_attribute(ATTRIBUTE, &Attribute::string(text))
     }
 
-    /// Reads the digests of the table whose group under `_ctds` is `exact`; `None` if it has none.
+    /// Reads the digests of the table whose group under `_ctds` is `exact`; `None` if the file stores no digests of it.
     pub(super) fn read(exact: &Group) -> Result<Option<Self>> {
         let stored = exact.attribute(ATTRIBUTE)?;
         stored.map(|stored| decode(&stored).with_context(|| format!("{CTDS} attribute {ATTRIBUTE}"))).transpose()

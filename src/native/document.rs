@@ -1,5 +1,5 @@
-//! The root attributes of native files, and the JSON documents under `_ctds` that describe tables and columns exactly.
-//! docs/layout.md, "Exact values".
+//! Reads and writes the root attributes of native files, and the JSON documents under `_ctds` that describe tables and columns
+//! exactly. docs/layout.md, "Exact values".
 //!
 //! Members stand in the order in which they are written. Files of format version 1.0 need not have those with a default.
 
@@ -26,24 +26,27 @@ use crate::value::{DataType, Record, Shape, Values};
 const FORMAT: (&str, &str) = ("format", "ctds-hdf5");
 const FORMAT_VERSION: (&str, &str) = ("format_version", "1.0");
 
-/// Root attribute of a native file with the digest of the main table.
+/// Name of the root attribute of a native file with the SHA-256 (CTFP-1) of the main table as it was converted.
 pub(crate) const SOURCE_DIGEST: &str = "source_digest";
-/// Root attribute of a native file with the last component of the path of the table that was converted.
+/// Name of the root attribute of a native file with the last component of the path that was converted, such as `my.ms`.
 pub(crate) const SOURCE: &str = "source";
 
-/// Root attribute of a native file that states how the rows of the main table were averaged: `time=10s,chan=4`.
+/// Name of the root attribute of a native file that states how the main table was averaged, such as `time=10s,chan=4`; absent
+/// if it was not.
 pub(crate) const AVERAGED: &str = "averaged";
 
 /// Attribute with the JSON document of a table, on its group under `_ctds`.
 const TABLE: &str = "table";
 
-/// Start of the name of the attribute with the JSON document of a column; the name of its dataset or group follows.
+/// Prefix of the name of the attribute with the JSON document of a column; the name of the column's dataset or group follows.
 const COLUMN: &str = "column.";
 
-/// A function that returns the last path component of a subtable, for the name that a keyword stores.
+/// A function from the reference to a subtable that a keyword stores (`././ANTENNA`) to the last component of the subtable's
+/// path (`ANTENNA`).
 pub(crate) type TableNames<'a> = &'a dyn Fn(&[u8]) -> String;
 
-/// Begins a native file: sets the attributes of the root, and creates and returns the group `_ctds`.
+/// Begins a native file made from the table or file named `source`: sets the root attributes, creates the group `_ctds` and
+/// returns it.
 pub(crate) fn begin(root: &Group, source: &str) -> Result<Group> {
     for (name, value) in root_attributes(source) {
         root.set_attribute(&name, &value)?;
@@ -51,7 +54,8 @@ pub(crate) fn begin(root: &Group, source: &str) -> Result<Group> {
     root.create_group(CTDS)
 }
 
-/// The root attributes of a native file that is made from the table or file named `source`.
+/// Names and values of the root attributes of a native file made from the table or file named `source`: format, version,
+/// creator, source.
 pub(crate) fn root_attributes(source: &str) -> Vec<(String, Attribute)> {
     let constant = |(name, value): (&str, &str)| (name.to_owned(), Attribute::string(value));
     vec![
@@ -62,7 +66,7 @@ pub(crate) fn root_attributes(source: &str) -> Vec<(String, Attribute)> {
     ]
 }
 
-/// Checks that a file has the root attributes of a native file, in a version that this program can read.
+/// Fails unless the root attributes state that the file is a native file, in a format version that this program can read.
 pub(super) fn check_format(root: &Group) -> Result<()> {
     let text = |(name, _): (&str, &str)| Ok::<_, Error>(root.attribute(name)?.as_ref().and_then(string));
     if text(FORMAT)?.as_deref() != Some(FORMAT.1) {
@@ -94,7 +98,7 @@ pub(crate) fn open_dataset(group: &Group, path: &str) -> Result<Dataset> {
     }
 }
 
-/// The first string of a string attribute; `None` for other types.
+/// The first string of a string attribute; `None` for attributes of other types and empty ones.
 fn string(attribute: &Attribute) -> Option<String> {
     match attribute.values() {
         Values::String(strings) => strings.first().map(|string| string.to_str_lossy().into_owned()),
@@ -131,8 +135,8 @@ impl DescribedTable {
     }
 }
 
-/// The tables that `_ctds` of a native file describes, in the order in which they were written, or, where the file does not
-/// keep that, by name after the main table: parents before children.
+/// The tables that `_ctds` of a native file describes: the main table and the tables in its group first, the others in order of
+/// creation, or by name where the file does not record that. Parents precede children.
 pub(crate) fn described_tables(root: &Group) -> Result<Vec<DescribedTable>> {
     let mut tables = Vec::new();
     if root.has(CTDS) {
@@ -155,19 +159,19 @@ fn collect_tables(exact: &Group, path: &str, tables: &mut Vec<DescribedTable>, d
     Ok(())
 }
 
-/// The JSON document under `_ctds` that describes a table exactly, but for its columns.
+/// The JSON document under `_ctds` that describes a table exactly, except its columns, which have documents of their own.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct TableDocument {
-    /// Name of the table: `.` for the main table, else the keywords that lead to it: `ANTENNA`, `A/B`.
+    /// Name of the table: `.` for the main table, else the keywords that lead to it from the main table: `ANTENNA`, `A/B`.
     #[serde(default)]
     pub(crate) name: String,
-    /// The name of the dimension scale of the table's rows.
+    /// Name of the dimension scale of the table's rows, a dataset in the group of the table: `row`, `row__2` …
     #[serde(default)]
     pub(crate) row: String,
-    /// Number of rows of the table; without meaning in a live file, where rows are added.
+    /// Number of rows of the table; not to be used in a live file, where the dataset named by `committed` counts the rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rows: Option<u64>,
-    /// Number (from 0) of the source's row that is the first one in this file.
+    /// Number (from 0) in the converted table of the row that is the first one in this file; more than 0 if rows were selected.
     #[serde(default)]
     pub(crate) first_row: u64,
     pub(crate) keywords: JsonRecord,
@@ -181,10 +185,11 @@ pub(crate) struct TableDocument {
     private_keywords: Option<JsonRecord>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     managers: Option<Vec<ManagerDocument>>,
-    /// The name of the dataset that counts the committed rows of a live table; `None` in an archive file.
+    /// Name of the dataset that counts the committed (complete, readable) rows of a live table; `None` in a file that does not
+    /// grow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) committed: Option<String>,
-    /// The parts of the source that were damaged and are left out; only in the document of the main table.
+    /// The parts of the converted table that could not be read and are not in the file; only in the document of the main table.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) damage: Vec<Damage>,
     /// How the rows were averaged, `time=10s,chan=4`; only in the document of the main table, `None` if they were not.
@@ -226,12 +231,14 @@ pub(crate) struct Layout {
     /// Description of the casacore table with name, version, comment and private keywords; without keywords and columns.
     pub(crate) desc: TableDesc,
     pub(crate) managers: Vec<ManagerSpec>,
-    /// The index of each column's manager, from 0; `None` where only the manager's name is known.
+    /// Index (from 0) in `managers` of each column's data manager, in the order of the columns; `None` where it is not
+    /// recorded.
     pub(crate) bindings: Vec<Option<usize>>,
 }
 
 impl TableDocument {
-    /// Makes the document of a table without columns and data managers; `row` is the name of the scale of its rows.
+    /// Makes the document of a table with 0 rows and without data managers; `row` is the name of the dimension scale of its
+    /// rows.
     pub(crate) fn new(name: &str, row: &str, info: &TableInfo, keywords: &Record, table_names: TableNames<'_>) -> Self {
         TableDocument {
             name: name.to_owned(),
@@ -284,7 +291,8 @@ impl TableDocument {
         TableInfo { table_type: r#type.0, sub_type: subtype.0, readme: readme.0 }
     }
 
-    /// How the casacore table was stored, as far as the document records it; without the managers of columns.
+    /// How the casacore table was stored, as far as the document records it; the caller fills in `bindings`, the managers of
+    /// columns.
     pub(super) fn layout(&self) -> Result<Layout> {
         let order = match self.byte_order.as_deref() {
             Some("big") => Some(ByteOrder::Big),
@@ -322,10 +330,12 @@ pub(crate) struct ColumnDocument {
     kind: KindDocument,
     options: i32,
     ndim: i32,
-    /// The fixed shape of the column's cells, slowest axis first; `None` for scalars and arrays without one.
+    /// The fixed shape of the column's cells, slowest axis first; `None` for scalar columns and for arrays without a fixed
+    /// shape.
     #[serde(default)]
     shape: Option<Vec<u64>>,
-    /// Whether the description of the casacore table has the column's fixed shape, or only its data manager.
+    /// Whether the casacore column description records the fixed shape; false if only the data manager did, or if the shape is
+    /// not fixed.
     #[serde(default)]
     shape_described: bool,
     #[serde(default)]
@@ -338,7 +348,8 @@ pub(crate) struct ColumnDocument {
     #[serde(default)]
     manager_name: JsonString,
     keywords: JsonRecord,
-    /// Index of the column's manager in the table's list of managers; absent in a live file, null where it is not known.
+    /// Index (from 0) of the column's data manager in the document of the table; absent (outer `None`) in a live file, null
+    /// (inner) if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     manager_number: Option<Option<usize>>,
     /// Why the cells of the column are not in the file; absent if they are.
@@ -354,7 +365,8 @@ enum KindDocument {
 }
 
 impl ColumnDocument {
-    /// Makes the document of a column from its number in the table (from 0) and the storage form of its cells.
+    /// Makes the document of a column from its description, its number in the table (`position`, from 0) and the storage form
+    /// of its cells.
     pub(crate) fn new(info: &ColumnInfo, position: usize, form: &StoredForm, table_names: TableNames<'_>) -> Self {
         let desc = &info.desc;
         let is_array = desc.kind == ColumnKind::Array;
@@ -380,7 +392,8 @@ impl ColumnDocument {
         }
     }
 
-    /// Sets the index of the column's data manager in the list of the table's managers; null if it is not known.
+    /// Sets the index (from 0) of the column's data manager in the list of the table's managers; `None`, null in JSON, if it is
+    /// not known.
     pub(crate) fn manager_number(mut self, number: Option<usize>) -> Self {
         self.manager_number = Some(number);
         self
@@ -442,12 +455,12 @@ pub(crate) struct DescribedColumn {
     pub(crate) info: ColumnInfo,
     /// The storage form of the column's cells, and the name of its dataset or group.
     pub(crate) form: StoredForm,
-    /// Index of the column's data manager in the list of the table's managers; `None` if it is not known.
+    /// Index (from 0) of the column's data manager in the list of the table's managers; `None` if it is not known.
     pub(crate) manager: Option<usize>,
 }
 
-/// The columns that the documents in `exact`, the group of a table under `_ctds`, describe, in the order of the table; adds the
-/// names of their subtables to `table_names`.
+/// Reads the documents of all columns in `exact`, the group of a table under `_ctds`; returns the columns in the order of the
+/// table. Adds the subtables in their keywords to `table_names`: stored reference, last path component.
 pub(crate) fn described_columns(
     exact: &Group,
     table_names: &mut HashMap<BString, String>,

@@ -12,18 +12,23 @@ use crate::value::{DataType, Shape};
 /// Most hypercubes that a column of a native file may have; a column with more is stored as ragged, one cell after the other.
 pub(crate) const MAX_CUBES: usize = 64;
 
-/// Size of an element of this type in a native file, in bytes; a string is a reference of 16.
+/// Size in bytes of an element of this type in a dataset of a native file; 16 for strings and records, which are stored as
+/// references to a heap.
 pub(crate) fn stored_size(data_type: DataType) -> u64 {
     if data_type.is_fixed_size() { data_type.size() as u64 } else { 16 }
 }
 
-/// Names of the datasets in the group of a column: the hypercube of each row and its position there; the elements of all cells
-/// of a ragged column, where each begins, its shape, and whether it is defined.
+/// Name of the dataset with the number of each row's hypercube, in the group of a column with hypercubes.
 const ROW_CUBE: &str = "row_cube";
+/// Name of the dataset with the position (from 0) of each row in its hypercube, in the group of a column with hypercubes.
 const ROW_INDEX: &str = "row_index";
+/// Name of the dataset with the elements of all cells of a ragged column, in the group of the column.
 const VALUES: &str = "values";
+/// Name of the dataset with the index (from 0) of the first element of each cell, in the group of a ragged column.
 const OFFSET: &str = "offset";
+/// Name of the dataset with the extents of each cell, in the group of a ragged column.
 const SHAPE: &str = "shape";
+/// Name of the dataset that tells which cells are defined, in the group of a ragged column.
 const DEFINED: &str = "defined";
 
 /// Name of the dataset for the hypercube with this number, from 0, in the group of a column.
@@ -31,16 +36,16 @@ fn cube_name(number: usize) -> String {
     format!("cube{number}")
 }
 
-/// What the growing axis of a dataset counts, in the group of a column with hypercubes: rows or cells.
+/// The unit in which a dataset of a column with hypercubes grows in a live file: rows of the table, or cells of one hypercube.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Growth {
     Rows,
-    /// The cells in the hypercube with this number, from 0.
+    /// The dataset grows by the cells of one hypercube; holds the number of the hypercube, from 0.
     Positions(usize),
 }
 
-/// What the growing axis of the dataset `name` counts, in the group of a column with hypercubes; `None` for datasets that do
-/// not belong to them.
+/// Whether the dataset `name`, in the group of a column with hypercubes, grows by rows or by cells of a hypercube; `None` for
+/// other datasets.
 pub(crate) fn growth(name: &str) -> Option<Growth> {
     if matches!(name, ROW_CUBE | ROW_INDEX) {
         return Some(Growth::Rows);
@@ -50,7 +55,8 @@ pub(crate) fn growth(name: &str) -> Option<Growth> {
     (name == cube_name(number)).then_some(Growth::Positions(number))
 }
 
-/// The names of the datasets with the hypercube of each row and the position in it, in the group of a column with hypercubes.
+/// The names of two datasets of a column with hypercubes: the one with the hypercube of each row, and the one with the row's
+/// position in it.
 pub(crate) fn row_map() -> (&'static str, &'static str) {
     (ROW_CUBE, ROW_INDEX)
 }
@@ -59,7 +65,7 @@ pub(crate) fn row_map() -> (&'static str, &'static str) {
 #[derive(Debug, Clone)]
 pub(crate) struct StoredForm {
     pub(crate) kind: FormKind,
-    /// The name of the column's dataset or group, in the group of its table.
+    /// Name of the column's dataset or group, in the group of its table.
     pub(crate) link: String,
     /// Why the cells of the column are not in the file; empty if they are.
     pub(crate) reason: String,
@@ -69,19 +75,23 @@ pub(crate) struct StoredForm {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum FormKind {
-    /// The cells of the column are one dataset, rows slowest; another one may tell which cells are defined.
+    /// The cells of the column all have one shape and are one dataset, rows slowest; a second dataset may tell which cells are
+    /// defined.
     Dense,
-    /// The cells of the column are in a dataset for each hypercube; two more datasets map rows to them.
+    /// The cells of the column are in a dataset for each hypercube (cells of the same shape); two more datasets map rows to
+    /// hypercubes and positions.
     Cubes,
-    /// The cells of the column differ in shape and lie one after the other in a dataset; others tell where, and their shapes.
+    /// The cells of the column differ in shape and are concatenated in one dataset; others have their offsets, their shapes and
+    /// whether they are defined.
     Ragged,
     /// The cells of the column are records: one dataset of JSON strings.
     Record,
-    /// The cells of the column were not converted.
+    /// The cells of the column were not converted and are not in the file.
     Missing,
 }
 
-/// The datasets that make up a column of a native file, by what they hold; `T` is a dataset or a value for each.
+/// The datasets that make up a column of a native file, by what they hold. `T` is the type of the value kept for each dataset:
+/// the dataset itself, its path …
 #[derive(Debug, Clone)]
 pub(crate) enum Members<T> {
     Dense { data: T, flags: Option<T> },
@@ -90,7 +100,7 @@ pub(crate) enum Members<T> {
 }
 
 impl<T> Members<T> {
-    /// All datasets of the column, or the values for them, in the order in which they are made.
+    /// The values for all datasets of the column, in the order in which the datasets are created in a file.
     pub(crate) fn list(&self) -> Vec<&T> {
         match self {
             Members::Dense { data, flags } => std::iter::once(data).chain(flags).collect(),
@@ -99,7 +109,7 @@ impl<T> Members<T> {
         }
     }
 
-    /// All datasets of the column, or the values for them, in the order of [`list`](Self::list), by value.
+    /// Turns the members into a list of the values for all datasets of the column, in the order of [`list`](Self::list).
     pub(crate) fn into_list(self) -> Vec<T> {
         match self {
             Members::Dense { data, flags } => std::iter::once(data).chain(flags).collect(),
@@ -110,7 +120,8 @@ impl<T> Members<T> {
 }
 
 impl<T> Members<T> {
-    /// All datasets of the column in the order of [`list`](Self::list), each with what it holds.
+    /// The values for all datasets of the column, in the order of [`list`](Self::list), each with the part of the column that
+    /// its dataset holds.
     pub(crate) fn parts(&self) -> Vec<(Part, &T)> {
         match self {
             Members::Dense { data, flags } => {
@@ -126,7 +137,8 @@ impl<T> Members<T> {
         }
     }
 
-    /// Applies `make` to each dataset of the column, or the value for it, in the order of [`list`](Self::list).
+    /// Applies `make` to the value for each dataset of the column, in the order of [`list`](Self::list); returns the results or
+    /// the first error.
     pub(crate) fn try_map<U>(self, mut make: impl FnMut(T) -> Result<U>) -> Result<Members<U>> {
         Ok(match self {
             Members::Dense { data, flags } => Members::Dense { data: make(data)?, flags: flags.map(make).transpose()? },
@@ -157,7 +169,8 @@ impl FormKind {
         }
     }
 
-    /// The storage form of the column that is in `group`, recognised by its datasets; `None` if they are not those of a column.
+    /// The storage form of the column whose group is `group`: hypercubes or ragged, by the names of its datasets; `None` if the
+    /// group is not that of a column.
     pub(super) fn of_group(group: &Group) -> Option<Self> {
         let has = |names: &[&str]| names.iter().all(|name| group.has(name));
         if has(&[&cube_name(0), ROW_CUBE, ROW_INDEX]) {
@@ -181,7 +194,7 @@ impl StoredForm {
         StoredForm { kind: FormKind::Missing, link, reason }
     }
 
-    /// Number of hypercubes that the column has in the group of its table; 0 in other storage forms.
+    /// Counts the hypercubes that the column has in the file; 0 in other storage forms. `table` is the group of its table.
     pub(crate) fn cubes(&self, table: &Group) -> Result<usize> {
         if self.kind != FormKind::Cubes {
             return Ok(0);
@@ -190,8 +203,8 @@ impl StoredForm {
         Ok((0..).take_while(|&number| group.has(&cube_name(number))).count())
     }
 
-    /// Opens the datasets of the column: `open` gets the path of each below the group of the table. The column has this number
-    /// of hypercubes, or the dataset `flags` that tells which cells are defined.
+    /// Calls `open` with the path, below the table's group, of each dataset of the column; returns the results. `cubes` is the
+    /// number of hypercubes. `flags` names the dataset that tells which cells of a dense column are defined; `None` if all are.
     ///
     /// # Errors
     /// `Unsupported` if the column is missing, and those of `open`.
@@ -232,9 +245,9 @@ impl StoredForm {
         }
     }
 
-    /// Plans the datasets of the column. They are named in the order in which they are made, so that the names of axes are
-    /// those of any other file of the same table. `shape_of` knows their shapes; if the table grows, only the extents of cells
-    /// count.
+    /// Plans the datasets of a new column: name, part and axes of each. Names of axes are chosen in the order in which datasets
+    /// are created, so every file of a table has the same. `shape_of` gives the shapes; if the table grows, only extents of
+    /// cells count.
     pub(crate) fn lay_out(
         &self,
         column: &NewColumn<'_>,
@@ -292,7 +305,8 @@ impl StoredForm {
         matches!(self.kind, FormKind::Cubes | FormKind::Ragged)
     }
 
-    /// Creates the datasets of the column in the group of its table, with attributes and dimension scales.
+    /// Creates the datasets of the column, without elements, in the group of its table, with attributes and dimension scales.
+    /// Returns what `maker` made.
     pub(crate) fn create<M: Maker>(
         &self,
         table: &Group,
@@ -359,42 +373,45 @@ fn attach_all<M: Maker>(
     Ok(())
 }
 
-/// The attributes and names that the datasets of a new column get besides their elements.
+/// Everything about a new column, except its elements, that is needed to create its datasets: attributes, axis roles,
+/// hypercubes.
 pub(crate) struct NewColumn<'a> {
     pub(crate) attributes: &'a Attributes,
     /// Function from the number of axes of a cell to their meanings (`corr`, `chan`), fastest axis first.
     pub(crate) roles: &'a dyn Fn(usize) -> Vec<&'a str>,
-    /// Number of hypercubes of the new column; 0 in other storage forms.
+    /// Number of hypercubes of the new column; 0 if it is not stored as hypercubes.
     pub(crate) cubes: usize,
     /// The name of the dataset that tells which cells of a dense column are defined; `None` if all are.
     pub(crate) flags: Option<&'a str>,
 }
 
-/// Which part of a column a dataset of a native file holds.
+/// The part of a column that a dataset of a native file holds: its cells, or data that locates them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// The cells of a dense column, rows slowest.
     Data,
-    /// The cells of the hypercube with this number (from 0), positions slowest.
+    /// The cells of one hypercube, one after the other along the slowest axis; holds the number of the hypercube, from 0.
     Cube(usize),
-    /// The dimension scale of the positions in a hypercube that grows.
+    /// The dimension scale of the slowest axis of a hypercube that grows; the axis counts the hypercube's cells.
     Position,
     /// The number of the hypercube (from 0) that has the cell of each row; -1 for an undefined cell.
     RowCube,
-    /// The position (from 0) of each row's cell in its hypercube.
+    /// The position (from 0) of each row's cell along the slowest axis of its hypercube; without meaning for undefined cells.
     RowIndex,
     /// The elements of all cells of a ragged column, one cell after the other.
     Values,
-    /// The index of the first element of each row's cell in a ragged column, from 0, and of the end of the last.
+    /// The index (from 0) in [`Part::Values`] of the first element of each row's cell, then the end of the last cell: one entry
+    /// more than rows.
     Offset,
-    /// The extents of each row's cell in a ragged column, slowest axis first.
+    /// The extents of each row's cell in a ragged column, slowest axis first, filled up with -1 for cells with fewer axes.
     Shape,
-    /// Whether the cell of each row is defined, for dense and ragged columns.
+    /// Whether the cell of each row is defined, in ragged columns and in dense columns with undefined cells.
     Defined,
 }
 
 impl Part {
-    /// Name of the part of a column; for most parts also the name of the dataset.
+    /// Name of the part of a column: `data`, `cube`, `row_cube` … Also the name of the dataset, except for `data`, `cube`,
+    /// `position` and flags of dense columns.
     pub fn name(self) -> &'static str {
         match self {
             Part::Data => "data",
@@ -409,7 +426,7 @@ impl Part {
         }
     }
 
-    /// The element type of the dataset for this part of a column with elements of type `column`.
+    /// The element type of the dataset for this part of a column; `column` is the element type of the column.
     pub(crate) fn element(self, column: DataType) -> DataType {
         match self {
             // records are JSON
@@ -422,14 +439,15 @@ impl Part {
     }
 }
 
-/// Makes the datasets of columns: with their final extents in a conversion, without rows in a live file.
+/// Creates the datasets of a new column: with their final extents in a conversion, with 0 rows in a live file.
 pub(crate) trait Maker {
     /// Whether the datasets get their rows later, while other processes read the file.
     const GROWS: bool;
-    /// What the maker returns for a dataset that it made.
+    /// Type of the value that the maker returns for a dataset that it has created.
     type Made;
 
-    /// The shape of the dataset for a part of the column, fastest axis first, without the rows or positions that come later.
+    /// The shape that the dataset for a part of the column is created with, fastest axis first. The slowest extent is 0 if the
+    /// rows are added later.
     fn shape(&self, part: Part) -> Result<Shape>;
 
     /// Creates the dataset `name` in `group` for a part of the column.
@@ -438,11 +456,11 @@ pub(crate) trait Maker {
     /// The HDF5 dataset of a value that [`make`](Self::make) returned.
     fn dataset<'a>(&'a self, made: &'a Self::Made) -> &'a Dataset;
 
-    /// The dimension scale of the rows of the table.
+    /// The dataset that is the dimension scale of the rows of the table.
     fn row(&self) -> &Dataset;
 }
 
-/// The shape of a dataset without its slowest axis, if it has one: that of a cell, fastest axis first.
+/// The shape of a cell, fastest axis first: that of the dataset of cells without the slowest axis.
 fn cell_of(shape: &Shape) -> Shape {
     shape.split_last().map(|(cell, _)| cell).unwrap_or_default()
 }

@@ -12,8 +12,8 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::value::{DataType, Field, Record, Shape, Value, Values};
 
-/// Converts a record to a JSON array of `[name, value]`; `table_name` gives the last path component of a subtable for its
-/// stored name.
+/// Converts a record to a JSON array of `[name, value]`. `table_name` gives the last path component of a subtable for the
+/// reference in a keyword (`././ANTENNA`).
 pub(crate) fn from_record(record: &Record, table_name: &dyn Fn(&[u8]) -> String) -> Json {
     let field = |field: &Field| {
         let mut value = from_value(&field.value, table_name);
@@ -224,7 +224,7 @@ impl<'de> Deserialize<'de> for JsonString {
     }
 }
 
-/// A casacore record in a JSON document, which is decoded only when it is asked for.
+/// A casacore record in a JSON document, kept as JSON until [`record`](Self::record) decodes it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct JsonRecord(Json);
@@ -237,8 +237,8 @@ impl Default for JsonRecord {
 }
 
 impl JsonRecord {
-    /// Converts `record` to its form in a document; `table_name` gives the last path component of a subtable for its stored
-    /// name.
+    /// Converts `record` to JSON. `table_name` gives the last path component of a subtable for the reference in a keyword
+    /// (`././ANTENNA`).
     pub(crate) fn new(record: &Record, table_name: &dyn Fn(&[u8]) -> String) -> Self {
         JsonRecord(from_record(record, table_name))
     }
@@ -248,7 +248,8 @@ impl JsonRecord {
         to_record(&self.0)
     }
 
-    /// Adds the last path component of each subtable that the record names to `names`, by the name that is stored.
+    /// Adds each subtable that the record refers to to the map `names`: the reference as stored (`././ANTENNA`), the last path
+    /// component (`ANTENNA`).
     pub(crate) fn collect_table_names(&self, names: &mut HashMap<BString, String>) {
         collect_names(&self.0, names);
     }

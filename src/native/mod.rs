@@ -1,4 +1,5 @@
-//! The layout of native HDF5 files, for all readers and writers of them: docs/layout.md. Conversion and live files write by it.
+//! The layout of native HDF5 files (docs/layout.md), in which this program stores casacore tables: names, documents, storage
+//! forms and readers. Used by conversion and live files.
 
 mod attributes;
 mod axes;

@@ -2,40 +2,46 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The name of the main table in a source: `.`.
+/// The name of the main table in a MeasurementSet or other tree of tables, where subtables are called `ANTENNA`, `A/B`.
 pub(crate) const MAIN_TABLE: &str = ".";
-/// The name of the main table's group in a native file, by which users also call the table.
+/// The name of the main table's group in a native file. Users may also call the main table by it.
 const MAIN: &str = "MAIN";
-/// The group of a native file with exact descriptions, needed to convert it back without loss.
+/// The name of the group in the root of a native file with exact descriptions of tables and columns, needed to convert it back
+/// without loss.
 pub(crate) const CTDS: &str = "_ctds";
-/// The group in [`CTDS`] with the recipes that rebuild the original files.
+/// The name of the group in [`CTDS`] with the data that rebuild the original table files byte by byte.
 pub(crate) const RESTORE: &str = "restore";
-/// The group with small versions of visibilities for a quick look, and the attribute by which it is recognised under any name.
+/// The name of the group in the root with quicklooks: visibilities at reduced resolution in time and frequency, for display. If
+/// it is taken, a suffix is added.
 pub(crate) const QUICKLOOK: &str = "quicklook";
+/// The name of the attribute by which the group of a quicklook is recognised, whatever its name.
 pub(crate) const QUICKLOOK_VERSION: &str = "quicklook_version";
-/// The dataset in the group of a live table that holds the number of committed rows.
+/// The name of the dataset, in the group of a live table, that holds the number of committed (complete, readable) rows.
 pub(crate) const COMMITTED_ROWS: &str = "committed_rows";
-/// The name of the dimension scale of a table's rows.
+/// The name of the dimension scale of a table's rows, except in nested subtables (`row__2` …).
 pub(super) const ROW: &str = "row";
 /// Start of the name of the dimension scale of the positions in a hypercube; a number follows.
 pub(super) const POSITION: &str = "position";
 
-/// Whether `name` is that of the dimension scale of the positions in a growing hypercube.
+/// Whether `name` is that of a dimension scale for the positions of cells in a hypercube: `position_0`, `position_1` …
 pub(crate) fn is_position(name: &str) -> bool {
     name.strip_prefix(POSITION).is_some_and(|number| number.starts_with('_'))
 }
 
-/// The name of a table for users: `MAIN` for the main table, else the source's: `ANTENNA`, `A/B`.
+/// The name of a table for users: `MAIN` for the main table, whose name is otherwise `.`; unchanged for subtables such as
+/// `ANTENNA`, `A/B`.
 pub fn display_name(table: &str) -> &str {
     if table == MAIN_TABLE { MAIN } else { table }
 }
 
-/// The name of a table in a source: `.` for the main table, `ANTENNA`, `A/B`. The inverse of [`display_name`].
+/// The internal name of a table that a user names: `.` for `MAIN`, unchanged for `ANTENNA`, `A/B`. The inverse of
+/// [`display_name`].
 pub(crate) fn source_name(name: &str) -> &str {
     if name == MAIN { MAIN_TABLE } else { name }
 }
 
-/// Splits the name of a column, `DATA`, `ANTENNA/NAME`, `A/B/COLUMN`, into the table as a source names it and the column.
+/// Splits the name of a column, `DATA`, `ANTENNA/NAME`, `A/B/COLUMN`, into the name of the table (`.`, `ANTENNA`, `A/B`) and
+/// that of the column.
 pub(crate) fn split_name(name: &str) -> (&str, &str) {
     match name.rsplit_once('/') {
         Some((table, column)) => (source_name(table), column),
@@ -43,27 +49,29 @@ pub(crate) fn split_name(name: &str) -> (&str, &str) {
     }
 }
 
-/// Whether a table of a live file is the main one, by either name. In a source, a subtable may also be called `MAIN`.
+/// Whether `name` means the main table of a live file: `.` or `MAIN`. Not for casacore tables, in which a subtable may be
+/// called `MAIN`.
 pub(crate) fn is_main(name: &str) -> bool {
     source_name(name) == MAIN_TABLE
 }
 
-/// The path of the group that a table gets in a native file unless another object has its name.
+/// The path of the group of a table in a native file: `/MAIN` for `.`, else `/` and the name. A group whose name was taken has
+/// a suffix.
 pub(crate) fn table_path(name: &str) -> String {
     format!("/{}", display_name(name))
 }
 
-/// The name in a source of the table whose group is at `path`. The inverse of [`table_path`].
+/// The name of the table whose group is at `path`: `.` for `/MAIN`, `A/B` for `/A/B`. The inverse of [`table_path`].
 pub(crate) fn table_of_path(path: &str) -> &str {
     source_name(path.strip_prefix('/').unwrap_or(path))
 }
 
-/// The path of the group with the recipes that rebuild original files, in [`CTDS`].
+/// The path of the group with the data that rebuild the original table files byte by byte: `/_ctds/restore`.
 pub(crate) fn restore_path() -> String {
     format!("/{CTDS}/{RESTORE}")
 }
 
-/// The last part of a path in a file, or of the name of a table.
+/// The part after the last slash of a path in a file or of the name of a table; all of it without a slash.
 pub(crate) fn last_part(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or_default()
 }
@@ -73,51 +81,53 @@ pub(crate) fn defined_flags(link: &str) -> String {
     format!("{link}{DEFINED_FLAGS}")
 }
 
-/// The column whose [`defined_flags`] the dataset `link` may be; `None` if its name is not of that form.
+/// The column for which the dataset `link` may tell which cells are defined: `link` without `__defined`; `None` if it does not
+/// end so.
 pub(super) fn flags_of(link: &str) -> Option<&str> {
     link.strip_suffix(DEFINED_FLAGS)
 }
 
 const DEFINED_FLAGS: &str = "__defined";
 
-/// The name in [`CTDS`] of the column `name` that has no dataset of its own.
+/// The name under which the document in [`CTDS`] lists the column `name`, whose cells are not in the file: `NAME__missing`.
 pub(crate) fn missing_link(name: &str) -> String {
     format!("{name}__missing")
 }
 
-/// The name of the group in [`CTDS`] with the strings that the dataset of the column `link` cannot hold.
+/// The name of the group, in the table's group under [`CTDS`], with the exact strings that the dataset of the column `link`
+/// cannot hold.
 pub(super) fn raw_strings_group(link: &str) -> String {
     format!("strings.{link}")
 }
 
-/// The names that are taken in each group of a native file, by the group's path.
+/// The names in use in each group of a native file that is being created, by the group's path; keeps names unique.
 #[derive(Debug, Default)]
 pub(crate) struct Names(BTreeMap<String, BTreeSet<String>>);
 
 impl Names {
-    /// Marks the names as taken that every native file has in its root.
+    /// Marks `MAIN` and `_ctds`, which every native file has in its root, as taken there.
     pub(crate) fn reserve_root(&mut self) {
         self.reserve("", &[MAIN, CTDS]);
     }
 
-    /// Marks the names of the dimension scales of rows as taken in `group`, that of its table and those of its parents: a
-    /// dimension of the parent would hide a column of its name.
+    /// Marks the names of dimension scales of rows as taken in `group`: the argument `row` for this table, and `row` for its
+    /// parents, since netCDF dimensions of a parent group would hide a column of the same name.
     pub(crate) fn reserve_row(&mut self, group: &str, row: &str) {
         self.reserve(group, &[ROW, row]);
     }
 
-    /// Marks names as taken in `group` that are not those of columns.
+    /// Marks names as taken in `group`, so that no column gets them.
     pub(crate) fn reserve(&mut self, group: &str, names: &[&str]) {
         self.0.entry(group.to_owned()).or_default().extend(names.iter().map(|&name| name.to_owned()));
     }
 
-    /// Whether a column or group in `group` has this name.
+    /// Whether `name` is taken in `group`, by an object or as a reserved name.
     pub(crate) fn has(&self, group: &str, name: &str) -> bool {
         self.0.get(group).is_some_and(|taken| taken.contains(name))
     }
 
-    /// Takes a free name in `group`: `wanted`, else `wanted__2`, `wanted__3` …, without the characters that HDF5 cannot have in
-    /// a name.
+    /// Chooses a free name in `group`, marks it as taken and returns it: `wanted`, else `wanted__2`, `wanted__3` …; `_`
+    /// replaces `/` and NUL.
     pub(crate) fn unique(&mut self, group: &str, wanted: &str) -> String {
         let taken = self.0.entry(group.to_owned()).or_default();
         let name = unique(&link_name(wanted), |name| taken.contains(name));
@@ -134,7 +144,7 @@ pub(super) fn link_name(wanted: &str) -> String {
     }
 }
 
-/// The first of the names `wanted`, `wanted__2`, `wanted__3` … that is not `taken`.
+/// The first of the names `wanted`, `wanted__2`, `wanted__3` … for which `taken` returns false.
 pub(crate) fn unique(wanted: &str, taken: impl Fn(&str) -> bool) -> String {
     let mut name = wanted.to_owned();
     let mut number = 2;
@@ -145,8 +155,8 @@ pub(crate) fn unique(wanted: &str, taken: impl Fn(&str) -> bool) -> String {
     name
 }
 
-/// The name of the dimension scale of a table's rows: `row`, but `row__2`, `row__3` … for subtables in their parents' groups,
-/// since readers refuse a file in which a group has a dimension of its parent's name and another length.
+/// The name of the dimension scale of rows for the table in the group at path `group`: `row`, but `row__2`, `row__3` … for
+/// nested groups. Readers refuse a file in which a group and its parent have dimensions of one name and different lengths.
 pub(crate) fn row_name(group: &str) -> String {
     match group.matches('/').count() {
         0 | 1 => ROW.to_owned(),

@@ -1,4 +1,5 @@
-//! Strings of columns that HDF5 cannot hold: bytes that are not UTF-8, or with a NUL. docs/layout.md, "Exact values".
+//! Stores the exact bytes of column strings that HDF5 cannot hold, because they are not UTF-8 or contain a NUL. docs/layout.md,
+//! "Exact values".
 
 use std::collections::HashMap;
 
@@ -10,7 +11,8 @@ use crate::h5::{Attribute, Compression, DatasetSpec, Group};
 use crate::limits;
 use crate::value::{Element, Region, Shape, Values};
 
-/// The nearest string that HDF5 can hold: UTF-8, cut at a NUL. The bool tells whether it is the same as `string`.
+/// The nearest string that HDF5 can hold: cut at the first NUL, bytes that are not UTF-8 replaced. The bool is true if nothing
+/// was changed.
 pub(crate) fn text(string: &BStr) -> (BString, bool) {
     let cut = string.find_byte(0).map_or(string, |nul| &string[..nul]);
     match cut.to_str() {
@@ -24,24 +26,26 @@ pub(crate) fn can_hold(string: &[u8]) -> bool {
     !string.contains(&0) && std::str::from_utf8(string).is_ok()
 }
 
-/// A string attribute with the bytes of `string`, changed where HDF5 cannot hold them.
+/// Makes a string attribute of `string`, cut at the first NUL and with bytes that are not UTF-8 replaced, because HDF5 cannot
+/// hold these.
 pub(crate) fn text_attribute(string: &BStr) -> Attribute {
     Attribute::string(text(string).0)
 }
 
-/// The string elements that a dataset cannot hold, by their number in it, from 0.
+/// The exact strings that a column's dataset cannot hold, each with the number (from 0) of its element in the dataset.
 #[derive(Debug, Default)]
 pub(crate) struct RawStrings(Vec<(u64, BString)>);
 
-/// Names of the datasets for the strings that a column's dataset cannot hold: the numbers of the elements, the offset of each
-/// one's bytes, and the bytes.
+/// Name of the dataset with the element numbers (from 0) of the strings that a column's dataset cannot hold.
 const INDEX: &str = "index";
+/// Name of the dataset with the offset in `bytes` of each string that a column's dataset cannot hold, then the end of the last.
 const OFFSET: &str = "offset";
+/// Name of the dataset with the exact bytes of the strings that a column's dataset cannot hold, concatenated.
 const BYTES: &str = "bytes";
 
 impl RawStrings {
-    /// Changes `strings` to such as HDF5 can hold and keeps the exact ones; they are the elements of a dataset from number
-    /// `first` on.
+    /// Replaces those of `strings` that HDF5 cannot hold by the nearest ones that it can, and keeps the exact ones. `first` is
+    /// the number in the dataset (from 0) of the first string.
     pub(crate) fn take_from(&mut self, strings: &mut [BString], first: u64) {
         for (number, string) in (first..).zip(strings) {
             let (clean, same) = text(string.as_bstr());
@@ -81,8 +85,8 @@ impl RawStrings {
         write(BYTES, Values::UChar(bytes))
     }
 
-    /// Reads the exact strings of the column `link` that its dataset cannot hold, by the number of the element; empty if it
-    /// holds all.
+    /// Reads the exact strings of the column `link` that its dataset cannot hold, by the element's number in the dataset (from
+    /// 0); empty if it holds all.
     pub(super) fn read(exact: &Group, link: &str) -> Result<HashMap<u64, BString>> {
         let name = raw_strings_group(link);
         if !exact.has(&name) {
@@ -118,7 +122,8 @@ impl RawStrings {
     }
 }
 
-/// Reads all elements of a dataset with one axis, after checking that the file stores enough bytes for them.
+/// Reads all elements of the dataset `name`. Fails before it allocates much memory if the file stores too few bytes for the
+/// stated shape.
 fn all<T: Element>(group: &Group, name: &str) -> Result<Vec<T>> {
     let dataset = group.dataset(name)?;
     let shape = dataset.shape()?;

@@ -1,4 +1,4 @@
-//! Reads datasets of a native file, chunk by chunk.
+//! Reads elements of the datasets of a native file, and keeps decoded chunks for the next reads.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,10 +9,11 @@ use crate::h5::{ChunkReader, Dataset};
 use crate::io::ReadAt;
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Most bytes of decoded chunks that are kept for a dataset: as many as HDF5 2 keeps.
+/// Most bytes of decoded chunks that are kept for a dataset: the default size of the chunk cache in HDF5 2.
 const CACHE_BYTES: usize = 8 << 20;
 
-/// A dataset of a native file that is read without libhdf5 if its filters allow it, else through libhdf5.
+/// A dataset of a native file that is open for reading: its chunks are decoded by this program if its filters allow it, else by
+/// libhdf5.
 #[derive(Debug)]
 pub(crate) struct Reader {
     pub(crate) shape: Shape,
@@ -44,7 +45,7 @@ impl Reader {
         Ok(Reader { shape, data_type, chunks, dataset, cache: ChunkCache::new(cache) })
     }
 
-    /// Checks that the dataset has this number of axes.
+    /// Returns the reader unchanged, or an error if its dataset does not have this number of axes.
     pub(crate) fn with_axes(self, axes: usize) -> Result<Self> {
         if self.shape.len() == axes {
             return Ok(self);
@@ -53,7 +54,7 @@ impl Reader {
         Err(Error::format(message).context(format!("dataset {}", self.dataset.path())))
     }
 
-    /// How the chunks of the dataset are stored; `None` if only libhdf5 can read them.
+    /// How the chunks of the dataset are stored (filters, byte order); `None` if only libhdf5 can read them.
     pub(crate) fn storage(&self) -> Option<ChunkStorage<'_>> {
         self.chunks.as_ref().map(ChunkRead::storage)
     }
@@ -75,7 +76,8 @@ impl Reader {
         }
     }
 
-    /// Fills `out` with the little-endian bytes of the rows from `first` (from 0) on; each row takes `row_bytes`.
+    /// Fills `out` with little-endian elements, from row `first` (from 0) on. A row has `row_bytes` bytes, so `out` determines
+    /// the number of rows.
     pub(crate) fn read_rows(&self, first: u64, out: &mut [u8], row_bytes: usize) -> Result<()> {
         let Some(chunks) = self.chunks.as_ref().filter(|chunks| chunks.grid().covers_cells()) else {
             let (cell, _) = self.shape.split_last().ok_or_else(|| Error::format("the dataset has no axes"))?;
