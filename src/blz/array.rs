@@ -1,5 +1,5 @@
-//! An array of BLZ, bcolz or bloscpack: a directory with files of chunks and two documents, or a single file of chunks.
-//! docs/formats/blz.md.
+//! Opens one array of BLZ, bcolz or bloscpack and reads its elements. It is a directory with JSON documents and files of
+//! chunks, a single file of chunks, or a dataset of HDF5. The format: docs/formats/blz.md.
 
 use std::sync::Arc;
 
@@ -26,18 +26,20 @@ const MOST_TRANSPOSED: u64 = 1 << 30;
 /// An array of BLZ, bcolz or bloscpack, or the dataset of an HDF5 file that such an array was converted to.
 #[derive(Debug)]
 pub(super) struct Array {
-    /// Path of the dataset for the array in an HDF5 file: the name of a column, `array` for an array on its own.
+    /// Name of the array, which is also the path of its dataset in an HDF5 file: that of a column of a table, `array` for an
+    /// array on its own.
     pub(super) name: String,
     pub(super) dtype: Dtype,
-    /// The element type of the array, spelled as in its document: `float64`, `<i4`.
+    /// The element type of the array, spelled as in the array's JSON metadata: `float64`, `<i4`.
     pub(super) dtype_text: String,
     /// Extents of the array, slowest axis first; it has at least one axis.
     pub(super) shape: Vec<u64>,
     /// Number of rows in a chunk of the array, at least 1; a row is one index of the slowest axis.
     pub(super) chunk_rows: u64,
-    /// The document `meta/storage` of the array, or the metadata of a single file of chunks; `None` if it has none.
+    /// The JSON document `meta/storage` of the array (element type, chunk length, compression, fill value), or the metadata
+    /// of a single file of chunks; `None` if it has neither.
     pub(super) storage: Option<Document>,
-    /// The attributes that the user gave the array, a JSON object; `None` without a document of them.
+    /// The attributes that the user gave the array, a JSON object; `None` if the array has no document of attributes.
     pub(super) attributes: Option<Document>,
     /// Size of a row of the array in bytes, decoded.
     pub(super) row_bytes: u64,
@@ -46,16 +48,16 @@ pub(super) struct Array {
     pub(super) stored: Stored,
 }
 
-/// A function that is called with some chunks of an array, the offset of the first in the decoded bytes of the array, and the
-/// number of bytes left from there on.
+/// A function that is called with consecutive chunks of an array, the offset in bytes of the first one in the decoded array,
+/// and the number of decoded bytes from that offset to the end of the array.
 pub(super) type EachBatch<'a> = dyn FnMut(&[StoredChunk], u64, u64) -> Result<()> + 'a;
 
-/// Where the rows of an array are stored: in files of chunks, in a dataset or nowhere.
+/// Where the elements of an array are stored: in files of chunks, or in a dataset of HDF5.
 #[derive(Debug)]
 pub(super) enum Stored {
     Files(ChunkFiles),
     Dataset(Box<Rows>),
-    /// The array has no rows in any file or dataset.
+    /// The array has no files of chunks: it has no rows, or they are missing, which reading reports as an error.
     Nowhere,
 }
 
@@ -75,8 +77,8 @@ fn required(inside: &dyn Container, name: &str) -> Result<Document> {
     document(inside, name)?.ok_or_else(|| Error::format("the document is missing").context(Context::member(name)))
 }
 
-/// The attributes that the user gave an array or table in the directory `root`, a JSON object; `None` without a document of
-/// them.
+/// Reads the attributes that the user gave an array or table in the directory `root`, a JSON object; `None` if the directory
+/// has no document of attributes.
 pub(super) fn attributes(root: &dyn Container) -> Result<Option<Document>> {
     let meta = match root.enter("meta") {
         Ok(meta) => document(&*meta, "attributes").context(Context::member("meta"))?,
@@ -90,8 +92,8 @@ pub(super) fn attributes(root: &dyn Container) -> Result<Option<Document>> {
 }
 
 impl Array {
-    /// Opens the BLZ array in the directory `root` as `name`; one of records may have a directory for each field, then it gives
-    /// several arrays.
+    /// Opens the BLZ array in the directory `root` under the name `name`. Returns one array, or one for each field if it is
+    /// an array of records whose fields have directories of their own.
     ///
     /// # Errors
     /// `Format` if a document is missing or damaged.
@@ -139,8 +141,8 @@ impl Array {
         Ok(vec![whole])
     }
 
-    /// Adds an array to `out` for each field of a record type that has a directory of its own; nested records have slashes in
-    /// their names.
+    /// Appends an array to `out` for each field of the record type `dtype`, stored in the field's directory in `inside`.
+    /// Field `a` of a nested record `b` is named `b/a`.
     fn fields(
         &self,
         dtype: &Dtype,
@@ -180,8 +182,8 @@ impl Array {
         Ok(())
     }
 
-    /// Opens the array in a single file of chunks, such as bloscpack's; it is an array of bytes if the metadata of the file do
-    /// not describe another.
+    /// Opens the array in the single file of chunks `file` of the directory `inside`, such as bloscpack's. If the file has
+    /// no metadata of a numpy array, its content is an array of bytes.
     pub(super) fn of_file(inside: Arc<dyn Container>, file: &str) -> Result<Self> {
         let superchunk = Superchunk::open(inside.open(file)?)?;
         let value = superchunk.metadata.as_ref().map_or(&Json::Null, |metadata| &metadata.value);
@@ -223,7 +225,8 @@ impl Array {
         })
     }
 
-    /// Opens the first file of the array's chunks; `None` if the array is a dataset of an HDF5 file, or has no rows.
+    /// Opens the first file of the array's chunks; `None` if the array is a dataset of an HDF5 file, or has no files of
+    /// chunks.
     pub(super) fn first_file(&self) -> Result<Option<Superchunk>> {
         match &self.stored {
             Stored::Files(files) => files.first().map(Some),
@@ -275,7 +278,8 @@ impl Array {
         })
     }
 
-    /// Calls `each` with the chunks that hold the first `bytes` decoded bytes of the array, some at a time; see [`EachBatch`].
+    /// Calls `each` with batches of consecutive chunks, from the first one on, until they hold `bytes` decoded bytes of the
+    /// array.
     ///
     /// # Errors
     /// `Format` if a header is damaged, or there are fewer bytes; that of `each`; `Interrupted`.
@@ -312,8 +316,8 @@ impl Array {
         if batch.is_empty() { Ok(()) } else { flush(&mut batch, &mut start, found) }
     }
 
-    /// The error that an array's chunks have `found` bytes but its shape takes `bytes`; `missing` names a missing file that
-    /// might have more, or is empty.
+    /// Makes the error for an array whose shape needs `bytes` bytes while its chunks have only `found`. `missing` is the
+    /// name of the next file of chunks, which does not exist, or empty.
     pub(super) fn too_few(&self, found: u64, bytes: u64, missing: &str) -> Error {
         let message = match missing {
             "" => format!("the shape takes {bytes} bytes, but the chunks have {found}"),
@@ -323,19 +327,21 @@ impl Array {
     }
 }
 
-/// Number of rows in a chunk, from the document `meta/storage` of an array; `None` if it is missing or 0.
+/// Number of rows in a chunk: `chunklen` of an array's JSON document `meta/storage`; `None` if it is missing or 0.
 pub(super) fn chunk_rows(storage: &Json) -> Option<u64> {
     storage.get("chunklen").and_then(Json::as_u64).filter(|&rows| rows > 0)
 }
 
-/// Extents of an array, slowest axis first, from the JSON list in its document; 1 to 32 axes are accepted.
+/// Reads the extents of an array, slowest axis first, from the JSON list `shape` of its metadata; an error unless it has 1
+/// to 32 axes.
 fn extents(shape: Option<&Json>) -> Result<Vec<u64>> {
     let list = shape.and_then(Json::as_array).filter(|list| (1..=32).contains(&list.len()));
     let extents = list.and_then(|list| list.iter().map(Json::as_u64).collect::<Option<Vec<_>>>());
     extents.ok_or_else(|| Error::format("the shape is not a list of 1 to 32 extents"))
 }
 
-/// Size of a row in bytes, decoded, of an array with this element type and shape, slowest axis first; an error from 4 GiB on.
+/// Size in bytes of one decoded row, which is one index of the slowest axis, of an array with this element type and shape
+/// (slowest axis first); an error from 4 GiB on.
 pub(super) fn row_bytes(dtype: &Dtype, shape: &[u64]) -> Result<u64> {
     let bytes = shape[1..].iter().try_fold(dtype.size as u64, |bytes, &extent| bytes.checked_mul(extent));
     let bytes = bytes.filter(|&bytes| bytes <= u32::MAX.into());

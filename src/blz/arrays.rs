@@ -19,7 +19,7 @@ use crate::io::{FileSource, ReadAt};
 use crate::progress::Progress;
 use crate::sha::Sha256;
 
-/// Name of the document that makes a directory a table of BLZ or bcolz arrays.
+/// Name of the JSON document that makes a directory a table of BLZ or bcolz arrays; it lists the columns.
 const COLUMNS: &str = "__rootdirs__";
 
 /// The BLZ, bcolz or bloscpack arrays at a path, or those of an HDF5 file: a single one, or the columns of a table.
@@ -29,7 +29,8 @@ pub struct Arrays {
     pub(super) columns: Option<Vec<String>>,
     pub(super) attributes: Option<Document>,
     pub(super) arrays: Vec<Array>,
-    /// The format of the files, or of those that the datasets were converted from; `None` for datasets of other programs.
+    /// The format in which the arrays are stored, or from which datasets of HDF5 were converted; `None` for datasets of
+    /// other programs.
     pub(super) format: Option<ArrayFormat>,
     pub(super) place: Context,
 }
@@ -70,7 +71,7 @@ pub struct ArrayInfo {
     pub codec: Option<String>,
     /// Kind of the checksums of the array's chunks: `none`, `adler32`, `sha256`; `None` if no file of chunks exists.
     pub checksum: Option<String>,
-    /// Version of the format of the array's files of chunks; `None` if there are none.
+    /// Version of the bloscpack format of the array's files of chunks, 1 to 3; `None` if the array has no such files.
     pub version: Option<u8>,
 }
 
@@ -165,7 +166,7 @@ impl Arrays {
         Ok(Arrays { columns: Some(columns), attributes: array::attributes(&*root)?, arrays, format, place })
     }
 
-    /// Name, type, shape and storage of each array at the path, in order.
+    /// Name, type, shape and storage of each array: the columns of a table in their order, or a single array.
     ///
     /// # Errors
     /// `Format` if the first file of chunks of one is damaged.
@@ -187,7 +188,8 @@ impl Arrays {
         self.arrays.iter().map(info).collect::<Result<_>>().context(self.place.clone())
     }
 
-    /// The name of each array and the SHA-256 of its elements, decoded, in their stored form, last axis fastest.
+    /// The name of each array and the SHA-256 of its decoded elements, last axis fastest, with the byte order and coding of
+    /// text of the original array.
     ///
     /// # Errors
     /// `Format` if a chunk is damaged; `Interrupted` if `progress` says so.
@@ -205,7 +207,8 @@ impl Arrays {
         self.arrays.iter().map(digest).collect::<Result<_>>().context(self.place.clone())
     }
 
-    /// Decodes all chunks of all arrays on all threads, after comparing them with their checksums, and discards the result.
+    /// Verifies the arrays: compares all chunks with their checksums and decodes them, on all threads; an error for the
+    /// first chunk that is damaged.
     ///
     /// # Errors
     /// `Format` if a chunk is damaged, or there are fewer rows than stated; `Interrupted` if `progress` says so.
@@ -222,8 +225,8 @@ impl Arrays {
             .context(self.place.clone())
     }
 
-    /// Calls `visit` with each stored chunk of the arrays, in order, until it returns false; arrays may have millions, of which
-    /// one is known at a time. Those of datasets in HDF5 are not visited.
+    /// Calls `visit` with each stored chunk of the arrays, in order, until it returns false. Chunks are found one by one, as
+    /// there may be millions. Arrays that are datasets of HDF5 are skipped.
     ///
     /// # Errors
     /// `Format` if a header is damaged, or the chunks have fewer rows than stated; those of `visit`.
@@ -269,7 +272,7 @@ impl Arrays {
         }
     }
 
-    /// The format of the files of the arrays, or of those that the datasets in HDF5 were converted from; `None` for datasets of
+    /// The format in which the arrays are stored, or from which datasets of HDF5 were converted; `None` for datasets of
     /// other programs.
     pub fn format(&self) -> Option<ArrayFormat> {
         self.format
@@ -281,8 +284,8 @@ impl Arrays {
     }
 }
 
-/// Opens `path` as the plain directory of a BLZ array or table; `None` if it is not one. Nothing in it is listed: it may have
-/// millions of files.
+/// Opens `path` as the plain directory of a BLZ array or table; `None` if it is not one. The directory is not listed, as it
+/// may have millions of files.
 fn directory(path: &Path) -> Option<Arc<dyn Container>> {
     let root: Arc<dyn Container> = Arc::new(Directory::new(path));
     (path.is_dir() && (is_array(&*root) || root.open(COLUMNS).is_ok())).then_some(root)

@@ -1,4 +1,4 @@
-//! Checksums of the chunks and metadata in files of Blosc chunks.
+//! Computes and verifies the checksums of chunks and metadata in files of Blosc chunks.
 
 use md5::Md5;
 use sha1::Sha1;
@@ -6,11 +6,11 @@ use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
 
 use crate::error::{Error, Result};
 
-/// Kind of a checksum of chunks, by its number in the header of a file: 0 to 8.
+/// Kind of the checksums in a file of Blosc chunks, by its number in the file's header: from 0 (none) to 8 (SHA-512).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Checksum(u8);
 
-/// Name and size in bytes of each kind of checksum, in the order of their numbers in a header.
+/// Name and size in bytes of each kind of checksum; the index is the number of the kind in the header of a file of chunks.
 const KINDS: [(&str, usize); 9] = [
     ("none", 0),
     ("adler32", 4),
@@ -66,7 +66,7 @@ impl Checksum {
         }
     }
 
-    /// Compares `bytes` with the checksum of them that a file stores.
+    /// Compares `bytes` with the checksum `stored` in the file; an error if it is that of other bytes.
     ///
     /// # Errors
     /// `Format` if they differ.

@@ -1,4 +1,4 @@
-//! The files that hold the chunks of a BLZ array: one for each chunk, numbered, or a single one.
+//! Opens the files that hold the chunks of a BLZ array: one numbered file for each chunk, or a single file for all.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 /// Most bytes of decoded chunks of an array that are held in memory at a time, but for a single chunk that is larger.
 pub(super) const BATCH_BYTES: u64 = 32 << 20;
 
-/// Most chunks of an array that are held at a time: each may have an open file of its own.
+/// Most chunks of an array that are held in memory at a time, since each may keep a file of its own open.
 pub(super) const BATCH_FILES: usize = 256;
 
 /// How the files of an array's chunks are named: numbered in one of two ways, or a single file.
@@ -17,7 +17,8 @@ pub(super) const BATCH_FILES: usize = 256;
 enum Naming {
     /// Files are named `__0.blp`, `__1.blp`, … as blz and bcolz do, one for each chunk.
     Blp,
-    /// Files are named `__1__.bin`, `__2__.bin`, …, one for each chunk, counted from 1.
+    /// Files are named `__1__.bin`, `__2__.bin`, …, one for each chunk, counted from 1, as in the first description of the
+    /// BLZ format.
     Bin,
     One(String),
 }
@@ -62,8 +63,8 @@ fn is_missing(error: &Error) -> bool {
 }
 
 impl ChunkFiles {
-    /// The numbered files of chunks in the directory `folder`; `None` if the first is missing. Only that one is looked for, as
-    /// there may be millions.
+    /// Finds the numbered files of chunks in the directory `folder`; `None` if the first is missing. Only that one is looked
+    /// for, as there may be millions.
     pub(super) fn in_folder(folder: Arc<dyn Container>) -> Result<Option<Self>> {
         for naming in [Naming::Blp, Naming::Bin] {
             let files = ChunkFiles { folder: folder.clone(), naming };
@@ -76,7 +77,7 @@ impl ChunkFiles {
         Ok(None)
     }
 
-    /// The files of chunks of an array that has the single file `name` in `folder`.
+    /// Describes the storage of an array whose chunks are all in the single file `name` of the directory `folder`.
     pub(super) fn one(folder: Arc<dyn Container>, name: &str) -> Self {
         ChunkFiles { folder, naming: Naming::One(name.to_owned()) }
     }
@@ -101,8 +102,8 @@ impl ChunkFiles {
         self.open(&self.name(0))
     }
 
-    /// Calls `visit` with each chunk of the files, in order, until it returns false. If the chunks end before that, returns the
-    /// name of the file that is missing then.
+    /// Calls `visit` with each chunk of the files, in order, until it returns false. Returns the name of the first numbered
+    /// file that is missing; `None` if `visit` returned false, or the array has a single file.
     ///
     /// # Errors
     /// `Format` if a header is damaged; those of `visit`.

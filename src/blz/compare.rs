@@ -14,7 +14,7 @@ use crate::progress::Progress;
 pub struct ArrayComparison {
     /// Number of arrays that both sides of the comparison have.
     pub arrays: usize,
-    /// Size in bytes of the elements that were compared.
+    /// Size in bytes of the compared arrays, of one side and uncompressed.
     pub bytes: u64,
     /// The first difference of each array that differs; empty if both sides are equal.
     pub differences: Vec<ArrayDifference>,
@@ -29,9 +29,11 @@ pub struct ArrayDifference {
     /// Indices of the element that differs, from 0, slowest axis first; `None` if type or shape differ, or one side has no such
     /// array.
     pub index: Option<Vec<u64>>,
-    /// Value of the first side at the difference: a description, or the bytes of the element in hexadecimal digits.
+    /// The first side at the difference: the bytes of the element in hexadecimal digits, or without an `index` the type and
+    /// shape of the array, or `missing`.
     pub left: String,
-    /// Value of the second side at the difference: a description, or the bytes of the element in hexadecimal digits.
+    /// The second side at the difference: the bytes of the element in hexadecimal digits, or without an `index` the type and
+    /// shape of the array, or `missing`.
     pub right: String,
 }
 
@@ -170,7 +172,8 @@ impl Side {
         Side { from, bytes: Vec::new(), at: 0 }
     }
 
-    /// Waits for elements if all were compared; returns the number of bytes that can be compared, 0 at the end.
+    /// Waits for more elements of this array if all received ones were compared; returns the number of bytes that can be
+    /// compared now, 0 at the end of the array.
     fn fill(&mut self) -> usize {
         while self.at == self.bytes.len() {
             let Ok(bytes) = self.from.recv() else { return 0 };

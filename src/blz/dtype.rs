@@ -1,4 +1,4 @@
-//! Element types of BLZ arrays, in numpy's spelling.
+//! Element types of BLZ arrays: parses and prints them in numpy's spelling, and converts elements to HDF5 and back.
 
 use serde_json::Value as Json;
 
@@ -138,7 +138,7 @@ impl Dtype {
         })
     }
 
-    /// Whether the stored elements have the same bytes in HDF5, so that they can be copied unchanged.
+    /// Whether elements of this type have the same bytes in a BLZ array and in HDF5, so that they can be copied unchanged.
     pub(super) fn is_plain(&self) -> bool {
         match &self.kind {
             Kind::Bool | Kind::Bytes | Kind::Void => true,
@@ -149,7 +149,7 @@ impl Dtype {
         }
     }
 
-    /// The numpy type for elements of an HDF5 type; they are little-endian.
+    /// The numpy type for elements of an HDF5 type, always little-endian; text of HDF5 becomes strings of bytes.
     pub(super) fn of_element(element: &StoredElement) -> Self {
         let made = |kind, size| Dtype { kind, size, big: false };
         match element {
@@ -236,7 +236,8 @@ impl Dtype {
         }
     }
 
-    /// Size in bytes of the units that Blosc shuffles in an element: of the number, or of one character of text.
+    /// Value of Blosc's parameter `typesize`, in bytes: the size of an element, of one character of text, or 1 if an element
+    /// has more than 255 bytes.
     pub(super) fn typesize(&self) -> usize {
         match self.kind {
             Kind::Bytes => 1,
@@ -246,8 +247,8 @@ impl Dtype {
         }
     }
 
-    /// Converts a JSON value of a document to the bytes of a stored element, by the rules of numpy; `None` if the type cannot
-    /// hold it.
+    /// Converts a JSON value, such as `dflt` in the metadata of an array, to the bytes of an element of a BLZ array, by the
+    /// rules of numpy; `None` if the type cannot hold it.
     pub(super) fn of_value(&self, value: &Json) -> Option<Vec<u8>> {
         let named = || match value.as_str() {
             Some("NaN") => Some(f64::NAN),
@@ -302,8 +303,8 @@ impl Dtype {
         Some(bytes)
     }
 
-    /// The stored element that fills rows which were never written, from `dflt` of a document, which may be a list for a whole
-    /// row; `None` if the type has no such element, or it differs within a row.
+    /// The bytes of the element that fills rows which were never written. `dflt` is its value in the array's JSON metadata,
+    /// or a list for a whole row; `None` if the type cannot hold it, or the list has different values.
     pub(super) fn fill(&self, dflt: &Json) -> Option<Vec<u8>> {
         match self.kind {
             Kind::Record(_) => self.of_value(dflt),
@@ -321,7 +322,8 @@ impl Dtype {
         element.chunks_exact_mut(width.max(1)).for_each(<[u8]>::reverse);
     }
 
-    /// Converts one element in place from its form in HDF5 to the stored one: the inverse of [`convert`](Self::convert).
+    /// Converts one element in place from its form in HDF5 (little-endian, UTF-8) to that in a BLZ array: the inverse of
+    /// [`convert`](Self::convert).
     ///
     /// # Errors
     /// `Format` if text is not UTF-8 or has too many characters.
@@ -359,7 +361,8 @@ impl Dtype {
         Ok(())
     }
 
-    /// Converts one stored element in place to its form in HDF5: little-endian, text as UTF-8 in the space that it had.
+    /// Converts one element in place from its form in a BLZ array to that in HDF5: little-endian, text as UTF-8 padded with
+    /// zeros to its old length.
     ///
     /// # Errors
     /// `Format` if text is not Unicode.
@@ -407,7 +410,8 @@ fn uniform(value: &Json) -> Option<&Json> {
     values.all(|other| other == Some(first)).then_some(first)
 }
 
-/// Rounds a number to IEEE 754 with 16 bits, returned as its bits; of two that are as near, to the even one.
+/// Rounds a number to an IEEE 754 float of 16 bits and returns its bits; a number halfway between two floats is rounded to
+/// the one with an even last bit.
 fn half(number: f64) -> u16 {
     let sign = if number.is_sign_negative() { 0x8000 } else { 0 };
     let size = number.abs();

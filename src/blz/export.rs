@@ -1,4 +1,4 @@
-//! Writes arrays as blz, bcolz and bloscpack do. docs/formats/blz.md, "Written here".
+//! Writes arrays in the formats of blz, bcolz and bloscpack; see docs/formats/blz.md, "Written here".
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -24,14 +24,14 @@ use crate::h5::Compression;
 use crate::output::Output;
 use crate::progress::{Phase, Progress};
 
-/// Blosc compression level of exported chunks where no document names one, as in the original programs.
+/// Blosc compression level of exported chunks if the array's metadata name none, as in blz and bcolz.
 const LEVEL: u8 = 5;
 
-/// Spare offsets for each chunk, and bytes of space for each byte of metadata, in exported bloscpack files, as bloscpack has
-/// them.
+/// Number of unused offsets for each chunk, and of bytes reserved for each byte of metadata, in exported bloscpack files;
+/// bloscpack reserves as much.
 const SPARE: u64 = 10;
 
-/// Kind of the checksums in exported bloscpack files, as in the original: Adler-32.
+/// Number of the kind of checksum in exported bloscpack files: Adler-32, which bloscpack uses by default.
 const CHECKSUM: u8 = 1;
 
 /// Exports arrays of Blosc chunks, or datasets of HDF5, as directories of blz or bcolz, or as a bloscpack file.
@@ -77,7 +77,7 @@ impl<'a> Export<'a> {
         self
     }
 
-    /// Sets the codec of the chunks; by default the one that the array's document names, or LZ4.
+    /// Sets codec and level of the Blosc chunks; by default those that the array's metadata name, else LZ4 at level 5.
     pub fn compression(mut self, compression: Compression) -> Self {
         self.compression = compression;
         self
@@ -198,7 +198,8 @@ impl<'a> Export<'a> {
         put(path, "__attrs__", &attributes(array.attributes.as_ref()))
     }
 
-    /// The text of the document `meta/storage` of an exported array: unchanged, if the array had one of this format.
+    /// The text of the JSON document `meta/storage` of an exported array: the old text if the array came from this format
+    /// and no compression was set.
     fn storage(&self, array: &Array, format: ArrayFormat, settings: &ChunkSettings) -> String {
         let key = if format == ArrayFormat::Blz { "bparams" } else { "cparams" };
         let before = array.storage.as_ref();
@@ -276,7 +277,8 @@ impl<'a> Export<'a> {
         Ok(file.write_all_at(&offsets, list)?)
     }
 
-    /// The metadata of an exported bloscpack file: unchanged, if the array came from one; `None` for bytes that had none.
+    /// The JSON metadata of an exported bloscpack file: the old ones if the array came from bloscpack in C order, else new
+    /// ones; `None` if it came from a bloscpack file without metadata.
     fn metadata(&self, array: &Array) -> Option<Document> {
         let before = array.storage.as_ref().filter(|_| self.arrays.format == Some(ArrayFormat::Bloscpack));
         match before {
@@ -295,7 +297,7 @@ impl<'a> Export<'a> {
 /// Size in bytes of the header of a file of Blosc chunks, in version 1 of the format.
 const HEADER_BYTES: usize = 16;
 
-/// Size in bytes of the chunks of an exported array, decoded; a shorter array gets one chunk.
+/// Size in bytes of a decoded chunk of an exported array; that of the whole array if it is shorter than a chunk.
 fn chunk_bytes(array: &Array) -> Result<u64> {
     let bytes = array.chunk_rows.min(array.shape[0].max(1)).checked_mul(array.row_bytes);
     bytes
@@ -303,10 +305,12 @@ fn chunk_bytes(array: &Array) -> Result<u64> {
         .ok_or_else(|| Error::unsupported("chunks have 2^64 bytes or more, which Blosc cannot store"))
 }
 
-/// A function that is called with the number of a chunk (from 0) and the decoded bytes of it and of those that follow.
+/// A function that is called with the decoded bytes of several consecutive chunks, and the number (from 0) of the first of
+/// them.
 type EachChunks<'a> = dyn FnMut(u64, &[&[u8]]) -> Result<()> + 'a;
 
-/// Calls `each` with the decoded bytes of an array's chunks for export, some at a time, and the number of the first.
+/// Cuts the decoded bytes of an array into chunks for export, and calls `each` with some of them at a time and the number of
+/// the first.
 fn each_batch_of_chunks(array: &Array, progress: &dyn Progress, each: &mut EachChunks<'_>) -> Result<()> {
     let chunk_bytes = chunk_bytes(array)?;
     let chunk = usize::try_from(chunk_bytes)
@@ -327,7 +331,7 @@ fn each_batch_of_chunks(array: &Array, progress: &dyn Progress, each: &mut EachC
     each(number, &chunks)
 }
 
-/// The text of a document of an exported array, which ends with a line feed.
+/// The text of a JSON document of an exported array, with a line feed added if it does not end with one.
 fn lines(document: &Document) -> String {
     let text = &document.text;
     if text.ends_with('\n') { text.clone() } else { format!("{text}\n") }
@@ -343,7 +347,7 @@ fn put(folder: &Path, name: &str, text: &str) -> Result<()> {
     write().context(Context::member(name))
 }
 
-/// Appends the metadata `text` of a bloscpack file to `out`, with its header, its checksum and space to become longer.
+/// Appends the metadata `text` of a bloscpack file to `out`: its header, the text, reserved space and the checksum.
 fn put_metadata(text: &str, checksum: Checksum, out: &mut Vec<u8>) {
     let (len, space) = (text.len(), SPARE as usize * text.len());
     out.extend(METADATA_MAGIC);

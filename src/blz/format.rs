@@ -1,4 +1,4 @@
-//! The formats in which arrays of Blosc chunks are written.
+//! The formats in which arrays of Blosc chunks are written: blz, bcolz and bloscpack.
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 pub enum ArrayFormat {
     /// A directory with a file for each chunk of the array, as blz 0.6 writes it.
     Blz,
-    /// A directory with a file for each chunk of the array, as bcolz writes it: its documents differ from those of blz.
+    /// A directory with a file for each chunk of the array, as bcolz writes it: its JSON documents differ from those of blz.
     Bcolz,
     /// A single file with all chunks of the array and checksums, as bloscpack writes it.
     Bloscpack,
@@ -38,7 +38,8 @@ impl ArrayFormat {
         }
     }
 
-    /// Finds which program wrote the directories of `arrays`, blz or bcolz: their documents differ in a key.
+    /// Finds which program wrote the directories of `arrays`: blz if the document `meta/storage` of the first one has the
+    /// key `bparams`, else bcolz.
     pub(super) fn of_storage(arrays: &[Array]) -> Self {
         let storage = arrays.first().and_then(|array| array.storage.as_ref());
         let is_blz = storage.is_some_and(|storage| storage.value.get("bparams").is_some());

@@ -38,8 +38,8 @@ pub(super) const STORAGE: &str = "blz_storage_json";
 /// array.
 pub(super) const ATTRIBUTES: &str = "blz_attributes_json";
 
-/// Splits `path` into the HDF5 file and the path inside it, which may be empty; `None` if it does not lead to an HDF5 file, or
-/// the file is a container of files.
+/// Splits `path` into the path of an HDF5 file and the path inside it, which may be empty; `None` if it does not lead to an
+/// HDF5 file, or that file is a container in which other files are packed.
 pub(super) fn hdf5_at(path: &Path) -> Option<(PathBuf, String)> {
     let file = path.ancestors().find(|prefix| prefix.is_file())?;
     let inside = path.strip_prefix(file).ok()?.to_str()?;
@@ -57,7 +57,7 @@ pub(super) fn is_marked(path: &Path) -> bool {
     hdf5_at(path).is_some_and(|(file, _)| mark(&file).is_ok_and(|mark| mark.is_some()))
 }
 
-/// The arrays found in an HDF5 file, with the attributes and columns of the table they form.
+/// The arrays found in an HDF5 file and, if they are the columns of a table, its column names and attributes.
 pub(super) struct Found {
     pub(super) columns: Option<Vec<String>>,
     pub(super) attributes: Option<Document>,
@@ -65,7 +65,7 @@ pub(super) struct Found {
     pub(super) format: Option<String>,
 }
 
-/// Opens the dataset at the path `inside` an HDF5 file as an array, or the arrays of the whole file if it is empty.
+/// Opens the dataset at the path `inside` of the HDF5 file `path` as an array; if `inside` is empty, all arrays of the file.
 ///
 /// # Errors
 /// `NotFound` if the path leads to nothing; `Unsupported` for elements that numpy has nothing like; `Usage` if the file has
@@ -126,8 +126,8 @@ fn text(attribute: Option<Attribute>) -> Option<String> {
     }
 }
 
-/// The attributes that the user gave an array in HDF5: the document as converted, else an object made of the attributes that
-/// this program did not set.
+/// The attributes that the user gave an array in HDF5: the JSON document kept by the conversion, else an object of all
+/// attributes that this program did not set; `None` without any.
 fn user_attributes(names: &[String], get: impl Fn(&str) -> Result<Option<Attribute>>) -> Result<Option<Document>> {
     if let Some(text) = text(get(ATTRIBUTES)?) {
         return Document::decode(text.as_bytes()).context(ATTRIBUTES).map(Some);
@@ -213,7 +213,7 @@ fn open_dataset(file: &Arc<h5::File>, source: &Arc<dyn ReadAt>, root: &Group, pa
     })
 }
 
-/// The names of the attributes of the dataset at `path`.
+/// The names of the attributes of the dataset at `path`; empty if that is not found.
 fn dataset_attributes(root: &Group, path: &str) -> Result<Vec<String>> {
     match root.header(path) {
         Ok(header) => header.attributes(),

@@ -1,4 +1,5 @@
-//! JSON as Python writes it in the documents of arrays: `NaN`, `Infinity` and `-Infinity` are numbers.
+//! Reads and writes the JSON metadata of arrays in the form of Python, in which `NaN`, `Infinity` and `-Infinity` are
+//! numbers.
 
 use std::fmt::Write;
 
@@ -14,7 +15,7 @@ pub(super) struct Document {
 }
 
 impl Document {
-    /// Reads a document from JSON text in Python's form, see [`decode`].
+    /// Reads a document from JSON text as Python writes it; `NaN`, `Infinity` and `-Infinity` become strings in its value.
     pub(super) fn decode(bytes: &[u8]) -> Result<Self> {
         let value = decode(bytes)?;
         Ok(Document { text: String::from_utf8_lossy(bytes).into_owned(), value })
@@ -60,8 +61,8 @@ fn encode(value: &Value, out: &mut String) {
     }
 }
 
-/// Reads JSON text as Python writes it. Numbers that JSON does not have become the strings `NaN`, `Infinity` and `-Infinity`.
-/// Nothing but white space is an empty object.
+/// Reads JSON text as Python writes it. The numbers `NaN`, `Infinity` and `-Infinity`, which JSON does not have, become
+/// strings. A text of white space alone becomes an empty object.
 ///
 /// # Errors
 /// `Format`.

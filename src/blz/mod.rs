@@ -1,4 +1,5 @@
-//! Converts BLZ arrays and tables, those of its descendant bcolz, and bloscpack files to HDF5 and back. docs/formats/blz.md.
+//! Converts arrays that are stored in chunks compressed by Blosc to HDF5 and back: arrays and tables of BLZ and of its
+//! descendant bcolz, and bloscpack files. The formats: docs/formats/blz.md.
 //!
 //! | file             | purpose                                                          |
 //! |------------------|------------------------------------------------------------------|

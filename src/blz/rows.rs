@@ -14,7 +14,7 @@ use crate::io::ReadAt;
 use crate::limits;
 use crate::progress::Progress;
 
-/// Size in bytes of the rows that are read at a time where the dataset of an array has no chunks.
+/// Size in bytes of the rows that are read at a time from a dataset without chunks.
 const BLOCK_BYTES: u64 = 1 << 20;
 
 /// The rows of an array that is a dataset of an HDF5 file.
@@ -27,7 +27,7 @@ pub(super) struct Rows {
     /// Number of rows of the array, its extent on the slowest axis.
     len: u64,
     row_bytes: u64,
-    /// Number of rows of the dataset that are read at a time.
+    /// Number of rows of the dataset that are read at a time: those of a chunk, or about 1 MiB of them if it has no chunks.
     rows: u64,
     /// The stored chunks of the dataset, if they can be read and decoded without libhdf5; `None` if they cannot.
     direct: Option<Direct>,
@@ -46,7 +46,7 @@ struct Direct {
     pipeline: Pipeline,
     /// The chunks that exist in the file, by the number of their first row.
     chunks: HashMap<u64, ChunkInfo>,
-    /// Bytes of the element that stands for those never written.
+    /// Bytes of the element, in HDF5's form, that fills chunks which do not exist in the file; empty if all exist.
     fill: Vec<u8>,
 }
 
@@ -93,7 +93,8 @@ impl Rows {
         self.rows
     }
 
-    /// Calls `each` with the bytes of all rows of the dataset, their elements as numpy has them, in pieces of any length.
+    /// Calls `each` with the bytes of all rows of the dataset, converted to the form of the numpy type, in pieces of any
+    /// length.
     ///
     /// # Errors
     /// `Format` if the dataset is damaged, or has text that is not Unicode; that of `each`; `Interrupted`.
@@ -124,7 +125,8 @@ impl Rows {
         progress.go_on()
     }
 
-    /// Reads the rows from `first` up to, not including, `end`: of one chunk if they are read without libhdf5.
+    /// Reads the rows `first..end` of the dataset, converted to the form of the numpy type. If the stored chunks are read
+    /// without libhdf5, the rows must be those of one chunk.
     fn read_block(&self, first: u64, end: u64) -> Result<Vec<u8>> {
         let mut out = Vec::new();
         let mut read = || -> Result<()> {

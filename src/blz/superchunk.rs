@@ -1,4 +1,5 @@
-//! Files of Blosc chunks: bloscpack, in all its versions. docs/formats/blz.md.
+//! Reads files of Blosc chunks: bloscpack files of all versions, and the files that blz and bcolz write for each chunk. The
+//! format: docs/formats/blz.md.
 
 use std::sync::Arc;
 
@@ -12,20 +13,21 @@ use crate::limits;
 /// First bytes of every file of Blosc chunks (bloscpack).
 pub(super) const MAGIC: [u8; 4] = *b"blpk";
 
-/// First bytes of the metadata header in a bloscpack file of version 3 as it was released.
+/// First bytes of the metadata header in a bloscpack file of version 3; files of 2012, before that version was released,
+/// lack it.
 pub(super) const METADATA_MAGIC: [u8; 8] = *b"JSON\0\0\0\0";
 
 const HAS_OFFSETS: u8 = 1;
 const HAS_METADATA: u8 = 2;
 const IS_METADATA_DEFLATED: u8 = 4;
 
-/// Longest metadata of a bloscpack file that are decoded, in bytes.
+/// Largest size of the decoded metadata of a bloscpack file that is accepted, in bytes.
 const MOST_METADATA: u64 = 1 << 26;
 
 /// Number of chunk offsets of a bloscpack file that are read at a time.
 const OFFSETS: u64 = 1 << 12;
 
-/// Where a chunk lies in a file of Blosc chunks.
+/// Number, position and header of a chunk in a file of Blosc chunks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     /// Number of the chunk within its file, counted from 0.
@@ -90,12 +92,12 @@ impl Superchunk {
         Ok(opened)
     }
 
-    /// The places of the chunks of the file, in their order.
+    /// Iterates over the chunks of the file in their order, and gives the position and header of each.
     pub(super) fn walk(&self) -> Walk<'_> {
         Walk { file: self, number: 0, at: self.first, offsets: Vec::new(), is_over: false }
     }
 
-    /// The place of the first chunk of the file; `None` if it has no chunks.
+    /// Position and header of the first chunk of the file; `None` if it has no chunks.
     ///
     /// # Errors
     /// As [`walk`](Self::walk).
@@ -153,12 +155,13 @@ impl Superchunk {
     }
 }
 
-/// Iterator over the chunks of a file of Blosc chunks, which finds one after the other.
+/// Iterator over the chunks of a file of Blosc chunks, which reads the header of one after the other.
 pub(super) struct Walk<'a> {
     file: &'a Superchunk,
     number: u64,
     at: u64,
-    /// Offsets of the next chunks that are read from the file already, the nearest last; -1: it follows the one before.
+    /// Offsets of the next chunks in the file, read in advance and in reverse order; -1 for a chunk that follows the one
+    /// before.
     offsets: Vec<i64>,
     is_over: bool,
 }
@@ -202,7 +205,7 @@ impl Walk<'_> {
 impl Iterator for Walk<'_> {
     type Item = Result<Place>;
 
-    /// The place of the next chunk of the file; `None` at the end and after an error.
+    /// Position and header of the next chunk of the file; `None` at the end and after an error.
     fn next(&mut self) -> Option<Result<Place>> {
         let Superchunk { count, len, .. } = self.file;
         if self.is_over || count.map_or(self.at + HEADER_BYTES as u64 > *len, |count| self.number >= count) {
@@ -292,7 +295,8 @@ fn count(stored: i64) -> Result<Option<u64>> {
     }
 }
 
-/// Reads the metadata of a bloscpack file of version 3 as it was released; returns them and the offset of their end in bytes.
+/// Reads the metadata of a bloscpack file of version 3, which have a header; returns them and the offset of their end in
+/// bytes.
 fn read_metadata(file: &dyn ReadAt) -> Result<(Document, u64)> {
     let header: [u8; 32] = read_array(file, 32)?;
     let number =
@@ -324,8 +328,8 @@ fn read_metadata(file: &dyn ReadAt) -> Result<(Document, u64)> {
     Ok((read().context(Context::offset("metadata", 32))?, 64 + most + checksum.len() as u64))
 }
 
-/// Reads the metadata of a bloscpack file of version 3 as it was in 2012, before its release; returns them and the offset of
-/// their end in bytes.
+/// Reads the metadata of a bloscpack file from 2012, before version 3 was released, which have no header; returns them and
+/// the offset of their end in bytes.
 fn read_early_metadata(file: &dyn ReadAt, options: u8, stored: u64) -> Result<(Document, u64)> {
     let read = || {
         let bytes = read_bytes(file, 32, stored)?;

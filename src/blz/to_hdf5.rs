@@ -1,4 +1,5 @@
-//! Converts BLZ arrays to HDF5: a dataset with the same chunks for each. docs/layout.md, "Arrays".
+//! Converts BLZ arrays to HDF5: each becomes a dataset, with chunks of the same number of rows. The layout: docs/layout.md,
+//! "Arrays".
 
 use std::path::Path;
 
@@ -18,13 +19,15 @@ use crate::output::Output;
 use crate::progress::{Phase, Progress};
 use crate::value::{Shape, Values};
 
-/// Chunks with more bytes than this are not made longer than the array in the HDF5 dataset.
+/// Chunk size in bytes above which a chunk of the HDF5 dataset has no more rows than the array; smaller chunks may be longer
+/// than the array.
 const LARGE_CHUNK: u64 = 1 << 20;
 
-/// Blosc compression level of chunks that cannot be kept as they are in the conversion to HDF5.
+/// Blosc compression level of chunks in HDF5 that are compressed again, because the stored ones do not fit the chunks of the
+/// dataset.
 const LEVEL: u8 = 5;
 
-/// Size in bytes of the whole chunks that are filtered at a time in the conversion to HDF5.
+/// Number of bytes of decoded rows that are collected before their chunks are encoded, on all threads, and written to HDF5.
 const BATCH_BYTES: usize = 32 << 20;
 
 /// Converts BLZ, bcolz or bloscpack arrays to datasets of an HDF5 file.
@@ -166,7 +169,7 @@ impl<'a> ToHdf5<'a> {
     }
 }
 
-/// The Blosc settings for chunks that cannot be kept: those of the array's first chunk.
+/// The Blosc settings for chunks that are compressed again: codec and shuffle of the array's first chunk.
 fn settings(array: &Array) -> Result<ChunkSettings> {
     let first = array.first_file()?.map(|file| file.first()).transpose()?.flatten();
     let header = first.as_ref().map(|first| first.header());
@@ -228,11 +231,12 @@ struct Chunks<'a> {
     array: &'a Array,
     dataset: &'a Dataset,
     encoding: Encoding,
-    /// Size of a chunk of the dataset in bytes, not encoded.
+    /// Size of a chunk of the dataset in bytes, before it is encoded.
     chunk_bytes: usize,
-    /// Bytes of the element that fills the last chunk after the last row, in numpy's form; empty: zeros.
+    /// Bytes of the element that fills the last chunk after the last row of the array, in numpy's form; empty if the fill is
+    /// zeros.
     fill: Vec<u8>,
-    /// Bytes of rows that are not written yet, less than a chunk or a batch of them.
+    /// Decoded bytes of the rows that were received but are not yet written to the dataset.
     held: Vec<u8>,
     /// Number of chunks written to the dataset so far.
     written: u64,
@@ -244,7 +248,8 @@ impl Chunks<'_> {
         if self.held.len() >= self.chunk_bytes.max(BATCH_BYTES) { self.write_whole() } else { Ok(()) }
     }
 
-    /// Encodes and writes all whole chunks of the rows that are held.
+    /// Encodes and writes all chunks that the received rows fill completely; the rows of the last, incomplete chunk are
+    /// kept.
     fn write_whole(&mut self) -> Result<()> {
         if self.chunk_bytes == 0 {
             return Ok(());
@@ -298,8 +303,8 @@ impl Chunks<'_> {
     }
 }
 
-/// Sets the attributes that the user gave the array: numbers, strings, lists of numbers; all others as JSON text, with `_json`
-/// after their names. Then the document itself, from which they are written again.
+/// Sets an HDF5 attribute for each attribute that the user gave the array: a number, string or list of numbers as such, any
+/// other as JSON text under its name with `_json`. Then stores the whole JSON document, which exports restore.
 fn set_attributes(document: Option<&Document>, set: impl Fn(&str, &Attribute) -> Result<()>) -> Result<()> {
     let Some(document) = document else { return Ok(()) };
     for (name, value) in document.members().into_iter().flatten() {
