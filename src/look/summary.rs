@@ -275,7 +275,9 @@ impl Main<'_> {
         // shapes may differ: the first and the last row stand for all
         let elements = |row: u64| cells.cell_shape(row).ok().flatten().map_or(Ok(0), |shape| shape.elements());
         let largest = elements(0).ok()?.max(elements(rows.checked_sub(1)?).ok()?);
-        if largest.checked_mul(rows)? > MAX_FLAGS || rows > MAX_FLAGS {
+        // of a long table FLAG_ROW has a sample
+        let has_flag_row = flag_row.is_empty() || flag_row.len() as u64 == rows;
+        if largest.checked_mul(rows)? > MAX_FLAGS || rows > MAX_FLAGS || !has_flag_row {
             return None;
         }
         let (mut total, mut flagged) = (0, 0);
