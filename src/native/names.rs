@@ -55,8 +55,8 @@ pub(crate) fn is_main(name: &str) -> bool {
     source_name(name) == MAIN_TABLE
 }
 
-/// The path of the group of a table in a native file: `/MAIN` for `.`, else `/` and the name. A group whose name was taken has
-/// a suffix.
+/// The usual path of a table's group in a native file: `/MAIN` for `.`, else `/` and the name. The actual path differs if the
+/// name was taken.
 pub(crate) fn table_path(name: &str) -> String {
     format!("/{}", display_name(name))
 }
@@ -89,7 +89,7 @@ pub(super) fn flags_of(link: &str) -> Option<&str> {
 
 const DEFINED_FLAGS: &str = "__defined";
 
-/// The name under which the document in [`CTDS`] lists the column `name`, whose cells are not in the file: `NAME__missing`.
+/// The name that stands under [`CTDS`] for the dataset of the column `name`, whose cells are not in the file: `NAME__missing`.
 pub(crate) fn missing_link(name: &str) -> String {
     format!("{name}__missing")
 }

@@ -54,7 +54,7 @@ impl Reader {
         Err(Error::format(message).context(format!("dataset {}", self.dataset.path())))
     }
 
-    /// How the chunks of the dataset are stored (filters, byte order); `None` if only libhdf5 can read them.
+    /// How the chunks of the dataset are stored: as plain elements or encoded; `None` if only libhdf5 can read them.
     pub(crate) fn storage(&self) -> Option<ChunkStorage<'_>> {
         self.chunks.as_ref().map(ChunkRead::storage)
     }

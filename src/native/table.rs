@@ -1,4 +1,4 @@
-//! Reads tables of native HDF5 files. docs/layout.md.
+//! Opens the tables of native HDF5 files and reads their keywords, cells, edits and storage. docs/layout.md.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -26,7 +26,8 @@ use crate::stman::LinkedCube;
 use crate::table::{ColumnCells, ColumnInfo, OpenOptions};
 use crate::value::{ByteOrder, DataType, Record, Shape, Value};
 
-/// Whether the file at `path` is HDF5 and not a container. A URL is taken for one: opening it shows what it is.
+/// Whether the file at `path` is HDF5 but not a container, that is an HDF5 file into which files of a table are packed. Always
+/// true for a URL: a wrong guess shows when it is opened.
 pub(crate) fn is_native(path: &Path) -> Result<bool> {
     if remote::is_remote(path) {
         return Ok(true);
@@ -36,7 +37,7 @@ pub(crate) fn is_native(path: &Path) -> Result<bool> {
     Ok(may_be && !container::is_hdf5_files(path).unwrap_or(false))
 }
 
-/// A table of a native file with its name and its place in the tree of tables.
+/// A table of a native file, opened or with the error of opening it, with its name and its parent in the tree of tables.
 pub(crate) struct NativeEntry {
     /// Name of the table: `.` for the main table, else the keywords that lead to it, `ANTENNA` or `A/B`.
     pub(crate) name: String,
@@ -47,7 +48,7 @@ pub(crate) struct NativeEntry {
     pub(crate) table: Result<NativeTable>,
 }
 
-/// Opens all tables of a native file, in the order in which they were written; one that is damaged holds its error.
+/// Opens all tables of a native file, the main table first. The entry of a damaged table holds the error in place of the table.
 pub(crate) fn open(path: &Path, options: OpenOptions) -> Result<Vec<NativeEntry>> {
     let (file, source) = File::open_with_source(path)?;
     let file = if options.follow_external { file.follow()? } else { file };
@@ -82,7 +83,7 @@ fn add_described(root: &Group, described: &DescribedTable, source: &Arc<dyn Read
     tables.push(NativeEntry { name, parent, group: path.clone(), table });
 }
 
-/// Adds the tables that a user has put into the file and `_ctds` does not describe.
+/// Opens the tables that a user has added to the file and `_ctds` does not describe, and adds them to `tables`.
 fn find_more_tables(root: &Group, source: &Arc<dyn ReadAt>, tables: &mut Vec<NativeEntry>) -> Result<()> {
     let main = table_path(MAIN_TABLE);
     if tables.is_empty() && root.has(&main[1..]) {
@@ -115,7 +116,7 @@ fn find_more_tables(root: &Group, source: &Arc<dyn ReadAt>, tables: &mut Vec<Nat
     Ok(())
 }
 
-/// Opens the table in the group at `path`, which `_ctds` does not describe.
+/// Opens the table in the group at `path`, which `_ctds` does not describe; returns an entry that holds the table or the error.
 fn by_hand(root: &Group, name: String, parent: Option<usize>, path: String, source: &Arc<dyn ReadAt>) -> NativeEntry {
     let table = NativeTable::open_by_hand(root, &path, source.clone()).with_context(|| format!("group {path}"));
     NativeEntry { name, parent, group: path, table }
@@ -126,20 +127,21 @@ pub(crate) struct NativeTable {
     rows: u64,
     /// Whether the file is live: it may have further rows that are not yet committed.
     live: bool,
-    /// The parts of the source that were damaged and are not in the file; only for the main table.
+    /// The parts of the converted table that could not be read and are not in the file; empty except in the main table.
     damage: Vec<Damage>,
     keywords: Record,
     info: TableInfo,
     columns: Vec<ColumnInfo>,
-    /// Number of columns that are described under `_ctds`, which are the first; a user has added the others.
+    /// Number of columns that `_ctds` describes. They are the first in the list of columns; a user has added the others.
     described: usize,
     forms: Vec<StoredForm>,
-    /// The last path component of each subtable, by the name that keywords store.
+    /// The last path component of each subtable (`ANTENNA`), by the reference that keywords store (`././ANTENNA`).
     table_names: HashMap<BString, String>,
-    /// The path of the group of each subtable that is in the file, by the name that keywords store.
+    /// The path of the group of each subtable that is in the file (`/ANTENNA`), by the reference that keywords store
+    /// (`././ANTENNA`).
     groups: HashMap<BString, String>,
     layout: Layout,
-    /// The exact name of the table if its group has another one.
+    /// The exact name of the table if its group has another one; `None` if they agree, and for the main table.
     exact_name: Option<BString>,
     /// Sentences for the user about changes since the file was written, and about parts that cannot be used.
     notes: Vec<String>,
@@ -251,7 +253,7 @@ impl NativeTable {
         })
     }
 
-    /// The group or dataset that has the attributes of a column.
+    /// Opens the dataset or group that carries the attributes of the column stored in this form.
     fn object(&self, form: &StoredForm) -> Result<Object> {
         object(&self.group, form)
     }
@@ -267,17 +269,20 @@ impl NativeTable {
         Reader::new(dataset, chunks)
     }
 
-    /// Makes a reader for the dataset of a hypercube; in a live file only the row map tells how much of it is complete.
+    /// Makes a reader for the dataset of a hypercube; in a live file through libhdf5, since the number of rows does not tell
+    /// which cells are complete.
     fn cube_reader(&self, dataset: Dataset) -> Result<Reader> {
         if self.live { Reader::new(dataset, None) } else { self.reader(dataset) }
     }
 
-    /// The exact strings of the column `link` that its dataset cannot hold, by the number of the element.
+    /// The exact strings of the column `link` that its dataset cannot hold, by the element's number in the dataset (from 0);
+    /// empty if it holds all.
     fn raw_strings(&self, link: &str) -> Result<HashMap<u64, BString>> {
         self.exact.as_ref().map_or(Ok(HashMap::new()), |exact| RawStrings::read(exact, link))
     }
 
-    /// The parts of the source that were damaged and are not in the file; only for the main table of a salvaged source.
+    /// The parts of the converted table that could not be read and are not in the file; empty except in the main table of a
+    /// salvaged conversion.
     pub(crate) fn damage(&self) -> &[Damage] {
         &self.damage
     }
@@ -289,7 +294,7 @@ impl NativeTable {
         (self.group.has(&flags) && !self.forms.iter().any(|form| form.link == flags)).then_some(flags)
     }
 
-    /// Checks that the dataset `link` has as many rows as expected, or more in a live table.
+    /// Fails unless the number of rows `found` in the dataset `link` is the expected one, or larger in a live table.
     fn check_rows(&self, link: &str, found: u64, expected: u64) -> Result<()> {
         if found == expected || self.live && found > expected {
             return Ok(());
@@ -297,8 +302,8 @@ impl NativeTable {
         Err(Error::format(format!("{link} has {found} rows where {expected} are expected")))
     }
 
-    /// The datasets of a column: for each its group, its name there, and its path from the group of the table. A group that is
-    /// in another file stands for all of its datasets.
+    /// The datasets of the column number `index` (from 0): for each its group, its name in it, and its path from the table's
+    /// group. If the column's group is in another file, the only entry is that group.
     fn datasets(&self, index: usize) -> Result<Vec<(Group, String, String)>> {
         let form = &self.forms[index];
         let whole = |path: String| (self.group.clone(), path.clone(), path);
@@ -322,14 +327,15 @@ impl NativeTable {
         self.rows
     }
 
-    /// The root attributes of the native file, but those whose type this program cannot read.
+    /// Names and values of the root attributes of the native file, without those whose type this program cannot read.
     pub(crate) fn root_attributes(&self) -> Result<Vec<(String, Attribute)>> {
         let root = self.group.root()?;
         let names = root.attributes()?.into_iter();
         Ok(names.filter_map(|name| root.attribute(&name).ok().flatten().map(|value| (name, value))).collect())
     }
 
-    /// The numbers that the rows have in the table they were selected from, from 0; `None` if no dimension scale records them.
+    /// The number (from 0) of each row in the table it was selected from, as the dimension scale of rows records it; `None` if
+    /// no scale with all rows exists.
     pub(crate) fn row_numbers(&self) -> Result<Option<Vec<i64>>> {
         let name = row_name(self.group.path());
         if !self.group.has(&name) {
@@ -342,7 +348,8 @@ impl NativeTable {
         scale.integers(0..self.rows).map(Some)
     }
 
-    /// The number that the first row has in the table it was selected from, from 0; `None` if no dimension scale records it.
+    /// The number (from 0) of the first row in the table it was selected from, as the dimension scale of rows records it;
+    /// `None` without rows or such a scale.
     pub(crate) fn first_row(&self) -> Result<Option<i64>> {
         let name = row_name(self.group.path());
         if self.rows == 0 || !self.group.has(&name) {
@@ -364,7 +371,8 @@ impl NativeTable {
         &self.columns
     }
 
-    /// The error of reading a column whose cells are not in the file; `None` if they are.
+    /// The error to report when a column without cells in the file is read, with the reason; `None` if its cells are in the
+    /// file.
     pub(crate) fn missing(&self, index: usize) -> Option<Error> {
         let form = &self.forms[index];
         (form.kind == FormKind::Missing).then(|| form.open(0, None, |_| Ok(())).err()).flatten()
@@ -393,7 +401,8 @@ impl NativeTable {
         }
     }
 
-    /// The cells of a dense column, which is one dataset, with the dataset that tells which cells are defined.
+    /// Makes a reader of the cells of a dense column from its dataset `data`; `flags` is the dataset that tells which cells are
+    /// defined, `None` if all are.
     fn dense(&self, index: usize, data: Dataset, flags: Option<Dataset>) -> Result<Box<dyn ColumnCells>> {
         let StoredForm { kind, link, .. } = &self.forms[index];
         let data = self.reader(data)?;
@@ -409,7 +418,8 @@ impl NativeTable {
         Ok(if is_record { Box::new(Records(dense)) } else { Box::new(dense) })
     }
 
-    /// Checks that a dataset of the column has as many rows as expected, and returns its reader.
+    /// Returns `reader` unchanged, or an error if its dataset does not have the expected number of rows (more are allowed in a
+    /// live table).
     fn rows_of(&self, form: &StoredForm, reader: Reader, expected: u64) -> Result<Reader> {
         self.check_rows(&form.link, reader.rows(), expected)?;
         Ok(reader)
@@ -429,8 +439,8 @@ impl NativeTable {
         only.then(|| format!("{}/{link}", self.group.path()))
     }
 
-    /// The path of the dataset of a column that is one, and the bytes of the file in which the chunks with some of `rows` are; `None`
-    /// for other columns.
+    /// The path of a dense column's dataset, and the byte ranges of the file with the chunks that contain any of `rows`; `None`
+    /// for other storage forms and datasets without chunks.
     pub(crate) fn chunks_of_rows(&self, index: usize, rows: &Range<u64>) -> Result<Option<(String, Vec<Range<u64>>)>> {
         let StoredForm { kind, link, .. } = &self.forms[index];
         if *kind != FormKind::Dense {
@@ -448,13 +458,13 @@ impl NativeTable {
         Ok(Some((dataset.path().to_owned(), found)))
     }
 
-    /// The name of the dataset or group of a column.
+    /// The name of the dataset or group of the column number `index` (from 0), in the group of the table.
     pub(crate) fn link(&self, index: usize) -> &str {
         &self.forms[index].link
     }
 
-    /// Each dataset of a column, by the column's number from 0: what it holds, and its path from the root; none if the cells
-    /// are not in the file.
+    /// The datasets of the column number `index` (from 0): for each the part of the column that it holds and its path from the
+    /// root; empty if the cells are not in the file.
     pub(crate) fn dataset_paths(&self, index: usize) -> Result<Vec<(Part, String)>> {
         let form = &self.forms[index];
         if form.kind == FormKind::Missing {
@@ -466,8 +476,8 @@ impl NativeTable {
         Ok(members.parts().into_iter().map(|(part, path)| (part, path.clone())).collect())
     }
 
-    /// The hypercubes of a column, by its number from 0, if the tiles of each are plain little-endian elements in one block of
-    /// the file; empty for other columns.
+    /// The hypercubes of the column number `index` (from 0; a dense column counts as one), if the chunks of each are plain
+    /// little-endian elements in one contiguous block of the file; else empty.
     pub(crate) fn blocks(&self, index: usize) -> Result<Vec<StoredBlock>> {
         let mut blocks = Vec::new();
         if self.live {
@@ -583,21 +593,23 @@ pub(crate) struct StoredBlock {
 pub struct DatasetInfo {
     /// Path of the dataset in the native file, relative to the group of its table.
     pub name: String,
-    /// Shape of the dataset, first axis fastest. Empty, like the following fields, if the elements are in other files that are
-    /// not read.
+    /// Shape of the dataset, first axis fastest. Empty if the elements are in other files that are not read; `chunk`, `filters`
+    /// and the others are then empty, false or 0, and `index` is `none`.
     pub shape: Shape,
     /// Shape of the chunks in elements, first axis fastest; `None` if the dataset is not chunked.
     pub chunk: Option<Shape>,
-    /// Kind of the dataset's chunk index: `fixed_array`, `extensible_array`, `btree_v2`, `btree_v1`, `single`, `implicit` or
-    /// `none`.
+    /// Kind of the dataset's chunk index: `fixed_array`, `extensible_array`, `btree_v2`, `btree_v1`, `single`, `implicit`,
+    /// `none` if it is not chunked, or `unknown_N` for the number N of another kind.
     pub index: String,
     /// Whether the dataset can grow along its rows, the slowest axis.
     pub appendable: bool,
-    /// Names of the dataset's filters, in the order in which a writer applies them.
+    /// Names of the dataset's filters, with the levels of codecs, in the order in which a writer applies them; empty without
+    /// filters.
     pub filters: Vec<String>,
     /// The plugins that HDF5 readers need for the dataset's filters; empty if they need none.
     pub plugins: Vec<Plugin>,
-    /// Size of the dataset's chunks as stored in the file, in bytes.
+    /// Size in bytes of the dataset's elements as stored in the file, after filters, without the text of strings of variable
+    /// length.
     pub stored_bytes: u64,
     /// Where the elements of the dataset are if it does not hold them itself; `None` for all datasets that this program writes.
     pub elsewhere: Option<Elsewhere>,
@@ -610,14 +622,15 @@ pub struct Elsewhere {
     /// Kind of the reference out of a native file: `external storage`, `virtual dataset`, `external link` or `user-defined
     /// link`.
     pub kind: &'static str,
-    /// The files that a dataset refers to, as the native file names them: `raw.bin`; with the path of an object in them where
-    /// there is one: `other.h5:/MAIN/DATA`. The file `.` is the native file itself.
+    /// The files that the reference leads to, as the native file names them: `raw.bin`, or with the path of an object in the
+    /// file, `other.h5:/MAIN/DATA`. The file `.` is the native file itself.
     pub targets: Vec<String>,
     /// Kind and targets of the reference in words, for the user.
     pub text: String,
 }
 
-/// The paths of groups of subtables, from the attributes made from keywords, by the names that the keywords store.
+/// Maps the reference to each subtable, as a keyword stores it, to the path of the subtable's group, which the attribute made
+/// from the keyword has (`Table: /ANTENNA`).
 fn groups(
     group: &Group,
     keywords: &Record,
@@ -650,7 +663,8 @@ fn object(group: &Group, form: &StoredForm) -> Result<Object> {
     })
 }
 
-/// Each subtable that a record names: the name of its attribute, and the name as the keyword stores it.
+/// The references to subtables in a record and its nested records: name of the attribute made from the keyword, and the
+/// reference as stored.
 fn table_fields<'a>(prefix: &str, record: &'a Record) -> Vec<(String, &'a BString)> {
     let mut found = Vec::new();
     for field in &record.fields {

@@ -1,5 +1,5 @@
-//! Tables and columns of a native file that `_ctds` does not describe: made or added by a user with h5py.
-//! docs/layout.md, "Files made by hand".
+//! Reads tables and columns of a native file that `_ctds` does not describe, because a user made or added them, for example
+//! with h5py. docs/layout.md, "Files made by hand".
 
 use std::collections::HashMap;
 
@@ -17,14 +17,16 @@ use crate::schema::{ColumnDesc, ColumnKind, TableInfo};
 use crate::table::ColumnInfo;
 use crate::value::{DataType, Record, Shape, Value, Values};
 
-/// Most elements of a fixed-shape cell that is declared direct (stored in the rows of the manager) in a table made by hand.
+/// Most elements of a cell of fixed shape for which a column made by hand is declared direct: its arrays are stored in the data
+/// manager's rows.
 const DIRECT_ELEMENTS: u64 = 16;
 
 /// A table that a user made in an HDF5 file, described by the attributes of its group.
 pub(super) struct HandmadeTable {
     pub(super) info: TableInfo,
     pub(super) keywords: Record,
-    /// Paths of the groups of subtables, by the names that the keywords of the handmade table store.
+    /// Paths of the groups of subtables (`/ANTENNA`), by the references that the keywords of the handmade table hold
+    /// (`././ANTENNA`).
     pub(super) groups: HashMap<BString, String>,
     /// Sentences for the user about parts of the handmade table that cannot be used.
     pub(super) notes: Vec<String>,
@@ -61,7 +63,7 @@ fn refer(root: &Group, record: &mut Record, groups: &mut HashMap<BString, String
     }
 }
 
-/// The names of the groups in `group` that are tables and not columns.
+/// The names of the groups in `group` that are tables: all except `_ctds`, groups of columns and quicklooks.
 pub(super) fn tables_in(group: &Group) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for (name, kind) in group.links()? {
@@ -76,7 +78,8 @@ pub(super) fn tables_in(group: &Group) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// The columns that a user put into a group, without the `known` ones, and the number of their rows.
+/// The columns that a user put into a group, with description, storage form and number of rows; `known` ones are skipped.
+/// Members that cannot be columns are explained in `notes`.
 pub(super) fn columns(
     group: &Group,
     known: &[StoredForm],
@@ -105,13 +108,13 @@ pub(super) fn columns(
     Ok(found)
 }
 
-/// Whether a dataset is a dimension scale, by its attribute `CLASS`.
+/// Whether a dataset is a dimension scale; `class` is its attribute `CLASS`, `None` if it has none.
 pub(crate) fn is_scale(class: Option<&Attribute>) -> bool {
     class.and_then(text).is_some_and(|class| class == "DIMENSION_SCALE")
 }
 
-/// Reads the column that is the dataset `link`, whose slowest axis is the rows, with their number; `None` if it is a dimension
-/// scale or not a column.
+/// Describes the column that is the one dataset `link`, and counts its rows, the extent of the slowest axis; `None` for
+/// dimension scales and datasets without axes.
 fn dense(group: &Group, link: &str, notes: &mut Vec<String>) -> Result<Option<(ColumnInfo, FormKind, u64)>> {
     let dataset = group.dataset(link)?;
     let class = dataset.attribute("CLASS").ok().flatten();
@@ -134,8 +137,8 @@ fn dense(group: &Group, link: &str, notes: &mut Vec<String>) -> Result<Option<(C
     Ok(Some((info, FormKind::Dense, rows)))
 }
 
-/// Reads the column that is the group `link` of several datasets: hypercubes, or cells of differing shapes, with the number of
-/// its rows; `None` if the group is not a column.
+/// Describes the column that is the group `link` of several datasets (hypercubes, or cells of differing shapes), and counts its
+/// rows; `None` if the group is not a column.
 fn several(group: &Group, link: &str, notes: &mut Vec<String>) -> Result<Option<(ColumnInfo, FormKind, u64)>> {
     let column = group.group(link)?;
     let Some(kind) = FormKind::of_group(&column) else { return Ok(None) };
@@ -150,7 +153,8 @@ fn several(group: &Group, link: &str, notes: &mut Vec<String>) -> Result<Option<
     Ok(Some((info, kind, rows)))
 }
 
-/// Describes a handmade column by the attributes of its dataset or group.
+/// Makes the description of a column from the attributes of its dataset or group. `axes` is the number of axes of a cell, -1 if
+/// it varies.
 fn describe(
     object: &Object,
     link: &str,
