@@ -41,7 +41,7 @@ pub struct Column<'a> {
 
 #[derive(Clone)]
 enum Cells<'a> {
-    /// A column of a table, by its number from 0; its manager is opened when cells are read.
+    /// A column of a table, by its number from 0; if its data manager could not be opened, reading cells gives that error.
     OfTable(&'a Table, usize),
     Opened(Arc<dyn ColumnCells + 'a>),
 }
@@ -133,8 +133,9 @@ impl<'a> Column<'a> {
         self.array_of(Rows::Range(rows), None)
     }
 
-    /// The same part of each cell of `rows` (half-open, from 0), as an array with the row as its first axis: for example one
-    /// channel of all rows. Only the tiles that hold it are read.
+    /// The part `region` (fastest axis first) of each cell of `rows` (half-open, from 0), for example one channel, as an
+    /// array with the row as its first axis, then those of the region, slowest first. Of a tiled column only the tiles that
+    /// hold it are read.
     ///
     /// `region` is in casacore's order, first axis fastest; [`Region::c_order`] takes it in that of the array.
     ///

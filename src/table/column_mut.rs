@@ -164,8 +164,8 @@ impl<'a> ColumnMut<'a> {
         self.write(rows, shape, values).map_err(|error| self.error(error))
     }
 
-    /// Writes a part of the cell in `row` (from 0) from elements whose type is known only when the program runs: the untyped
-    /// form of [`put_part`](Self::put_part).
+    /// Writes the part `region` (fastest axis first) of the cell in `row` (from 0), which must have its shape already. The
+    /// element type is that of `values`, known only when the program runs.
     ///
     /// # Errors
     /// As [`put_part`](Self::put_part).

@@ -58,7 +58,8 @@ pub use writer::TableWriter;
 #[derive(Debug)]
 pub struct Table {
     path: PathBuf,
-    /// Path of the table that names in keywords are relative to: this table, or the one from which a view takes its keywords.
+    /// Path of the table that names in keywords are relative to: this table, or the one whose keywords a reference table or
+    /// concatenation has.
     base: PathBuf,
     kind: TableKind,
     /// Names of the keywords whose subtables are concatenated like the parts of this concatenation; empty for other tables.
@@ -107,7 +108,8 @@ pub struct ColumnInfo {
     pub shape: Option<Shape>,
     /// The type name of the data manager that holds the column.
     pub manager: BString,
-    /// Name of the data manager that holds the column, as chosen by the creator of the table.
+    /// Name of the data manager that holds the column, as chosen by the creator of the table; empty if the manager cannot be
+    /// opened.
     pub manager_name: BString,
     /// Whether cells of the column may be undefined although casacore always defines those of such a column: damaged cells
     /// become undefined.
@@ -263,7 +265,8 @@ impl Table {
         &self.columns
     }
 
-    /// The data managers of the table, in the order of `table.dat`.
+    /// The data managers of the table, in the order of `table.dat`; of a reference table or concatenation, one entry for
+    /// each column.
     pub fn managers(&self) -> impl Iterator<Item = ManagerInfo<'_>> {
         self.managers.iter().map(|manager| {
             let opened = manager.opened.as_ref().ok();

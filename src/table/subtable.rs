@@ -1,4 +1,4 @@
-//! Subtables: the tables that the keywords of a table name.
+//! Finds and opens subtables: the tables that the keywords of a table refer to.
 
 use std::path::PathBuf;
 

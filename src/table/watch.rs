@@ -51,7 +51,8 @@ pub(crate) struct Watch {
     /// The open file `table.lock`, by whose locks other programs see that the table is in use.
     lock: Arc<Kept>,
     writable: bool,
-    /// A request in `table.lock` that asks a writer to release its lock for a moment; withdrawn when dropped.
+    /// A request in `table.lock` that asks a writer to release its lock for a moment, withdrawn when dropped; `None` if no
+    /// request was made.
     request: Option<Request>,
     /// Time since which a writer has prevented reads; `None` if none does.
     hindered: Option<Instant>,
