@@ -24,10 +24,10 @@ const KINDS: [(&str, usize); 9] = [
 ];
 
 impl Checksum {
-    /// The kind of a file whose chunks have no checksums.
+    /// The kind of checksum of a file whose chunks have none: number 0.
     pub(super) const NONE: Self = Checksum(0);
 
-    /// The kind of checksum with this number in a header, from 0 to 8.
+    /// The kind of checksum with this number, from 0 to 8, in the header of a file of chunks; an error for other numbers.
     ///
     /// # Errors
     /// `Format` for an unknown number.

@@ -85,7 +85,8 @@ impl<'a> Export<'a> {
 
     call_setters!(target);
 
-    /// Writes the arrays to `target`, a directory or file that appears under its name when it is whole.
+    /// Writes the arrays to `target`, a file for bloscpack, else a directory. It appears under its name only when it is
+    /// complete.
     ///
     /// # Errors
     /// Those of reading the arrays; `Usage` without a format that is known, and for a table as a bloscpack file; `Unsupported`

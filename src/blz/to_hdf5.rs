@@ -73,7 +73,7 @@ impl<'a> ToHdf5<'a> {
 
     call_setters!(target);
 
-    /// Writes the arrays to the HDF5 file `target`, which appears under its name when it is whole.
+    /// Writes the arrays to the HDF5 file `target`, which appears under its name only when it is complete.
     ///
     /// # Errors
     /// Those of reading the arrays; `Unsupported` for elements that HDF5 does not have; `Exists`, `NoSpace`, `Io`,
@@ -178,8 +178,8 @@ fn settings(array: &Array) -> Result<ChunkSettings> {
     Ok(ChunkSettings { codec, level: LEVEL, shuffle, typesize: array.dtype.typesize() })
 }
 
-/// The parameters of Blosc's HDF5 filter for these settings and chunks of `chunk_bytes`: revision 2 of the filter, version 2 of
-/// the chunks, then sizes, level and codec.
+/// The parameters of Blosc's HDF5 filter: its revision 2, version 2 of Blosc chunks, size in bytes of an element and of a
+/// chunk, level, shuffle (0 or 1) and number of the codec.
 fn filter_parameters(settings: &ChunkSettings, chunk_bytes: usize) -> Vec<u32> {
     let shuffle = u32::from(settings.shuffle);
     vec![2, 2, settings.typesize().into(), chunk_bytes as u32, settings.level.into(), shuffle, settings.compressor()]

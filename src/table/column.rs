@@ -1,4 +1,4 @@
-//! A typed view of a column for reading: the only generic code that users meet.
+//! Reads the cells of a column as values or `ndarray` arrays of a Rust element type.
 
 use std::fmt;
 use std::ops::Range;
@@ -14,7 +14,8 @@ use crate::h5::prefer_huge_pages;
 use crate::schema::ColumnKind;
 use crate::value::{DataType, Element, Region, Shape, Values};
 
-/// A column of a table, from [`Table::column`], or of whatever holds a table, from [`Source::column`](crate::convert::Source::column).
+/// A column opened for reading: that of a table by [`Table::column`], that of any source (table, container, HDF5 file) by
+/// [`Source::column`](crate::convert::Source::column).
 ///
 /// Arrays come as `ndarray` arrays in numpy's axis order, slowest first: a casacore cell of shape `[corr, chan]` is
 /// an array of shape `(chan, corr)`, in the same order in memory.
@@ -33,14 +34,14 @@ pub struct Column<'a> {
     info: &'a ColumnInfo,
     /// Number of rows of the table that the column belongs to.
     rows: u64,
-    /// The table, as errors of reading the column name it.
+    /// Path of the table, which errors of reading the column name.
     place: Context,
     cells: Cells<'a>,
 }
 
 #[derive(Clone)]
 enum Cells<'a> {
-    /// A column of a table, by its number from 0; its manager is opened when cells are read.
+    /// A column of a table, by its number from 0; if its data manager could not be opened, reading cells gives that error.
     OfTable(&'a Table, usize),
     Opened(Arc<dyn ColumnCells + 'a>),
 }
@@ -57,8 +58,8 @@ impl<'a> Column<'a> {
         Column { info, rows: table.rows(), place, cells: Cells::OfTable(table, index) }
     }
 
-    /// Makes the column of `rows` rows from its opened `cells`; the cells of a record column must be records already, not
-    /// bytes.
+    /// Makes the column of a table of `rows` rows from its opened `cells`; those of a record column must be decoded to
+    /// records, see [`RecordCells`].
     pub(crate) fn opened(info: &'a ColumnInfo, rows: u64, place: Context, cells: Arc<dyn ColumnCells + 'a>) -> Self {
         Column { info, rows, place, cells: Cells::Opened(cells) }
     }
@@ -132,8 +133,9 @@ impl<'a> Column<'a> {
         self.array_of(Rows::Range(rows), None)
     }
 
-    /// The same part of each cell of `rows` (half-open, from 0), as an array with the row as its first axis: for example one
-    /// channel of all rows. Only the tiles that hold it are read.
+    /// The part `region` (fastest axis first) of each cell of `rows` (half-open, from 0), for example one channel, as an
+    /// array with the row as its first axis, then those of the region, slowest first. Of a tiled column only the tiles that
+    /// hold it are read.
     ///
     /// `region` is in casacore's order, first axis fastest; [`Region::c_order`] takes it in that of the array.
     ///
@@ -154,8 +156,8 @@ impl<'a> Column<'a> {
         self.array_of(Rows::Range(rows), Some(region))
     }
 
-    /// The cells of a list of rows, in its order, which must all be defined and have one shape: an array with the place in the
-    /// list as its first axis. One baseline at all times, for example. Large reads use all processors.
+    /// The cells of the rows whose numbers (from 0) `rows` lists, such as one baseline at all times, as an array whose first
+    /// axis is the position in the list. The cells must all be defined and have one shape. Large reads use all processors.
     ///
     /// ```no_run
     /// use ctds_hdf5::Table;
@@ -174,8 +176,8 @@ impl<'a> Column<'a> {
         self.array_of(Rows::List(rows), None)
     }
 
-    /// The same part of the cell of each row of a list, as an array with the place in the list as its first axis; see
-    /// [`parts`](Self::parts) and [`rows_at`](Self::rows_at).
+    /// The part `region` (fastest axis first) of the cells of the rows whose numbers (from 0) `rows` lists, as an array
+    /// whose first axis is the position in the list. The cells must all be defined and have one shape.
     ///
     /// # Errors
     /// As [`parts`](Self::parts).
@@ -183,9 +185,9 @@ impl<'a> Column<'a> {
         self.array_of(Rows::List(rows), Some(region))
     }
 
-    /// Fills `out` with the cells of `rows` (half-open, from 0), or with the same part of each, row after row and each cell
-    /// slowest axis first; they must all be defined and have one shape. Memory that is used again need not be had from the
-    /// system again: of all ways to read this is the fastest.
+    /// Fills `out` with the cells of `rows` (half-open, from 0) or the part `region` (fastest axis first) of each, row after
+    /// row in casacore's order of elements. The cells must all be defined and have one shape. This is the fastest way to
+    /// read, as `out` can be used again.
     ///
     /// ```no_run
     /// use ctds_hdf5::Table;
@@ -206,8 +208,8 @@ impl<'a> Column<'a> {
         self.fill(Rows::Range(rows), region, out)
     }
 
-    /// Fills `out` with the cells of a list of rows, or with the same part of each (`region`, fastest axis first), as
-    /// [`read_into`](Self::read_into) does.
+    /// Fills `out` with the cells of the rows whose numbers (from 0) `rows` lists, or with the part `region` (fastest axis
+    /// first) of each, in the order of the list. The cells must all be defined and have one shape.
     ///
     /// # Errors
     /// As [`read_into`](Self::read_into).
@@ -215,8 +217,8 @@ impl<'a> Column<'a> {
         self.fill(Rows::List(rows), region, out)
     }
 
-    /// Allocates `len` zeros as memory for [`read_into`](Self::read_into): on huge pages where it is large, so that filling it
-    /// for the first time takes half the time or less.
+    /// Allocates a buffer of `len` zeros for [`read_into`](Self::read_into). A large one is on huge pages, so that filling
+    /// it for the first time takes half the time or less.
     ///
     /// # Errors
     /// `Limit` if they exceed the memory.

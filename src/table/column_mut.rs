@@ -164,8 +164,8 @@ impl<'a> ColumnMut<'a> {
         self.write(rows, shape, values).map_err(|error| self.error(error))
     }
 
-    /// Writes a part of the cell in `row` (from 0) from elements whose type is known only when the program runs: the untyped
-    /// form of [`put_part`](Self::put_part).
+    /// Writes the part `region` (fastest axis first) of the cell in `row` (from 0), which must have its shape already. The
+    /// element type is that of `values`, known only when the program runs.
     ///
     /// # Errors
     /// As [`put_part`](Self::put_part).
@@ -182,7 +182,7 @@ impl<'a> ColumnMut<'a> {
         written.map_err(|error| self.error(error))
     }
 
-    /// Whether the cells of the column are, or will be, in hypercubes of a tiled manager.
+    /// Whether the data manager of the column is a tiled one, which stores the cells in hypercubes.
     pub(crate) fn is_tiled(&self) -> bool {
         crate::stman::is_tiled(self.info.manager.as_bstr())
     }
@@ -193,20 +193,23 @@ impl<'a> ColumnMut<'a> {
         self.manager.cubes(self.index).context(column).context(Context::path(path))
     }
 
-    /// Where the tiles of each of the [`cubes`](Self::cubes) are.
+    /// File, offset and size of the tiles of each hypercube of the column, in the order of [`cubes`](Self::cubes); empty if
+    /// the column is not tiled.
     pub(crate) fn tile_places(&self) -> Result<Vec<TilePlace>> {
         let column = Context::column(&self.info.desc.name);
         self.manager.tile_places(self.index).context(column).context(Context::path(self.path))
     }
 
-    /// Leaves the tiles of the column in the HDF5 file they come from and stores where they are, see [`ManagerMut::link`].
+    /// Uses the tiles of an HDF5 file at the offsets in `cubes` for the column, instead of a copy of them. Returns the names
+    /// of the table's files that must become links to the HDF5 file, in the order of `cubes`; `None` if it cannot, with
+    /// nothing changed.
     pub(crate) fn link(&mut self, cubes: &[LinkedCube]) -> Result<Option<Vec<String>>> {
         let path = self.path;
         let column = Context::column(&self.info.desc.name);
         self.manager.link(cubes).context(column).context(Context::path(path))
     }
 
-    /// The hypercubes of a tiled column as they are now; empty if the column is not tiled.
+    /// The hypercubes that a tiled column has so far, for writing their tiles; empty if the column is not tiled.
     ///
     /// # Errors
     /// `Io`, `NoSpace`.
@@ -224,7 +227,8 @@ impl<'a> ColumnMut<'a> {
         self.manager.write_rows(self.index, rows, values)
     }
 
-    /// Writes a record into the cell in `row` (from 0); managers store it as the bytes of its stream. formats/table.md 7.2.
+    /// Writes a record into the cell in `row` (from 0); the data manager stores it as an array of bytes, an AipsIO stream.
+    /// formats/table.md 7.2.
     fn write_record(&mut self, row: u64, record: &Record) -> Result<()> {
         let mut encoder = Encoder::new(ByteOrder::Big);
         encoder.root_record(record)?;
@@ -282,8 +286,8 @@ fn flatten<T: Element>(array: &ArrayD<T>) -> (Shape, Values) {
     (Shape::from_reversed(&extents), T::values(array.iter().cloned().collect()))
 }
 
-/// A hypercube of a tiled column that is being written, tile by tile. Shapes list the first axis fastest; the last is that of
-/// the rows.
+/// A hypercube of a tiled column that is being written, tile by tile. Shapes list the first axis fastest; the last axis is
+/// that of the rows, except in a TiledCellStMan, which has a hypercube for each row.
 pub struct Hypercube<'a>(Box<dyn ChunkWrite + 'a>);
 
 impl Hypercube<'_> {
@@ -292,8 +296,8 @@ impl Hypercube<'_> {
         &self.0.grid().shape
     }
 
-    /// Extents of a tile of the hypercube in elements, as casacore orders them: fastest axis first, rows last. Tiles at the far
-    /// edges are stored whole.
+    /// Extents of a tile of the hypercube in elements, fastest axis first, in the order of the axes of the hypercube. Tiles
+    /// at its far edges are padded to these extents.
     pub fn tile_shape(&self) -> &Shape {
         &self.0.grid().chunk
     }

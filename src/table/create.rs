@@ -34,7 +34,8 @@ pub struct NewTable {
     pub(super) desc: TableDesc,
     pub(super) info: TableInfo,
     pub(super) order: ByteOrder,
-    /// The columns of the new table in the order in which they were added; which managers hold them is not filled in yet.
+    /// The columns of the new table in the order in which they were added; the data manager in each [`ColumnInfo`] is still
+    /// empty.
     pub(super) columns: Vec<ColumnInfo>,
     managers: Vec<(ManagerSpec, Vec<BString>)>,
 }
@@ -63,24 +64,26 @@ impl ManagerSpec {
         Self::new("StandardStMan", name)
     }
 
-    /// Declares an IncrementalStMan, which stores a value only where it changes; for columns that stay the same over many rows.
+    /// Declares an IncrementalStMan, which stores a value only where it differs from that of the row before; for columns
+    /// that stay the same over many rows.
     pub fn incremental(name: impl Into<BString>) -> Self {
         Self::new("IncrementalStMan", name)
     }
 
-    /// Declares a TiledShapeStMan: a hypercube for each shape of cells, cut into tiles of this shape, first axis fastest and
-    /// rows last.
+    /// Declares a TiledShapeStMan: a hypercube for each shape of cells. `tile` is the shape of its tiles in elements, first
+    /// axis fastest and rows last.
     pub fn tiled_shape(name: impl Into<BString>, tile: &Shape) -> Self {
         Self::new("TiledShapeStMan", name).tile_shape(tile)
     }
 
-    /// Declares a TiledColumnStMan: one hypercube for cells of fixed shape, cut into tiles of this shape, first axis fastest
-    /// and rows last.
+    /// Declares a TiledColumnStMan: one hypercube for all cells, which have a fixed shape. `tile` is the shape of its tiles
+    /// in elements, first axis fastest and rows last.
     pub fn tiled_column(name: impl Into<BString>, tile: &Shape) -> Self {
         Self::new("TiledColumnStMan", name).tile_shape(tile)
     }
 
-    /// Declares a TiledCellStMan: a hypercube for each cell, cut into tiles of this shape, first axis fastest.
+    /// Declares a TiledCellStMan: a hypercube for each cell. `tile` is the shape of its tiles in elements, first axis
+    /// fastest.
     pub fn tiled_cell(name: impl Into<BString>, tile: &Shape) -> Self {
         Self::new("TiledCellStMan", name).tile_shape(tile)
     }
@@ -90,7 +93,7 @@ impl ManagerSpec {
         self.parameter("BUCKETSIZE", Value::Scalar(Values::Int(vec![bytes as i32])))
     }
 
-    /// Sets the shape of the tiles of hypercubes that are not given another one, in elements, first axis fastest.
+    /// Sets the default shape of the tiles of a tiled data manager (`DEFAULTTILESHAPE`), in elements, first axis fastest.
     pub fn tile_shape(self, tile: &Shape) -> Self {
         let extents = tile.iter().map(|&extent| i32::try_from(extent).unwrap_or(i32::MAX)).collect();
         self.parameter("DEFAULTTILESHAPE", Value::Array(Shape::from([tile.len() as u64]), Values::Int(extents)))
@@ -154,7 +157,7 @@ impl NewTable {
         self
     }
 
-    /// Sets a keyword of the new table, with its comment.
+    /// Sets a keyword of the new table, with its comment; replaces a keyword of the same name.
     pub(crate) fn keyword_field(mut self, field: Field) -> Self {
         self.desc.keywords.fields.retain(|other| other.name != field.name);
         self.desc.keywords.fields.push(field);
@@ -198,8 +201,8 @@ impl NewTable {
         self
     }
 
-    /// Makes the directory `path` and the files of the data managers in it; it becomes a table with
-    /// [`close`](TableWriter::close).
+    /// Makes the directory `path` and the files of the data managers in it. The directory becomes a table when the returned
+    /// writer is [closed](TableWriter::close).
     ///
     /// # Errors
     /// `Exists` if there is something at `path`, `Usage` if the description contradicts itself, `Unsupported` for
@@ -224,16 +227,16 @@ impl NewTable {
         Ok(())
     }
 
-    /// Makes the files of the new table's managers in the existing directory `path`. Managers may have the same name, as those
-    /// of old tables have.
+    /// Makes the files of the new table's managers in the existing directory `path`. Unlike [`create`](Self::create) it
+    /// accepts managers of the same name, as old tables have them.
     pub(crate) fn create_in(self, path: &Path) -> Result<TableWriter> {
         let place = Context::path(path);
         let managers = self.bindings().context(&place)?;
         TableWriter::new(path.to_owned(), Arc::new(Directory::new(path)), self, managers).context(place)
     }
 
-    /// Each manager of the new table with the numbers (from 0) of its columns, in the order of the declaration; every column
-    /// has one.
+    /// Each data manager of the new table with the numbers (from 0) of its columns, in the order of the declaration. Columns
+    /// that are bound to none are given to an additional StandardStMan.
     fn bindings(&self) -> Result<Vec<(ManagerSpec, Vec<usize>)>> {
         for (number, column) in self.columns.iter().enumerate() {
             check_column(column, &self.columns[..number])?;
@@ -265,7 +268,8 @@ impl NewTable {
     }
 }
 
-/// Information on a column of which only the description is known: the shape if it is fixed, no manager.
+/// Makes the [`ColumnInfo`] of a column of which only the description is known: its shape is set if it is fixed, its data
+/// manager is empty.
 pub(super) fn column_info(desc: ColumnDesc) -> ColumnInfo {
     let shape = match desc.kind {
         ColumnKind::Scalar => Some(Shape::scalar()),
@@ -281,7 +285,7 @@ pub(super) fn unique_name<'a>(wanted: &str, taken: impl Iterator<Item = &'a BStr
     std::iter::once(wanted.to_owned()).chain(numbered).find(is_free).unwrap_or_default()
 }
 
-/// Checks that the declaration of a column does not contradict itself or the columns `before` it, such as by its name.
+/// Fails if the declaration of a column contradicts itself, or repeats the name of one of the columns `before` it.
 pub(super) fn check_column(column: &ColumnInfo, before: &[ColumnInfo]) -> Result<()> {
     let desc = &column.desc;
     let wrong = |message: String| Err(Error::usage(message).context(Context::column(desc.name.as_bstr())));

@@ -32,11 +32,12 @@ const MAX_REQUESTS: usize = 32;
 /// Pause between two attempts to acquire a lock on a table.
 const RETRY: Duration = Duration::from_millis(20);
 
-/// Options with which tables and native HDF5 files are opened: the wait for locks, and other files that may be read.
+/// Options for opening casacore tables and native HDF5 files (tables in HDF5): how long to wait for locks, and
+/// whether other files are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenOptions {
-    /// How long to wait for a program that is writing to the table; `None`: acquire no lock at all, as for read-only media or
-    /// file systems without locks.
+    /// How long to wait for a program that is writing to the table, before opening fails with `Locked`; `None`: acquire no
+    /// lock at all, as for read-only media or file systems without locks.
     pub lock_timeout: Option<Duration>,
     /// Whether objects and elements that a native HDF5 file keeps in other files are read: external storage, virtual datasets,
     /// external links. Only regular files below its own directory are opened, symbolic links resolved; paths with `..` and
@@ -81,8 +82,8 @@ impl ReadLock {
     }
 }
 
-/// Opens the lock file of the table at `path`, marks the table as in use, and says whether the file can be written;
-/// `None` if the lock file is missing, or the file system has no locks.
+/// Opens the lock file of the table at `path` and locks its byte 1, which marks the table as in use. Returns the file, and
+/// whether it can be written; `None` if the lock file is missing, or the file system has no locks.
 pub(super) fn open(path: &Path) -> Result<Option<(Arc<Kept>, bool)>> {
     let path = path.join("table.lock");
     let (file, writable) = match Kept::open_as(&path, true) {
@@ -131,18 +132,19 @@ fn is_written_here(file: &File) -> Result<bool> {
     Ok(c_int::from(lock.l_type) != libc::F_UNLCK && u32::try_from(lock.l_pid) == Ok(std::process::id()))
 }
 
-/// Gives up the mark of this process on the lock file that the table is in use.
+/// Releases the lock on byte 1 of the open lock file `file`, by which this process marks the table as in use.
 pub(super) fn leave(file: &File) -> Result<()> {
     fcntl(file, FcntlArg::F_OFD_SETLK(&record(libc::F_UNLCK, IN_USE_BYTE))).map_err(std::io::Error::from)?;
     Ok(())
 }
 
-/// Whether another program has the table open, as the lock on a byte of its lock file shows.
+/// Whether another program has the table open, by the lock on byte 1 of its open lock file `file`.
 pub(super) fn is_in_use(file: &File) -> Result<bool> {
     Ok(!is_free(file, libc::F_WRLCK, IN_USE_BYTE)?)
 }
 
-/// Whether a lock of this kind on the byte of the lock file could be acquired; it is not acquired.
+/// Whether a lock of the given kind (`F_RDLCK` or `F_WRLCK`) on a byte of the lock file could be acquired now; does not
+/// acquire it.
 fn is_free(file: &File, kind: c_int, byte: off_t) -> Result<bool> {
     let mut lock = record(kind, byte);
     fcntl(file, FcntlArg::F_OFD_GETLK(&mut lock)).map_err(std::io::Error::from)?;
@@ -175,7 +177,7 @@ fn try_lock(file: &File, byte: off_t) -> Result<bool, Errno> {
     }
 }
 
-/// The entry of this process in the list of lock requests in `table.lock`, which is removed when it is dropped.
+/// The entry of this process in the list of lock requests in `table.lock`; dropping this value removes the entry.
 #[derive(Debug)]
 pub(super) struct Request {
     file: Arc<Kept>,

@@ -1,4 +1,4 @@
-//! Tables, their columns and their subtables: the public interface for reading and writing.
+//! The public interface for reading and writing casacore tables, their columns and their subtables.
 
 mod column;
 mod column_mut;
@@ -58,24 +58,26 @@ pub use writer::TableWriter;
 #[derive(Debug)]
 pub struct Table {
     path: PathBuf,
-    /// Path of the table that names in keywords are relative to: this table, or the one from which a view takes its keywords.
+    /// Path of the table that names in keywords are relative to: this table, or the one whose keywords a reference table or
+    /// concatenation has.
     base: PathBuf,
     kind: TableKind,
-    /// Keywords of a concatenation whose subtables are concatenated as the parts are; empty for other tables.
+    /// Names of the keywords whose subtables are concatenated like the parts of this concatenation; empty for other tables.
     concatenated: Vec<BString>,
     rows: u64,
     order: ByteOrder,
     desc: TableDesc,
     info: TableInfo,
-    /// The lock of the table: writers wait until it is released when the table is dropped.
+    /// The read lock on the table, for whose release writers wait: when the table is dropped. `None` if the table was opened
+    /// without a lock.
     lock: Option<Arc<ReadLock>>,
     columns: Vec<ColumnInfo>,
     /// For each column of the table: the index of its manager in the table's managers, and of the column in the manager, from
     /// 0.
     bindings: Vec<(usize, usize)>,
     managers: Vec<OpenManager>,
-    /// The container or directory with the files of the table's managers, but for managers that are never in a container;
-    /// `None` if the table has no managers of its own.
+    /// The container or directory with the files of the table's managers; managers that cannot be in a container have theirs
+    /// in the table's directory. `None` if the table has no managers of its own.
     storage: Option<Arc<dyn Container>>,
 }
 
@@ -106,9 +108,11 @@ pub struct ColumnInfo {
     pub shape: Option<Shape>,
     /// The type name of the data manager that holds the column.
     pub manager: BString,
-    /// Name of the data manager that holds the column, as chosen by the creator of the table.
+    /// Name of the data manager that holds the column, as chosen by the creator of the table; empty if the manager cannot be
+    /// opened.
     pub manager_name: BString,
-    /// Whether cells of the column may be undefined although its kind does not allow it: damaged cells that were left out.
+    /// Whether cells of the column may be undefined although casacore always defines those of such a column: damaged cells
+    /// become undefined.
     pub(crate) may_be_undefined: bool,
 }
 
@@ -156,8 +160,8 @@ impl Table {
         open::open(path.as_ref(), options, None)
     }
 
-    /// Opens a table as [`open_with`](Self::open_with); further tables from which it takes values are opened only if `admits`
-    /// allows it.
+    /// Opens a table as [`open_with`](Self::open_with). Other tables that hold some of its values are opened only if
+    /// `admits` allows it; `None` allows all.
     ///
     /// # Errors
     /// As [`open`](Self::open), and `Unsupported` if a table that is needed may not be opened.
@@ -181,7 +185,7 @@ impl Table {
         &self.kind
     }
 
-    /// Path of the table that a keyword of this table names as `stored`.
+    /// Path of the table that a keyword of this table refers to by the stored name `stored`.
     pub(crate) fn resolve(&self, stored: &[u8]) -> PathBuf {
         resolve(stored, &self.base)
     }
@@ -196,13 +200,14 @@ impl Table {
         self.lock.is_some()
     }
 
-    /// Container with the files of the data managers; `None` for tables without data of their own.
+    /// Describes the container or directory that holds the files of the data managers; `None` for tables without data of
+    /// their own.
     pub fn storage(&self) -> Option<ContainerInfo> {
         self.storage.as_ref().map(|files| files.describe())
     }
 
-    /// How the container stores the files of the manager of a column, by the column's number from 0; empty if the files are not
-    /// in a container.
+    /// Names of the files of the data manager that stores a column (by its number from 0), and how their container stores
+    /// each; empty if the files are not in a container.
     pub(crate) fn stored_files(&self, index: usize) -> Result<Vec<(String, FileLayout)>> {
         let manager = &self.managers[self.bindings[index].0];
         let Some(files) = self.storage.as_ref().filter(|files| files.path("").is_none()) else { return Ok(Vec::new()) };
@@ -211,8 +216,8 @@ impl Table {
         names.map(|name| Ok((name.clone(), files.layout(&name)?))).collect()
     }
 
-    /// Size in bytes of the files of each data manager, in the order of [`managers`](Self::managers); those of a thin table
-    /// count the bytes of the datasets that they lead to. Files in a container count as they are stored in it.
+    /// Size in bytes of the files of each data manager, in the order of [`managers`](Self::managers). Files in a container
+    /// count as stored in it. Files that a thin table has as links to an HDF5 file count as the bytes of the datasets there.
     ///
     /// # Errors
     /// Those of listing the files.
@@ -260,7 +265,8 @@ impl Table {
         &self.columns
     }
 
-    /// The data managers of the table, in the order of `table.dat`.
+    /// The data managers of the table, in the order of `table.dat`; of a reference table or concatenation, one entry for
+    /// each column.
     pub fn managers(&self) -> impl Iterator<Item = ManagerInfo<'_>> {
         self.managers.iter().map(|manager| {
             let opened = manager.opened.as_ref().ok();
@@ -273,8 +279,8 @@ impl Table {
         })
     }
 
-    /// For each column the index of its manager among [`managers`](Self::managers), from 0; `None` for the columns of a view,
-    /// whose managers belong to other tables.
+    /// For each column the index of its manager among [`managers`](Self::managers), from 0; `None` for the columns of a
+    /// reference table or concatenation, whose managers belong to other tables.
     pub fn manager_numbers(&self) -> Vec<Option<usize>> {
         let is_plain = self.kind == TableKind::Plain;
         self.bindings.iter().map(|(manager, _)| is_plain.then_some(*manager)).collect()
@@ -314,8 +320,8 @@ impl Table {
         format!("table.f{}{suffix}", self.managers[self.bindings[index].0].sequence)
     }
 
-    /// The error of the first data manager, if the table has managers and none of them can be opened; casacore cannot open such
-    /// a table. Expressions, which casacore can evaluate, do not count.
+    /// The error of opening the first data manager, if none can be opened: then casacore cannot open the table. `None` if
+    /// one can. Managers that compute columns from TaQL expressions, which only casacore can do, do not count.
     pub(crate) fn unreadable(&self) -> Option<Error> {
         let stored = self.managers.iter().filter(|manager| !stman::is_expression(manager.type_name.as_bstr()));
         let errors: Option<Vec<&Error>> = stored.map(|manager| manager.opened.as_ref().err()).collect();
@@ -328,7 +334,7 @@ impl Table {
     }
 }
 
-/// A data manager from which another table takes values; its own table stays locked as long as that one uses it.
+/// A data manager from which another table takes values; it holds the lock of its own table until it is dropped.
 #[derive(Debug)]
 struct Locked {
     manager: Arc<dyn Manager>,
@@ -382,7 +388,7 @@ impl Columns for Table {
 }
 
 impl ColumnInfo {
-    /// Whether the kind of the column alone ensures that all its cells have `shape` and none is undefined.
+    /// Whether the kind of the column alone ensures that all its cells have the fixed shape `shape` and none is undefined.
     pub(crate) fn is_always_defined(&self) -> bool {
         match self.desc.kind {
             _ if self.may_be_undefined => false,
@@ -396,7 +402,8 @@ impl ColumnInfo {
         self.desc.data_type
     }
 
-    /// Name of the column of the same table from which an engine computes this one; `None` for a column that is stored.
+    /// Name of the column of the same table that stores the values from which an engine computes this one; `None` if no
+    /// engine does.
     pub fn stored_column(&self) -> Option<&BStr> {
         stman::stored_column(&self.desc.keywords)
     }
@@ -407,7 +414,8 @@ impl ColumnInfo {
         self.desc.keywords.fields.iter().filter(|field| stman::is_engine_keyword(field.name.as_bstr()))
     }
 
-    /// The TaQL expression that computes the column, if its manager is an engine that only casacore can evaluate.
+    /// The TaQL expression that computes the column, if its manager is an engine that only casacore can evaluate; `None` for
+    /// other columns.
     pub(crate) fn expression(&self) -> Option<&BStr> {
         stman::expression(&self.desc.keywords).filter(|_| stman::is_expression(self.manager.as_bstr()))
     }

@@ -1,4 +1,4 @@
-//! Opens a table: its container, its lock, `table.dat`, its data managers.
+//! Opens a table for reading: finds its container, acquires its lock, decodes `table.dat` and opens its data managers.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -15,13 +15,15 @@ use crate::suggest::instead;
 use crate::thin;
 use crate::value::ByteOrder;
 
-/// Opens the table at `path`; further tables from which it takes values are opened only if `admits` allows it.
+/// Opens the table at `path`. Other tables that hold some of its values are opened only if `admits` allows it; `None` allows
+/// all.
 pub(super) fn open(path: &Path, options: OpenOptions, admits: Option<Admits<'_>>) -> Result<Table> {
     let opened = Cell::new(0);
     open_last(path, &OpenChain::new(path, options, admits, &opened))
 }
 
-/// Opens the table at `path`, to which the tables of `chain` lead: a root, a part, or a table with forwarded columns.
+/// Opens the table at `path`, from which the last table of `chain` takes values: as its root, a part of a concatenation, or
+/// through forwarded columns.
 pub(super) fn open_next(path: &Path, chain: &OpenChain<'_>) -> Result<Table> {
     let chain = chain.then(path).map_err(|error| error.context(Context::path(path)))?;
     open_last(path, &chain)
@@ -116,7 +118,7 @@ fn open_table_dat(files: &dyn Container, path: &Path) -> Result<Arc<dyn ReadAt>>
     })
 }
 
-/// The error where a table is missing, with the subtables of the table that it would be in.
+/// Makes the error for a missing table; if its directory is that of a table, the message suggests subtables of it.
 fn missing(path: &Path, error: std::io::Error) -> Error {
     let names = path.parent().map(subtables).unwrap_or_default();
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -127,11 +129,12 @@ fn missing(path: &Path, error: std::io::Error) -> Error {
     }
 }
 
-/// Most names in a directory that a message lists, and that are looked at.
+/// Most names of a directory that an error message lists.
 const LISTED: usize = 4;
+/// Most entries of a directory that are examined for an error message.
 const LOOKED_AT: usize = 1 << 12;
 
-/// Describes for a message a directory that has no `table.dat`: what it has, and what to name instead.
+/// Text of an error message on a directory without `table.dat`: what the directory has, and which path to name instead.
 fn without_table(directory: &Path) -> String {
     let (tables, all) = (names_in(directory, is_table), names_in(directory, |_| true));
     let (own, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|name| name.starts_with("table."));
@@ -153,7 +156,8 @@ fn without_table(directory: &Path) -> String {
     }
 }
 
-/// The names in a directory for a message, not all of many; empty if the directory is.
+/// The first names in a directory, sorted, for an error message, with ` …` in place of further ones; empty if the directory
+/// is empty.
 pub(crate) fn listed(directory: &Path) -> String {
     list(&names_in(directory, |_| true))
 }
@@ -168,7 +172,7 @@ pub(crate) fn is_table(path: &Path) -> bool {
     path.join("table.dat").is_file()
 }
 
-/// The names in a directory for whose paths `is_wanted`, in order.
+/// The names in a directory, sorted, for whose paths `is_wanted` returns true; examines at most 4096 entries.
 fn names_in(directory: &Path, is_wanted: impl Fn(&Path) -> bool) -> Vec<String> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten().take(LOOKED_AT);
     let wanted = entries.filter(|entry| is_wanted(&entry.path()));
@@ -177,7 +181,7 @@ fn names_in(directory: &Path, is_wanted: impl Fn(&Path) -> bool) -> Vec<String> 
     names
 }
 
-/// Names of the tables in the directory of a table; none in other directories.
+/// Names of the subtables in the directory of a table; empty if `directory` is not that of a table.
 fn subtables(directory: &Path) -> Vec<String> {
     if is_table(directory) { names_in(directory, is_table) } else { Vec::new() }
 }
@@ -189,8 +193,8 @@ fn read_info(files: &dyn Container) -> Result<TableInfo> {
     }
 }
 
-/// The number of rows that the last writer recorded in `table.lock`; `None` without a record. As in casacore, 0 rows are not
-/// believed.
+/// The number of rows that the last writer recorded in `table.lock`, which may be newer than that in `table.dat`; `None`
+/// without a record, or if it states 0 rows, which are ignored as in casacore.
 fn locked_rows(files: &dyn Container) -> Result<Option<u64>> {
     match optional(files, "table.lock")? {
         Some(lock) => {

@@ -1,4 +1,5 @@
-//! The chain of tables that lead to one that is being opened: through forwarded columns, references, concatenations.
+//! The chain of tables that lead to one that is being opened, through forwarded columns, references and concatenations;
+//! finds circles and limits the number of tables.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,8 @@ use crate::limits;
 /// table is in, links resolved.
 pub(crate) type Admits<'a> = &'a dyn Fn(&Path) -> bool;
 
-/// Fails if the table at `path`, which another one calls `name`, may not be opened according to `admits`.
+/// Fails unless `admits` allows the table at `path` to be opened, which another table refers to by `name`; `None` allows
+/// all.
 ///
 /// # Errors
 /// `Unsupported`, an error that leads elsewhere.
@@ -37,17 +39,17 @@ pub(super) struct OpenChain<'a> {
     /// Path of the table without symbolic links, so that it is recognised when a chain comes back to it.
     path: PathBuf,
     before: Option<&'a OpenChain<'a>>,
-    /// Number of tables that were opened since the first one of the chain, on all branches.
+    /// Number of tables that were opened since the first one of the chain, by all chains that begin with it.
     opened: &'a Cell<usize>,
 }
 
 impl<'a> OpenChain<'a> {
-    /// Begins a chain with the table at `path`; `opened` counts the tables that are opened and is 0 here.
+    /// Begins a chain with the table at `path`; `opened`, which must be 0, will count the further tables that are opened.
     pub(super) fn new(path: &Path, options: OpenOptions, admits: Option<Admits<'a>>, opened: &'a Cell<usize>) -> Self {
         OpenChain { options, admits, path: real(path), before: None, opened }
     }
 
-    /// Extends the chain by the table at `path`, which this table leads to.
+    /// Extends the chain by the table at `path`, from which the last table of the chain takes values.
     ///
     /// # Errors
     /// `Format` if the table is in the chain already, `Limit` if the chain gets too long, or too many tables were opened;

@@ -1,4 +1,4 @@
-//! Opens the data managers of a table, first those from which others take values.
+//! Opens the data managers of a table; a manager from which others take values is opened before them.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -42,7 +42,8 @@ pub(super) struct OpenManagers<'a> {
 #[derive(Debug)]
 enum ManagerState {
     Closed,
-    /// The manager is being opened; a request for it in this state means that its values come from themselves.
+    /// The data manager is being opened; a request for it in this state is an error, because its values would come from
+    /// itself.
     Opening,
     Open(Result<Arc<dyn Manager>>),
 }
@@ -92,8 +93,8 @@ impl<'a> OpenManagers<'a> {
         OpenManagers { path, files, rows, order, desc, set, chain, columns, bindings, managers }
     }
 
-    /// Opens all managers of the table; returns its columns, the manager and place of each, and the managers. Those that cannot
-    /// be opened keep their error.
+    /// Opens all managers of the table. Returns its columns; for each the index of its manager and its own in that manager,
+    /// from 0; and the managers, of which those that cannot be opened hold their error.
     pub(super) fn finish(self) -> (Vec<ColumnInfo>, Vec<(usize, usize)>, Vec<OpenManager>) {
         let opened: Vec<_> = (0..self.set.managers.len()).map(|manager| self.open(manager)).collect();
         let mut columns = self.columns;

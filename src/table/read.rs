@@ -14,19 +14,20 @@ use crate::grid::{ChunkRead, ChunkStorage, Part, copy_elements, for_each_chunk};
 use crate::io::{ByteOrder, Gather};
 use crate::value::{Element, Region, Shape, Values, swap_bytes, swap_width};
 
-/// Size in bytes of the pieces that a read is cut into where the storage does not suggest another one.
+/// Size in bytes of the pieces that a read is cut into, except of tiled columns, whose pieces are whole tiles.
 const PIECE_BYTES: u64 = 256 << 10;
 /// Reads of less than this many bytes are made by the calling thread alone: starting threads takes longer.
 const PARALLEL_BYTES: u64 = 4 << 20;
-/// The same for columns whose elements are computed.
+/// Reads of less than this many bytes from columns whose elements are computed, not copied, are made by the calling thread
+/// alone.
 const PARALLEL_COMPUTED_BYTES: u64 = 512 << 10;
 /// Cells of at most this many bytes are read whole even if only a part of each was asked for.
 const SMALL_CELL_BYTES: u64 = 512;
 /// Most hypercubes of a column that are read tile by tile; columns with more are read cell by cell.
 const MAX_CUBES: usize = 1 << 10;
 
-/// The shape that all cells of `rows` have, first axis fastest. If `rows` is empty, the shape of all `all` cells of the column,
-/// if they have one in common.
+/// The shape that all cells of `rows` have, first axis fastest. If `rows` is empty, the shape that all cells of the column
+/// (of `all` rows) have in common, or one without axes.
 ///
 /// # Errors
 /// `NotFound` if a cell is undefined; `Usage` if the shapes differ.
@@ -103,7 +104,7 @@ pub(super) struct Wanted<'a> {
     pub(super) region: Option<&'a Region>,
 }
 
-/// The rows that one step of a read covers, by one thread.
+/// Some of the rows of a read, which one thread reads in one step.
 struct Piece<'a> {
     rows: Rows<'a>,
     /// Index of the hypercube that has the rows, and their positions on its last axis (half-open, from 0); `None` if they are
@@ -123,7 +124,8 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// Fills `out` with the cells, or parts of cells, that were asked for: row after row, each fastest axis first.
+    /// Fills `out` with the cells, or parts of cells, that were asked for: row after row, in each the elements with the
+    /// first axis fastest.
     ///
     /// # Errors
     /// `Usage` if `out` has another length; those of reading.
@@ -215,7 +217,8 @@ impl<'a> Wanted<'a> {
         grid.chunk.last().copied().filter(|&rows| rows > 0 && grid.shape.len() == self.cell.len() + 1)
     }
 
-    /// Reads whole cells, each of which is in one tile, from their places in the file; false if they are not so, or it failed.
+    /// Reads whole cells straight from their positions in the file of a hypercube, if the elements of each cell are
+    /// contiguous there. Returns false if they are not, or if reading failed: the cells must then be read in another way.
     fn gather<T: Element>(&self, rows: &Rows<'_>, tiling: &Tiling<'_>, out: &mut [T]) -> bool {
         let Some(bytes) = T::bytes_mut(out).filter(|_| self.region.is_none()) else { return false };
         let Some(order) = self.gather_bytes(rows, tiling, bytes, size_of::<T>() as u64) else { return false };
@@ -225,7 +228,8 @@ impl<'a> Wanted<'a> {
         true
     }
 
-    /// The same for elements of `size` bytes in the order of the file, which is returned.
+    /// Reads whole cells, of elements of `size` bytes, straight from the file of the only hypercube; returns their byte
+    /// order, or `None` if the cells are stored otherwise or reading failed.
     fn gather_bytes(&self, rows: &Rows<'_>, tiling: &Tiling<'_>, out: &mut [u8], size: u64) -> Option<ByteOrder> {
         // one cube: rows in turn from several files are not near each other
         let [cube] = &tiling.cubes[..] else { return None };
@@ -333,7 +337,8 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// Whether a part is a whole chunk whose elements follow each other in memory of shape `region` as well.
+/// Whether `part` is a whole chunk whose elements are also contiguous in an array of shape `region`, so that it is copied in
+/// one piece.
 fn is_straight(part: &Part, chunk: &Shape, region: &Shape) -> bool {
     let cell = region.len().saturating_sub(1);
     part.extent == *chunk && part.extent[..cell] == region[..cell]

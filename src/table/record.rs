@@ -1,4 +1,4 @@
-//! Record columns: data managers store each cell as bytes, which are a `TableRecord` stream.
+//! Reads the cells of record columns: data managers store each as bytes, which are a `TableRecord` in an AipsIO stream.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Subtables: the tables that the keywords of a table name.
+//! Finds and opens subtables: the tables that the keywords of a table refer to.
 
 use std::path::PathBuf;
 
@@ -21,7 +21,7 @@ pub struct Subtable {
 }
 
 impl Subtable {
-    /// Opens the subtable, with its lock as `options` tell.
+    /// Opens the subtable; its directory is locked, as `options` tell, until it is dropped.
     ///
     /// # Errors
     /// Those of [`Table::open`].
@@ -29,7 +29,7 @@ impl Subtable {
         self.open_admitted(options, None)
     }
 
-    /// Opens the subtable as [`open`](Self::open), if `admits` allows it.
+    /// Opens the subtable as [`open`](Self::open), if `admits` allows its paths; `None` allows all.
     ///
     /// # Errors
     /// As [`open`](Self::open); `Unsupported` if it may not be opened.
@@ -50,7 +50,7 @@ impl Subtable {
     }
 }
 
-/// Finds the subtables in the keywords of a table, then in those of its columns.
+/// Finds the subtables that the keywords of a table name, then those that the keywords of its columns name.
 pub(super) fn find(table: &Table) -> Vec<Subtable> {
     let mut found = Vec::new();
     collect(table, &table.desc.keywords, &mut found);

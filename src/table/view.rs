@@ -1,4 +1,5 @@
-//! Views, tables without data of their own: rows and columns of another table, or several tables one after the other.
+//! Opens reference tables and concatenations, which have no data of their own: rows and columns of another table, or several
+//! tables one after the other. Both are called views.
 
 use std::ops::Range;
 use std::path::Path;
@@ -22,13 +23,14 @@ const BLOCK_ROWS: u64 = 4096;
 /// A column of a reference table or concatenation, in the form of a data manager with that one column.
 #[derive(Debug)]
 struct View {
-    /// For each table that the view is made of: the first of its rows in the view, and its column.
+    /// For each table that the view is made of: the number (from 0) of its first row in the view, and its column.
     parts: Vec<(u64, OtherColumn)>,
     /// The rows that a reference table selects from its only part; `None`: all rows of all parts.
     selection: Option<Selection>,
 }
 
-/// The rows that a reference table selects: row numbers in `table.dat`, all below the number of rows of the root.
+/// The rows that a reference table selects from its root table: a list of row numbers in `table.dat`. A number beyond the
+/// rows of the root is an error.
 #[derive(Debug, Clone)]
 struct Selection {
     file: Arc<Paged>,
@@ -72,7 +74,8 @@ impl Manager for View {
 }
 
 impl View {
-    /// Finds the cell of a row of the view: the column of the table that has it, and the row (from 0) in that table.
+    /// Finds the cell of a row (from 0) of the view: the column of the table that has it, and the row (from 0) in that
+    /// table.
     fn locate(&self, row: u64) -> Result<(&dyn ColumnCells, u64)> {
         let row = match &self.selection {
             Some(selection) => selection.row_numbers(row..row + 1)?[0],
@@ -83,7 +86,8 @@ impl View {
         Ok((column.cells(), row - start))
     }
 
-    /// Appends the cells of consecutive rows (half-open, from 0) of the view to `out`, from one part after the other.
+    /// Appends the cells of consecutive rows (half-open, from 0, over all parts of the view) to `out`, from one part after
+    /// the other. The parts of a reference table are all rows of its root.
     fn read_parts(&self, mut rows: Range<u64>, out: &mut Values) -> Result<()> {
         for (index, (start, column)) in self.parts.iter().enumerate() {
             let end = self.parts.get(index + 1).map_or(u64::MAX, |(next, _)| *next);
@@ -146,7 +150,8 @@ impl ColumnCells for View {
     }
 }
 
-/// Opens a reference table at `path`, whose `table.dat` is `file`.
+/// Opens the reference table at `path`; `dat` is its decoded `table.dat`, and `file` that file, from which row numbers are
+/// read later.
 pub(super) fn open_reference(
     path: &Path,
     file: Arc<dyn ReadAt>,
@@ -180,7 +185,7 @@ pub(super) fn open_reference(
     Ok(assemble(path, dat.rows, kind, &root, info, columns))
 }
 
-/// Opens a concatenation of tables at `path`.
+/// Opens the concatenation of tables at `path`, whose decoded `table.dat` is `dat`.
 pub(super) fn open_concatenation(
     path: &Path,
     dat: ConcatTable,
@@ -193,7 +198,8 @@ pub(super) fn open_concatenation(
     Ok(table)
 }
 
-/// Makes one table of several open ones with equal columns; keywords are resolved as if it were at `path`.
+/// Makes one table at `path` of several open ones with equal columns; its keywords, and the tables they refer to, are those
+/// of the first.
 pub(super) fn concatenate(path: &Path, parts: &[Table], info: TableInfo) -> Result<Table> {
     let first = parts.first().ok_or_else(|| Error::format("the concatenation has no tables"))?;
     let mut columns = Vec::new();
@@ -282,7 +288,8 @@ fn assemble(
     }
 }
 
-/// Paths of the subtable that keyword `name` names in each of the parts of a concatenation.
+/// Paths of the subtable that keyword `name` refers to in each of the parts of a concatenation; parts without it are
+/// skipped.
 pub(super) fn subtable_paths(parts: &[Table], name: &BStr) -> Vec<std::path::PathBuf> {
     let stored = |part: &Table| match part.keywords().get(name.to_str().ok()?)? {
         Value::Table(stored) => Some(resolve(stored, &part.base)),

@@ -20,40 +20,44 @@ use crate::io::FileSource;
 use crate::io::Kept;
 use crate::schema::Sync;
 
-/// Time after which a casacore writer that keeps its lock is asked to release it.
+/// Time for which a casacore writer that keeps its lock must have prevented reads before it is asked to release the lock.
 const LOCK_REQUEST_DELAY: Duration = Duration::from_millis(200);
 
 /// Least time between two writes that certainly leave different times on a file: the kernel's clock ticks at least 100 times a
 /// second.
 const CLOCK_TICK: Duration = Duration::from_millis(12);
 
-/// Longest pause that a writer is assumed to make in the middle of a flush: a file with about the time of the sync record was
-/// written with the same flush.
+/// Longest pause that a writer is assumed to make in the middle of a flush. If the last change of a file is as old as the
+/// sync record, that flush is taken as complete only after this time.
 const LONGEST_WRITE_PAUSE: Duration = Duration::from_millis(500);
 
-/// Offset of the length of the sync record in `table.lock`, in bytes, after the list of requests. formats/table.md 4.2.
+/// Offset in bytes of the sync record (number of rows, counters of changes) in `table.lock`; the record begins with its
+/// length. formats/table.md 4.2.
 const SYNC_OFFSET: u64 = 260;
 
-/// Most bytes of the sync record that are compared; it has a number for each data manager.
+/// Most bytes of the sync record in `table.lock` that are compared to notice a write; it has a counter for each data
+/// manager.
 const MAX_SYNC_BYTES: u64 = 1 << 16;
 
-/// How often a table is read again that another process is writing to, and the pause between two tries.
+/// Most attempts to read a table at a moment when no other process writes to it.
 const READ_TRIES: usize = 50;
+/// Pause between two attempts to read a table that another process is writing to.
 const READ_PAUSE: Duration = Duration::from_millis(20);
 
-/// A table that another program may be writing to, and its state when it was last read.
+/// A table that another program may be writing to, and what is known of its writer since the last reads.
 #[derive(Debug)]
 pub(crate) struct Watch {
     path: PathBuf,
     /// The open file `table.lock`, by whose locks other programs see that the table is in use.
     lock: Arc<Kept>,
     writable: bool,
-    /// A request in `table.lock` that asks a writer to release its lock for a moment; withdrawn when dropped.
+    /// A request in `table.lock` that asks a writer to release its lock for a moment, withdrawn when dropped; `None` if no
+    /// request was made.
     request: Option<Request>,
     /// Time since which a writer has prevented reads; `None` if none does.
     hindered: Option<Instant>,
-    /// The newest sync record as stored, and the time of `table.lock` when the record was first seen. Requests also change that
-    /// time.
+    /// The newest sync record as stored, and the time of `table.lock` when the record was first seen, since later lock
+    /// requests also change that time. `None` before the first read.
     flushed: Option<(Vec<u8>, SystemTime)>,
     clock: Clock,
 }
@@ -61,9 +65,10 @@ pub(crate) struct Watch {
 /// The state of a table's files: two that are equal show that no write came between them.
 #[derive(Debug, PartialEq)]
 struct TableState {
-    /// The sync record in `table.lock` as it is stored.
+    /// The bytes of the sync record in `table.lock`; empty if it has none.
     sync: Vec<u8>,
-    /// Name, length in bytes and time of the last change of each file of the table.
+    /// Name, length in bytes and time of the last change of each file of the table whose name begins with `table.`, except
+    /// `table.lock`.
     files: Vec<(OsString, u64, SystemTime)>,
 }
 
@@ -89,10 +94,11 @@ fn is_older(time: SystemTime, age: Duration, now: SystemTime) -> bool {
 enum Writer {
     /// No process holds the write lock of the table.
     Idle,
-    /// A process holds the write lock of the table, but has not written since the last sync record. The record's time must be
-    /// right: a request for the lock also changes it.
+    /// A process holds the write lock of the table, but has changed no file since the flush that wrote the last sync record.
+    /// This is not certain: a request for the lock also changes the time of that record.
     Flushed,
-    /// A process holds the write lock and may have written since the sync record, in the same tick of the clock.
+    /// A process holds the write lock and may have written since the sync record: the times of the files are too close to
+    /// tell.
     Uncertain,
     /// A process has begun a flush, and not yet written the sync record that ends it.
     Writing,
@@ -110,7 +116,7 @@ pub(crate) enum Snapshot<T> {
 }
 
 impl Watch {
-    /// Begins to watch the table in the directory at `path`, which then counts as in use.
+    /// Begins to watch the table in the directory at `path`, and marks it as in use for other programs.
     ///
     /// # Errors
     /// `NotFound` if there is none; `Unsupported` if it has no lock file.
@@ -125,7 +131,8 @@ impl Watch {
         Ok(Watch { path, lock, writable, request: None, hindered: None, flushed: None, clock: Clock::default() })
     }
 
-    /// The sync record that the last writer left in `table.lock`; `None` if it does not exist yet, or is being written.
+    /// Reads the sync record (number of rows, counters of changes) that the last writer left in `table.lock`; `None` if it
+    /// does not exist yet, or is being written.
     ///
     /// # Errors
     /// `Format` if the record is damaged.
@@ -139,14 +146,15 @@ impl Watch {
         }
     }
 
-    /// Whether another program has the table open. From the first call on this process does not count as one of them: two that
-    /// wait for each other would wait for ever.
+    /// Whether another program has the table open. The first call removes this process's own mark that the table is in use,
+    /// so that two programs that wait for each other to close it do not wait for ever.
     pub(crate) fn is_in_use(&self) -> Result<bool> {
         lock::leave(&self.lock)?;
         lock::is_in_use(&self.lock)
     }
 
-    /// Reads the table with `read`, and says whether a write of another program overlapped.
+    /// Opens the table without a lock and calls `read` with it; the result says whether a write of another program
+    /// overlapped.
     pub(crate) fn snapshot<T>(&mut self, read: impl FnOnce(&Table) -> Result<T>) -> Result<Snapshot<T>> {
         let path = self.path.clone();
         self.snapshot_of(|| {
@@ -155,7 +163,7 @@ impl Watch {
         })
     }
 
-    /// Runs `read`, which opens the table itself, and says whether a write of another program overlapped.
+    /// Calls `read`, which opens the table itself; the result says whether a write of another program overlapped.
     pub(crate) fn snapshot_of<T>(&mut self, read: impl FnOnce() -> Result<T>) -> Result<Snapshot<T>> {
         let before = self.state()?;
         let recent = before.is_recent(self.clock.date());
@@ -182,7 +190,8 @@ impl Watch {
         Ok(Snapshot::Unconfirmed(value))
     }
 
-    /// Asks a writer to release its lock if it has written for some time without a flush; returns whether such a writer exists.
+    /// Returns whether a writer is in the middle of a flush. If one has been for `LOCK_REQUEST_DELAY`, asks it to release
+    /// its lock.
     pub(crate) fn prompt(&mut self) -> Result<bool> {
         let state = self.state()?;
         if self.writer(&state)? != Writer::Writing {
@@ -211,7 +220,8 @@ impl Watch {
         })
     }
 
-    /// Time at which the sync record was written, or somewhat later.
+    /// Time at which the current sync record was written, or somewhat later: that of `table.lock` when the record was first
+    /// seen.
     fn flushed(&mut self, state: &TableState) -> Result<SystemTime> {
         match &self.flushed {
             Some((sync, time)) if *sync == state.sync => Ok(*time),
@@ -241,7 +251,7 @@ impl Watch {
         Ok(TableState { sync, files })
     }
 
-    /// The bytes of the sync record in `table.lock` with its length; empty if there is none.
+    /// The bytes of the sync record in `table.lock`, its length included; empty if the file has none.
     fn record(&self) -> Result<Vec<u8>> {
         let end = self.lock.metadata()?.len();
         let mut record = vec![0; end.saturating_sub(SYNC_OFFSET).min(MAX_SYNC_BYTES) as usize];
@@ -257,8 +267,8 @@ impl Watch {
         Ok(record)
     }
 
-    /// Adds a request to `table.lock` that asks a writer to release its lock for a moment; casacore checks for requests now and
-    /// then.
+    /// Adds a request to `table.lock`, if a writer has prevented reads for `LOCK_REQUEST_DELAY`, that it release its lock
+    /// for a moment. Casacore checks for requests now and then.
     fn ask(&mut self) -> Result<()> {
         let since = *self.hindered.get_or_insert_with(|| self.clock.now());
         if self.writable
@@ -272,8 +282,8 @@ impl Watch {
     }
 }
 
-/// Calls `read`, which opens the table at `path`, between two writes of another process if that process pauses within a second;
-/// otherwise without waiting for a pause.
+/// Calls `read`, which opens the table at `path`, again and again until no write of another process overlaps the read, for
+/// about a second; then once more, and returns that result in any case.
 ///
 /// # Errors
 /// Those of `read`.

@@ -1,4 +1,4 @@
-//! Writing a table: rows, cells, columns, keywords and subtables.
+//! Writes a new table: its rows, cells, columns, keywords and subtables.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -133,7 +133,7 @@ impl TableWriter {
         &self.path
     }
 
-    /// Number of rows added to the table so far.
+    /// Number of rows that the table has by now.
     pub fn rows(&self) -> u64 {
         self.rows
     }
@@ -321,7 +321,8 @@ impl TableWriter {
         parts
     }
 
-    /// Writes all data that is still in memory, makes the files durable, and publishes the table.
+    /// Writes all data that is still in memory, makes the files durable, and writes `table.dat`, by which the directory
+    /// becomes a table.
     ///
     /// # Errors
     /// `Io`, `NoSpace`; the directory is not a table then.
@@ -338,14 +339,14 @@ impl TableWriter {
         close().context(place)
     }
 
-    /// Finishes the table as [`close`](Self::close) does, for callers that make the files durable themselves.
+    /// Finishes the table as [`close`](Self::close) does, but does not make the files durable: the caller has to.
     pub(crate) fn finish(mut self) -> Result<()> {
         let place = Context::path(&self.path);
         let dat = self.write_all().context(&place)?;
         self.publish(&dat, false).context(place)
     }
 
-    /// Writes all files of the table but `table.dat`, whose bytes it returns.
+    /// Writes all files of the table except `table.dat`, and returns the bytes of that file.
     fn write_all(&mut self) -> Result<Vec<u8>> {
         let mut managers = Vec::new();
         for WriterManager { type_name, name, sequence, manager } in &mut self.managers {
