@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
 
-/// A JSON document of an array: its value, and its text as it was read.
+/// A file with metadata of a BLZ array as JSON: its value, and its text as it was read.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Document {
     pub(super) text: String,

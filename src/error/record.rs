@@ -35,8 +35,9 @@ static RECORDER: LazyLock<Option<Mutex<Recorder>>> = LazyLock::new(|| {
     Some(Mutex::new(Recorder { file, program, known: HashMap::new() }))
 });
 
-/// Writes an error made at `site` to the record, unless one with this `message` (numbers ignored) and at least as many
-/// contexts was written before; `text` formats the error and is called only to write it.
+/// Appends an error to this process's file in the directory `H5BRIDGE_MESSAGES`, with the source line `site` that made it, unless one
+/// with this `message` (numbers ignored) and as many contexts (file, column …) was written before. `text` formats the error when
+/// it is written.
 pub(super) fn record(
     site: &'static Location<'static>,
     kind: &dyn std::fmt::Debug,

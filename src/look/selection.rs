@@ -263,7 +263,7 @@ impl Sums {
         )
     }
 
-    /// Whether these sums need the column UVW.
+    /// Whether this plot needs the column UVW: plots of or against uv coordinates do.
     pub(super) fn needs_uvw(self) -> bool {
         matches!(self, Sums::Uv | Sums::UvDistance | Sums::UvPhase)
     }

@@ -43,8 +43,8 @@ const VERSION: i64 = 1;
 /// Name of the HDF5 attribute with the identity (such as a hash) of the bytes of a file.
 const CONTENT: &str = "hash";
 
-/// Name of the group attribute that holds the properties of the file `name`, if its dataset is shared with another file,
-/// whose properties are at the dataset.
+/// Name of the group attribute with the properties of the virtual file `name`, for a file that shares the dataset of another: the
+/// attributes of the dataset have the properties of that other file.
 fn link_attribute(name: &str) -> String {
     format!("link.{name}")
 }

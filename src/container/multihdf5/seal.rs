@@ -29,7 +29,7 @@ use crate::io::{ReadAt, WriteAt, read_bytes};
 
 /// Most bytes of a region, a range of the HDF5 file with a checksum of its own.
 const REGION_BYTES: u64 = 1 << 22;
-/// Bytes of a sealed file that are read at a time to compute a checksum.
+/// Bytes of a MultiHDF5 container that are read at a time to compute a checksum.
 const PIECE_BYTES: u64 = 1 << 16;
 
 /// Which bytes of an HDF5 file belong to which virtual file of a container.
@@ -64,13 +64,13 @@ impl Owners {
     }
 }
 
-/// A range of bytes of a sealed HDF5 file that has a checksum of its own.
+/// A range of bytes of a MultiHDF5 container that has a checksum of its own in the seal (the checksums after the HDF5 file).
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Region {
     bytes: Range<u64>,
-    /// Number of the virtual file that owns the region of the sealed file, from 1; 0 for HDF5 itself.
+    /// Number (from 1) of the virtual file whose bytes are in this range of the container; 0 for structures of HDF5 itself.
     owner: u32,
-    /// CRC-32 of the bytes in the region of the sealed file; 0 before it is computed.
+    /// CRC-32 of the bytes in this range of the container; 0 before it is computed.
     checksum: u32,
 }
 
@@ -212,7 +212,7 @@ fn crc(bytes: &[u8]) -> u32 {
     crc.sum()
 }
 
-/// The regions of a sealed file whose bytes differ from their checksums.
+/// The ranges of bytes of a MultiHDF5 container that differ from their checksums.
 fn damaged(file: &dyn ReadAt, regions: Vec<Region>) -> Result<Vec<Region>> {
     let compare = |piece: &mut Vec<u8>, region: Region| match region.find_checksum(file, piece) {
         Ok(found) if found == region.checksum => None,
@@ -223,7 +223,7 @@ fn damaged(file: &dyn ReadAt, regions: Vec<Region>) -> Result<Vec<Region>> {
 }
 
 impl Region {
-    /// Computes the CRC-32 of a region's bytes in a sealed file, which are read in pieces.
+    /// Computes the CRC-32 of a range of bytes of a MultiHDF5 container, which is read in pieces.
     fn find_checksum(&self, file: &dyn ReadAt, piece: &mut Vec<u8>) -> Result<u32> {
         let mut crc = Crc::new();
         for start in self.bytes.clone().step_by(PIECE_BYTES as usize) {

@@ -22,7 +22,8 @@ use crate::value::{DataType, Region, Shape, Values};
 pub(super) const LITERALS: u32 = 0;
 /// Most segments in the recipe of an original file; all of them are in memory together.
 pub(super) const MAX_STORED_SEGMENTS: u64 = 1 << 20;
-/// Largest box of elements in bytes by which an original file can be rebuilt. A box is in memory as a whole, or at least a row of it.
+/// Largest block of elements, in bytes, that is copied at once from a dataset to an original file: it is in memory as a whole, or at
+/// least one row of it.
 const MAX_BOX_BYTES: usize = 32 << 20;
 /// How many numbers describe a segment of a recipe in the stored form.
 pub(super) const FIELDS: usize = 6;
@@ -34,8 +35,8 @@ const CACHE_BYTES: usize = 32 << 20;
 pub(super) enum Encoding {
     /// Elements follow one another in the original file, in this byte order.
     Bytes(ByteOrder),
-    /// Bools are eight to a byte in the original file, the first in its lowest bit; the unused bits in the last byte of a box
-    /// are 0.
+    /// Bools are eight to a byte in the original file, the first in its lowest bit; the unused bits in the last byte of a block
+    /// of elements are 0.
     Bits,
 }
 
@@ -63,29 +64,31 @@ impl Encoding {
     }
 }
 
-/// A stream of a recipe: a dataset that supplies bytes of original files, box by box.
+/// One dataset of the native file from which bytes of original casacore files are rebuilt, and how its elements become bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Stream {
     /// Path in the native file of the dataset that supplies bytes of original files.
     pub(super) dataset: String,
     pub(super) encoding: Encoding,
-    /// Extents of a box of elements in the stream's dataset on all axes but the last, fastest axis first.
+    /// Extents of the blocks of elements (hyperslabs) by which the dataset is copied to original files, on all axes but the rows;
+    /// fastest axis first.
     pub(super) cell: Shape,
 }
 
-/// A segment of a recipe: boxes of a stream's elements that are in an original file at equal distances.
+/// Says which bytes of an original casacore file come from one dataset of the native file: from `count` blocks of elements
+/// (each a hyperslab of one size), whose bytes start in the file every `stride` bytes from `offset` on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Segment {
     pub(super) stream: u32,
-    /// Where the segment's first box starts on the dataset's last (slowest) axis, from 0; on the other axes it starts at 0.
+    /// Row (index on the slowest axis, from 0) of the dataset at which the first block starts; it starts at 0 on the other axes.
     pub(super) first: u64,
-    /// Extent of each box of the segment on the dataset's last (slowest) axis.
+    /// Number of rows (extent on the slowest axis of the dataset) of each block.
     pub(super) rows: u64,
-    /// Number of boxes in the segment; they follow each other in the dataset, fastest axis first.
+    /// Number of blocks; they follow one another in the dataset, fastest axis first.
     pub(super) count: u64,
-    /// Offset in the original file of the segment's first box.
+    /// Offset in the original file of the bytes of the first block, in bytes.
     pub(super) offset: u64,
-    /// Bytes in the original file from the start of a box to the start of the next; 0 for a single box.
+    /// Bytes in the original file from the start of a block to the start of the next; 0 for a single block.
     pub(super) stride: u64,
 }
 
@@ -373,7 +376,7 @@ pub(super) struct OpenStream {
     pub(super) reader: Reader,
     pub(super) encoding: Encoding,
     pub(super) cell: Shape,
-    /// Number of the stream's boxes that lie side by side in the dataset, for each axis but the last.
+    /// Number of blocks of elements that lie side by side in the dataset, for each axis but the rows.
     pub(super) across: Shape,
 }
 
@@ -461,18 +464,18 @@ impl OpenStream {
         Ok(cell.elements()?.saturating_mul(rows.min(self.reader.rows().saturating_sub(segment.first))))
     }
 
-    /// Whether the stream's boxes extend over whole cells of the dataset, so that a box is a number of rows of the dataset.
+    /// Whether blocks of elements have whole cells, so that a block is a number of rows of the dataset.
     pub(super) fn covers_cells(&self) -> bool {
         self.reader.shape[..self.cell.len()] == *self.cell
     }
 
-    /// Number of bytes that a box of `rows` rows of the stream has in memory, with its elements as in the dataset.
+    /// Number of bytes in memory of a block of elements with `rows` rows, in the form of the dataset.
     pub(super) fn plain_bytes(&self, rows: u64) -> Result<usize> {
         let bytes = self.cell.with_axis(rows).elements()?.saturating_mul(self.reader.data_type.size() as u64);
         Ok(usize::try_from(bytes).unwrap_or(usize::MAX))
     }
 
-    /// Number of bytes that a box of `rows` rows of the stream has in the encoding of the original file.
+    /// Number of bytes in an original file of a block of elements with `rows` rows.
     pub(super) fn box_bytes(&self, rows: u64) -> Result<u64> {
         self.encoding.len(self.reader.data_type, self.cell.with_axis(rows).elements()?)
     }

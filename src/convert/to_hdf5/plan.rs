@@ -60,7 +60,7 @@ pub(crate) struct ToHdf5Options {
     pub(crate) tries_cells: bool,
     /// Whether to write small versions of the visibilities ("quicklook") beside them.
     pub(crate) quicklook: bool,
-    /// Whether to keep what restoring the original directory needs besides the datasets. The digest is then computed in any
+    /// Whether to keep what restoring the original directory needs besides the datasets. The digest of the table is then computed in any
     /// case.
     pub(crate) restorable: bool,
     /// Size in bytes from which a column of a joined table becomes a virtual dataset over those of its parts; smaller ones are copied.
