@@ -33,7 +33,7 @@ pub(super) struct Column {
 
 #[derive(Debug)]
 enum Parts {
-    Dense(Stream),
+    Dense(Box<Stream>),
     Cubes {
         /// Two datasets for each hypercube (the cells of one shape): its cells, and the numbers of their positions in it (a
         /// dimension scale).
@@ -112,7 +112,7 @@ impl Column {
     fn open(file: &LiveFile, layout: &ColumnLayout) -> Result<Self> {
         let stream = |path: &str| Stream::new(file, path);
         let parts = match layout.open(stream)? {
-            Growing::Dense(data) => Parts::Dense(data),
+            Growing::Dense(data) => Parts::Dense(Box::new(data)),
             Growing::Cubes { cubes, row_cube, row_index } => {
                 let cubes = cubes.into_iter().zip(layout.open_positions(stream)?).collect();
                 Parts::Cubes { cubes, map: Box::new((row_cube, row_index)) }
@@ -137,7 +137,7 @@ impl Column {
     /// stored.
     pub(super) fn check<'a>(&self, block: Block<'a>, rows: u64) -> Result<Checked<'a>> {
         let (data, expected) = match (&self.parts, block.shapes) {
-            (Parts::Dense(stream), None) => (Some(stream), rows as usize * stream.dataset.row_bytes()),
+            (Parts::Dense(stream), None) => (Some(stream.as_ref()), rows as usize * stream.dataset.row_bytes()),
             (Parts::Dense(_), Some(_)) => return Err(Error::usage("all cells have the same shape, none is asked for")),
             (Parts::Cubes { .. }, None) => return Err(Error::usage("which shape each cell has is not said")),
             (Parts::Cubes { cubes, .. }, Some(shapes)) => {

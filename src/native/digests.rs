@@ -10,7 +10,8 @@ use super::names::CTDS;
 use crate::error::{Error, Result, ResultExt};
 use crate::h5::{Attribute, Group};
 
-/// The attribute with the digests of a table and its columns, on the table's group under `_ctds`.
+/// Name of the HDF5 attribute with the digests of a table and its columns. It is on the group `/_ctds/TABLE`, in which native files
+/// keep what casacore knows of the table.
 const ATTRIBUTE: &str = "digests";
 /// Most bytes of the attribute `digests`; above this, marks (digests of parts of columns) are left out. Object headers of HDF5
 /// 1.8 hold 64 KiB.
@@ -91,7 +92,7 @@ impl StoredDigests {
         self.columns.iter().map(column).collect()
     }
 
-    /// Writes the digests as an attribute of `exact`, the group of the table under `_ctds`; without marks if the attribute
+    /// Writes the digests as an attribute of `exact`, the group `/_ctds/TABLE` of a native file; without marks if the attribute
     /// would exceed 60,000 bytes.
     pub(crate) fn write(mut self, exact: &Group) -> Result<()> {
         let mut text = json::encode(&self)?;
@@ -104,7 +105,7 @@ impl StoredDigests {
         exact.set_attribute(ATTRIBUTE, &Attribute::string(text))
     }
 
-    /// Reads the digests of the table whose group under `_ctds` is `exact`; `None` if the file stores no digests of it.
+    /// Reads the digests of a table from `exact`, its group `/_ctds/TABLE` in a native file; `None` if the file stores no digests of it.
     pub(super) fn read(exact: &Group) -> Result<Option<Self>> {
         let stored = exact.attribute(ATTRIBUTE)?;
         stored.map(|stored| decode(&stored).with_context(|| format!("{CTDS} attribute {ATTRIBUTE}"))).transpose()

@@ -35,7 +35,7 @@ pub(crate) const SOURCE: &str = "source";
 /// if it was not.
 pub(crate) const AVERAGED: &str = "averaged";
 
-/// Attribute with the JSON document of a table, on its group under `_ctds`.
+/// Name of the HDF5 attribute with the JSON document of a table, on the group `/_ctds/TABLE` of a native file.
 const TABLE: &str = "table";
 
 /// Prefix of the name of the attribute with the JSON document of a column; the name of the column's dataset or group follows.
@@ -106,7 +106,7 @@ fn string(attribute: &Attribute) -> Option<String> {
     }
 }
 
-/// Decodes the JSON document in a string attribute under `_ctds`.
+/// Decodes the JSON document in a string attribute of a group below `/_ctds`, where native files describe tables and columns.
 pub(super) fn decode<T: DeserializeOwned>(attribute: &Attribute) -> Result<T> {
     json::decode(string(attribute).ok_or_else(|| Error::format("the attribute is not a string"))?.as_bytes())
 }
@@ -280,7 +280,7 @@ impl TableDocument {
         self.managers = Some(table.managers().map(manager).collect());
     }
 
-    /// Writes the document as an attribute of `exact`, the group of the table under `_ctds`.
+    /// Writes the document as an attribute of `exact`, the group `/_ctds/TABLE` of a native file.
     pub(crate) fn write(&self, exact: &Group) -> Result<()> {
         exact.set_attribute(TABLE, &Attribute::string(json::encode(self)?))
     }
@@ -399,7 +399,7 @@ impl ColumnDocument {
         self
     }
 
-    /// Writes the document of the column as an attribute of `exact`, the group of its table under `_ctds`.
+    /// Writes the document of the column as an attribute of `exact`, the group `/_ctds/TABLE` of a native file.
     pub(crate) fn write(&self, exact: &Group) -> Result<()> {
         let name = format!("{COLUMN}{}", self.link.0);
         exact.set_attribute(&name, &Attribute::string(json::encode(self)?))
@@ -459,7 +459,7 @@ pub(crate) struct DescribedColumn {
     pub(crate) manager: Option<usize>,
 }
 
-/// Reads the documents of all columns in `exact`, the group of a table under `_ctds`; returns the columns in the order of the
+/// Reads the documents of all columns in `exact`, the group `/_ctds/TABLE` of a native file; returns the columns in the order of the
 /// table. Adds the subtables in their keywords to `table_names`: stored reference, last path component.
 pub(crate) fn described_columns(
     exact: &Group,

@@ -60,7 +60,7 @@ impl RawStrings {
         self.0.len()
     }
 
-    /// Writes the exact strings of the column `link` to `exact`, the group of its table under `_ctds`.
+    /// Writes the exact strings of the column `link` to `exact`, the group `/_ctds/TABLE` of a native file.
     pub(crate) fn write(&self, exact: &Group, link: &str) -> Result<()> {
         let group = exact.create_group(&raw_strings_group(link))?;
         let write = |name: &str, values: Values| -> Result<()> {

@@ -146,7 +146,7 @@ pub(crate) struct NativeTable {
     /// Sentences for the user about changes since the file was written, and about parts that cannot be used.
     notes: Vec<String>,
     group: Group,
-    /// The group under `_ctds` that describes the table; `None` for a table that a user made.
+    /// The group `/_ctds/TABLE` that describes the table exactly; `None` for a table that a user added to the file.
     exact: Option<Group>,
     source: Arc<dyn ReadAt>,
 }

@@ -375,7 +375,8 @@ impl Levels {
         self.push_at(writer, level + 1, &reference, span)
     }
 
-    /// Returns the encoded reference to the whole file, after writing the references of all levels to the vt store.
+    /// Ends a file, whose blocks have been stored: stores lists of references to blocks (hash and length), lists of these and so on,
+    /// and returns the encoded reference to the topmost, which stands for the file in its directory of the vt archive.
     fn finish(mut self, writer: &mut Writer<'_>) -> Result<Vec<u8>> {
         let mut level = 0;
         loop {

@@ -469,13 +469,13 @@ impl OpenStream {
         self.reader.shape[..self.cell.len()] == *self.cell
     }
 
-    /// Number of bytes in memory of a block of elements with `rows` rows, in the form of the dataset.
+    /// Number of bytes that a block of elements of `rows` rows takes in memory, with elements as in the dataset of the native file.
     pub(super) fn plain_bytes(&self, rows: u64) -> Result<usize> {
         let bytes = self.cell.with_axis(rows).elements()?.saturating_mul(self.reader.data_type.size() as u64);
         Ok(usize::try_from(bytes).unwrap_or(usize::MAX))
     }
 
-    /// Number of bytes in an original file of a block of elements with `rows` rows.
+    /// Number of bytes that a block of elements of `rows` rows takes in an original casacore file, without padding.
     pub(super) fn box_bytes(&self, rows: u64) -> Result<u64> {
         self.encoding.len(self.reader.data_type, self.cell.with_axis(rows).elements()?)
     }

@@ -56,7 +56,8 @@ struct Root {
 pub(super) struct Listed {
     /// Name by which clients ask for the listed file.
     file: String,
-    /// Kind of the file: "hdf5", "live" or "table"; judged by its name until it was opened.
+    /// Kind of the file: "live" (a native HDF5 file that is being written), "hdf5" (any other) or "table" (a table directory); judged
+    /// by its name until it was opened.
     kind: &'static str,
     /// Whether plots of the file can be shown; `None`: not opened yet.
     measurement_set: Option<bool>,
