@@ -109,7 +109,7 @@ enum Finding {
     /// The file does not grow any more, so that missing rows are normal: the alert ends.
     Ended,
     Value(f64),
-    /// Percentage of flagged visibilities of each antenna that the rule is about, with the name of the antenna.
+    /// Antennas with more flagged visibilities than the rule allows: names, and percentages that are flagged.
     Antennas(Vec<(String, f64)>),
 }
 

@@ -91,7 +91,7 @@ pub struct Amplitudes {
     pub means: Vec<Vec<Option<f64>>>,
 }
 
-/// How the mean amplitudes of a look are grouped.
+/// How the mean amplitudes in a summary of a table (a `Look`) are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AmplitudesBy {
     /// One mean for each antenna: each number in ANTENNA1.

@@ -42,7 +42,7 @@ pub(super) struct FileSet {
     damage: Vec<Damage>,
 }
 
-/// The kind of source that is accepted as a set of files.
+/// What may be copied to a container: tables, or any files as well (`pack --files`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
     /// A table, or a container of a format that can hold any files (not only those of tables).

@@ -1,4 +1,4 @@
-//! Cuts files into blocks for a vt store: at boundaries that depend on their content, so that bytes inserted into a file change
+//! Cuts files into blocks for a content-addressed (vt) store: at boundaries that depend on their content, so that bytes inserted into a file change
 //! few blocks.
 
 /// Smallest block in bytes that the chunker ends at a boundary in the content.
@@ -11,7 +11,7 @@ pub(super) const LARGEST: usize = 16_383;
 /// block length.
 const MASK: u64 = 0x1fff << 40;
 
-/// The rule by which files are cut into blocks for a vt store.
+/// The rule by which files are cut into blocks for a content-addressed (vt) store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cut {
     /// Blocks of a file have variable size: the content decides where they end.

@@ -1,4 +1,4 @@
-//! Reads the data that references to blocks of a vt store stand for.
+//! Reads the data that references to blocks of a content-addressed (vt) store stand for.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,7 +15,7 @@ use crate::io::{ReadAt, past_end};
 use crate::limits;
 use crate::sync::LockUnpoisoned;
 
-/// Reads data by references to the blocks of a vt store.
+/// Reads data by references to the blocks of a content-addressed (vt) store.
 #[derive(Debug)]
 pub(super) struct Reader {
     pub(super) store: Arc<Store>,

@@ -1,4 +1,4 @@
-//! Hashes of uncompressed blocks, by which a vt store names them.
+//! Hashes of uncompressed blocks, by which a content-addressed (vt) store names them.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use sha1::Digest as _;
 
 use crate::error::{Error, Result};
 
-/// A hash function that names blocks of a vt store.
+/// A hash function that names blocks of a content-addressed (vt) store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum HashKind {
     Sha1,
@@ -17,7 +17,7 @@ pub(super) enum HashKind {
 /// Length in bytes of the longest hash that names a vt block.
 const LONGEST: usize = 32;
 
-/// The hash of a block's uncompressed bytes, which is its name in a vt store.
+/// The hash of a block's uncompressed bytes, which is its name in a content-addressed (vt) store.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct BlockHash {
     kind: HashKind,

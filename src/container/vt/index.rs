@@ -1,4 +1,4 @@
-//! Where the blocks of a vt store are: an index with 24 bytes for each block, sorted by hash.
+//! Where the blocks of a content-addressed (vt) store are: an index with 24 bytes for each block, sorted by hash.
 //!
 //! An entry has the first 16 bytes of a hash; the block that it leads to is compared with the whole one when it is read.
 //! 10⁷ blocks take 240 MB, in memory if the store was scanned, in a file of the store ([`IndexFile`]) if this program wrote it.
@@ -25,16 +25,16 @@ use super::hash::BlockHash;
 use crate::error::{Error, Result};
 use crate::io::{FileTarget, ReadAt, WriteAt};
 
-/// Where the record of a block is in a vt store: number of the data file * 2^44 + offset in bytes.
+/// Where the record of a block is in a content-addressed (vt) store: number of the data file * 2^44 + offset in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place(u64);
 
 const OFFSET_BITS: u32 = 44;
 
-/// Largest number of data files in a vt store.
+/// Largest number of data files in a content-addressed (vt) store.
 pub(super) const MOST_FILES: usize = 1 << (u64::BITS - OFFSET_BITS);
 
-/// Largest data file of a vt store in bytes that an index can address.
+/// Largest data file of a content-addressed (vt) store in bytes that an index can address.
 pub(super) const LARGEST_FILE: u64 = 1 << OFFSET_BITS;
 
 impl Place {
@@ -51,7 +51,7 @@ impl Place {
     }
 }
 
-/// Entry for a block in the index of a vt store: the first 16 bytes of its hash, and where its record is.
+/// Entry for a block in the index of a content-addressed (vt) store: the first 16 bytes of its hash, and where its record is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Entry {
     key: [u64; 2],
@@ -95,7 +95,7 @@ fn key(hash: &BlockHash) -> [u64; 2] {
     [u64::from_be_bytes(word(0)), u64::from_be_bytes(word(8))]
 }
 
-/// The index of a vt store in memory, sorted by hash.
+/// The index of a content-addressed (vt) store in memory, sorted by hash.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     entries: Vec<Entry>,
@@ -129,33 +129,33 @@ const MAGIC: &[u8; 16] = b"h5bridge vt idx\n";
 const HEAD_BYTES: usize = 40;
 const HASH_BYTES: usize = 32;
 
-/// Longest list of data files, in bytes, that is read from an index file of a vt store.
+/// Longest list of data files, in bytes, that is read from an index file of a content-addressed (vt) store.
 const LONGEST_LIST: u64 = 256 << 20;
 
-/// Name of a data file of a vt store, and how many bytes from its start are in the index.
+/// Name of a data file of a content-addressed (vt) store, and how many bytes from its start are in the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Indexed {
     pub(super) name: String,
     pub(super) bytes: u64,
 }
 
-/// The index of a vt store in a file: only the list of data files is in memory.
+/// The index of a content-addressed (vt) store in a file: only the list of data files is in memory.
 #[derive(Debug)]
 pub(super) struct IndexFile {
     file: Arc<dyn ReadAt>,
     files: Vec<Indexed>,
-    /// Number that each data file of this index has in the vt store.
+    /// Number that each data file of this index has in the content-addressed (vt) store.
     numbers: Vec<usize>,
     entries: u64,
     /// Offset in the index file of the first entry.
     start: u64,
 }
 
-/// How many entries of a vt store's index file are read at a time in a search.
+/// How many entries of a content-addressed (vt) store's index file are read at a time in a search.
 const WINDOW: u64 = 170;
 
 impl IndexFile {
-    /// Opens an index file of a vt store and checks its list of data files.
+    /// Opens an index file of a content-addressed (vt) store and checks its list of data files.
     ///
     /// # Errors
     /// `Format` if it is damaged. It is derived data.
@@ -244,7 +244,7 @@ impl IndexFile {
         Ok(None)
     }
 
-    /// Iterates over all entries of the vt store's index file, sorted by hash.
+    /// Iterates over all entries of the content-addressed (vt) store's index file, sorted by hash.
     fn entries(&self) -> impl Iterator<Item = Result<Entry>> + '_ {
         self.pieces().flat_map(|piece| {
             let (entries, error) = match piece {
@@ -255,7 +255,7 @@ impl IndexFile {
         })
     }
 
-    /// Iterates over all entries of the vt store's index file, sorted by hash, a few thousand at a time.
+    /// Iterates over all entries of the content-addressed (vt) store's index file, sorted by hash, a few thousand at a time.
     fn pieces(&self) -> impl Iterator<Item = Result<Vec<Entry>>> + '_ {
         const AT_A_TIME: u64 = 1 << 13;
         (0..self.entries.div_ceil(AT_A_TIME)).map(|piece| {
@@ -361,7 +361,7 @@ impl Growing {
         Growing { directory: directory.to_owned(), recent, runs, in_runs, most_recent: MOST_RECENT }
     }
 
-    /// Whether the index of the vt store has an entry for the block `hash`.
+    /// Whether the index of the content-addressed (vt) store has an entry for the block `hash`.
     pub(super) fn contains(&self, hash: &BlockHash) -> Result<bool> {
         if self.was_just_added(hash) {
             return Ok(true);

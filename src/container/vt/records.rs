@@ -1,4 +1,4 @@
-//! Records of a `.vtd` data file of a vt store: one block each, one after the other.
+//! Records of a `.vtd` data file of a content-addressed (vt) store: one block each, one after the other.
 //!
 //! ```text
 //! bsuint flags    1: the data are a zlib stream; no other bit is known

@@ -1,4 +1,4 @@
-//! References to blocks of a vt store, and their binary form.
+//! References to blocks of a content-addressed (vt) store, and their binary form.
 //!
 //! ```text
 //! bsdata of:  bsuint flags    1 INDIRECT, 2 a type follows, 4 flags of the type follow

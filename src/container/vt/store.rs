@@ -1,4 +1,4 @@
-//! The data files of the vt stores beside an archive, and the blocks in them.
+//! The data files of the content-addressed (vt) stores beside an archive, and the blocks in them.
 
 use std::collections::HashMap;
 use std::panic::resume_unwind;
@@ -14,21 +14,21 @@ use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::io::{ReadAt, Recent};
 use crate::sync::LockUnpoisoned;
 
-/// Name of the directory in a vt store that has its data files.
+/// Name of the directory in a content-addressed (vt) store that has its data files.
 pub(super) const DATA: &str = "data";
 
-/// End of the names of the data files of a vt store.
+/// End of the names of the data files of a content-addressed (vt) store.
 const SUFFIX: &str = ".vtd";
 
 /// Most bytes of decoded vt blocks that are kept in memory.
 const CACHE_BYTES: usize = 8 << 20;
 
-/// Name of the index file that this program keeps in a vt store, for one kind of hash.
+/// Name of the index file that this program keeps in a content-addressed (vt) store, for one kind of hash.
 pub(super) fn index_name(kind: HashKind) -> String {
     format!("index-{}.h5bridge", kind.name())
 }
 
-/// Whether a directory is a vt store: it has a directory `data` with data files.
+/// Whether a directory is a content-addressed (vt) store: it has a directory `data` with data files.
 pub(super) fn is_store(directory: &dyn Container) -> Result<bool> {
     match directory.enter(DATA) {
         Ok(data) => Ok(data.names()?.iter().any(|name| is_data_file(name))),
@@ -41,7 +41,7 @@ fn is_data_file(name: &str) -> bool {
     name.ends_with(SUFFIX) && !name.starts_with('.')
 }
 
-/// Finds the vt stores beside archives in `inside`: that directory itself, and the directories in it. Returns for each the
+/// Finds the content-addressed (vt) stores beside archives in `inside`: that directory itself, and the directories in it. Returns for each the
 /// name, with a slash at its end, and its data directory.
 pub(super) fn find_stores(inside: &dyn Container) -> Result<Vec<(String, Arc<dyn Container>)>> {
     let mut found = Vec::new();
@@ -75,14 +75,14 @@ fn find_platonic(inside: &dyn Container) -> Result<Vec<(String, Arc<dyn Containe
     Ok(found)
 }
 
-/// The data files of one or more vt stores, opened for reading; a block is searched for in all of them.
+/// The data files of one or more content-addressed (vt) stores, opened for reading; a block is searched for in all of them.
 #[derive(Debug)]
 pub(super) struct Store {
     files: Vec<DataFile>,
-    /// Data files of the vt stores that were read last and are kept open, by their numbers.
+    /// Data files of the content-addressed (vt) stores that were read last and are kept open, by their numbers.
     opened: Recent<Opened>,
     indexes: Mutex<HashMap<HashKind, Arc<Found>>>,
-    /// Index files of the vt stores: kind of hash, name of the store, and the open file.
+    /// Index files of the content-addressed (vt) stores: kind of hash, name of the store, and the open file.
     index_files: Vec<(HashKind, String, Arc<dyn ReadAt>)>,
     plain: PlainFiles,
     cache: Mutex<Cache>,
@@ -117,17 +117,17 @@ struct Found {
     cut_off: Vec<Error>,
 }
 
-/// The sources of a new index file for a vt store: the existing index, and entries of blocks that it does not cover.
+/// The sources of a new index file for a content-addressed (vt) store: the existing index, and entries of blocks that it does not cover.
 pub(super) struct Known {
     found: Arc<Found>,
-    /// The data files of the vt store, each with the number of bytes that were scanned or indexed.
+    /// The data files of the content-addressed (vt) store, each with the number of bytes that were scanned or indexed.
     pub(super) files: Vec<Indexed>,
     /// Number of bytes in the data files that no index file covers.
     pub(super) unindexed_bytes: u64,
 }
 
 impl Known {
-    /// The existing index file of the vt store, which covers a part of the data files; `None` if the store has none.
+    /// The existing index file of the content-addressed (vt) store, which covers a part of the data files; `None` if the store has none.
     pub(super) fn old(&self) -> Option<&IndexFile> {
         self.found.in_files.first()
     }
@@ -145,14 +145,14 @@ struct Cache {
     bytes: usize,
 }
 
-/// The vt stores that are open in this process, by path and lengths of data files. They are shared, because the tables of a
+/// The content-addressed (vt) stores that are open in this process, by path and lengths of data files. They are shared, because the tables of a
 /// MeasurementSet are opened one by one.
 static OPENED: Mutex<Vec<(Key, Weak<Store>)>> = Mutex::new(Vec::new());
 
 type Key = (PathBuf, Vec<(String, u64)>);
 
 impl Store {
-    /// Opens the vt stores beside archives in the directory `inside`. Their blocks are not read yet.
+    /// Opens the content-addressed (vt) stores beside archives in the directory `inside`. Their blocks are not read yet.
     pub(super) fn open(inside: &dyn Container) -> Result<Arc<Self>> {
         let mut files = Vec::new();
         let mut index_files = Vec::new();
@@ -208,7 +208,7 @@ impl Store {
         Ok((blocks, found.damage.clone()))
     }
 
-    /// Makes those data files of the vt store durable that are not covered by an index.
+    /// Makes those data files of the content-addressed (vt) store durable that are not covered by an index.
     pub(super) fn sync(&self, kind: HashKind) -> Result<()> {
         let found = self.found(kind)?;
         for (file, &end) in self.files.iter().zip(&found.ends) {
@@ -223,7 +223,7 @@ impl Store {
         Ok(())
     }
 
-    /// Collects the index file that fits the vt store and entries of blocks with hashes of this kind that it does not cover,
+    /// Collects the index file that fits the content-addressed (vt) store and entries of blocks with hashes of this kind that it does not cover,
     /// to make a new index file.
     pub(super) fn known(&self, kind: HashKind) -> Result<Known> {
         let found = self.found(kind)?;
@@ -241,18 +241,18 @@ impl Store {
         Ok((found.scanned.len(), [&found.damage[..], &found.cut_off].concat()))
     }
 
-    /// Length in bytes of all data files of the vt stores together.
+    /// Length in bytes of all data files of the content-addressed (vt) stores together.
     pub(super) fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.len).sum()
     }
 
-    /// Whether the index of the vt store has a block with this hash; the block itself is not read.
+    /// Whether the index of the content-addressed (vt) store has a block with this hash; the block itself is not read.
     pub(super) fn contains(&self, hash: &BlockHash) -> Result<bool> {
         let found = self.found(hash.kind())?;
         Ok(found.find(hash)?.is_some())
     }
 
-    /// Reads a block of the vt store by its hash and compares its bytes with the hash.
+    /// Reads a block of the content-addressed (vt) store by its hash and compares its bytes with the hash.
     ///
     /// # Errors
     /// `Format` if it is missing or damaged.
@@ -327,7 +327,7 @@ impl Store {
         opened.map(|opened| opened.0.clone())
     }
 
-    /// Returns the index files that fit the vt store's data files, and an index of the blocks that they do not cover.
+    /// Returns the index files that fit the content-addressed (vt) store's data files, and an index of the blocks that they do not cover.
     fn found(&self, kind: HashKind) -> Result<Arc<Found>> {
         let mut indexes = self.indexes.lock_unpoisoned();
         if let Some(found) = indexes.get(&kind) {
@@ -340,7 +340,7 @@ impl Store {
         Ok(found)
     }
 
-    /// Makes an index of all blocks of the vt store by scanning every data file.
+    /// Makes an index of all blocks of the content-addressed (vt) store by scanning every data file.
     fn scan_all(&self, kind: HashKind) -> Result<Arc<Found>> {
         let mut indexes = self.indexes.lock_unpoisoned();
         if let Some(found) = indexes.get(&kind).filter(|found| found.is_complete) {
@@ -351,7 +351,7 @@ impl Store {
         Ok(found)
     }
 
-    /// Opens the index files that fit the vt store's data files. `starts` becomes the number of bytes of each data file that
+    /// Opens the index files that fit the content-addressed (vt) store's data files. `starts` becomes the number of bytes of each data file that
     /// they cover.
     fn index_files(&self, kind: HashKind, starts: &mut [u64]) -> Vec<IndexFile> {
         let mut fitting = Vec::new();

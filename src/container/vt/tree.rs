@@ -331,7 +331,7 @@ fn properties_of(entry: &Dirent) -> Properties {
 /// Name of the property with the metadata of an entry, as stored in the vt archive.
 pub(super) const META: &str = "vt_meta";
 
-/// A vt store without an archive: data files alone do not tell which blocks make up which file.
+/// A content-addressed (vt) store without an archive: data files alone do not tell which blocks make up which file.
 #[derive(Debug)]
 pub(super) struct BareStore {
     store: Arc<Store>,
@@ -347,7 +347,7 @@ impl BareStore {
 }
 
 impl Container for BareStore {
-    /// Names of the files in the store: always none, because a vt store has blocks, not files. Its archives are nested
+    /// Names of the files in the store: always none, because a content-addressed (vt) store has blocks, not files. Its archives are nested
     /// containers.
     fn names(&self) -> Result<Vec<String>> {
         Ok(Vec::new())
@@ -379,7 +379,7 @@ impl Container for BareStore {
         ContainerInfo { format: STORE_NAME, checksum: Some("zlib, sha1"), ..ContainerInfo::default() }
     }
 
-    /// Reads and decodes every block of the vt store. A data file with an incomplete or damaged block is an error.
+    /// Reads and decodes every block of the content-addressed (vt) store. A data file with an incomplete or damaged block is an error.
     fn check(&self) -> Result<bool> {
         let (_, damage) = self.store.survey_all(HashKind::Sha1)?;
         match damage.first() {
@@ -389,7 +389,7 @@ impl Container for BareStore {
     }
 }
 
-/// Name of the container format of vt stores without an archive.
+/// Name of the container format of content-addressed (vt) stores without an archive.
 pub(super) const STORE_NAME: &str = "vt-store";
 
 /// Whether the file `name` is a vt archive, by its first bytes.
@@ -400,7 +400,7 @@ pub(super) fn is_archive(inside: &dyn Container, name: &str) -> Result<bool> {
     Ok(archive::is_archive(&head))
 }
 
-/// Whether the directory `name` is a vt store.
+/// Whether the directory `name` is a content-addressed (vt) store.
 pub(super) fn is_store(inside: &dyn Container, name: &str) -> Result<bool> {
     match inside.enter(name) {
         Ok(directory) => store::is_store(&*directory),

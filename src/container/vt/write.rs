@@ -1,4 +1,4 @@
-//! Writes trees of files into vt stores, and adds them to archives.
+//! Writes trees of files into content-addressed (vt) stores, and adds them to archives.
 //!
 //! Blocks are appended to a data file that the process made for itself, and are never changed. So whatever a process leaves
 //! that is killed are blocks that the next one finds; nothing refers to them until a line is appended to the archive, which is
@@ -38,19 +38,19 @@ const KIND: HashKind = HashKind::Sha1;
 /// Largest data in bytes that a vt reference holds itself, without a block.
 const LITERAL_BYTES: usize = 32;
 
-/// Largest block of references in bytes that is written to a vt store.
+/// Largest block of references in bytes that is written to a content-addressed (vt) store.
 const REFERENCES_BYTES: usize = 16_383;
 
 /// Number of bytes of a file that are read at a time to be cut into vt blocks.
 const WINDOW: usize = 4 << 20;
 
-/// Name of the vt store that is made if an archive has none beside it.
+/// Name of the content-addressed (vt) store that is made if an archive has none beside it.
 const STORE: &str = "store";
 
 /// Sizes in bytes that a caller can choose for vt blocks, both ends included.
 const BLOCK_BYTES: std::ops::RangeInclusive<u64> = 128..=1 << 20;
 
-/// Writes the files of `source` into the vt store beside `target`, and appends a line to the archive `target`, which is created
+/// Writes the files of `source` into the content-addressed (vt) store beside `target`, and appends a line to the archive `target`, which is created
 /// if it is missing.
 pub(super) fn write_tree(
     source: &dyn Container,
@@ -111,7 +111,7 @@ fn check_target(target: &Path) -> Result<()> {
     }
 }
 
-/// Path of the vt store beside an archive in `directory`, existing or not; two or more stores are an error.
+/// Path of the content-addressed (vt) store beside an archive in `directory`, existing or not; two or more stores are an error.
 fn store_beside(files: &Directory, directory: &Path) -> Result<PathBuf> {
     let mut stores = store::find_stores(files)?.into_iter().map(|(name, _)| name);
     match (stores.next(), stores.next()) {
@@ -123,10 +123,10 @@ fn store_beside(files: &Directory, directory: &Path) -> Result<PathBuf> {
     }
 }
 
-/// Writer of a vt store, which adds the blocks that the store does not have.
+/// Writer of a content-addressed (vt) store, which adds the blocks that the store does not have.
 struct Writer<'a> {
     store: Arc<Store>,
-    /// Path of the directory of the vt store that is written to.
+    /// Path of the directory of the content-addressed (vt) store that is written to.
     path: PathBuf,
     cut: Cut,
     progress: &'a dyn Progress,
@@ -136,7 +136,7 @@ struct Writer<'a> {
     written: Growing,
 }
 
-/// The data file of a vt store that this process appends to.
+/// The data file of a content-addressed (vt) store that this process appends to.
 struct DataFile {
     name: String,
     file: File,
@@ -145,11 +145,11 @@ struct DataFile {
     buffer: Vec<u8>,
 }
 
-/// A block of a file, hashed and ready to be written to the vt store.
+/// A block of a file, hashed and ready to be written to the content-addressed (vt) store.
 struct Ready {
     hash: BlockHash,
     span: usize,
-    /// The encoded record of the block; `None` if the vt store already has the block.
+    /// The encoded record of the block; `None` if the content-addressed (vt) store already has the block.
     record: Option<Vec<u8>>,
 }
 
@@ -159,7 +159,7 @@ impl<'a> Writer<'a> {
         Writer { store, path, cut, progress, file: None, written }
     }
 
-    /// Writes all files of a directory and of those below it to the vt store; returns the encoded entries of the directory.
+    /// Writes all files of a directory and of those below it to the content-addressed (vt) store; returns the encoded entries of the directory.
     fn directory(&mut self, source: &dyn Container, table: &str, depth: usize) -> Result<Vec<u8>> {
         limits::depth(depth, "directories")?;
         let mut entries: Vec<(String, EntryKind)> = Vec::new();
@@ -195,7 +195,7 @@ impl<'a> Writer<'a> {
         Ok(data)
     }
 
-    /// Stores data in the vt store as one block, or in the reference itself if it is short; returns the encoded reference.
+    /// Stores data in the content-addressed (vt) store as one block, or in the reference itself if it is short; returns the encoded reference.
     fn whole(&mut self, data: &[u8]) -> Result<Vec<u8>> {
         let mut reference = Vec::new();
         if data.len() <= LITERAL_BYTES {
@@ -207,7 +207,7 @@ impl<'a> Writer<'a> {
         Ok(reference)
     }
 
-    /// Writes a file to the vt store in blocks; returns the encoded reference to it.
+    /// Writes a file to the content-addressed (vt) store in blocks; returns the encoded reference to it.
     fn file(&mut self, source: &dyn ReadAt, table: &str, name: &str) -> Result<Vec<u8>> {
         let len = source.len()?;
         let mut levels = Levels::default();
@@ -254,14 +254,14 @@ impl<'a> Writer<'a> {
         Ok(at + count)
     }
 
-    /// Hashes a block, and encodes a record of it if the vt store does not have it.
+    /// Hashes a block, and encodes a record of it if the content-addressed (vt) store does not have it.
     fn prepare(&self, block: &[u8]) -> Result<Ready> {
         let hash = KIND.hash(block);
         let is_known = self.written.contains(&hash)? || self.store.contains(&hash)?;
         Ok(Ready { hash, span: block.len(), record: (!is_known).then(|| record(block)) })
     }
 
-    /// Writes a block if the vt store does not have it; returns its hash.
+    /// Writes a block if the content-addressed (vt) store does not have it; returns its hash.
     fn block(&mut self, block: &[u8]) -> Result<BlockHash> {
         let Ready { hash, record, .. } = self.prepare(block)?;
         if let Some(record) = record {
@@ -284,7 +284,7 @@ impl<'a> Writer<'a> {
         self.written.add(hash, offset)
     }
 
-    /// Makes all written blocks durable and updates the index of the vt store; returns the number of bytes added to it.
+    /// Makes all written blocks durable and updates the index of the content-addressed (vt) store; returns the number of bytes added to it.
     fn finish(mut self) -> Result<u64> {
         let Some(mut file) = self.file.take() else { return Ok(0) };
         file.flush()?;
@@ -451,12 +451,12 @@ impl Drop for DataFile {
     }
 }
 
-/// A vt store gets a new index file once one byte in this number is not indexed: these bytes have to be read whenever the
+/// A content-addressed (vt) store gets a new index file once one byte in this number is not indexed: these bytes have to be read whenever the
 /// store is opened.
 const UNINDEXED_SHARE: u64 = 16;
 const UNINDEXED_BYTES: u64 = 1 << 30;
 
-/// Writes a new index file for the vt store at `path`, if the existing one lacks a large part of the store.
+/// Writes a new index file for the content-addressed (vt) store at `path`, if the existing one lacks a large part of the store.
 fn write_index(path: &Path, store: &Store, own: Indexed, written: Growing) -> Result<()> {
     let name = store::index_name(KIND);
     let lock = File::options().create(true).truncate(false).write(true).open(path.join(format!("{name}.lock")))?;

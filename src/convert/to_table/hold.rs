@@ -108,8 +108,8 @@ impl Holding<'_> {
         Ok(true)
     }
 
-    /// Leaves a large column to other processes, which make its tiles from rows, if all cells are in one hypercube; returns whether that was
-    /// possible. If not, nothing is written.
+    /// Leaves the cells of a large column of the new table to other processes, if all are in one hypercube: makes room for its tiles and
+    /// records which rows of the HDF5 file each process reads for them. Returns whether that was possible; if not, nothing is written.
     pub(super) fn hold_rows(
         &self,
         info: &ColumnInfo,
