@@ -69,7 +69,8 @@ impl StoredMarks {
 }
 
 impl StoredDigests {
-    /// Makes the digests of a table with `rows` rows, still without columns, which [`add`](Self::add) appends.
+    /// Begins the digests of a table with `rows` rows; those of its columns are added with `add`. `sha256` covers the number of rows and
+    /// the digests of all columns, `keywords_sha256` the table's keywords; both as hexadecimal text.
     pub(crate) fn new(rows: u64, sha256: String, keywords_sha256: String) -> Self {
         let (sha256, keywords_sha256) = (Some(sha256), Some(keywords_sha256));
         StoredDigests { format: "CTFP-1".to_owned(), rows: Some(rows), sha256, keywords_sha256, columns: Map::new() }
