@@ -58,7 +58,7 @@ pub(crate) struct External {
 }
 
 impl External {
-    /// How sources are opened: the lock options of `global`, and whether files outside the native file are followed.
+    /// How sources are opened: the lock options of `global`, and whether elements in other files are read (`--follow-external`).
     pub(crate) fn open_options(self, global: &Global) -> OpenOptions {
         OpenOptions { follow_external: self.follow_external, ..global.open_options() }
     }
