@@ -19,7 +19,7 @@ use crate::sync::locked;
 pub(crate) enum State {
     /// The item waits: no process has recorded an attempt.
     Waiting,
-    /// The attempt failed for a reason that may pass, and another attempt follows.
+    /// The attempt failed for a reason that may pass, such as a lock: another attempt follows, in this run or the next one.
     Retry,
     /// The attempt failed for a reason that does not pass by itself, such as a damaged source: the item is not tried again.
     Failed,

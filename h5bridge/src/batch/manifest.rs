@@ -1,4 +1,4 @@
-//! Manifests of `h5bridge batch`: files with one item on each line, never changed once they are made.
+//! Manifests of `h5bridge batch`: files with one item (a job, as JSON) on each line, which are not changed after they are written.
 
 use std::collections::HashMap;
 use std::fs::File;
