@@ -37,7 +37,7 @@ pub(crate) struct Global {
     /// Open tables without locks, for example on read-only media
     #[arg(long, global = true)]
     pub(crate) no_lock: bool,
-    /// End when the process that started this one does; the number is that of the process
+    /// End when the process with this number, which started this one, ends
     #[arg(long, global = true, hide = true, value_name = "PROCESS")]
     pub(crate) end_with: Option<i32>,
     /// The command line by which this program is started again as a child process; empty: the executable of the running process
@@ -58,7 +58,7 @@ pub(crate) struct External {
 }
 
 impl External {
-    /// How sources are opened: the lock options of `global`, and whether files outside the native file are followed.
+    /// How sources are opened: the lock options of `global`, and whether elements in other files are read (`--follow-external`).
     pub(crate) fn open_options(self, global: &Global) -> OpenOptions {
         OpenOptions { follow_external: self.follow_external, ..global.open_options() }
     }

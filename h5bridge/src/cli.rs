@@ -119,7 +119,7 @@ pub(crate) enum Verb {
     Digest(digest::Args),
     /// Make a table directory whose large files are links into an HDF5 file: one copy of the data for both
     Link(link::Args),
-    /// Copy what a thin table has in an HDF5 file into files of its own
+    /// Copy the data that a thin table (made by link) has in an HDF5 file into files of its own
     Materialize(materialize::Args),
     /// Write references to the chunks of an unconverted table, which xarray and zarr open (kerchunk)
     Manifest(manifest::Args),
@@ -127,9 +127,9 @@ pub(crate) enum Verb {
     Refs(refs::Args),
     /// Keep a live HDF5 file in step with a table that another program is writing
     Follow(follow::Args),
-    /// Convert a live file to one for the archive
+    /// Convert a live HDF5 file that is no longer being written to one for the archive
     Finalize(finalize::Args),
-    /// Repair a live file whose writer was killed
+    /// Repair a live HDF5 file whose writer was killed
     Repair(repair::Args),
     /// Compare two sources, value by value or byte by byte, or check one against its stored digests and checksums
     Verify(verify::Args),
@@ -137,7 +137,7 @@ pub(crate) enum Verb {
     Lint(lint::Args),
     /// Convert one huge table on many machines: plan, work, status, commit, verify
     Shard(shard::Args),
-    /// Make one file over several with ranges of rows, whose large columns stay there: virtual datasets
+    /// Make one HDF5 file of several that have ranges of rows of a table; large columns stay in those files (virtual datasets)
     Join(join::Args),
     /// Show how a live HDF5 file grows
     Watch(watch::Args),

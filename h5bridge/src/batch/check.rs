@@ -1,4 +1,4 @@
-//! Finds out whether an item of `h5bridge batch` is done already, from its target and receipt.
+//! Decides whether an item (one job) of `h5bridge batch` is already done, from its target (the output) and the receipt file beside the target.
 
 use std::path::Path;
 
@@ -16,19 +16,20 @@ pub(crate) enum Trust {
     Digest,
 }
 
-/// The state of an item of a batch according to its target and the receipt beside that.
+/// The state of an item (one job) of a batch, according to its target and the receipt, a file beside the target that records how it was made.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// The target or its receipt is missing, or the receipt is of another item: the item is still to be done.
+    /// The item is still to be done: the target or its receipt is missing, the receipt is of another item, or the target has not the size in the
+    /// receipt.
     Nothing,
-    /// The item is done: target, receipt and source agree, or the source no longer exists.
+    /// The item is done: the target agrees with its receipt, and so does the source, if it still exists.
     Done,
     /// The item was done, but its source has changed since.
     Outdated,
 }
 
-/// Compares the target of an item with its receipt, and the fingerprint of the source with that in the receipt; returns the state of the item. If the
-/// source no longer exists, the target and the receipt decide alone.
+/// Returns the state of an item: compares the size of its target, and the fingerprint of its source (paths, sizes, times of the files), with those in
+/// the receipt. A source that no longer exists is not compared.
 pub(super) fn look(item: &Item, target: &Path) -> Found {
     let Some(receipt) = Receipt::of(target).filter(|receipt| receipt.id == item.id) else { return Found::Nothing };
     if receipt::size_of(target).ok() != Some(receipt.file_bytes) {
@@ -40,7 +41,7 @@ pub(super) fn look(item: &Item, target: &Path) -> Found {
     }
 }
 
-/// The command line that checks a target against the digests stored in it; `None` if the verb that wrote it stores none.
+/// The arguments of `h5bridge` that check a target against the digests stored in it (`verify TARGET`); `None` if the verb that wrote it stores none.
 pub(super) fn check_words(verb: Verb, target: &Path) -> Option<[std::ffi::OsString; 2]> {
     verb.stores_digests.then(|| ["verify".into(), target.into()])
 }

@@ -109,7 +109,7 @@ fn read_all(from: Option<impl Read>) -> String {
     String::from_utf8_lossy(&kept).into_owned()
 }
 
-/// Makes this process end by SIGTERM when the process `parent` does, which has started it.
+/// Makes the operating system send SIGTERM to this process when its parent process, whose number is `parent`, ends (Linux only).
 ///
 /// # Errors
 /// `Interrupted` if the parent has ended already; `Io`.
@@ -123,7 +123,7 @@ pub(crate) fn end_with(parent: i32) -> Result<()> {
     Ok(())
 }
 
-/// The first line of the error message that a child process has printed, without the name of the program.
+/// Why a child process failed: the first line of the error message that it printed, without the program name, or the signal that ended it.
 pub(super) fn message(ended: &Ended) -> String {
     if let Some(signal) = ended.signal() {
         let name = Signal::try_from(signal).map_or("a signal", Signal::as_str);
@@ -146,7 +146,7 @@ pub(super) fn is_transient(code: i32) -> bool {
         || is(Status::Warnings))
 }
 
-/// Turns options that a child process inherits into words of its command line.
+/// Converts texts to words of the command line of a child process.
 pub(super) fn words<'a>(texts: impl IntoIterator<Item = &'a str>) -> Vec<OsString> {
     texts.into_iter().map(|text| OsStr::new(text).to_owned()).collect()
 }

@@ -1,4 +1,4 @@
-//! Items of `h5bridge batch`: one source, what is done with it, and where the result goes.
+//! Items (jobs) of `h5bridge batch`: each has a source, the verb that is run on it with its options, and the target to write.
 
 use std::fmt;
 use std::path::Path;
@@ -8,7 +8,7 @@ use ctds_hdf5::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// Identity of an item of a batch: the first 8 bytes of a SHA-256, printed as 16 hexadecimal digits.
+/// Identity of an item (job) of a batch: the first 8 bytes of the SHA-256 of verb, source, target and options, printed as 16 hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub(crate) struct Id(pub(crate) u64);
@@ -81,7 +81,7 @@ const VERBS: [Verb; 9] = [
 /// Options that items of a batch may not have: they belong to `batch run`, or make an item change its source or write nothing.
 const REFUSED: [&str; 3] = ["--dry-run", "--replace", "--json"];
 
-/// Longest file name of a target in bytes; that of its receipt is longer, and has at most 255 bytes.
+/// Longest file name of a target in bytes: the name of its receipt appends `.receipt.json`, and file systems allow 255 bytes.
 const LONGEST_NAME: usize = 240;
 
 impl Verb {

@@ -19,11 +19,12 @@ use crate::sync::locked;
 pub(crate) enum State {
     /// The item waits: no process has recorded an attempt.
     Waiting,
-    /// The attempt failed for a reason that may pass, and another attempt follows.
+    /// The attempt failed for a reason that may pass, such as a lock: another attempt follows, in this run or the next one.
     Retry,
     /// The attempt failed for a reason that does not pass by itself, such as a damaged source: the item is not tried again.
     Failed,
-    /// The process of the item was killed in every attempt.
+    /// The process that did the item was ended by a signal, also in the last attempt of the run: the next run does not try the item again unless told
+    /// to (`--again`).
     Killed,
     /// The target that already exists is not the output of this item, or was made from a source that has changed since.
     Conflict,
@@ -80,7 +81,8 @@ pub(crate) struct Record {
     /// Size of the target in bytes; `None` if nothing was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) file_bytes: Option<u64>,
-    /// Digest of the result: CTFP-1 of the main table, or for an item of `shard` the SHA-256 of its bytes; `None` if the verb printed none.
+    /// Digest of the result: the CTFP-1 content fingerprint of the main table, or in `h5bridge shard` the SHA-256 of the item's output; `None` if the
+    /// verb printed none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) digest: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -110,7 +112,7 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Creates the ledger directory, if needed, and a file in it that no other process has.
+    /// Creates the ledger directory if it is missing, and in it a new file, to which only this process appends.
     ///
     /// # Errors
     /// `Io`, `NoSpace`.

@@ -10,13 +10,13 @@ use nix::sys::statvfs::statvfs;
 pub(crate) struct Limits {
     /// Number of items that are done at the same time.
     pub(crate) jobs: usize,
-    /// How many times an item that fails for a passing reason is repeated.
+    /// How many times an item of the batch is repeated, at most, if it fails for a reason that may pass.
     pub(crate) retries: u32,
     /// Pause before an item is repeated for the first time; later pauses are six times as long as the one before.
     pub(crate) retry_wait: Duration,
     /// Time from the start of the run after which no more items are started; `None`: no limit.
     pub(crate) stop_after: Option<Duration>,
-    /// Highest average rate, in bytes per second, at which items start to read their sources; `None`: no limit.
+    /// Limit in bytes per second: items are started so late that the sizes of their sources stay below this rate on average; `None`: no limit.
     pub(crate) read_rate: Option<u64>,
     /// Bytes that must be free on the file system of a target before its item is started.
     pub(crate) min_free: u64,

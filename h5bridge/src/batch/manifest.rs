@@ -1,4 +1,4 @@
-//! Manifests of `h5bridge batch`: files with one item on each line, never changed once they are made.
+//! Manifests of `h5bridge batch`: files with one item (a job, as JSON) on each line, which are not changed after they are written.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -13,7 +13,7 @@ use super::item::{Id, Item};
 /// Longest line of a manifest or ledger in bytes.
 pub(super) const LONGEST_LINE: usize = 1 << 20;
 
-/// Identity of an item of the manifest, and where its line is in the file (offset and length in bytes).
+/// Identity of an item of the manifest, where its line is in the file (offset and length in bytes), and the size of its source in bytes.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     id: Id,
@@ -22,7 +22,7 @@ struct Entry {
     bytes: u64,
 }
 
-/// An open manifest of `h5bridge batch`. Only identity, size and place of each item are in memory.
+/// An open manifest (list of items) of `h5bridge batch`. In memory are only the identity of each item, the size of its source, and where its line is.
 #[derive(Debug)]
 pub(crate) struct Manifest {
     path: PathBuf,

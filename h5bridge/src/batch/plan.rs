@@ -21,8 +21,8 @@ const PARTIAL: &str = "partial";
 const OPTIONS: MatchOptions =
     MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
 
-/// A line of JSON in a list of sources; members that are `None` are taken from the command line. The lines of a manifest are accepted as well, and
-/// get a new id.
+/// A line of JSON in a list of sources for `batch plan`. Members that are `None` get the values of the command line, `bytes` the size of the source.
+/// Lines of a manifest are also accepted; their ids are computed again.
 #[derive(Deserialize)]
 struct Pair {
     source: String,
@@ -60,7 +60,7 @@ fn usage(message: impl Into<String>) -> Error {
 
 impl<'a, W: Write> Plan<'a, W> {
     /// Starts a manifest, written to `out`, whose items have the verb `verb` and the options `options`. `template` gives the names of the targets;
-    /// `None` for verbs without targets, and for lists that name them.
+    /// `None` for verbs without targets, and for lists of sources that also name the targets.
     ///
     /// # Errors
     /// `Usage` for verbs that cannot be the work.
@@ -78,13 +78,13 @@ impl<'a, W: Write> Plan<'a, W> {
         })
     }
 
-    /// Leaves the sizes of sources unknown, without reading them: shards then have equal numbers of items.
+    /// Records the sizes of all sources as 0 (not known) instead of reading them: shards of the batch then have equal numbers of items, not of bytes.
     pub(crate) fn without_sizes(mut self) -> Self {
         self.with_sizes = false;
         self
     }
 
-    /// Adds an item for each source that matches a pattern, such as `/archive/**/*.ms`.
+    /// Adds an item to the manifest for each source that matches a pattern, such as `/archive/**/*.ms`.
     ///
     /// # Errors
     /// `Usage` if nothing matches, `Io`.
@@ -203,7 +203,8 @@ fn text(path: &Path) -> Result<String> {
     text.ok_or_else(|| usage("the path is not UTF-8, as manifests need it").context(path))
 }
 
-/// The target of a source, from a template with `{path}`, `{parent}`, `{stem}` and `{name}`.
+/// The target of a source from a template: `{name}` is its file name, `{stem}` the name without extension, `{parent}` the name of its directory,
+/// `{path}` its directory relative to `base`.
 fn expand(template: &str, source: &Path, base: &Path) -> Result<String> {
     let parent = source.parent().unwrap_or(Path::new("/"));
     let piece = |name: &str| -> Result<String> {
@@ -260,7 +261,7 @@ fn split(path: &Path) -> Result<(PathBuf, Vec<Part>)> {
     Ok((base, parts))
 }
 
-/// Entries of a directory, sorted by name; directories with unfinished output are left out.
+/// Entries of a directory, sorted by name: name, path, and whether it is a directory. Unfinished outputs (extension `.partial`) are left out.
 fn entries(directory: &Path) -> Result<Vec<(String, PathBuf, bool)>> {
     let mut found = Vec::new();
     let at = |error: std::io::Error| Error::from(error).context(directory);
@@ -275,7 +276,7 @@ fn entries(directory: &Path) -> Result<Vec<(String, PathBuf, bool)>> {
     Ok(found)
 }
 
-/// Calls `visit` for each path below a directory that matches a pattern. A match is not searched further: it is a table.
+/// Calls `visit` for each path below a directory that matches a pattern. Directories that match are tables, so nothing inside them is searched.
 fn walk(directory: &Path, parts: &[Part], visit: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
     if !directory.is_dir() {
         return Ok(());

@@ -58,18 +58,18 @@ impl<'a> Queue<'a> {
         self.stop.is_set()
     }
 
-    /// Closes the queue: no item starts any more.
+    /// Closes the queue of a batch run: no item starts any more, but items that are running are finished.
     pub(super) fn close(&self) {
         locked(&self.inner).closed = true;
     }
 
-    /// Sleeps for `time`, or until a signal comes.
+    /// Sleeps for `time`, or until SIGINT or SIGTERM is received.
     pub(super) fn pause(&self, time: Duration) {
         self.stop.sleep(time);
     }
 
-    /// Waits until the next item of the run may start; `None` if nothing is left, or nothing may start any more. The caller
-    /// reports with [`finish`](Self::finish) how it ended.
+    /// Waits until the next item of the run may start; `None` if no item is left or may start any more. `bytes` returns the size of an item's source,
+    /// for the read rate. The caller has to call [`finish`](Self::finish) when the attempt has ended.
     pub(super) fn next(&self, bytes: impl Fn(u32) -> u64) -> Option<Attempt> {
         loop {
             if self.has_ended() {

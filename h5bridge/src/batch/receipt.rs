@@ -16,7 +16,7 @@ use super::item::Id;
 /// End of the file name of a receipt, which follows the name of the target.
 const SUFFIX: &str = ".receipt.json";
 
-/// End of the name of a receipt that is still being written; the name marks it as a part of the unfinished target.
+/// End of the name of a receipt file while it is written: it follows the name of the unfinished target, with which the file is removed after a crash.
 const PART: &str = ".0";
 
 /// File that casacore changes when it only reads a table; not part of the fingerprint of a source.
@@ -31,26 +31,28 @@ pub(crate) struct Part {
     checksums: Checksums,
 }
 
-/// Content of a receipt: which item wrote the target, from what, its size and its checksums.
+/// Content of a receipt, the JSON file beside a target of `h5bridge batch`: the item that wrote the target, the fingerprint of the source, size and
+/// checksums of the target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Receipt {
-    /// Identity of the item that wrote the target.
+    /// Identity of the item of the batch that wrote the target.
     pub(crate) id: Id,
     pub(crate) verb: String,
-    /// Fingerprint of the source of the target; missing if the source was not a file or directory.
+    /// Fingerprint of the source of the target (SHA-256 of paths, sizes and times of its files); `None` if the source was not a readable file or
+    /// directory.
     #[serde(default)]
     pub(crate) source: Option<String>,
     /// Size of the target in bytes: of all its files if it is a directory.
     pub(crate) file_bytes: u64,
-    /// CTFP-1 digest of the main table in the target, if the verb printed one.
+    /// CTFP-1 digest (content fingerprint) of the main table in the target; `None` if the verb printed none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) digest: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rows: Option<u64>,
-    /// Checksums of the target, if it is a single file.
+    /// Checksums of the target; empty if it is a directory.
     #[serde(default, skip_serializing_if = "Checksums::is_empty")]
     pub(crate) checksums: Checksums,
-    /// Size and checksums of each file, if the target is a directory.
+    /// Size and checksums of each file of a target that is a directory; empty if the target is a single file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) files: Vec<Part>,
     /// Version of the program that wrote the target.
@@ -142,7 +144,7 @@ pub(crate) fn size_of(path: &Path) -> Result<u64> {
     Ok(bytes)
 }
 
-/// The part of a source path that is on the disk: the path itself, or the container that the path leads into.
+/// The part of a source path that exists on disk: the path itself, or the container file, for a path into a container (`archive.h5/ANTENNA`).
 fn on_disk(source: &Path) -> Result<&Path> {
     for path in source.ancestors() {
         match path.symlink_metadata() {

@@ -22,7 +22,7 @@ use crate::sync::locked;
 /// Pause between two checks whether a full disk has space again.
 const SPACE_PAUSE: Duration = Duration::from_secs(2);
 
-/// Most ledger records that may wait to be shown before the workers pause.
+/// Most ledger records that wait to be printed; if there are more, the threads that do the items wait as well.
 const SHOWN_LATER: usize = 1024;
 
 /// One run of `h5bridge batch run` over a manifest, or over one shard (share of its items).
@@ -78,8 +78,8 @@ struct Standing {
 }
 
 impl Run<'_> {
-    /// Runs items until all are done, the time is over, or a signal comes. `show` is called with each record after it is in the
-    /// ledger.
+    /// Runs the items of the batch until all are done, the time limit is over, or SIGINT or SIGTERM comes. `show` is called with each record after it
+    /// is in the ledger.
     ///
     /// # Errors
     /// Those of the ledger and the manifest; items that fail are in the tally.
@@ -179,7 +179,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Does one attempt at an item; `None` if there is nothing to record: the item was already done, or the run has ended.
+    /// Does one attempt at an item, and returns its ledger record; `None` if there is nothing to record: an earlier run has done the item
+    /// (`is_finished`), or this run has ended.
     fn do_one(&self, queue: &Queue<'_>, attempt: Attempt, is_finished: bool) -> Result<Option<Record>> {
         let item = self.manifest.read(attempt.item as usize)?;
         let writes = Verb::find(&item.verb)?.effect == Effect::Writes;

@@ -20,7 +20,7 @@ pub(crate) struct Counts {
     states: BTreeMap<&'static str, Count>,
     /// Number of items that did not succeed, by the exit code of their last attempt.
     pub(crate) codes: BTreeMap<i32, u64>,
-    /// All items of the batch, in any state.
+    /// Number of all items of the batch, in any state, and the bytes of their sources.
     pub(crate) all: Count,
     /// Bytes of the targets that the batch has written.
     pub(crate) file_bytes: u64,
@@ -61,7 +61,7 @@ impl Counts {
         Count { items: done.items + skipped.items, bytes: done.bytes + skipped.bytes }
     }
 
-    /// Expected time in seconds until all waiting items are done, at the rate so far; `None` while no item is done.
+    /// Expected time in seconds until all items that wait or will be tried again are done, at the rate so far; `None` while no item is done.
     pub(crate) fn left(&self) -> Option<f64> {
         let (finished, wait, again) = (self.of(State::Done), self.of(State::Waiting), self.of(State::Retry));
         let share = if finished.bytes > 0 {

@@ -1,4 +1,4 @@
-//! Does one item of a batch: a child process writes the output, which then gets its final name and a receipt.
+//! Does one item of a batch: a child process writes the output under a temporary name; the output is then renamed, and a receipt written beside it.
 
 use std::ffi::OsString;
 use std::fs;

@@ -1,4 +1,5 @@
-//! The verb `batch`: conversion of many tables, by a manifest, a ledger and receipts.
+//! The verb `batch` converts many tables: a manifest lists the items (jobs), a ledger records the attempts, a receipt beside each output how it was
+//! made.
 
 mod clean;
 mod files;

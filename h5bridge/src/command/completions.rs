@@ -76,7 +76,7 @@ fn words(command: &Command) -> String {
     lines
 }
 
-/// Verbs of `h5bridge` whose arguments are words, not paths.
+/// Verbs of `h5bridge` whose arguments are words, not paths, so that bash does not complete them with file names.
 const OF_WORDS: [&str; 3] = ["help", "completions", "generate"];
 
 /// Changes the completion script of bash so that it offers files where nothing is typed yet; clap's script offers all options.

@@ -104,7 +104,7 @@ fn digest_files(listing: &Listing, progress: &dyn Progress, global: &Global, out
     finish_files(&mut files, [], global, out)
 }
 
-/// Prints SHA-256 and name of some files of a container, and with `--json` the document with all of them.
+/// Ends the list of SHA-256 of a container's files: prints a line for each of the files `more`, or with `--json` the document of `files` and `more`.
 fn finish_files<'a>(
     files: &mut Map<String, Json>,
     more: impl IntoIterator<Item = (&'a str, Sha256)>,

@@ -1,4 +1,4 @@
-//! `finalize` converts a live file to one for the archive.
+//! `finalize` converts a live file (a native HDF5 file that was written while others read it) to one for the archive: compressed, with digests.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ pub(crate) struct Args {
     /// The table that was followed; values that the live file could not store are copied from it
     #[arg(long, value_name = "TABLE")]
     source: Option<PathBuf>,
-    /// Store the original files of that table in OUT, so that to-ms --exact restores them
+    /// Store the original files of the table that --source names in OUT, so that to-ms --exact restores them
     #[arg(long, requires = "source")]
     restorable: bool,
     /// Add small versions of the visibilities, which HDFView and H5Web draw as heat maps (group quicklook)

@@ -1,4 +1,4 @@
-//! `follow` keeps a live file in step with a table that another program is writing.
+//! `follow` copies new rows of a table that another program is writing into a live file, a native HDF5 file that can be read at the same time.
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -30,7 +30,7 @@ use crate::args::{External, Global, SOURCE};
 use crate::exit::Status;
 use crate::report;
 
-/// Number of rows of the main table above which `info` looks for HDF5 filter plugins in the datasets of the main table only, to save time.
+/// If the main table has more rows than this, `info` looks for HDF5 filter plugins in the datasets of the main table only, to save time.
 const LONG: u64 = 10_000;
 
 /// Command-line arguments of `h5bridge info`.
@@ -131,8 +131,8 @@ impl Args {
     }
 }
 
-/// Collects the facts about a source that the default view of `info` and its JSON document show. `all`: also those that take long to find and seldom
-/// show anything.
+/// Collects the facts about a source that `info` and its JSON document show. `others`: findings about other programs that use it. `all`: also
+/// describes the datasets of subtables if the main table is long.
 fn facts<'a>(path: &'a Path, source: &'a Source, others: Vec<Finding>, all: bool) -> Result<Facts<'a>> {
     let summary = Summary::of(source);
     let thin = ThinTable::open(path)?;

@@ -1,4 +1,5 @@
-//! `join --virtual` makes one HDF5 file over several: large columns are virtual datasets.
+//! `join --virtual` makes one HDF5 file of several that have ranges of rows of a table: its large columns are virtual datasets, whose elements stay
+//! in those files.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -43,7 +44,7 @@ pub(crate) struct Args {
     durable: Durable,
 }
 
-/// Error message if `join` is called without `--virtual`: what can be done with the files that have ranges of rows.
+/// Error message if `join` is called without `--virtual`: why the option is required, and other ways to read files with ranges of rows as one table.
 const CHOICE: &str = "`join` makes virtual datasets only, and has to be told so, because HDF5 reads missing parts as fill values without an error: \
                       join with --virtual; xarray.open_mfdataset reads the parts as one; `h5bridge shard plan` of the table makes one file \
                       that has everything";

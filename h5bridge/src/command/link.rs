@@ -68,7 +68,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         .print(global, out)
 }
 
-/// Options of `to-hdf5 --replace`, which turns the source into a thin table (its data is then in the HDF5 file only).
+/// Options of `to-hdf5 --replace`, which replaces the source by a thin table: a table directory whose large files are links into the new HDF5 file.
 pub(super) struct Replacement {
     pub(super) writable: bool,
     pub(super) overwrite: bool,

@@ -1,4 +1,4 @@
-//! `lint` checks a native file against the layout, and reports what other readers cannot use in it.
+//! `lint` checks a native HDF5 file against the rules of its layout (docs/layout.md), and reports what other readers cannot use in it.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -12,7 +12,7 @@ use crate::args::Global;
 use crate::exit::Status;
 use crate::report::Ending;
 
-/// Most objects that are listed for each rule without `-v`.
+/// Most HDF5 objects that `lint` lists for each finding without `-v`.
 const LISTED: usize = 3;
 
 /// Command-line arguments of `h5bridge lint`.
@@ -70,7 +70,7 @@ fn by_rule(report: &LintReport) -> Vec<(&'static Rule, Vec<&Finding>)> {
     groups
 }
 
-/// The text about one rule of `lint`: what was found, which readers it affects and why, and what to do.
+/// The text about one rule of `lint`: why it exists, what was found in at most `listed` objects, which readers it affects, and what to do.
 fn lines(rule: &Rule, findings: &[&Finding], listed: usize) -> Vec<String> {
     let kind = match rule.requirement {
         Requirement::Layout => "breaks the layout",

@@ -80,7 +80,7 @@ impl Args {
         }
     }
 
-    /// Formats a number of bytes for its column of the listing.
+    /// Formats a number of bytes for the listing of `ls`, aligned on the right; with a unit if `--human-readable` is given.
     fn size(&self, bytes: u64) -> String {
         let text = if self.human_readable { report::bytes(bytes) } else { bytes.to_string() };
         format!("{text:>12}")
@@ -197,7 +197,7 @@ pub(super) fn array_line(array: &ArrayInfo) -> String {
     format!("{:24} {dtype} {shape:?} in chunks of {chunk_rows} rows{codec}{checksum}", printable(name))
 }
 
-/// Prints the chunks of arrays as they are found: there may be millions. With `--json` each is a line of the document.
+/// Prints the chunks of arrays one by one without collecting them, because an array can have millions. With `--json` each is a line of the document.
 fn run_arrays(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     if args.is_ordered() {
         let message = "chunks of arrays are listed as they are found: -S, --sort and --reverse are for files";
@@ -274,7 +274,7 @@ fn to_json(listing: &Listing) -> Json {
     document
 }
 
-/// Adds properties that only the format of a container knows to a JSON document; adds nothing without such properties.
+/// Adds the properties of a container or file that are particular to its format, such as `sion_globalrank`, to a JSON document as `properties`.
 pub(super) fn add_properties(document: &mut Json, properties: &Properties) {
     if !properties.values.is_empty() {
         let values = properties.values.iter().map(|(name, value)| (name.clone(), property_json(value)));
@@ -291,7 +291,7 @@ fn property_json(value: &Property) -> Json {
     }
 }
 
-/// Lines of text with the properties that only the format of a container knows.
+/// Lines of text with the properties of a container or file that are particular to its format, such as `sion_globalrank`.
 pub(super) fn property_lines(properties: &Properties) -> impl Iterator<Item = String> {
     properties.values.iter().map(|(name, value)| format!("  {name}: {}", property_json(value)))
 }
@@ -316,7 +316,7 @@ pub(super) fn file_json(file: &ListedFile) -> Json {
     document
 }
 
-/// Describes a container in words: format, number of files, bytes.
+/// Describes a container in words: format, version, size and number of blocks, free blocks, kind of checksum.
 pub(super) fn describe(info: &ContainerInfo) -> String {
     let mut words = vec![info.format.to_owned()];
     words.extend(info.version.map(|version| format!("version {version}")));
@@ -327,7 +327,8 @@ pub(super) fn describe(info: &ContainerInfo) -> String {
     words.join(", ")
 }
 
-/// Prints a line of the listing about a container; `depth` is how deep it is nested, `block_bytes` its block size.
+/// Prints a line of the listing of `ls`: a container, a file in it, a file left out, or an entry of an archive. `depth`: how deep it is nested;
+/// `block_bytes`: block size of the container.
 fn print(
     listed: &Listed<'_>,
     depth: usize,
@@ -350,7 +351,8 @@ fn print(
     }
 }
 
-/// Describes how a file in a container is stored, in words; its block size is only named if it differs from `block_bytes`, that of the container.
+/// Describes how a file of `len` bytes is stored in a container, in words; its block size is only named if it differs from the container's,
+/// `block_bytes`.
 fn describe_layout(layout: &FileLayout, len: u64, block_bytes: Option<u64>, args: &Args) -> Vec<String> {
     let mut words = Vec::new();
     if let Some(bytes) = layout.block_bytes {

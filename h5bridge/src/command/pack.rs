@@ -125,7 +125,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     })
 }
 
-/// Writes arrays in one of the formats of Blosc with these options, and prints a summary.
+/// Writes arrays in one of the formats of Blosc to `target`, and prints a summary; `options` sets the options of the export.
 pub(super) fn export(
     source: &Path,
     target: &Path,
@@ -168,7 +168,7 @@ pub(super) fn export(
     .print(global, out)
 }
 
-/// Packs a table or file tree with these options, and prints a summary.
+/// Packs a table or file tree into containers in `target`, and prints a summary; `options` sets the other options of the packing.
 pub(super) fn write(
     source: &Path,
     target: &Path,
@@ -189,8 +189,8 @@ pub(super) fn write(
     finish(&summary, target, started, &next, compression, global, out)
 }
 
-/// Adds a hint to an error of packing or unpacking: for a damaged source, `--salvage`. No hint for a source in one file whose list of files cannot be
-/// read.
+/// Adds the hint to use `--salvage` to an error of packing or unpacking a damaged source; not if the source is a single file whose list of files
+/// cannot be read.
 pub(super) fn suggest(error: ctds_hdf5::Error, source: &Path) -> anyhow::Error {
     let may_go_on = source.is_dir() || Listing::open(source).is_ok() || Contents::can_be_salvaged(source);
     if may_go_on { report::suggest(error, report::SALVAGE_FILES) } else { error.into() }

@@ -52,7 +52,7 @@ pub(crate) struct Args {
     /// The axis upwards, instead of KIND: amplitude, phase, real, imag, flagged, time, v or antenna
     #[arg(long, value_name = "AXIS", conflicts_with = "kind")]
     y: Option<String>,
-    /// Draw a line for each of these, at most 64
+    /// Draw one line for each correlation, antenna, baseline, field, scan or spectral window, at most 64
     #[arg(long, value_parser = PossibleValuesParser::new(choose::BY))]
     by: Option<String>,
     /// The file to write; its ending selects the format: .png, .svg, .npy, .csv or .safetensors [default: KIND.png, unless the
@@ -172,7 +172,7 @@ impl Form {
 }
 
 impl Args {
-    /// The parameters of the plot that the command line gives, as names and values.
+    /// The parameters of the plot that the command line gives (`--column`, `--spw` …), as names and values.
     fn parameters(&self) -> Vec<(String, String)> {
         let parameters = [
             ("column", &self.column),
@@ -291,7 +291,7 @@ impl Drawing {
     }
 }
 
-/// Reads the data of all plots that the command line asks for; with `pictures`, also which part of each cell of a raster is flagged.
+/// Reads the data of all plots that the command line asks for; with `pictures`, also the fraction of flagged data in each cell of a raster.
 fn panels(args: &Args, global: &Global, stop: &Stop, pictures: bool) -> Result<Vec<Panel>> {
     let image = |image: Image| -> Result<Vec<Panel>> { Ok(vec![Panel::new(image.frame(&Plane(args.plane.clone()))?)]) };
     if args.kind.as_deref() == Some(IMAGE) {
@@ -426,7 +426,7 @@ fn picture(panels: &[Panel], show: Show, size: (usize, usize)) -> String {
     }
 }
 
-/// Writes a file under a temporary name and renames it to `path`.
+/// Writes a file under a temporary name and renames it to `path`, which may only exist if `overwrite` is true.
 fn write(path: &Path, bytes: &[u8], overwrite: bool) -> Result<()> {
     Ok(ctds_hdf5::look::write_file(path, bytes, if_exists(overwrite)).map_err(|error| error.context(path.display()))?)
 }

@@ -1,4 +1,4 @@
-//! `batch plan` writes a manifest from patterns of paths, or from a list.
+//! `batch plan` writes a manifest, the list of items (jobs) of a batch, from patterns of the sources' paths or from a list of them.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};

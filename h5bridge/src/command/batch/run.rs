@@ -1,4 +1,4 @@
-//! `batch run` does the items of a manifest that are not done.
+//! `batch run` does the items (jobs) of a manifest that are not done yet, each in a child process.
 
 use std::io::Write;
 use std::num::NonZero;
@@ -17,7 +17,8 @@ use crate::interrupt::Stop;
 use crate::progress::Bar;
 use crate::report::{self, Ending};
 
-/// Manifests with more items than this trust the ledger by default instead of receipts.
+/// Number of items of a manifest above which `batch run` finds out from the ledger which items are done, not from their receipts (default of
+/// `--trust`).
 const MANY: usize = 10_000;
 
 /// Command-line arguments of `h5bridge batch run`.

@@ -13,7 +13,8 @@ use serde::Serialize;
 /// A finding about a source that needs attention, such as a damaged column.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
-    /// Kind of the finding: `damaged`, `not converted`, `not supported`, `elsewhere`, `live`, `open`, `stale`.
+    /// Kind of the finding: `damaged`, `not converted`, `not supported`, `elsewhere` (elements in other files), `live` (a live HDF5 file), `open`
+    /// (another program has the table open), `stale` (the source has changed since).
     pub(super) kind: &'static str,
     /// The part of the source that the finding is about, `ANTENNA` or `MAIN/DATA`; `None`: the whole source.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,7 +33,7 @@ impl Finding {
     }
 }
 
-/// Findings as sentences for the terminal; parts with the same reason share one.
+/// Converts findings to sentences for the terminal; parts with findings of the same kind and text share a sentence.
 pub(super) fn sentences(findings: &[Finding]) -> Vec<String> {
     let mut groups: Vec<(&Finding, Vec<&str>)> = Vec::new();
     for finding in findings {
@@ -102,7 +103,7 @@ pub(super) fn find(
     found
 }
 
-/// A finding about a live file: whether it is being written, or its writer exited without closing it; `None` for other files.
+/// A finding about a live HDF5 file: it is open for writing (or its writer exited without closing it), or it was closed; `None` for other files.
 fn live(path: &Path) -> Option<Finding> {
     let reader = path.is_file().then(|| Reader::open(path).ok()).flatten()?;
     Some(match reader.is_being_written() {
@@ -117,7 +118,8 @@ fn live(path: &Path) -> Option<Finding> {
     })
 }
 
-/// A finding that the table has changed since the HDF5 file was made from it; `None` if it has not.
+/// A finding that the table was written after the HDF5 file was made from it, or that the HDF5 file of a thin table was moved or rewritten; `None` if
+/// neither is known.
 fn stale(path: &Path, source: &Source, thin: Option<&ThinTable>) -> Option<Finding> {
     if let Some(thin) = thin {
         return thin.check().err().map(|error| Finding::new("stale", error.to_string()));

@@ -6,7 +6,7 @@ use ctds_hdf5::{ColumnInfo, ColumnKind};
 
 use crate::report;
 
-/// Number of cells whose shapes are read to describe a column.
+/// Most cells whose shapes are read to describe a column in `info`.
 const SAMPLES: u64 = 256;
 
 /// A column of a table, described in words for `h5bridge info`.
@@ -22,13 +22,13 @@ pub(super) struct ColumnFacts {
     pub(super) bytes: Option<u64>,
     /// Whether other columns are stored in the same files as this column, so that `bytes` counts them as well.
     pub(super) is_shared: bool,
-    /// Whether the column seems empty: none of the cells that were looked at is defined.
+    /// Whether the column seems empty: no cell in a sample of its rows is defined.
     pub(super) is_empty: bool,
     /// Type of the column's storage manager, followed by the name of the manager in parentheses if that differs: `TiledShapeStMan (TiledData)`.
     pub(super) manager: String,
     /// Filters or other compression of the column; empty if it is not compressed.
     pub(super) compression: String,
-    /// Unit of the column and its comment.
+    /// Unit of the values of the column, from its keywords; empty if it has none.
     pub(super) unit: String,
     pub(super) comment: String,
 }
@@ -78,7 +78,7 @@ impl ColumnFacts {
     }
 }
 
-/// Names of the filters of the datasets of a column.
+/// Names of the HDF5 filters (compression) of the datasets of a column.
 fn compression(datasets: &[DatasetInfo]) -> String {
     let largest = datasets.iter().max_by_key(|dataset| dataset.stored_bytes);
     match largest {

@@ -31,7 +31,7 @@ fn title(table: &SourceTable) -> String {
     format!("{}  {rows}, {columns}  {table_type}", display_name(&table.name)).trim_end().to_owned()
 }
 
-/// The list of all columns of a table, empty ones included.
+/// The list of all columns of a table that `info --columns` shows, empty ones included.
 pub(super) fn columns(source: &Source, table: &SourceTable, sort: Sort) -> Section {
     let mut facts = ColumnFacts::of(source, table);
     match sort {

@@ -7,7 +7,7 @@ use ctds_hdf5::look::{Antenna, FieldSummary, ObservationSummary, ScanSummary, Su
 use super::screen::Section;
 use super::words::{date, direction, duration, kilohertz, megahertz, period, thousands};
 
-/// Most characters of the list of antenna names in the default view.
+/// Most characters of the list of antenna names in the default view of `info`.
 const ANTENNA_NAMES: usize = 70;
 
 /// The sections of `info` about a MeasurementSet: telescope, scans, fields, spectral windows. With `shortened`, long lists are cut and name the
@@ -22,7 +22,8 @@ pub(super) fn sections(summary: &Summary, shortened: bool) -> Vec<Section> {
     sections
 }
 
-/// All rows of a subtable that the default view shows, or the scans of the main table; `None` for other tables.
+/// The whole list of fields, spectral windows or antennas for the subtable `name`, or of scans for the main table (`.`); `None` for other tables, or
+/// without rows.
 pub(super) fn table(summary: &Summary, name: &str) -> Option<Section> {
     let section = match name {
         "." => scans(summary),

@@ -18,7 +18,7 @@ use crate::report;
 /// Most characters of the source's name in the first line of the default view of `info`.
 const NAME_WIDTH: usize = 40;
 
-/// Depth of nested directories below a table directory down to which the bytes of files are counted.
+/// Greatest depth of directories below a table directory whose files count for its size in bytes.
 const MAX_DEPTH: usize = 16;
 
 /// All facts about a source that the default view of `h5bridge info` shows.
@@ -50,7 +50,7 @@ fn has(columns: &[ColumnInfo], name: &str) -> bool {
     columns.iter().any(|column| column.desc.name == name)
 }
 
-/// The parts of the default view of a source, in order.
+/// The sections of the default view of `h5bridge info` about a source, in the order in which they are printed.
 pub(super) fn sections(facts: &Facts<'_>) -> Vec<Section> {
     let Some(main) = facts.source.tables().first() else { return Vec::new() };
     let kind = kind(main, facts.summary.as_ref());
@@ -82,7 +82,7 @@ pub(super) fn table_sections(facts: &Facts<'_>, number: usize) -> Vec<Section> {
     sections
 }
 
-/// The first line of the default view of `info` (kind, name and size of the source), and how the table is stored.
+/// The first lines of the default view of `info`: name and kind of the source, numbers of rows, columns and subtables, bytes, and how it is stored.
 fn title(facts: &Facts<'_>, main: &SourceTable, kind: &str) -> Section {
     let shown = shown_path(facts.path);
     let name = Path::new(&shown).file_name().map_or_else(|| shown.clone(), |name| name.to_string_lossy().into());
@@ -101,7 +101,7 @@ fn title(facts: &Facts<'_>, main: &SourceTable, kind: &str) -> Section {
     Section { title: format!("{name}: {}", words.join(", ")), rows: vec![vec![stored(main)]], ..Section::default() }
 }
 
-/// How the main table is stored (storage managers, containers), in words.
+/// How the main table is stored, in words: directory, container or native HDF5 file; whether it is a reference to other tables; byte order.
 fn stored(main: &SourceTable) -> String {
     let Ok(Some(table)) = main.table() else { return "native HDF5 file".to_owned() };
     let storage = match table.storage() {
@@ -112,7 +112,7 @@ fn stored(main: &SourceTable) -> String {
     format!("{storage}, {}, {} endian", table_kind(table), table.byte_order().name())
 }
 
-/// Bytes of a file, or of all files below a directory; `None` if the path leads into a container.
+/// Bytes of a file, or of all files below a directory; `None` if the path leads into a container. `depth` is the depth below the table directory.
 fn disk_bytes(path: &Path, depth: usize) -> Option<u64> {
     // what a link in a table leads to is not part of it
     let found = if depth == 0 { path.metadata() } else { path.symlink_metadata() }.ok()?;
@@ -126,7 +126,7 @@ fn disk_bytes(path: &Path, depth: usize) -> Option<u64> {
     Some(entries.flatten().filter_map(|entry| disk_bytes(&entry.path(), depth + 1)).sum())
 }
 
-/// The list of a table's columns. If `arrays` is true, only columns of arrays are listed, as for MeasurementSets.
+/// The list of a table's columns that are not empty. If `arrays` is true, only columns of arrays are listed, as for MeasurementSets.
 fn columns(source: &Source, table: &SourceTable, arrays: bool) -> Section {
     let infos = table.columns().unwrap_or_default();
     let facts = ColumnFacts::of(source, table);
@@ -172,8 +172,8 @@ fn subtables(source: &Source) -> Option<Section> {
     })
 }
 
-/// Bytes of the parts of a native file (datasets, recipes …), or the links of a thin table (one whose data is in an HDF5 file); `None` for other
-/// sources.
+/// How the bytes of a native file divide into datasets, structure and embedded original files, or the number of linked files of a thin table (one
+/// whose data is in an HDF5 file); `None` for other sources.
 fn storage(facts: &Facts<'_>) -> Option<Section> {
     let mut rows = Vec::new();
     if let Some(thin) = &facts.thin {
@@ -193,7 +193,7 @@ fn storage(facts: &Facts<'_>) -> Option<Section> {
     (!rows.is_empty()).then(|| Section { title: "Storage".to_owned(), rows, ..Section::default() })
 }
 
-/// The warnings of the default view; `None` if nothing needs attention.
+/// The warnings in the default view of `info`, such as damaged columns or filter plugins that readers need; `None` without warnings.
 fn attention(facts: &Facts<'_>) -> Option<Section> {
     let texts = sentences(&facts.findings).into_iter().chain(report::plugin_line(&facts.plugins));
     let rows: Vec<_> = texts.map(|text| vec![text]).collect();

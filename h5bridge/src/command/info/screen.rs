@@ -27,7 +27,7 @@ pub(super) fn width() -> usize {
     }
 }
 
-/// A title with lines below it, which are laid out as a table if they have several cells.
+/// A part of the output of `info`: a title with lines below it, which are aligned in columns if they have several cells.
 #[derive(Debug, Default)]
 pub(super) struct Section {
     /// Title line of the section; empty: the section has no title.
@@ -137,7 +137,7 @@ fn sentence_lines(row: &[String], width: Option<usize>) -> Vec<String> {
     lines.iter().map(|line| console::truncate_str(line, width + GAP, "…").into_owned()).collect()
 }
 
-/// Prints sections; with `lines`, the longest lists are shortened until everything fits into that many lines.
+/// Prints the sections of `info`; with `lines`, the longest lists are shortened until everything fits into that many lines.
 pub(super) fn print(
     mut sections: Vec<Section>,
     lines: Option<usize>,

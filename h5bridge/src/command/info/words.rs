@@ -27,7 +27,7 @@ pub(super) fn value_json(value: &Value) -> Json {
     }
 }
 
-/// Where the cells of a table come from: stored, or selected from another table.
+/// Kind of a table in words: a plain table, a reference to rows or columns of another table, or a concatenation of tables.
 pub(super) fn table_kind(table: &Table) -> String {
     match table.kind() {
         TableKind::Plain => "plain table".to_owned(),
@@ -39,7 +39,8 @@ pub(super) fn table_kind(table: &Table) -> String {
     }
 }
 
-/// The data managers that the values of a column pass through, its own first, such as an engine and its storage manager.
+/// The data managers that the values of a column pass through: first its own, then for a virtual column engine those of the columns that it stores
+/// into, as `column in manager`.
 pub(super) fn chain(table: &SourceTable, column: &ColumnInfo) -> Result<Vec<String>> {
     let columns = table.columns()?;
     let mut chain = vec![column.manager.to_string().trim_end().to_owned()];
@@ -104,7 +105,7 @@ fn signed(degrees: f64) -> String {
     format!("{sign}{}", sexagesimal(degrees.abs(), 1000.))
 }
 
-/// Formats a positive number with minutes and seconds: `13:31:08.2879`; seconds are rounded to 1 / `parts`.
+/// Formats a positive number of hours or degrees with its minutes and seconds: `13:31:08.2879`; seconds are rounded to 1 / `parts`.
 fn sexagesimal(number: f64, parts: f64) -> String {
     if number.is_nan() || number >= 1e6 {
         return format!("{number}");

@@ -28,7 +28,7 @@ const AXES: [(&str, &str, Kind, Option<&str>); 16] = [
     ("antenna", "antenna", Kind::Baselines, None),
 ];
 
-/// Other words for axes of `plot --x` and `--y`, each with the name of the axis.
+/// Synonyms for the axes of `plot --x` and `--y`: each word with the name of the axis.
 const WORDS: [(&str, &str); 10] = [
     ("amp", "amplitude"),
     ("imaginary", "imag"),
@@ -128,8 +128,8 @@ pub(super) fn groups(
     Ok(groups)
 }
 
-/// The baselines of the kind `which` (`auto`, `all` or `cross`), or those of them with an antenna of `antenna`, each with its name and parameter; at
-/// most one more than can be drawn.
+/// The baselines of the kind `which` (`auto`, `cross` or `all`), each with its name and the parameter that selects it. `antenna`: only those with one
+/// of these antennas. At most `MOST_LINES` + 1, one more than can be drawn.
 fn pairs(known: &Description, which: &str, antenna: Option<&str>) -> Vec<(String, (String, String))> {
     let wanted: Option<Vec<&str>> = antenna.map(|words| words.split(',').map(str::trim).collect());
     let is_wanted = |(number, antenna): (usize, &Antenna)| {

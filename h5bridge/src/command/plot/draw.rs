@@ -80,7 +80,7 @@ fn draw_panel(scene: &mut Scene, panel: &Panel, whole: Area) {
     turned(scene, (area.left - LEFT + 14., area.middle().1), &label(&plot.y, start.1), "label-y");
 }
 
-/// Adds a text that is turned by 90 degrees, and reads from below upwards.
+/// Adds a text to a picture that is turned by 90 degrees and reads from bottom to top; `at` is its middle, in pixels.
 fn turned(scene: &mut Scene, at: (f64, f64), text: &str, class: &'static str) {
     let text = text.to_owned();
     scene.shapes.push(Shape::Text { at, anchor: Anchor::Middle, size: Size::Normal, turned: true, text, class });

@@ -39,7 +39,7 @@ const LINES: [Colour; 7] = [
     [0x00, 0x00, 0x00],
 ];
 
-/// The colour of the scale for a fraction from 0 to 1.
+/// The colour of the colour scale (viridis) for a fraction from 0 (dark) to 1 (light).
 pub(super) fn scale(fraction: f64) -> Colour {
     let at = (fraction.clamp(0., 1.) * STEPS).round() / STEPS * (VIRIDIS.len() - 1) as f64;
     let index = (at as usize).min(VIRIDIS.len() - 2);
@@ -55,7 +55,7 @@ pub(super) fn line(number: usize, count: usize) -> Colour {
     }
 }
 
-/// The colour between two others; `part` 0 is the first, 1 the second.
+/// Interpolates between two colours: `part` 0 is `from`, 1 is `to`.
 pub(super) fn mix(from: Colour, to: Colour, part: f64) -> Colour {
     let byte = |number: usize| {
         let (from, to) = (f64::from(from[number]), f64::from(to[number]));
