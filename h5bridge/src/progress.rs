@@ -1,4 +1,4 @@
-//! Reports the progress of a verb: a bar on a terminal, otherwise a line for each table.
+//! Reports the progress of a verb (subcommand) of `h5bridge` on stderr: a bar on a terminal, otherwise a line for each table.
 
 use std::io::IsTerminal;
 use std::sync::Mutex;
@@ -56,7 +56,7 @@ impl Bar {
         }
     }
 
-    /// The progress of the run so far in words.
+    /// Text about the progress so far: bytes done, bytes in all, speed and estimated time left; empty as long as these are not known.
     fn so_far(&self) -> String {
         let (done, total) = (self.bar.position(), self.bar.length().unwrap_or(0));
         if done == 0 || total == 0 {

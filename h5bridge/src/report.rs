@@ -1,4 +1,4 @@
-//! Output and exit status of a verb, in the form that all verbs share.
+//! Output and exit status of the verbs (subcommands) of `h5bridge`: summaries, warnings, errors and JSON documents in one common form.
 
 use std::fmt;
 use std::io::Write;
@@ -38,7 +38,7 @@ pub(crate) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// Options that would let a failed verb continue, as a hint for the user.
+/// Hint for the user in an error message: the command-line options with which a command that failed on a damaged source would continue.
 #[derive(Debug)]
 pub(crate) struct Suggestion(String);
 
@@ -48,7 +48,7 @@ impl fmt::Display for Suggestion {
     }
 }
 
-/// Adds a hint to an error of reading a source: if the source is damaged, the `options` with which the verb can continue.
+/// Adds a hint to an error of reading a source: if the source is damaged, the command-line `options` that leave out the damaged parts.
 pub(crate) fn suggest(error: Error, options: impl Into<String>) -> anyhow::Error {
     match error.kind() {
         ErrorKind::Format | ErrorKind::Limit => anyhow::Error::new(error).context(Suggestion(options.into())),
@@ -67,7 +67,7 @@ pub(crate) fn sentence(error: &anyhow::Error) -> String {
     format!("{}{error:#}", if is_of_stdout { "stdout: " } else { "" })
 }
 
-/// Whether an error message says what command or option to type next.
+/// Whether an error message already names a command or option that the user can type next, so that no hint is added.
 fn names_a_step(sentence: &str) -> bool {
     [" --", "(--", "`h5bridge ", "did you mean", "; it has ", ": name ", ", name "]
         .iter()
@@ -94,7 +94,7 @@ fn next_step(error: &anyhow::Error, verb: &str) -> Option<String> {
     })
 }
 
-/// Text for the error message after an interruption: which files are left of the call that a signal stopped.
+/// Part of the error message after an interruption: whether the unfinished target was removed, and that the source is unchanged.
 #[derive(Debug)]
 pub(crate) struct Stopped(String);
 
@@ -104,7 +104,8 @@ impl fmt::Display for Stopped {
     }
 }
 
-/// Adds to an error of writing `target`, if it is an interruption, that nothing is left of the target and that `source` was only read.
+/// Adds to an error of writing `target`, if a signal caused it, whether the unfinished target was removed and that `source` is unchanged; other
+/// errors stay as they are.
 pub(crate) fn stopped(error: impl Into<anyhow::Error>, source: &Path, target: &Path) -> anyhow::Error {
     let error = error.into();
     if Status::of(&error) != Status::Interrupted {
@@ -204,7 +205,7 @@ pub(crate) fn add_plugins<'a>(document: &mut Value, plugins: impl IntoIterator<I
     }
 }
 
-/// Text of a summary: how long it took to write `bytes`, and the most memory that the process used.
+/// Text of a summary: elapsed `seconds`, throughput for `bytes` of data, and the most memory that the process used.
 pub(crate) fn speed(bytes: u64, seconds: f64) -> String {
     let memory = peak_memory().map_or(String::new(), |peak| format!(", peak memory {}", self::bytes(peak)));
     format!("{seconds:.2} s, {}/s{memory}", self::bytes((bytes as f64 / seconds) as u64))

@@ -60,7 +60,7 @@ pub(super) struct Listed {
     /// Kind of the file: "live" (a native HDF5 file that is being written), "hdf5" (any other) or "table" (a table directory); judged
     /// by its name until it was opened.
     kind: &'static str,
-    /// Whether plots of the file can be shown; `None`: not opened yet.
+    /// Whether the file is a MeasurementSet, so that the server can plot it; `None`: not known, because the file was not opened yet.
     measurement_set: Option<bool>,
     bytes: u64,
     /// Time of the file's last change, in seconds since 1970.
@@ -88,10 +88,10 @@ pub(super) struct Stamp {
     modified: i128,
 }
 
-/// Why a name in a request leads to no file.
+/// Why the name of a file in a request cannot be answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Missing {
-    /// The name is not below a source, missing, or not a regular file or table.
+    /// No file of this name is served: it is not in a served directory, is missing, or is not a regular file or table.
     NotFound,
     /// The operating system does not let this program read the file.
     Denied,
