@@ -138,7 +138,7 @@ impl Drop for Stoppable<'_> {
     }
 }
 
-/// Message on stderr when a signal ends a verb.
+/// Message on stderr when SIGINT or SIGTERM ends a run of `h5bridge`.
 pub(crate) const MESSAGE: &str = "h5bridge: interrupted";
 
 /// Part of the message on stderr if no output was being written when SIGINT or SIGTERM came.

@@ -14,13 +14,13 @@ use crate::sync::locked;
 /// Runs shorter than this print no lines of progress, only their summary, if stderr is not a terminal.
 const SILENT: Duration = Duration::from_secs(1);
 
-/// Display of a verb's progress: a bar on stderr if that is a terminal, else lines; nothing with `--quiet`.
+/// Display of the progress of a run of `h5bridge`: a bar on stderr if that is a terminal, else lines; nothing with `--quiet`.
 pub(crate) struct Bar {
     bar: ProgressBar,
     lines: Option<Mutex<Lines>>,
 }
 
-/// Progress of a verb as lines on stderr, used if that is not a terminal.
+/// Progress of a run of `h5bridge` as lines on stderr, used if stderr is not a terminal.
 struct Lines {
     start: Instant,
     /// Names of the tables whose conversion has begun, in the order in which they began.
@@ -31,7 +31,7 @@ struct Lines {
 }
 
 impl Bar {
-    /// Shows the progress of a run over `bytes` of data; nothing with `quiet`.
+    /// Begins to show the progress of a run that processes `bytes` of data (0: not known yet); shows nothing if `quiet`.
     pub(crate) fn new(bytes: u64, quiet: bool) -> Self {
         let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::stderr_with_hz(8));
         let is_shown = !quiet && std::io::stderr().is_terminal();

@@ -13,7 +13,7 @@ use crate::args::Global;
 use crate::exit::Status;
 use crate::stderr;
 
-/// Reports the failure of a verb: a sentence on stderr, and with `--json` a document on stdout.
+/// Reports that the subcommand `verb` has failed: an error message on stderr, and with `--json` a JSON document on stdout.
 pub(crate) fn error(error: &anyhow::Error, status: Status, verb: &str, as_json: bool) {
     let sentence = sentence(error);
     let step = next_step(error, verb).filter(|_| !names_a_step(&sentence));
@@ -27,10 +27,10 @@ pub(crate) fn error(error: &anyhow::Error, status: Status, verb: &str, as_json: 
     }
 }
 
-/// Hint at the option of `to-ms` that continues despite damage.
+/// Hint at the option `--salvage` of `to-hdf5` and `to-ms`, which converts a damaged source without its damaged parts.
 pub(crate) const SALVAGE: &str = "--salvage leaves out what is damaged";
 
-/// Hint at the option of `pack` that continues despite damage.
+/// Hint at the option `--salvage` of `pack` and `unpack`, which leaves out files that cannot be read.
 pub(crate) const SALVAGE_FILES: &str = "--salvage leaves out files that cannot be read";
 
 /// Puts a word of a command line in single quotes, so that shells leave it as it is.
@@ -74,7 +74,7 @@ fn names_a_step(sentence: &str) -> bool {
         .any(|mark| sentence.contains(mark))
 }
 
-/// A hint at the next step after a failure of `verb`, if the message itself does not have one.
+/// A hint for the user at the next step after the subcommand `verb` has failed, for example `--overwrite`; `None` if no hint is known.
 fn next_step(error: &anyhow::Error, verb: &str) -> Option<String> {
     let kind = match (error.downcast_ref::<Error>(), Status::of(error)) {
         (Some(error), _) => error.kind(),
@@ -136,17 +136,17 @@ pub(crate) fn warning(text: &str) {
     stderr::line(format_args!("h5bridge: warning: {text}"));
 }
 
-/// The report of a verb that has finished: findings, summary, warnings and JSON document.
+/// Output of a verb (subcommand of `h5bridge`) that has finished: findings, summary, warnings and JSON document.
 #[derive(Default)]
 pub(crate) struct Ending<'a> {
-    /// Exit status if the findings are bad, such as `Different`; `None`: the verb succeeded.
+    /// Exit status if what the command found is an error, such as `Different` from `verify`; `None`: the command succeeded.
     pub(crate) failed: Option<Status>,
     pub(crate) warnings: &'a [String],
     /// The damaged parts of the source that were left out; if there are any, the exit status is `Warnings`.
     pub(crate) damage: &'a [Damage],
-    /// Whether warnings were already printed when they arose.
+    /// Whether the warnings in `warnings` were already printed while the command ran, so that they are not printed again.
     pub(crate) warned: bool,
-    /// Findings of the verb for stdout, one on each line.
+    /// Results for stdout, one on each line, such as the differences that `verify` has found.
     pub(crate) found: Vec<String>,
     /// Lines of the summary, printed on stderr unless `--quiet` is given.
     pub(crate) summary: Vec<String>,
@@ -159,7 +159,7 @@ pub(crate) struct Ending<'a> {
 }
 
 impl Ending<'_> {
-    /// Prints findings, summary and warnings of the verb, or with `--json` the document, and returns the exit status.
+    /// Prints the results, summary and warnings of a finished command, or with `--json` the JSON document, and returns the exit status.
     pub(crate) fn print(mut self, global: &Global, out: &mut impl Write) -> Result<Status> {
         let strict = global.strict && !self.warnings.is_empty();
         let warned = strict || !self.damage.is_empty();

@@ -14,7 +14,7 @@ use crate::others;
 
 /// Time between two checks for a signal, in the Python thread that waits for a verb.
 const LOOK: Duration = Duration::from_millis(20);
-/// Time between two calls of the user's progress function.
+/// Shortest time between two calls of the user's progress function.
 const REPORT: Duration = Duration::from_millis(100);
 
 /// Runs the command line `args`, whose first word is the name of the program, and returns its exit code.

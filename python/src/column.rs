@@ -14,7 +14,7 @@ use crate::error::OrRaise;
 use crate::keywords::{records, strings};
 use crate::others;
 
-/// Approximate number of bytes that are read between two checks for a signal.
+/// Approximate number of bytes of cells that are read between two checks for signals of the Python interpreter.
 const STEP_BYTES: usize = 256 << 20;
 
 /// A column of an open table, found by the index of the table in its source and the index of the column in that table.
@@ -25,7 +25,7 @@ pub(crate) struct Column {
     column: usize,
 }
 
-/// The rows of a column to read: a range or a list.
+/// Row numbers of the cells of a column to read: a range or a list, counted from 0.
 enum Rows<'a> {
     Range(Range<u64>),
     List(&'a [u64]),

@@ -130,7 +130,7 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
-    /// Restricts the conversion `convert` to the parts that these options choose.
+    /// Restricts the conversion `convert` to the columns, rows and tables that the command-line options choose.
     pub(crate) fn of<'a>(&self, convert: ToHdf5<'a>) -> ToHdf5<'a> {
         let convert = convert.columns(&self.columns).exclude(&self.exclude).tables(&self.tables);
         match &self.rows {
@@ -490,7 +490,7 @@ fn left_uncompressed(plan: &ToHdf5Plan<'_>) -> Vec<String> {
     plan.tables().iter().flat_map(of_table).collect()
 }
 
-/// The options of `to-hdf5` with which a conversion can continue after an error in a damaged source; empty for other errors.
+/// Hint for the user after an error in a damaged source: the options of `to-hdf5` that leave out the damaged column or all damaged parts.
 fn options_after(error: &ctds_hdf5::Error, restorable: bool) -> String {
     if restorable {
         return "a restorable file needs an intact source; without --restorable, --salvage leaves out what is damaged"

@@ -34,7 +34,7 @@ pub(super) struct Raster {
 /// Rasters with at least this many lines and columns have cells that are too small to be seen singly: isolated points are enlarged.
 const LARGE: usize = 100;
 
-/// All numbers of the array `name` of a frame, as 64-bit floats.
+/// All numbers of the array `name` in a plot's data (frame), as 64-bit floats; empty if the array is missing.
 pub(super) fn numbers(frame: &Frame, name: &str) -> Vec<f64> {
     let array = frame.array(name);
     let count = array.map_or(0, |array| array.shape.iter().product());

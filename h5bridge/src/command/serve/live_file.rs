@@ -270,7 +270,7 @@ impl LiveFile {
         event_stream(body)
     }
 
-    /// Starts the task that polls the file as long as it has listeners.
+    /// Starts the task that polls the live file as long as any client receives events about it.
     fn poll(self: &Arc<Self>, shared: &Arc<Shared>) {
         if std::mem::replace(&mut *locked(&self.is_polled), true) {
             return;

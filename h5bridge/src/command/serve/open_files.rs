@@ -24,7 +24,7 @@ const REAP_PAUSE: Duration = Duration::from_secs(10);
 pub(super) struct OpenFiles(Mutex<HashMap<PathBuf, Arc<LiveFile>>>);
 
 impl OpenFiles {
-    /// The reader of a live file, opened if needed; `None` if too many files are open.
+    /// The shared reader of the live file at `path`, made if needed; `None` if `MAX_OPEN` files are open already.
     pub(super) fn get(&self, shared: &Arc<Shared>, path: PathBuf, name: &str) -> Option<Arc<LiveFile>> {
         let mut files = locked(&self.0);
         let before = files.get(&path);

@@ -231,8 +231,8 @@ impl Sources {
         (live.filter_map(|listed| Some((listed.file.clone(), self.find(&listed.file).ok()?))).collect(), unknown)
     }
 
-    /// Facts about the served file at `path`, known from when it was opened. It is opened again if `stamp` (its identity and time) has changed and
-    /// `may_open`. `None`: not known.
+    /// Facts about the served file at `path`, kept since it was last opened. If `may_open` and its `stamp` (identity, size and times) has changed,
+    /// it is opened again. `None`: not known.
     fn facts(&self, path: &Path, stamp: Stamp, may_open: bool) -> Option<Facts> {
         let known = || locked(&self.known);
         if let Some((_, facts)) = known().get(path).filter(|(then, _)| *then == stamp || !may_open) {
