@@ -19,7 +19,7 @@ pub enum Status {
     Unsupported = 4,
     /// Exit code 5: `verify` found a difference.
     Different = 5,
-    /// Exit code 6: finished with warnings, under `--strict`, or without damaged parts, under `--salvage`.
+    /// Exit code 6: finished, but `--strict` was given and there were warnings, or `--salvage` was given and damaged parts were left out.
     Warnings = 6,
     /// Exit code 7: the target exists or is locked.
     Target = 7,
@@ -44,7 +44,8 @@ impl Status {
         Status::Interrupted,
     ];
 
-    /// The exit status for an error of a verb.
+    /// The exit status for the error with which a verb (subcommand) of `h5bridge` has failed; `Done` if the reader of its output has closed the
+    /// pipe.
     pub(crate) fn of(error: &anyhow::Error) -> Self {
         if let Some(error) = error.downcast_ref::<ctds_hdf5::Error>() {
             return Self::of_kind(error.kind());

@@ -1,4 +1,4 @@
-//! Handling of SIGINT and SIGTERM: the running call is asked to stop, and cleans up itself.
+//! Handling of SIGINT and SIGTERM: the running conversion is asked to stop, and removes its unfinished output itself.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,12 +12,13 @@ use crate::exit::Status;
 use crate::stderr;
 use crate::sync::locked;
 
-/// A program that runs a verb of `h5bridge` within its own process, and handles signals itself.
+/// Connection to a program that runs a verb (subcommand) of `h5bridge` within its own process, such as the Python package, and handles signals
+/// itself.
 #[derive(Clone)]
 pub struct Caller {
-    /// Token with which the caller can stop the verb.
+    /// Token with which the embedding program can stop the verb (subcommand of `h5bridge`) that it runs.
     pub token: CancelToken,
-    /// Receiver of the verb's progress reports.
+    /// Receives the progress reports of the verb (subcommand of `h5bridge`) that an embedding program runs.
     pub progress: Arc<dyn Progress + Send + Sync>,
 }
 
@@ -27,17 +28,17 @@ impl std::fmt::Debug for Caller {
     }
 }
 
-/// Effect of the first SIGINT or SIGTERM.
+/// Whether output is being written, which decides the effect of the first SIGINT or SIGTERM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// Nothing is being written: the signal ends the program at once.
     Idle,
-    /// A call is writing: the signal makes it stop, and it returns soon.
+    /// A conversion is writing output: the signal makes it stop, remove the unfinished output and return.
     Working,
 }
 
-/// Handler of SIGINT and SIGTERM, from [`listen`](Self::listen) on. The first signal ends the program or the running call; the second one ends the
-/// program at once, and the next run with the same target removes what is left.
+/// Handler of SIGINT and SIGTERM. The first signal makes a conversion that is writing stop and clean up, or else ends the program. The second
+/// signal ends the program at once; the next run with the same target removes unfinished output.
 pub(crate) struct Interrupts {
     token: CancelToken,
     phase: Arc<Mutex<Phase>>,
@@ -50,7 +51,8 @@ impl Interrupts {
         Self::listen_in(Phase::Idle, caller)
     }
 
-    /// A handler for verbs that write nothing: SIGINT and SIGTERM end the program at once, and only a `caller` can stop the verb otherwise.
+    /// A value for verbs (subcommands) that write nothing: no signals are handled, so SIGINT and SIGTERM end the program; an embedding `caller` can
+    /// stop the verb by its token.
     pub(crate) fn of_caller(caller: Option<&Caller>) -> Self {
         let token = caller.map(|caller| caller.token.clone()).unwrap_or_default();
         Interrupts { token, phase: Arc::new(Mutex::new(Phase::Idle)), caller: caller.cloned() }
@@ -78,7 +80,7 @@ impl Interrupts {
         Ok(Interrupts { token, phase, caller: None })
     }
 
-    /// Wraps the progress reports of a call, so that the first signal stops the call.
+    /// Wraps the progress receiver `progress` of a library call, such as a conversion, so that the first SIGINT or SIGTERM cancels the call.
     pub(crate) fn stoppable<'a>(&'a self, progress: &'a dyn Progress) -> Stoppable<'a> {
         Stoppable { interrupts: self, progress, is_working: AtomicBool::new(false) }
     }
@@ -88,8 +90,8 @@ impl Interrupts {
     }
 }
 
-/// Progress reports of a call that a signal can stop, which then cleans up. Before the first report nothing is written, and a
-/// signal ends the program at once.
+/// Progress receiver of a library call (such as a conversion) that SIGINT or SIGTERM cancels. Before the call's first report nothing is written,
+/// and a signal ends the program at once.
 pub(crate) struct Stoppable<'a> {
     interrupts: &'a Interrupts,
     progress: &'a dyn Progress,
@@ -136,16 +138,17 @@ impl Drop for Stoppable<'_> {
     }
 }
 
-/// Message on stderr when a signal ends a verb.
+/// Message on stderr when SIGINT or SIGTERM ends a run of `h5bridge`.
 pub(crate) const MESSAGE: &str = "h5bridge: interrupted";
 
-/// Part of the message about an interruption if no call was writing when the signal came.
+/// Part of the message on stderr if no output was being written when SIGINT or SIGTERM came.
 pub(crate) const NOTHING_WRITTEN: &str = "nothing was being written";
 
 /// Part of the message about a second signal, which ended the program before unfinished output was removed.
 const LEFT: &str = "the next run with the same target removes what is left beside it";
 
-/// A flag that SIGINT and SIGTERM set, for verbs that then finish what they do and return; the second signal ends the program at once.
+/// A flag that SIGINT and SIGTERM set, for long-running verbs such as `serve`, which then finish and return; the second signal ends the program at
+/// once.
 pub(crate) struct Stop(Interrupts);
 
 impl Stop {

@@ -1,4 +1,4 @@
-//! Reports the progress of a verb: a bar on a terminal, otherwise a line for each table.
+//! Reports the progress of a verb (subcommand) of `h5bridge` on stderr: a bar on a terminal, otherwise a line for each table.
 
 use std::io::IsTerminal;
 use std::sync::Mutex;
@@ -14,13 +14,13 @@ use crate::sync::locked;
 /// Runs shorter than this print no lines of progress, only their summary, if stderr is not a terminal.
 const SILENT: Duration = Duration::from_secs(1);
 
-/// Display of a verb's progress: a bar on stderr if that is a terminal, else lines; nothing with `--quiet`.
+/// Display of the progress of a run of `h5bridge`: a bar on stderr if that is a terminal, else lines; nothing with `--quiet`.
 pub(crate) struct Bar {
     bar: ProgressBar,
     lines: Option<Mutex<Lines>>,
 }
 
-/// Progress of a verb as lines on stderr, used if that is not a terminal.
+/// Progress of a run of `h5bridge` as lines on stderr, used if stderr is not a terminal.
 struct Lines {
     start: Instant,
     /// Names of the tables whose conversion has begun, in the order in which they began.
@@ -31,7 +31,7 @@ struct Lines {
 }
 
 impl Bar {
-    /// Shows the progress of a run over `bytes` of data; nothing with `quiet`.
+    /// Begins to show the progress of a run that processes `bytes` of data (0: not known yet); shows nothing if `quiet`.
     pub(crate) fn new(bytes: u64, quiet: bool) -> Self {
         let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::stderr_with_hz(8));
         let is_shown = !quiet && std::io::stderr().is_terminal();
@@ -56,7 +56,7 @@ impl Bar {
         }
     }
 
-    /// The progress of the run so far in words.
+    /// Text about the progress so far: bytes done, bytes in all, speed and estimated time left; empty as long as these are not known.
     fn so_far(&self) -> String {
         let (done, total) = (self.bar.position(), self.bar.length().unwrap_or(0));
         if done == 0 || total == 0 {

@@ -1,4 +1,4 @@
-//! Output and exit status of a verb, in the form that all verbs share.
+//! Output and exit status of the verbs (subcommands) of `h5bridge`: summaries, warnings, errors and JSON documents in one common form.
 
 use std::fmt;
 use std::io::Write;
@@ -13,7 +13,7 @@ use crate::args::Global;
 use crate::exit::Status;
 use crate::stderr;
 
-/// Reports the failure of a verb: a sentence on stderr, and with `--json` a document on stdout.
+/// Reports that the subcommand `verb` has failed: an error message on stderr, and with `--json` a JSON document on stdout.
 pub(crate) fn error(error: &anyhow::Error, status: Status, verb: &str, as_json: bool) {
     let sentence = sentence(error);
     let step = next_step(error, verb).filter(|_| !names_a_step(&sentence));
@@ -27,10 +27,10 @@ pub(crate) fn error(error: &anyhow::Error, status: Status, verb: &str, as_json: 
     }
 }
 
-/// Hint at the option of `to-ms` that continues despite damage.
+/// Hint at the option `--salvage` of `to-hdf5` and `to-ms`, which converts a damaged source without its damaged parts.
 pub(crate) const SALVAGE: &str = "--salvage leaves out what is damaged";
 
-/// Hint at the option of `pack` that continues despite damage.
+/// Hint at the option `--salvage` of `pack` and `unpack`, which leaves out files that cannot be read.
 pub(crate) const SALVAGE_FILES: &str = "--salvage leaves out files that cannot be read";
 
 /// Puts a word of a command line in single quotes, so that shells leave it as it is.
@@ -38,7 +38,7 @@ pub(crate) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// Options that would let a failed verb continue, as a hint for the user.
+/// Hint for the user in an error message: the command-line options with which a command that failed on a damaged source would continue.
 #[derive(Debug)]
 pub(crate) struct Suggestion(String);
 
@@ -48,7 +48,7 @@ impl fmt::Display for Suggestion {
     }
 }
 
-/// Adds a hint to an error of reading a source: if the source is damaged, the `options` with which the verb can continue.
+/// Adds a hint to an error of reading a source: if the source is damaged, the command-line `options` that leave out the damaged parts.
 pub(crate) fn suggest(error: Error, options: impl Into<String>) -> anyhow::Error {
     match error.kind() {
         ErrorKind::Format | ErrorKind::Limit => anyhow::Error::new(error).context(Suggestion(options.into())),
@@ -67,14 +67,14 @@ pub(crate) fn sentence(error: &anyhow::Error) -> String {
     format!("{}{error:#}", if is_of_stdout { "stdout: " } else { "" })
 }
 
-/// Whether an error message says what command or option to type next.
+/// Whether an error message already names a command or option that the user can type next, so that no hint is added.
 fn names_a_step(sentence: &str) -> bool {
     [" --", "(--", "`h5bridge ", "did you mean", "; it has ", ": name ", ", name "]
         .iter()
         .any(|mark| sentence.contains(mark))
 }
 
-/// A hint at the next step after a failure of `verb`, if the message itself does not have one.
+/// A hint for the user at the next step after the subcommand `verb` has failed, for example `--overwrite`; `None` if no hint is known.
 fn next_step(error: &anyhow::Error, verb: &str) -> Option<String> {
     let kind = match (error.downcast_ref::<Error>(), Status::of(error)) {
         (Some(error), _) => error.kind(),
@@ -94,7 +94,7 @@ fn next_step(error: &anyhow::Error, verb: &str) -> Option<String> {
     })
 }
 
-/// Text for the error message after an interruption: which files are left of the call that a signal stopped.
+/// Part of the error message after an interruption: whether the unfinished target was removed, and that the source is unchanged.
 #[derive(Debug)]
 pub(crate) struct Stopped(String);
 
@@ -104,7 +104,8 @@ impl fmt::Display for Stopped {
     }
 }
 
-/// Adds to an error of writing `target`, if it is an interruption, that nothing is left of the target and that `source` was only read.
+/// Adds to an error of writing `target`, if a signal caused it, whether the unfinished target was removed and that `source` is unchanged; other
+/// errors stay as they are.
 pub(crate) fn stopped(error: impl Into<anyhow::Error>, source: &Path, target: &Path) -> anyhow::Error {
     let error = error.into();
     if Status::of(&error) != Status::Interrupted {
@@ -135,17 +136,17 @@ pub(crate) fn warning(text: &str) {
     stderr::line(format_args!("h5bridge: warning: {text}"));
 }
 
-/// The report of a verb that has finished: findings, summary, warnings and JSON document.
+/// Output of a verb (subcommand of `h5bridge`) that has finished: findings, summary, warnings and JSON document.
 #[derive(Default)]
 pub(crate) struct Ending<'a> {
-    /// Exit status if the findings are bad, such as `Different`; `None`: the verb succeeded.
+    /// Exit status if what the command found is an error, such as `Different` from `verify`; `None`: the command succeeded.
     pub(crate) failed: Option<Status>,
     pub(crate) warnings: &'a [String],
     /// The damaged parts of the source that were left out; if there are any, the exit status is `Warnings`.
     pub(crate) damage: &'a [Damage],
-    /// Whether warnings were already printed when they arose.
+    /// Whether the warnings in `warnings` were already printed while the command ran, so that they are not printed again.
     pub(crate) warned: bool,
-    /// Findings of the verb for stdout, one on each line.
+    /// Results for stdout, one on each line, such as the differences that `verify` has found.
     pub(crate) found: Vec<String>,
     /// Lines of the summary, printed on stderr unless `--quiet` is given.
     pub(crate) summary: Vec<String>,
@@ -158,7 +159,7 @@ pub(crate) struct Ending<'a> {
 }
 
 impl Ending<'_> {
-    /// Prints findings, summary and warnings of the verb, or with `--json` the document, and returns the exit status.
+    /// Prints the results, summary and warnings of a finished command, or with `--json` the JSON document, and returns the exit status.
     pub(crate) fn print(mut self, global: &Global, out: &mut impl Write) -> Result<Status> {
         let strict = global.strict && !self.warnings.is_empty();
         let warned = strict || !self.damage.is_empty();
@@ -204,7 +205,7 @@ pub(crate) fn add_plugins<'a>(document: &mut Value, plugins: impl IntoIterator<I
     }
 }
 
-/// Text of a summary: how long it took to write `bytes`, and the most memory that the process used.
+/// Text of a summary: elapsed `seconds`, throughput for `bytes` of data, and the most memory that the process used.
 pub(crate) fn speed(bytes: u64, seconds: f64) -> String {
     let memory = peak_memory().map_or(String::new(), |peak| format!(", peak memory {}", self::bytes(peak)));
     format!("{seconds:.2} s, {}/s{memory}", self::bytes((bytes as f64 / seconds) as u64))

@@ -1,4 +1,4 @@
-//! What the program says on stderr. `eprintln!` is not used: it writes a line in pieces, and panics where a piece cannot be written.
+//! Writes messages to stderr, each in one piece. `eprintln!` is not used: it writes a line in pieces, and panics if stderr cannot be written.
 
 use std::fmt::Display;
 use std::io::Write;
@@ -8,7 +8,7 @@ pub(crate) fn line(text: impl Display) {
     part(format_args!("{text}\n"));
 }
 
-/// Writes text without an end of line to stderr in one piece; it is lost in the same cases as a [`line`].
+/// Writes text without an end of line to stderr in one piece; errors are ignored, for example if its terminal was closed.
 pub(crate) fn part(text: impl Display) {
     let _ = std::io::stderr().lock().write_all(text.to_string().as_bytes());
 }

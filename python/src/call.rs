@@ -1,4 +1,4 @@
-//! Runs verbs of the `h5bridge` command line within the Python interpreter.
+//! Runs verbs (subcommands) of the `h5bridge` command line within the process of the Python interpreter.
 
 use std::ffi::OsString;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -14,7 +14,7 @@ use crate::others;
 
 /// Time between two checks for a signal, in the Python thread that waits for a verb.
 const LOOK: Duration = Duration::from_millis(20);
-/// Time between two calls of the user's progress function.
+/// Shortest time between two calls of the user's progress function.
 const REPORT: Duration = Duration::from_millis(100);
 
 /// Runs the command line `args`, whose first word is the name of the program, and returns its exit code.
@@ -42,8 +42,8 @@ pub(crate) fn call(py: Python<'_>, words: Vec<OsString>, progress: Option<Py<PyA
     Ok((status.code(), document))
 }
 
-/// Runs `work` in a thread of its own, so that the calling Python thread can handle signals. If a signal comes before anything is written, the call
-/// returns at once, and the thread stops by itself at its first step: it may still be waiting for a lock.
+/// Runs `work` in a new thread and returns its result; the calling Python thread handles signals. A signal cancels `token`; its exception is raised
+/// after `work` has cleaned up, or at once if `work` has not begun to write.
 pub(crate) fn waited_for<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send + 'static,
@@ -91,7 +91,7 @@ fn report(py: Python<'_>, counts: &Counts, progress: Option<&Py<PyAny>>) -> PyRe
     progress.call1(py, (done, total, table, part)).map(drop)
 }
 
-/// Progress of a verb, which the thread of the verb updates and the waiting Python thread reads.
+/// Progress of a verb (subcommand of `h5bridge`), which the thread that runs it updates and the waiting Python thread reads.
 #[derive(Default)]
 pub(crate) struct Counts(Mutex<State>);
 
@@ -106,13 +106,12 @@ struct State {
 }
 
 impl Counts {
-    /// Whether the verb has begun its work, and may have written something.
+    /// Whether the subcommand of `h5bridge` has begun its work, and may have written something.
     fn has_begun(&self) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).begun
     }
 
-    /// The progress of the verb if it was not yet reported: bytes done, bytes in all, and what is being done; `None` if nothing
-    /// is new.
+    /// Progress that was not yet reported: bytes done, bytes in all, table, and the part of it that is processed; `None` if nothing is new.
     fn news(&self) -> Option<(u64, u64, String, String)> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut state.changed).then(|| (state.done, state.total, state.table.clone(), state.part.clone()))

@@ -14,10 +14,10 @@ use crate::error::OrRaise;
 use crate::keywords::{records, strings};
 use crate::others;
 
-/// Approximate number of bytes that are read between two checks for a signal.
+/// Approximate number of bytes of cells that are read between two checks for signals of the Python interpreter.
 const STEP_BYTES: usize = 256 << 20;
 
-/// A column of an open table, given by the numbers of table and column.
+/// A column of an open table, found by the index of the table in its source and the index of the column in that table.
 #[pyclass(frozen, module = "h5bridge._native")]
 pub(crate) struct Column {
     source: Arc<Opened>,
@@ -25,7 +25,7 @@ pub(crate) struct Column {
     column: usize,
 }
 
-/// The rows of a column to read: a range or a list.
+/// Row numbers of the cells of a column to read: a range or a list, counted from 0.
 enum Rows<'a> {
     Range(Range<u64>),
     List(&'a [u64]),
@@ -116,7 +116,8 @@ impl Column {
         read(py, &self.open(py)?, &Rows::Range(start..stop.max(start)), region, out)
     }
 
-    /// Reads the cells of a list of rows, in any order, as an array whose first axis is the row; `region` and `out` are as in `read`.
+    /// Reads the cells of a list of rows, in any order, as an array whose first axis is the row. `region`: only this part of each cell, given by
+    /// start and extent on each axis. `out`: a contiguous array to fill.
     #[pyo3(signature = (rows, region=None, out=None))]
     fn read_at<'py>(
         &self,
@@ -136,8 +137,8 @@ impl Column {
         cell.call_method1("reshape", (shape.reversed(),)).map(Some)
     }
 
-    /// Shapes of the cells of the rows from `start` up to and without `stop`, as an array (row, axis) with -1 after the last
-    /// axis of a cell; the second array says which cells are defined.
+    /// Shapes of the cells of the rows from `start` up to but without `stop`, as an array (row, axis) in numpy's order of axes, with -1 after a
+    /// cell's last axis; and a list that is true for defined cells.
     fn shapes<'py>(&self, py: Python<'py>, start: u64, stop: u64) -> PyResult<(Bound<'py, PyArray2<i64>>, Vec<bool>)> {
         let column = self.open(py)?;
         let shapes: Vec<Option<Shape>> = py
@@ -153,8 +154,8 @@ impl Column {
         Ok((array, shapes.iter().map(Option::is_some).collect()))
     }
 
-    /// The common shape of the cells of the rows from `start` up to and without `stop`; raises if shapes differ or a cell is
-    /// undefined.
+    /// The common shape of the cells of the rows from `start` up to but without `stop`, in numpy's order of axes; raises if shapes differ or a cell
+    /// is undefined.
     fn shape(&self, py: Python<'_>, start: u64, stop: u64) -> PyResult<Vec<u64>> {
         let column = self.open(py)?;
         Ok(py.detach(|| column.shape(start..stop)).or_raise(py)?.reversed())
@@ -200,7 +201,7 @@ fn elements<T: Element>(
     py.detach(read).or_raise(py)
 }
 
-/// Reads cells of numbers into a new numpy array.
+/// Reads cells of numbers into a new numpy array whose first axis is the row; `region` `None` reads whole cells.
 fn numbers<'py, T: Element + numpy::Element>(
     py: Python<'py>,
     column: &ctds_hdf5::Column<'_>,

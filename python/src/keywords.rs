@@ -35,7 +35,7 @@ fn value<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
     }
 }
 
-/// Converts the first of `values` to a Python object.
+/// Converts a scalar, the first element of `values`, to a Python object.
 fn scalar<'py>(py: Python<'py>, values: &Values) -> PyResult<Bound<'py, PyAny>> {
     fn first<T: Copy>(values: &[T]) -> PyResult<T> {
         values.first().copied().ok_or_else(|| PyValueError::new_err("a scalar without an element"))

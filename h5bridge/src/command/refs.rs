@@ -1,4 +1,4 @@
-//! `refs` prints references to the chunks of a native file, for readers of Zarr.
+//! `h5bridge refs` prints a kerchunk document: offsets and lengths of the chunks of a native HDF5 file, with which Zarr libraries read it in place.
 
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;

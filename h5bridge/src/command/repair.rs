@@ -1,4 +1,4 @@
-//! `repair` recovers a live file whose writer did not close it.
+//! `h5bridge repair` recovers a live file (a native HDF5 file to which a program appends rows) whose writer did not close it.
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -51,7 +51,7 @@ const PORT: u16 = 5380;
 /// Number of ports that `h5bridge serve` tries if none is given.
 const PORTS: u16 = 10;
 
-/// How long the server waits at its end for answers that were begun.
+/// How long the server waits on shutdown until answers that it has begun to send are complete.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Pause between two checks whether a signal has come.
@@ -186,7 +186,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     Ok(Status::Done)
 }
 
-/// Binds a socket to the address and port asked for, or to one of the next free ports.
+/// Listens at the port that `--port` gives, or without it at the first free one of the default ports.
 fn bind(args: &Args) -> Result<TcpListener> {
     let ports = match args.port {
         Some(port) => port..=port,

@@ -1,4 +1,5 @@
-//! `shard` divides the conversion of one table among many processes or machines.
+//! `h5bridge shard` divides the conversion of one large table among many processes or machines: `plan` cuts its data into items, which `work`
+//! writes.
 
 mod claims;
 mod items;

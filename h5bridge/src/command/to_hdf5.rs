@@ -101,8 +101,7 @@ pub(crate) struct Args {
     /// Leave out damaged parts, name them, and convert the rest; the exit code is then 6
     #[arg(long, conflicts_with = "restorable")]
     salvage: bool,
-    /// Compute digests of the content during the conversion and store them in the file; the default unless --compress none
-    /// is given and shared
+    /// Compute digests of the content during the conversion and store them in the file; the default, except with --compress none or shared
     #[arg(long)]
     digest: bool,
     /// Do not compute digests of the content
@@ -131,7 +130,7 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
-    /// Restricts the conversion `convert` to the parts that these options choose.
+    /// Restricts the conversion `convert` to the columns, rows and tables that the command-line options choose.
     pub(crate) fn of<'a>(&self, convert: ToHdf5<'a>) -> ToHdf5<'a> {
         let convert = convert.columns(&self.columns).exclude(&self.exclude).tables(&self.tables);
         match &self.rows {
@@ -155,7 +154,7 @@ fn hdf5_version() -> impl TypedValueParser<Value = Hdf5Version> {
     PossibleValuesParser::new(["1.8", "1.10"]).try_map(|word| Hdf5Version::parse(&word))
 }
 
-/// The profiles of `to-hdf5 --profile`, by where the file will be read.
+/// Values of `to-hdf5 --profile`, which lays out the HDF5 file for reading from a disk (`Default`) or from an object store (`Cloud`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum ProfileName {
     Default,
@@ -172,7 +171,7 @@ impl From<ProfileName> for Profile {
 }
 
 impl Args {
-    /// The options of `--replace`, which makes SOURCE a thin table.
+    /// The options of `--replace`, which replaces SOURCE by a thin table (a table directory whose large data files refer to the HDF5 file).
     fn replacement(&self) -> link::Replacement {
         let Args { writable, overwrite, threads, durable, .. } = self;
         link::Replacement { writable: *writable, overwrite: *overwrite, threads: *threads, durable: *durable }
@@ -200,7 +199,7 @@ pub(crate) fn compress_help() -> String {
     )
 }
 
-/// How `to-hdf5` compresses data, or that the chunks of arrays stay as they are.
+/// Value of `to-hdf5 --compress`: a compression, or `keep`, which copies the compressed chunks of Blosc arrays unchanged.
 #[derive(Debug, Clone, Copy)]
 enum CompressOrKeep {
     Compress(Compress),
@@ -218,7 +217,7 @@ fn keep_help() -> String {
     format!("{}; keep, for arrays in Blosc chunks: as they are", compress_help())
 }
 
-/// The compression of tables and files; an error for `keep`, as they have no chunks to keep.
+/// The compression that `--compress` gives for tables and files; an error for `keep`, which only arrays in Blosc chunks can have.
 fn without_keep(args: &Args) -> Result<Compress> {
     match args.compress {
         CompressOrKeep::Compress(compress) => Ok(compress),
@@ -235,7 +234,7 @@ pub(crate) fn memory(text: &str) -> Result<u64> {
     if bytes < 64 << 20 { Err(anyhow!("at least 64M are needed")) } else { Ok(bytes) }
 }
 
-/// Refuses options for tables with a source that is not a table; `what` names the source.
+/// Refuses command-line options that only tables have, for a source that is not a table; `what` is the kind of source in the message.
 fn check_no_table_options(args: &Args, what: &str) -> Result<()> {
     let of_tables = [
         (!args.chosen.columns.is_empty(), "--columns"),
@@ -260,7 +259,7 @@ fn check_no_table_options(args: &Args, what: &str) -> Result<()> {
     Ok(())
 }
 
-/// Compression of the files of a container that is not a table: none unless asked for.
+/// Compression of the files of a container that is not a table, as `--compress` gives it; without the option, none.
 fn compression(args: &Args) -> Result<Compression> {
     Ok(match without_keep(args)? {
         Compress::With(compression) => compression,
@@ -272,7 +271,7 @@ fn compression(args: &Args) -> Result<Compression> {
     })
 }
 
-/// Writes arrays (BLZ, bcolz, bloscpack) as HDF5 datasets with their chunks.
+/// Converts arrays in the formats BLZ, bcolz or bloscpack to HDF5 datasets, with the same chunks.
 fn arrays_to_hdf5(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     check_no_table_options(args, "an array")?;
@@ -491,7 +490,7 @@ fn left_uncompressed(plan: &ToHdf5Plan<'_>) -> Vec<String> {
     plan.tables().iter().flat_map(of_table).collect()
 }
 
-/// The options of `to-hdf5` with which a conversion can continue after an error in a damaged source; empty for other errors.
+/// Hint for the user after an error in a damaged source: the options of `to-hdf5` that leave out the damaged column or all damaged parts.
 fn options_after(error: &ctds_hdf5::Error, restorable: bool) -> String {
     if restorable {
         return "a restorable file needs an intact source; without --restorable, --salvage leaves out what is damaged"

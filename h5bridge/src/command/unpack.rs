@@ -1,4 +1,4 @@
-//! `unpack` extracts the files of a table from their containers.
+//! `h5bridge unpack` extracts the files of a table from containers such as MultiFile, MultiHDF5 and tar archives.
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! `verify` compares two sources, or one source with the digests and checksums stored in it.
+//! `h5bridge verify` compares two sources (tables, HDF5 files, arrays), or one source with the digests and checksums stored in it.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -144,7 +144,7 @@ fn check_manifest(manifest: &Path, global: &Global, out: &mut impl Write) -> Res
     .print(global, out)
 }
 
-/// Checks a thin table by opening it, which fails if the HDF5 file with its tiles was moved or rewritten.
+/// Checks a thin table (whose tiles are in an HDF5 file) by opening it, which fails if the HDF5 file was moved or rewritten.
 fn check_thin(table: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
     let source = Source::open_with(table, global.open_options())?;
     let (mut links, mut bytes) = (0, 0);
@@ -259,7 +259,7 @@ fn compare_bytes(left: &Path, right: &Path, global: &Global, out: &mut impl Writ
     .print(global, out)
 }
 
-/// Checks a source against its stored digests and checksums, and prints what is damaged.
+/// Checks all files of a source against the checksums stored with them, and prints which are damaged.
 fn check(source: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
     let mut result = Check::open(source)?;
     let bytes = result.listing.as_ref().map_or(0, Listing::bytes);

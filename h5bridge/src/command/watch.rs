@@ -1,4 +1,4 @@
-//! `watch` shows how a live file grows, in the terminal or as events.
+//! `h5bridge watch` shows how a live file (a native HDF5 file to which a program appends rows) grows, as a picture in the terminal or as lines.
 
 mod draw;
 

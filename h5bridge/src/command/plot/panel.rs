@@ -1,4 +1,5 @@
-//! One panel of a plot: a frame (the data to be drawn), and its raster in values and colours.
+//! A panel, one of the pictures that `h5bridge plot` draws: the data (frame), and for waterfalls, images and grids the values (raster) and their
+//! colours.
 
 use ctds_hdf5::look::{Axis, Frame, Numbers, Plot};
 
@@ -15,12 +16,12 @@ pub(super) struct Panel {
 pub(super) struct Raster {
     pub(super) lines: usize,
     pub(super) columns: usize,
-    /// Edges of the raster's columns along x: one more than columns.
+    /// x values of the edges of the raster's columns, in the unit of the x axis; one value more than there are columns.
     pub(super) x: Vec<f64>,
     pub(super) y: Vec<f64>,
     /// The axis of the raster's values, which the scale of colours shows.
     pub(super) z: Axis,
-    /// Whether all lines of the raster get the same height, so that gaps in time do not show; true if the y axis is a time.
+    /// Whether all lines of the raster are drawn with the same height, so that gaps in time are not seen; true if the y axis is a time.
     pub(super) by_line: bool,
     values: Vec<f64>,
     flagged: Vec<f64>,
@@ -33,7 +34,7 @@ pub(super) struct Raster {
 /// Rasters with at least this many lines and columns have cells that are too small to be seen singly: isolated points are enlarged.
 const LARGE: usize = 100;
 
-/// All numbers of the array `name` of a frame, as 64-bit floats.
+/// All numbers of the array `name` in a plot's data (frame), as 64-bit floats; empty if the array is missing.
 pub(super) fn numbers(frame: &Frame, name: &str) -> Vec<f64> {
     let array = frame.array(name);
     let count = array.map_or(0, |array| array.shape.iter().product());
@@ -55,7 +56,7 @@ impl Panel {
         }
     }
 
-    /// The raster of the panel's frame; `None` if the frame has lines.
+    /// The raster (grid of values) of the panel's data; `None` if the panel shows lines or points.
     pub(super) fn raster(&self) -> Option<Raster> {
         let (raster, z) = (self.frame.array("raster")?, self.frame.plot.z.as_ref()?);
         let (low, high) = (z.low.flatten().unwrap_or(0.), z.high.flatten().unwrap_or(1.));
@@ -88,7 +89,8 @@ impl Panel {
     }
 }
 
-/// Enlarges isolated points of a large raster so that they can be seen: each cell gets the largest value within 0 to 2 cells of it.
+/// The values of a raster of counts with isolated points enlarged if the raster is large: each cell gets the largest value within a few cells of
+/// it.
 fn enlarged(values: &[f64], (lines, columns): (usize, usize)) -> Vec<f64> {
     let filled = values.iter().filter(|&&value| value > 0.).count() as f64 / values.len().max(1) as f64;
     let reach = match filled {
@@ -167,8 +169,8 @@ impl Raster {
         !self.is_count && self.any(NOTHING)
     }
 
-    /// Indices of the raster's cells along an axis, in the order of an image's pixels: each cell once if all have the same size (or `by_number`),
-    /// else one index for each of `pixels` pixels.
+    /// Index of the raster's cell that each pixel of an image shows along one axis. The image has one pixel for each cell if all cells have the
+    /// same size or `by_number` is true, else `pixels` pixels.
     pub(super) fn places(&self, edges: &[f64], by_number: bool, pixels: f64) -> Vec<usize> {
         let cells = edges.len().saturating_sub(1);
         let (first, last) = (edges.first().copied().unwrap_or(0.), edges.last().copied().unwrap_or(0.));
@@ -187,7 +189,7 @@ impl Raster {
     }
 }
 
-/// The rectangle of x and y values that a plot of lines shows.
+/// The rectangle of x and y values that a plot of lines or points shows, in the units of the axes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct View {
     pub(super) left: f64,
@@ -214,7 +216,7 @@ fn ends(list: &[f64]) -> Option<(f64, f64)> {
     })
 }
 
-/// Properties of how a kind of plot is drawn.
+/// Properties of a plot that decide how it is drawn, by its kind (amplitude against time, u against v, …).
 pub(super) trait Axes {
     /// Whether one unit has the same length on both axes of the plot, as in a plot of u and v.
     fn has_equal_axes(&self) -> bool;

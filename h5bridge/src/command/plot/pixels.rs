@@ -48,7 +48,7 @@ pub(super) fn draw(scene: &Scene) -> Pixels {
 }
 
 impl Pixels {
-    /// Mixes a colour into a pixel; `part` 1 replaces the pixel's colour.
+    /// Mixes a colour into the pixel at `x` and `y`: `part` is the weight of the new colour, from 0 (no change) to 1 (replaces the pixel's colour).
     fn paint(&mut self, x: i64, y: i64, colour: Colour, part: f64) {
         let (Ok(x), Ok(y)) = (usize::try_from(x), usize::try_from(y)) else { return };
         if x >= self.width || y >= self.height {

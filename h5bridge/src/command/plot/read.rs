@@ -15,7 +15,7 @@ use crate::stderr;
 /// Longest time for which rows are read without a check for signals and a report of progress.
 const STEP: Duration = Duration::from_millis(300);
 
-/// How long `plot --no-lock` waits for a writer that is in the middle of a flush.
+/// How long `plot --no-lock`, which reads a table without locking it, waits for a writer that is in the middle of a flush.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Reads rows until the frames (data) of all plots are complete, or as many bytes as are allowed were read. Rows are read once for all frames.

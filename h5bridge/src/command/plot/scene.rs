@@ -26,7 +26,7 @@ pub(super) enum Anchor {
     End,
 }
 
-/// Font sizes of a picture: height of letters and of a line, in pixels.
+/// Font size of a text in a picture: normal text or title.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Size {
     Normal,
@@ -40,7 +40,7 @@ pub(super) enum Shape {
         colour: Colour,
         class: &'static str,
     },
-    /// A line through points of the picture.
+    /// A line through the points `points`, in pixels from the upper left corner of the picture.
     Line {
         points: Vec<(f64, f64)>,
         width: f64,

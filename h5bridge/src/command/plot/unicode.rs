@@ -61,7 +61,7 @@ fn panel_text(panel: &Panel, width: usize, height: usize, coloured: bool) -> Str
 /// A plot as lines of characters, with the marks and labels of its axes.
 struct Drawn {
     lines: Vec<String>,
-    /// Marks of the y axis: number of the line of characters, and text.
+    /// Marks of the y axis: number of the line of characters in `lines`, from 0 at the top, and the text of the mark.
     y_marks: Vec<(usize, String)>,
     /// Marks of the x axis: column of the terminal in which each is, from 0 in the plot, and its text.
     x_marks: Vec<(usize, String)>,

@@ -17,7 +17,7 @@ use super::shared::{Presence, Shared, lost, missing, refusal};
 use super::sources::Stamp;
 use super::work::Admission;
 
-/// Requests below `/api` whose answers are made from one file or table each.
+/// Requests below `/api` that ask for the contents of one HDF5 file or table, as in the API of h5grove.
 const REQUESTS: [&str; 5] = ["meta", "attr", "data", "stats", "paths"];
 
 /// Bytes of memory that are reserved for an answer with values: for the pieces being sent, the next piece, and the block that pieces are cut from.
@@ -26,8 +26,8 @@ const IN_FLIGHT: u64 = 8 << 20;
 /// Answers of up to this many bytes do not count against the memory limit of the server.
 const SMALL: u64 = 64 << 10;
 
-/// Time after a file's modification within which a second change may leave the modification time as it is: answers about younger files get no entity
-/// tag.
+/// Resolution assumed for file times: a file changed less than this ago may change again with the same time, so answers about it get no entity tag
+/// (ETag).
 const SETTLED: Duration = Duration::from_millis(50);
 
 type Pieces = Box<dyn Iterator<Item = ctds_hdf5::Result<Vec<u8>>> + Send>;
@@ -193,7 +193,8 @@ fn make(shared: &Shared, request: &str, address: &str, headers: &HeaderMap) -> R
     Ok(Made { content_type, disposition, length, content, etag })
 }
 
-/// Sends an answer in pieces, each made when the client has received the one before. `first` is the first piece.
+/// Sends an HTTP answer in pieces, and makes each when the client has received the one before. `first` is the first piece. Returns the queue that
+/// the HTTP body reads.
 fn send(shared: Arc<Shared>, first: Vec<u8>, mut pieces: Pieces) -> mpsc::Receiver<io::Result<Bytes>> {
     let (sender, receiver) = mpsc::channel(1);
     tokio::spawn(async move {

@@ -16,19 +16,19 @@ use super::shared::Shared;
 use super::work::Admission;
 use crate::sync::locked;
 
-/// Most live files that the board follows at a time.
+/// Most live files that the board (the page that lists all live files) shows at a time; further ones are only counted.
 const MAX_FILES: usize = 256;
 
-/// Pause between two polls of a live file for the board.
+/// Pause between two polls of a live file for the board (the page that lists all live files).
 const ROUND: Duration = Duration::from_secs(1);
 
 /// A client of the board gets a line about each file at least this often, also when nothing has changed.
 const AT_LEAST: Duration = Duration::from_secs(5);
 
-/// Pause between two searches of the board for live files.
+/// Pause between two searches of the served directories for new live files, while the board (the page that lists them) is shown.
 const SEARCH: Duration = Duration::from_secs(10);
 
-/// The live files of a server as the clients of its board see them.
+/// The states of all live files of a server, as sent to clients that show the board (the page that lists them).
 #[derive(Default)]
 pub(super) struct Board {
     lines: watch::Sender<Lines>,
@@ -36,13 +36,14 @@ pub(super) struct Board {
     is_running: Mutex<bool>,
 }
 
-/// The newest state ("line") of each file on the board. A client is sent the lines whose version is newer than the last one that it has.
+/// The newest state ("line") of each live file. Each line has a version number; a client is sent the lines with a higher version than it has
+/// received.
 #[derive(Default)]
 struct Lines {
-    /// Number of changes of the board's lines so far.
+    /// Number of changes so far to the list of live files; it is the version of the newest change.
     version: u64,
     files: BTreeMap<String, Line>,
-    /// Version of the board in which the counts last changed, number of files that the board follows, and number of files left out.
+    /// Version in which the two counts last changed; number of live files that are listed; number of live files beyond `MAX_FILES` that are not.
     extent: (u64, usize, usize),
 }
 
@@ -54,11 +55,11 @@ struct Line {
     event: Arc<str>,
 }
 
-/// The live files that the board follows, and the time of the last search for them.
+/// Names and paths of the live files that the board lists, and the time when they were searched for.
 struct Followed {
     files: Vec<(String, PathBuf)>,
     left_out: usize,
-    /// Number of files that have not been opened yet, which may be live.
+    /// Number of served files that have not been opened yet, so that it is not known whether they are live files.
     unknown: usize,
     searched: Instant,
 }
@@ -82,7 +83,7 @@ impl Board {
         event_stream(Body::pieces(events, None).keeping(place))
     }
 
-    /// Starts the task that polls all live files as long as the board has listeners.
+    /// Starts the task that polls all live files as long as any client shows the board (the list of them); does nothing if it runs already.
     fn run(self: &Arc<Self>, shared: &Arc<Shared>, open: &Arc<OpenFiles>) {
         if std::mem::replace(&mut *locked(&self.is_running), true) {
             return;
@@ -140,7 +141,7 @@ impl Followed {
 }
 
 impl Lines {
-    /// Removes the files from the board that are no longer followed; returns whether the number of files has changed.
+    /// Removes from the list of live files those that are not in `followed`; returns whether the number of files, listed or left out, has changed.
     fn keep(&mut self, followed: &Followed) -> bool {
         self.files.retain(|name, _| followed.files.iter().any(|(known, _)| known == name));
         let (version, files, left_out) = self.extent;

@@ -1,4 +1,5 @@
-//! The HTTP API of h5grove 4.0: turns a query into calls of the library, and the result into an answer.
+//! The HTTP API of h5grove 4.0, through which the viewer H5Web reads HDF5 files: turns a request into calls of the library, and the result into an
+//! answer.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -95,8 +96,8 @@ fn wrong(message: String) -> Refusal {
     Refusal { status: 422, message }
 }
 
-/// Answers `request` (meta, attr, data, stats or paths) about the HDF5 file at `file`, or about the table that `table` opens if that
-/// is one. `served` says to which files links in it may lead.
+/// Answers `request` (meta, attr, data, stats or paths) about the HDF5 file or table at `file`; `table` opens a table. `served` returns whether a
+/// link may lead to the file of a given path.
 pub(super) fn answer(
     file: &Path,
     name: &str,

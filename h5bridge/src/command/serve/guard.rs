@@ -17,11 +17,10 @@ const TOKEN_BYTES: usize = 16;
 const POLICY: &str =
     "default-src 'self'; img-src 'self' data: blob:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
-/// The page that makes functions from text, which its content security policy has to allow: a library of H5Web draws nothing
-/// without it.
+/// The page of the viewer H5Web, whose content security policy allows `eval`: a library of H5Web draws nothing without it.
 const EVALUATING_PAGE: &str = "/explore.html";
 
-/// Addresses of the pages that a person opens, with or without a token.
+/// Addresses of the web pages that a user opens; only in these may the token be a parameter of the address.
 const PAGES: [&str; 4] = ["/", "/index.html", "/explore.html", "/ms.html"];
 
 /// Rules by which the server accepts or refuses requests: token, host names, origins.
@@ -56,8 +55,8 @@ pub(super) enum Verdict {
 }
 
 impl Guard {
-    /// A guard of the server at `port`; `token` `None` accepts all clients. `hosts`, `origins` and `base` come from the command
-    /// line.
+    /// The access rules of the server at `port`. `token`: `None` accepts all clients. `hosts`, `origins` and `base` are those of `--allow-host`,
+    /// `--allow-origin` and `--base-path`.
     pub(super) fn new(token: Option<&str>, port: u16, hosts: &[String], origins: &[String], base: &str) -> Self {
         let lower =
             |texts: &[String]| texts.iter().map(|text| text.trim_end_matches('/').to_ascii_lowercase()).collect();
@@ -128,8 +127,8 @@ impl Guard {
         Ok(host)
     }
 
-    /// The `Origin` of a request if it is an allowed other site; `None` for a request without origin or from our own page; else
-    /// a refusal.
+    /// The header `Origin` of a request from another web site that is allowed; `None` for a request without origin or from the server's own pages.
+    /// An error refuses all others.
     fn origin(&self, headers: &HeaderMap, host: &str) -> Result<Option<HeaderValue>, Box<Reply>> {
         let Some(value) = headers.get(header::ORIGIN) else { return Ok(None) };
         let origin = value.to_str().unwrap_or_default().to_ascii_lowercase();
@@ -144,7 +143,8 @@ impl Guard {
         }
     }
 
-    /// Refuses requests that pages of other sites send (`Sec-Fetch-Site`) unless `is_allowed`; a link from another site to this server is accepted.
+    /// Refuses a request that a page of another web site sends (`Sec-Fetch-Site`) unless `is_allowed`; following a link from another site is
+    /// accepted.
     fn site(headers: &HeaderMap, is_allowed: bool) -> Result<(), Box<Reply>> {
         let is_foreign = matches!(text(headers, "sec-fetch-site"), Some("cross-site" | "same-site"));
         if is_foreign && !is_allowed && text(headers, "sec-fetch-mode") != Some("navigate") {

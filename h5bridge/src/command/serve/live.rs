@@ -1,4 +1,4 @@
-//! Answers of the server below `/live`: events about files that grow, and frames of their plots.
+//! Answers of the server below `/live`: events about live files (HDF5 files to which a program appends), and the data of their plots.
 
 use std::sync::Arc;
 
@@ -82,7 +82,7 @@ impl Lives {
         file.ok_or_else(|| refusal(503, "too many files are open; try again").into())
     }
 
-    /// Closes files that clients no longer ask for; runs until the future is dropped.
+    /// Closes live files for which no request has come for a minute; runs until the future is dropped.
     pub(super) async fn reap(&self, shared: &Arc<Shared>) {
         self.files.reap(shared).await;
     }

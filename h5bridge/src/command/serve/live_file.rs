@@ -18,13 +18,13 @@ use super::sources::status_of;
 use super::work::{Admission, Lost};
 use crate::sync::locked;
 
-/// Pause between two polls of a live file with listeners.
+/// Pause between two polls of a live file while any client receives events about it.
 const POLL: Duration = Duration::from_millis(100);
 
 /// Pause after a poll of a live file that has failed.
 const POLL_AFTER_FAILURE: Duration = Duration::from_millis(500);
 
-/// Longest time without a message to a listener, even if the file has not changed.
+/// Longest time without a message to a client that receives events about a live file, even if the file has not changed.
 const AT_LEAST: Duration = Duration::from_secs(5);
 
 /// Time without a change after which a file that its writer has closed is reported as ended.
@@ -33,9 +33,9 @@ const CLOSED_FOR: Duration = Duration::from_secs(10);
 /// Time for which a file has to be unreadable before it is reported: its writer may be in the middle of a change.
 const PERSISTENT: Duration = Duration::from_secs(2);
 
-/// Most bytes of the newest cells of each column that a poll for listeners reads.
+/// Most bytes of the newest cells of each column that a poll of a live file reads while clients receive events about that file.
 const SAMPLE: u64 = 4 << 20;
-/// Most bytes of the newest cells of each column that a poll for the board reads.
+/// Most bytes of the newest cells of each column that a poll of a live file reads for the board (the list of all live files).
 const BOARD_SAMPLE: u64 = 64 << 10;
 
 /// A live file (an HDF5 file to which a writer may still append) that the server has open, with one reader for all clients.
@@ -48,7 +48,7 @@ pub(super) struct LiveFile {
     /// The open session that reads the live file; `None` while it is not open.
     session: Arc<tokio::sync::Mutex<Option<Session>>>,
     news: watch::Sender<News>,
-    /// Whether a task polls the file; it runs while the file has listeners.
+    /// Whether a task polls the live file; it runs while any client receives events about the file.
     is_polled: Mutex<bool>,
     used: Mutex<Instant>,
     state: Mutex<State>,
@@ -59,12 +59,12 @@ pub(super) struct LiveFile {
 struct State {
     rates: Rates,
     alerts: Alerts,
-    /// Alert rules of the clients that listen to this file; dropped when the client goes.
+    /// Alert rules of each client that receives events about the live file; an entry expires when its client disconnects.
     clients: Vec<Weak<[Rule]>>,
     was_open: bool,
-    /// Time since when a file that its writer had open is closed; `None` while it is open.
+    /// Time of the poll that first found the file closed by its writer; `None` while a writer has it open.
     closed: Option<Instant>,
-    /// Time since when the file cannot be read; `None` if it can.
+    /// Time of the first of the latest failed polls of the file; `None` if the last poll could read it.
     failing: Option<Instant>,
     /// The newest state of the file as JSON, for the board (the list of all live files); `None` until it was polled.
     line: Option<Json>,
@@ -74,11 +74,11 @@ struct State {
 enum Tick {
     /// The file can be read: its revision (which changes with the content), and its state as JSON.
     Look(u64, Arc<str>),
-    /// The file has ended, for this reason, which listeners are told.
+    /// The stream of events about the file ends; the string is the reason, which is sent to clients.
     End(&'static str),
 }
 
-/// The open session of a live file; opens it if necessary.
+/// The session in `session` that reads the live file `file`; opens the file if it is `None`.
 fn opened<'a>(session: &'a mut Option<Session>, file: &LiveFile) -> Result<&'a mut Session, Error> {
     match session {
         Some(session) => Ok(session),
@@ -102,7 +102,7 @@ impl LiveFile {
         }
     }
 
-    /// Whether listeners were told that the live file has ended.
+    /// Whether clients that receive events were told that the live file has ended, after which this reader sends no more.
     pub(super) fn has_ended(&self) -> bool {
         self.news.borrow().end.is_some()
     }
@@ -117,7 +117,8 @@ impl LiveFile {
         locked(&self.used).elapsed()
     }
 
-    /// Runs a job with the file's session; other jobs wait for their turn without holding a thread.
+    /// Runs a job in a worker thread with the session that reads the live file. Jobs about the same file run one after another; a waiting one holds
+    /// no thread.
     async fn run<T: Send + 'static>(
         self: &Arc<Self>,
         shared: &Shared,
@@ -129,7 +130,7 @@ impl LiveFile {
         shared.pool.run(admission, move || job(&file, &mut session)).await
     }
 
-    /// The message of an error, with the public name of the file instead of its path.
+    /// The message of an error, in which the path of the live file is replaced by the name by which clients ask for it.
     fn words(&self, error: &Error) -> String {
         error.to_string().replace(&*self.path.to_string_lossy(), &self.name)
     }
@@ -139,7 +140,7 @@ impl LiveFile {
         refusal(status_of(error.kind()), &self.words(error))
     }
 
-    /// Polls the file for its newest state, unless a background task polls it already.
+    /// Makes `session` read the newest state of the live file, and opens it if needed; a file that a background task polls is not read again.
     fn look(&self, session: &mut Option<Session>) -> Result<(), Error> {
         let is_polled = *locked(&self.is_polled);
         let open = opened(session, self)?;
@@ -225,7 +226,7 @@ impl LiveFile {
         answer
     }
 
-    /// Tells listeners how many rows of the file have been read for a plot; nothing if all rows were read in a single step.
+    /// Sends to clients of the live file how many of its rows have been read for a plot; sends nothing if all rows were read in a single step.
     fn progressed(&self, progress: Progress, is_complete: bool) {
         self.news.send_if_modified(|news| {
             let was_begun = news.progress.0 > 0 && news.progress.1.rows_used < news.progress.1.rows;
@@ -269,7 +270,7 @@ impl LiveFile {
         event_stream(body)
     }
 
-    /// Starts the task that polls the file as long as it has listeners.
+    /// Starts the task that polls the live file as long as any client receives events about it.
     fn poll(self: &Arc<Self>, shared: &Arc<Shared>) {
         if std::mem::replace(&mut *locked(&self.is_polled), true) {
             return;
@@ -375,7 +376,8 @@ impl LiveFile {
         open.refresh()
     }
 
-    /// Evaluates the alert rules of the server and those of clients with the newest state, `look`, and records alerts that begin or end.
+    /// Evaluates alert rules, `rules` of the server and those of clients, on the newest state `look` of the live file, and sends alerts that begin
+    /// or end.
     fn judge(&self, state: &mut State, look: &Look, rules: &[Rule]) {
         state.clients.retain(|rules| rules.strong_count() > 0);
         let of_clients: Vec<Arc<[Rule]>> = state.clients.iter().filter_map(Weak::upgrade).collect();
@@ -394,7 +396,7 @@ impl LiveFile {
         Told { number, rule: alert.rule.clone(), active, text: alert.text.clone(), document }
     }
 
-    /// Converts a document of the library to JSON, with the public name of the file in the place of its path.
+    /// Converts `of` to a JSON object whose member `file` is the name by which clients ask for the file, so that its path is not shown.
     fn document(&self, of: &impl serde::Serialize) -> Json {
         let mut document = serde_json::to_value(of).unwrap_or(Json::Null);
         document["file"] = self.name.as_str().into();
@@ -410,7 +412,8 @@ impl LiveFile {
         })
     }
 
-    /// Tells listeners why the file cannot be read, or with `None` that it can be read again.
+    /// Sends to clients of the live file why it cannot be read (`words`), or with `None` that it can be read again; sends nothing if that is no
+    /// change.
     fn has_problem(&self, words: Option<String>) {
         self.news.send_if_modified(|news| {
             let is_new = news.problem.1.as_deref() != words.as_deref();
@@ -423,7 +426,7 @@ impl LiveFile {
 }
 
 impl State {
-    /// Whether a writer had the file open and closed it at least `CLOSED_FOR` ago, so that listeners are told that it has ended.
+    /// Whether a writer had the live file open and closed it at least `CLOSED_FOR` ago, so that clients are told that it has ended.
     fn has_closed(&mut self, look: &Look) -> bool {
         if look.kind != "live" {
             return false;
@@ -441,7 +444,7 @@ impl State {
     }
 }
 
-/// An HTTP answer with the body `bytes`; for a HEAD request only the header with their number is sent.
+/// An HTTP answer with the body `bytes`; to a HEAD request (`is_head`) without the body, only with `Content-Length`.
 fn whole(content_type: &'static str, bytes: Vec<u8>, is_head: bool) -> Reply {
     let length = bytes.len().to_string();
     let mut answer = reply(StatusCode::OK, content_type, if is_head { Body::empty() } else { Body::whole(bytes) });

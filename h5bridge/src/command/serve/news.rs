@@ -1,4 +1,5 @@
-//! Events about a live file for its listeners: only the newest of each kind is kept, so that a slow client skips older ones.
+//! Events about a live file for the clients that watch it (server-sent events): only the newest of each kind is kept, so that a slow client skips
+//! older ones.
 
 use std::collections::HashSet;
 use std::io;
@@ -21,7 +22,7 @@ pub(super) struct News {
     pub(super) progress: (u64, Progress),
     /// The newest alert of each rule about the file.
     pub(super) alerts: Arc<[Told]>,
-    /// Number of the problem event, and why the file cannot be read at present; `None` if it can.
+    /// Number of the newest event about failures to read the live file, and the reason why it cannot be read now; `None` if it can.
     pub(super) problem: (u64, Option<Arc<str>>),
     pub(super) end: Option<&'static str>,
 }
@@ -93,8 +94,8 @@ pub(super) fn event(name: &str, data: &str) -> String {
     format!("event: {name}\ndata: {data}\n\n")
 }
 
-/// The events of a live file for one client, with the alerts of its rules and of the server's. The client's rules exist as long
-/// as it listens.
+/// The stream of events about a live file for one client, with the alerts of `own_rules` and `server_rules`. `own_rules` is dropped when the client
+/// disconnects.
 pub(super) fn of_file(
     news: watch::Receiver<News>,
     own_rules: Arc<[Rule]>,
@@ -109,7 +110,7 @@ pub(super) fn of_file(
     })
 }
 
-/// A response body of server-sent events. `events` formats those that are new in the newest state, and tells whether they are the last.
+/// A response body of server-sent events. `events` is called for each new state; it returns the text of the events, and whether they are the last.
 pub(super) fn stream<T: Send + Sync + 'static>(
     mut news: watch::Receiver<T>,
     mut events: impl FnMut(&T) -> (String, bool) + Send + 'static,

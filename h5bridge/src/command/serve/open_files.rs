@@ -10,13 +10,13 @@ use super::shared::Shared;
 use super::work::Admission;
 use crate::sync::locked;
 
-/// Most live files that the server has open at a time, for listeners, plots and the board.
+/// Most live files that the server has open at a time, for event streams, plots and the board (the list of live files).
 const MAX_OPEN: usize = 512;
 
 /// How long a live file without requests stays open.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// Pause between two searches for open files without requests.
+/// Pause between two checks for open live files without requests, which are closed.
 const REAP_PAUSE: Duration = Duration::from_secs(10);
 
 /// The live files that are open, by their paths.
@@ -24,7 +24,7 @@ const REAP_PAUSE: Duration = Duration::from_secs(10);
 pub(super) struct OpenFiles(Mutex<HashMap<PathBuf, Arc<LiveFile>>>);
 
 impl OpenFiles {
-    /// The reader of a live file, opened if needed; `None` if too many files are open.
+    /// The shared reader of the live file at `path`, made if needed; `None` if `MAX_OPEN` files are open already.
     pub(super) fn get(&self, shared: &Arc<Shared>, path: PathBuf, name: &str) -> Option<Arc<LiveFile>> {
         let mut files = locked(&self.0);
         let before = files.get(&path);
@@ -42,7 +42,7 @@ impl OpenFiles {
         Some(file)
     }
 
-    /// Closes files without requests; runs until the future is dropped.
+    /// Closes live files for which no request has come for a minute; runs until the future is dropped.
     pub(super) async fn reap(&self, shared: &Arc<Shared>) {
         loop {
             tokio::time::sleep(REAP_PAUSE).await;

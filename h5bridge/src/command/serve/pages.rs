@@ -6,7 +6,7 @@ use hyper::{HeaderMap, StatusCode};
 use super::assets::ASSETS;
 use super::reply::{self, Body, Reply, reply};
 
-/// The answer with the file of the web page at `path`; `None` if the page has no such file.
+/// The HTTP answer with the file of the built-in web pages at the address `path`; `None` if no such file exists.
 pub(super) fn find(path: &str, headers: &HeaderMap) -> Option<Reply> {
     let name = match path {
         "/" => "index.html",

@@ -42,7 +42,7 @@ impl Body {
         Body { content: Content::Pieces { pieces, left: length }, keep: None }
     }
 
-    /// Keeps a value until the body is sent.
+    /// Keeps a value, such as reserved memory, until the HTTP body is sent or the client has disconnected, and then drops it.
     pub(super) fn keeping(mut self, keep: impl Any + Send) -> Self {
         self.keep = Some(Box::new(keep));
         self

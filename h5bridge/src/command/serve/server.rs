@@ -37,10 +37,10 @@ const HEADER_TIME: Duration = Duration::from_secs(10);
 /// How long writing an answer may wait for a client that does not read.
 const WRITE_TIME: Duration = Duration::from_secs(30);
 
-/// Pause after a connection could not be accepted, for example because file descriptors were used up.
+/// Pause before the next attempt after a connection could not be accepted, for example because no file descriptors are left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// The whole HTTP answer to a connection above the limit.
+/// The whole HTTP answer (status 503) to a connection above the limit on open connections.
 const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n\
     Connection: close\r\nContent-Length: 34\r\n\r\n{\"message\":\"too many connections\"}";
 

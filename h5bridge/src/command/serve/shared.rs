@@ -48,7 +48,7 @@ impl Drop for Presence {
     }
 }
 
-/// The HTTP answer to a request whose job has no result.
+/// The HTTP answer to a request whose job in a worker thread has no result: 503 if it was refused or dropped, 500 if it failed.
 pub(super) fn lost(lost: Lost) -> Reply {
     match lost {
         Lost::Busy => message(StatusCode::SERVICE_UNAVAILABLE, "too many requests wait; try again"),
@@ -56,7 +56,7 @@ pub(super) fn lost(lost: Lost) -> Reply {
     }
 }
 
-/// The HTTP status and the message for a name that does not lead to a file. The web pages compare the message: do not change it.
+/// The HTTP status and the message of a request for a file that is missing or not served. The web pages compare the message: do not change it.
 pub(super) fn missing(missing: Missing) -> (u16, String) {
     match missing {
         Missing::NotFound => (404, "File not found".to_owned()),

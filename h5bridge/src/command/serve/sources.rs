@@ -24,7 +24,7 @@ const LEVELS: usize = 4;
 /// Most files that `/api/files` lists, of all sources together.
 const MAX_LISTED: usize = 10_000;
 
-/// Most entries of directories that one listing visits.
+/// Most directory entries (files of any kind) that are visited to make the list of served files.
 const MAX_VISITED: usize = 200_000;
 
 /// Time after which a listing of served files opens no further file. The facts found so far are kept, so that the next listing continues.
@@ -44,7 +44,8 @@ pub(super) struct Sources {
 
 /// A file or directory from the command line of `serve`.
 struct Root {
-    /// First part of the public names of files in this source; empty for the only directory.
+    /// First part of the names by which clients ask for files in this directory, or the whole name of a single file; empty if one directory is all
+    /// that is served.
     name: String,
     /// Absolute path of the source as it was given, links not resolved.
     path: PathBuf,
@@ -59,7 +60,7 @@ pub(super) struct Listed {
     /// Kind of the file: "live" (a native HDF5 file that is being written), "hdf5" (any other) or "table" (a table directory); judged
     /// by its name until it was opened.
     kind: &'static str,
-    /// Whether plots of the file can be shown; `None`: not opened yet.
+    /// Whether the file is a MeasurementSet, so that the server can plot it; `None`: not known, because the file was not opened yet.
     measurement_set: Option<bool>,
     bytes: u64,
     /// Time of the file's last change, in seconds since 1970.
@@ -76,7 +77,7 @@ struct Facts {
     rows: Option<u64>,
 }
 
-/// Identity and age of a file, or of the files of a table: differs after it was written to.
+/// Identity, size and times of a file, or of the files of a table, by which changes are noticed: it differs after the file was written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stamp {
     device: u64,
@@ -87,10 +88,10 @@ pub(super) struct Stamp {
     modified: i128,
 }
 
-/// Why a name in a request leads to no file.
+/// Why the name of a file in a request cannot be answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Missing {
-    /// The name is not below a source, missing, or not a regular file or table.
+    /// No file of this name is served: it is not in a served directory, is missing, or is not a regular file or table.
     NotFound,
     /// The operating system does not let this program read the file.
     Denied,
@@ -149,7 +150,7 @@ impl Sources {
         if is_served { Ok(path) } else { Err(Missing::NotFound) }
     }
 
-    /// Whether a file that another one points to may be shown: it is a source, or lies in one.
+    /// Whether the server may read the file at `path`, to which another file refers: true if it is served itself or is in a served directory.
     pub(super) fn serves(&self, path: &Path) -> bool {
         let Ok(path) = path.canonicalize() else { return false };
         self.roots.iter().any(|root| {
@@ -158,7 +159,7 @@ impl Sources {
         })
     }
 
-    /// The source that a public name belongs to, and the rest of the name (empty if the source is that file); `None` if it belongs to none.
+    /// The served file or directory to which the name in a request belongs, and the rest of the name (empty for a file); `None` if none is named.
     fn split<'a>(&self, name: &'a str) -> Option<(&Root, &'a str)> {
         if let Some(root) = self.roots.iter().find(|root| !root.is_folder && root.name == name) {
             return Some((root, ""));
@@ -169,7 +170,7 @@ impl Sources {
         })
     }
 
-    /// Lists everything that is served now, by name. `go_on` tells whether the client still waits for it.
+    /// Lists all files and tables that are served now, sorted by name. `go_on` returns whether the client still waits for the list.
     pub(super) fn list(&self, go_on: impl Fn() -> bool) -> Vec<Listed> {
         let mut found = BTreeMap::new();
         let mut visited = 0;
@@ -230,7 +231,8 @@ impl Sources {
         (live.filter_map(|listed| Some((listed.file.clone(), self.find(&listed.file).ok()?))).collect(), unknown)
     }
 
-    /// Facts about the served file at `path` from its last opening; if its stamp has changed and `may_open`, it is opened again. `None`: not known.
+    /// Facts about the served file at `path`, kept since it was last opened. If `may_open` and its `stamp` (identity, size and times) has changed,
+    /// it is opened again. `None`: not known.
     fn facts(&self, path: &Path, stamp: Stamp, may_open: bool) -> Option<Facts> {
         let known = || locked(&self.known);
         if let Some((_, facts)) = known().get(path).filter(|(then, _)| *then == stamp || !may_open) {
@@ -279,7 +281,8 @@ impl Missing {
 }
 
 impl Stamp {
-    /// The stamp of the file at `path`; for a table, the time of its newest file and the bytes of all its files.
+    /// The stamp (identity, time of the last change, and size in bytes) of the file at `path`; for a table, with the newest time and the total size
+    /// of its files.
     ///
     /// # Errors
     /// Those of the system.

@@ -1,4 +1,4 @@
-//! Tables that `/api` shows as the HDF5 files that they would become, kept open as long as they do not change.
+//! Tables that the server shows below `/api` as the HDF5 files to which `to-hdf5` would convert them; kept open until their files change.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +15,7 @@ const MAX_OPEN: usize = 8;
 #[derive(Default)]
 pub(super) struct Tables(Mutex<Vec<(PathBuf, Slot)>>);
 
-/// A table that is open, or is being opened by one request while others wait for it.
+/// Entry of the cache of open tables: while one request opens the table, others wait for the lock; `None` if it is not open.
 type Slot = Arc<Mutex<Option<OpenTable>>>;
 
 /// An open table, and the state of all files that it was opened from, by which changes are noticed.

@@ -162,7 +162,7 @@ impl Memory {
         Memory { units: Arc::new(Semaphore::new(total as usize)), total }
     }
 
-    /// Reserves `bytes` of memory, at most the whole budget; `None` if others do not release it in time.
+    /// Reserves `bytes` of memory for an answer, or the whole budget if that is less; `None` if it does not become free within `MEMORY_PATIENCE`.
     pub(super) async fn hold(&self, bytes: u64) -> Option<Held> {
         let units = u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX).min(self.total);
         let held = Arc::clone(&self.units).acquire_many_owned(units);

@@ -1,4 +1,4 @@
-//! Claims of the items of a shard plan: locks by which only one process does an item at a time.
+//! Locks by which only one process at a time writes an item (a range of chunks or tiles) of a conversion that `h5bridge shard` divides.
 //!
 //! A claim is a lock on one byte of the file `claims` in the directory of the plan; it ends with the process. It saves work and nothing
 //! else: where the file system has no locks, items are done twice.
@@ -11,35 +11,35 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc::{self, c_int, c_short, off_t};
 
-/// Name of the file in the directory of a shard plan on which processes lock items; each item is one byte.
+/// Name of the file in the directory of a shard plan in which a process locks one byte for each item (range of chunks or tiles) that it writes.
 const CLAIMS: &str = "claims";
 
-/// The locks by which this process claims items of a shard plan before it does them.
+/// The locks by which this process claims items (ranges of chunks or tiles) of a shard plan before it writes them.
 #[derive(Debug)]
 pub(super) struct Claims {
-    /// The open file of claims; `None` if items are not claimed, so that every item can be taken.
+    /// The open file in which items of a shard plan are locked; `None` if items are not locked, so that every item can be taken.
     file: Option<File>,
 }
 
 impl Claims {
-    /// No use of claims: every item may be done, also while another process does it.
+    /// A `Claims` without locks: every item of the plan can be claimed, even while another process writes it.
     pub(super) fn none() -> Self {
         Claims { file: None }
     }
 
-    /// Opens the file of claims in the directory of a shard plan. If it cannot be opened, claims are not used.
+    /// Opens the file in the directory of a shard plan in which items are locked. If it cannot be opened, items are not locked.
     pub(super) fn open(directory: &Path) -> Self {
         let file = File::options().read(true).write(true).create(true).truncate(false).open(directory.join(CLAIMS));
         // of another user, or on a file system that is read only: the plan works without
         Claims { file: file.ok() }
     }
 
-    /// Claims an item for this process; `false` if another process has claimed it.
+    /// Locks an item of the plan for this process; `false` if another process holds the lock, `true` also where files cannot be locked.
     pub(super) fn take(&self, item: &ShardItem) -> bool {
         !matches!(self.lock(item, libc::F_WRLCK), Err(Errno::EAGAIN | Errno::EACCES))
     }
 
-    /// Releases the claim on an item, after its result was recorded or because it was already done.
+    /// Releases this process's lock on an item of the plan, after its result was recorded or because it was already done.
     pub(super) fn release(&self, item: &ShardItem) {
         // the lock ends with the process at the latest
         let _ = self.lock(item, libc::F_UNLCK);

@@ -1,4 +1,4 @@
-//! Selects the items of a shard plan that a process does, and divides them among its threads.
+//! Selects the items (ranges of chunks or tiles) of a shard plan that a process writes, and divides them among its threads.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -25,8 +25,8 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    /// The items of the plan that the options choose. Without `--shard`, each process gets them in a different order, so that processes seldom want
-    /// the same one.
+    /// The items of `plan` that the options choose. Without options, all items, beginning at one that depends on the process id, so that processes
+    /// seldom try the same one.
     pub(super) fn of<'a>(&self, plan: &'a ShardPlan) -> Result<Vec<&'a ShardItem>> {
         let items = plan.items();
         if let Some(unknown) = self.ids.iter().find(|id| !items.iter().any(|item| item.id == **id)) {
@@ -47,12 +47,12 @@ impl Choice {
         Ok(chosen)
     }
 
-    /// Whether the options choose certain items (`--shard` or ids): the caller makes sure that no other process does them, or accepts that.
+    /// Whether `--shard` or `--ids` choose certain items; they are then written without locks, because the user divides the items among processes.
     pub(super) fn is_exact(&self) -> bool {
         self.shard.is_some() || !self.ids.is_empty()
     }
 
-    /// Number of items done at the same time, each in a thread.
+    /// Number of items of a shard plan that this process works on at the same time, each in a thread.
     pub(super) fn threads(&self) -> usize {
         match self.threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
@@ -70,8 +70,8 @@ fn share(text: &str) -> Result<(usize, usize)> {
     found.ok_or_else(|| anyhow!("expected K/N, with K from 0 to N - 1"))
 }
 
-/// Calls `each` on several threads for the items for which `is_wanted` returns `Now`, until all are done, `deadline` has passed, or `each` returns
-/// `Stop`. Items for which it returns `Later` are tried a second time after all others.
+/// Calls `each` on several threads for every item for which `is_wanted` returns `Now`; if it returns `Later`, asks once more after all other items.
+/// Begins no further item after `deadline`, or after `each` has returned `Stop`.
 pub(super) fn run(
     items: &[&ShardItem],
     threads: usize,
@@ -122,7 +122,7 @@ pub(super) fn run(
     })
 }
 
-/// Answer to the question whether an item of a shard plan should begin.
+/// Whether to begin an item of a shard plan: now, later or never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
     Now,
@@ -131,7 +131,7 @@ pub(super) enum Wanted {
     Never,
 }
 
-/// Whether further items of a shard plan should begin after one has ended.
+/// Whether to begin further items of a shard plan after one has been written or has failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
     GoOn,

@@ -1,5 +1,5 @@
-//! `shard plan` writes the HDF5 file without its large datasets, or the table without its large hypercubes, and cuts these into
-//! items.
+//! `shard plan` writes the HDF5 file without its large datasets, or the table without its large hypercubes, and divides these into items for `shard
+//! work`.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -128,7 +128,7 @@ fn plan_hdf5<'a>(args: &Args, global: &Global, progress: &'a dyn Progress) -> To
         .progress(progress)
 }
 
-/// Makes the plan of a conversion to a table, from an HDF5 file that contains the whole table.
+/// Makes the shard plan of a conversion from an HDF5 file, which must contain the whole table, to a table directory.
 fn plan_table(args: &Args, global: &Global, progress: &dyn Progress) -> Result<ShardPlanSummary, Error> {
     let Chosen { columns, exclude, rows, tables } = &args.chosen;
     let is_part = !columns.is_empty() || !exclude.is_empty() || !tables.is_empty() || rows.is_some();

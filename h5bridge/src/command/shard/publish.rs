@@ -1,4 +1,4 @@
-//! `shard commit` gives the finished HDF5 file or table its name.
+//! `shard commit` publishes the HDF5 file or table under its final name after all items of its plan have been written.
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! Results of the items of a shard plan, recorded in a ledger: a directory in which each process appends to a file of its own.
+//! Results of the items (ranges of chunks or tiles) of a shard plan, recorded in a ledger: a directory in which each process appends to a file of
+//! its own.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -14,11 +15,11 @@ use crate::exit::Status;
 /// Longest incomplete last line of a ledger file, in bytes; a file with a longer one is refused as not being a ledger.
 const LONGEST_LINE: usize = 1 << 16;
 
-/// The last record of each item of a shard plan.
+/// The last ledger record of each item of a shard plan: whether it was written or failed, and the SHA-256 of its bytes.
 #[derive(Debug)]
 pub(super) struct Results {
     directory: PathBuf,
-    /// How many bytes of each ledger file have been read.
+    /// Number of bytes, from the start, that have been read of each ledger file.
     read: HashMap<PathBuf, u64>,
     last: HashMap<String, Record>,
     /// The ledger file to which this process appends; `None` until it has recorded something.
@@ -26,7 +27,7 @@ pub(super) struct Results {
 }
 
 impl Results {
-    /// Reads all records of the ledger in a directory.
+    /// Reads all records of the ledger in `directory`, written by all processes that work on a shard plan.
     pub(super) fn open(directory: PathBuf) -> Result<Self> {
         let mut results = Results { directory, read: HashMap::new(), last: HashMap::new(), own: None };
         results.refresh()?;
@@ -71,7 +72,7 @@ impl Results {
         Ok(())
     }
 
-    /// The last record of an item; `None` if no process has tried it.
+    /// The last ledger record of an item of the shard plan; `None` if no process has tried it.
     pub(super) fn last(&self, item: &ShardItem) -> Option<&Record> {
         self.last.get(&item.id)
     }
@@ -81,12 +82,12 @@ impl Results {
         self.last(item).and_then(result)
     }
 
-    /// Whether an item of the plan is done.
+    /// Whether an item of the shard plan is written, by its last record in the ledger.
     pub(super) fn is_done(&self, item: &ShardItem) -> bool {
         self.last(item).is_some_and(|record| record.state == State::Done)
     }
 
-    /// Results of the items that are done, with their identifiers.
+    /// Identifier and result (size and SHA-256 of the bytes written) of each item of the shard plan that is done.
     pub(super) fn all(&self) -> impl Iterator<Item = (String, ShardResult)> {
         self.last.iter().filter_map(|(id, record)| Some((id.clone(), result(record)?)))
     }
@@ -133,7 +134,7 @@ pub(super) fn may_pass(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Io | ErrorKind::NoSpace | ErrorKind::Locked)
 }
 
-/// The result of an item from its ledger record; `None` if the record is not of an item that is done.
+/// The result of an item (size and SHA-256 of the bytes written) from its ledger record; `None` if the item is not done.
 fn result(record: &Record) -> Option<ShardResult> {
     let (file_bytes, sha256) = (record.file_bytes?, record.digest.clone()?);
     (record.state == State::Done).then_some(ShardResult { file_bytes, sha256 })

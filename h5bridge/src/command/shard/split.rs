@@ -23,12 +23,12 @@ pub(super) struct Parts<'a> {
     pub(super) out: &'a Path,
     /// Approximate size in bytes of each file that the split makes.
     pub(super) bytes: u64,
-    /// The options that choose columns and tables (`--columns` …), each with the names given on the command line.
+    /// The options `--columns`, `--exclude` and `--tables`, each with the names given on the command line.
     pub(super) names: [(&'a str, &'a [String]); 3],
     pub(super) overwrite: bool,
 }
 
-/// Writes the manifest for `h5bridge batch run`: one item for each file.
+/// Writes the manifest `OUT.parts.ndjson` for `h5bridge batch run`, with one line for each file to be made, and prints a summary.
 pub(super) fn run(plan: &ToHdf5Plan<'_>, parts: &Parts<'_>, global: &Global, out: &mut impl Write) -> Result<Status> {
     let rows = plan.tables().first().map_or(0, |table| table.rows.end - table.rows.start);
     let files = plan.bytes().div_ceil(parts.bytes.max(1)).clamp(1, rows.max(1));

@@ -13,7 +13,7 @@ use crate::batch::{Record, State};
 use crate::exit::Status;
 use crate::report::{self, Ending};
 
-/// Most failed items that are listed as text.
+/// Most failed items that `shard status` lists as text; further ones are only counted.
 const LISTED: usize = 20;
 
 /// Command-line arguments of `h5bridge shard status`.

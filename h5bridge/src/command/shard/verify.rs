@@ -1,4 +1,4 @@
-//! `shard verify` reads back what was written and compares it with the recorded SHA-256.
+//! `shard verify` reads back the items that workers of a shard plan have written, and compares them with their recorded SHA-256.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -34,7 +34,7 @@ pub(super) struct Args {
     choice: Choice,
 }
 
-/// Number of items and bytes that were compared, and the items that differ.
+/// Counts of the items and bytes of a shard plan that `shard verify` has compared, and the items that differ from their recorded SHA-256.
 #[derive(Default)]
 struct Compared {
     items: usize,

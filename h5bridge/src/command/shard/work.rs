@@ -49,7 +49,7 @@ struct Done {
     kind: Option<ErrorKind>,
 }
 
-/// Runs `h5bridge shard work`: writes items until none is left.
+/// Runs `h5bridge shard work`: writes items of the plan until none is left, the time of `--stop-after` has passed, or a signal comes.
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     let plan = ShardPlan::open(&args.out)?;

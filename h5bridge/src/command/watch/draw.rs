@@ -8,14 +8,14 @@ use anyhow::Result;
 use console::{Term, style, truncate_str};
 use ctds_hdf5::look::{Alert, Alerts, Amplitudes, AmplitudesBy as Kind, Look, utc};
 
-/// Characters of bars of amplitudes, from 0 to the largest.
+/// Characters for bars of mean amplitudes, from amplitude 0 to the largest one shown.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const SHADES: [char; 5] = ['·', '░', '▒', '▓', '█'];
 
 /// Most tables besides the main one that `watch` lists.
 const LISTED_TABLES: usize = 4;
 
-/// The terminal or stream on which `watch` draws.
+/// The terminal, or the stream of lines if stdout is not a terminal, on which `h5bridge watch` shows the state of a live file.
 pub(crate) struct Screen {
     is_terminal: bool,
     /// Number of lines of the picture that is on the terminal now.
