@@ -49,7 +49,7 @@ pub enum NotShared {
     Bits,
     /// Bytes are not shared because only some of the rows are converted.
     SomeRows,
-    /// Bytes are not shared because the chunks of the HDF5 dataset do not have the shape of the tiles.
+    /// Bytes are not shared because the stored tiles of the column cannot be used unchanged as chunks of the HDF5 dataset.
     TileShape,
     /// Bytes are not shared because the numbers in the tiles are big-endian.
     ByteOrder,

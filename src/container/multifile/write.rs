@@ -83,8 +83,8 @@ impl MultiFileMut {
         Ok(Self::over(file, Header::empty(block_bytes, checksums, marked), None))
     }
 
-    /// Opens the MultiFile `name` of `inside` for changes. Version 1 becomes version 2 with the first commit; its file
-    /// `<name>_hdrext` is then without meaning and stays, as casacore leaves it.
+    /// Opens the MultiFile `name` of `inside` for changes. The first commit converts version 1 to version 2; its second
+    /// header file `<name>_hdrext` is then unused, but stays, as with casacore.
     ///
     /// # Errors
     /// `Format` if it is not a MultiFile, its header is damaged or blocks are missing; `Unsupported` if they are larger
