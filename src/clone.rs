@@ -223,8 +223,8 @@ impl<'a> Sharer<'a> {
             && from.raw(0).is_some_and(|raw| probe(raw, directory).is_ok_and(|probed| probed.is_ok()))
     }
 
-    /// Makes the file `to` share the bytes `from` at byte `offset`, see [`share`], and adds the number of shared bytes to the
-    /// count of this `Sharer`.
+    /// Makes the file `to` share the bytes `from` of another file, at byte `offset` of `to`, as [`share`] does, and adds the
+    /// number of shared bytes to this `Sharer`'s count.
     ///
     /// # Errors
     /// Those of [`share`].

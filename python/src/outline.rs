@@ -14,7 +14,7 @@ use crate::source::Source;
 /// Part of a dataset: its first index and its extent on each axis, slowest axis first.
 type Part = (Vec<u64>, Vec<u64>);
 
-/// Describes the native file that a conversion of a source would make, as a dict: `attributes` of the root, and `tables`.
+/// Describes the native HDF5 file to which a source would be converted, as a dict: `attributes` of the root group, and `tables`.
 #[pyfunction]
 pub(crate) fn outline<'py>(py: Python<'py>, source: &Source) -> PyResult<Bound<'py, PyDict>> {
     let outline = py.detach(|| Outline::new(&source.source)).or_raise(py)?;

@@ -51,7 +51,8 @@ pub(crate) use sion::FORMAT as SION;
 #[cfg(any(test, feature = "internals"))]
 pub(crate) use vt::{FORMAT as VT, archive_of as vt_archive_of};
 
-/// A container: a name space of virtual files. Each file is itself [`ReadAt`], so containers nest by construction.
+/// A container: named virtual files, such as those of a table. Each file is read as [`ReadAt`], like one of the file system,
+/// so a file can itself be a container.
 pub trait Container: Debug + Send + Sync {
     /// Names of all files of the container, in the order of the container if its format has one, else sorted.
     ///

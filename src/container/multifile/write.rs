@@ -26,7 +26,7 @@ use crate::error::{Context, Error, ErrorKind, Result};
 use crate::io::{Raw, RawCopy, ReadAt, WriteAt};
 use crate::sync::LockUnpoisoned;
 
-/// A MultiFile that is open for writing, as version 2.
+/// A MultiFile (casacore's container file) that is open for writing, as version 2.
 ///
 /// What is written to its files, and [`WriteAt::sync`] of them, does not count before [`commit`](ContainerMut::commit).
 /// A file occupies whole blocks: small files in large blocks waste space. Blocks are taken in the order of
