@@ -1,5 +1,5 @@
-//! Reads the bytes of one virtual file of a MultiHDF5 container without libhdf5, at the offsets in the HDF5 file that
-//! libhdf5 reports. formats/table.md 6.1, 6.4.
+//! Reads the bytes of one virtual file of a MultiHDF5 container directly from the HDF5 file, at the offsets that libhdf5 reports;
+//! those of a compact dataset through libhdf5. formats/table.md 6.1, 6.4.
 
 use std::fmt;
 use std::sync::Arc;
