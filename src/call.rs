@@ -52,8 +52,8 @@ macro_rules! call_setters {
             self
         }
 
-        /// Sets when the output is flushed to the disk (fsync). Default: [`SyncPolicy::Behind`](crate::SyncPolicy::Behind), during the
-        /// write and before the output gets its name.
+        /// Sets when the output is made durable (fsync). Default: [`SyncPolicy::Behind`](crate::SyncPolicy::Behind): from
+        /// time to time while it is written, and before it gets its final name.
         pub fn sync(mut self, sync: $crate::publishing::SyncPolicy) -> Self {
             self.call.publishing.sync = sync;
             self

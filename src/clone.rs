@@ -18,11 +18,12 @@ use crate::h5::clone_range;
 use crate::io::{Raw, RawCopy, ReadAt, copy_between, past_end};
 use crate::progress::Progress;
 
-/// Units in which file systems share bytes, the most frequent first: blocks of 4 KiB, pages of 64 KiB, the records of ZFS.
+/// Sizes in bytes of the units in which file systems share bytes between files, in the order in which they are tried: blocks
+/// of 4 KiB, pages of 64 KiB, records of ZFS.
 const UNITS: [u64; 4] = [4 << 10, 64 << 10, 128 << 10, 1 << 20];
 /// Most bytes that one system call shares between files: a call cannot be interrupted.
 const STEP_BYTES: u64 = 1 << 30;
-/// Most bytes that [`probe`] shares to find out whether two places can share bytes.
+/// Most bytes that [`probe`] shares to find out whether files in a directory can share bytes with the source.
 const PROBE_BYTES: u64 = 1 << 20;
 
 /// Whether written files share bytes with the source (reflinks), on file systems that can. The content of the files is the same
@@ -44,27 +45,28 @@ pub enum Reflink {
 pub enum NotShared {
     /// Bytes are not shared because the elements of the column are not stored in tiles.
     NotTiled,
-    /// Bytes are not shared because the tiles hold a bit for each element, HDF5 a byte.
+    /// Bytes are not shared because the tiles hold one bit for each Bool, but HDF5 one byte.
     Bits,
     /// Bytes are not shared because only some of the rows are converted.
     SomeRows,
-    /// Bytes are not shared because the tiles are not chunks of the dataset.
+    /// Bytes are not shared because the stored tiles of the column cannot be used unchanged as chunks of the HDF5 dataset.
     TileShape,
     /// Bytes are not shared because the numbers in the tiles are big-endian.
     ByteOrder,
     /// Bytes are not shared because bytes of other columns in the same file lie between the tiles.
     SeveralColumns,
-    /// Bytes are not shared because all tiles together have less than 4 MiB: smaller datasets are not aligned in the HDF5 file.
+    /// Bytes are not shared because all tiles of the column have less than 4 MiB: smaller datasets are not aligned to file
+    /// system blocks in the HDF5 file.
     Small,
     /// Bytes are not shared because the tiles are in a container or a compressed file.
     Container,
-    /// Bytes are not shared because the tiles do not begin at a block of the file system.
+    /// Bytes are not shared because the tiles do not begin at the boundary of a file system block.
     Misaligned,
-    /// Bytes are not shared because the source is in another file system.
+    /// Bytes are not shared because source and target are in different file systems.
     OtherFileSystem,
     /// Bytes are not shared because the file system cannot share them between files.
     FileSystem,
-    /// Bytes are not shared because the file system has not yet written them to the disk.
+    /// Bytes are not shared because the file system has not yet written those of the source to the disk.
     Busy,
     /// Bytes are not shared because the system does not permit it for the source or the target.
     Permission,
@@ -93,8 +95,7 @@ impl NotShared {
         }
     }
 
-    /// The reason for copies that an error number of the system's clone call (FICLONERANGE) stands for; `None` for any other
-    /// error.
+    /// Converts an error number of the system call that shares bytes (FICLONERANGE) to the reason for copies; `None` for any other error.
     fn of_errno(errno: Errno) -> Option<Self> {
         Some(match errno {
             Errno::EINVAL => NotShared::Misaligned,
@@ -169,8 +170,8 @@ fn share_blocks(
     Ok(Ok(()))
 }
 
-/// Copies a few bytes of the range `from` to the range of `to` that begins at byte `offset`. `part` says which: a half-open
-/// range of bytes from the start of either range.
+/// Copies a few bytes of the range `from` of a file to the file `to`, where a copy of the whole range would begin at byte
+/// `offset`. `part` gives the bytes to copy, as a half-open range counted from the start of `from`.
 fn copy_end(from: Raw<'_>, to: &File, offset: u64, part: std::ops::Range<u64>) -> Result<()> {
     let mut bytes = vec![0; (part.end - part.start) as usize];
     if bytes.is_empty() {
@@ -196,13 +197,13 @@ pub(crate) fn probe(from: Raw<'_>, directory: &Path) -> Result<std::result::Resu
     Ok(share(from, &to, from.offset % UNITS[UNITS.len() - 1], &())?.map(drop))
 }
 
-/// Copies byte ranges between files, shared (reflinks) where that is wanted and possible, and counts the shared bytes of a
-/// call.
+/// Copies byte ranges between files; shares them (reflinks) if that is wanted and possible, and counts the shared bytes.
 pub(crate) struct Sharer<'a> {
     reflink: Reflink,
     progress: &'a dyn Progress,
     shared: AtomicU64,
-    /// Whether a byte range could not be shared before: the next ranges of the call are then tried in small steps.
+    /// Whether an earlier byte range could not be shared: the next ranges are then tried in steps of [`RAW_BYTES`], because
+    /// they probably have to be copied.
     refused: AtomicBool,
 }
 
@@ -222,8 +223,8 @@ impl<'a> Sharer<'a> {
             && from.raw(0).is_some_and(|raw| probe(raw, directory).is_ok_and(|probed| probed.is_ok()))
     }
 
-    /// Makes the file `to` share the bytes `from` at byte `offset`, see [`share`], and adds the number of shared bytes to the
-    /// count of this `Sharer`.
+    /// Makes the file `to` share the bytes `from` of another file, at byte `offset` of `to`, as [`share`] does, and adds the
+    /// number of shared bytes to this `Sharer`'s count.
     ///
     /// # Errors
     /// Those of [`share`].
@@ -260,7 +261,7 @@ impl RawCopy for Sharer<'_> {
     }
 }
 
-/// Shares byte ranges between files by a [`Sharer`], and leaves ranges that cannot be shared to the caller.
+/// Shares byte ranges between files with a [`Sharer`], but never copies: the caller has to copy ranges that cannot be shared.
 pub(crate) struct SharedOnly<'a>(pub(crate) &'a Sharer<'a>);
 
 impl RawCopy for SharedOnly<'_> {
@@ -284,7 +285,7 @@ pub(crate) fn trim(path: &Path) -> Result<()> {
     Ok(file.set_len(file.metadata()?.len())?)
 }
 
-/// The error of a call with [`Reflink::Always`] whose output `what` cannot share its bytes.
+/// Makes the error of a call with [`Reflink::Always`]: the output `what` cannot share its bytes with the source.
 pub(crate) fn cannot_share(what: &str, reason: NotShared) -> Error {
     Error::unsupported(format!("{what} cannot share its bytes with the source: {reason}"))
 }

@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 mod _native {
     use pyo3::prelude::*;
 
-    /// The end of an error message about an unknown name `word`: the most similar of `names`, or all of them.
+    /// Returns the end of an error message about an unknown name `word`: it suggests the most similar of `names`, or lists them all.
     #[pyfunction]
     fn instead(word: &str, names: Vec<String>) -> String {
         ctds_hdf5::instead(word, names)

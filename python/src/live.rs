@@ -1,4 +1,4 @@
-//! Python classes that write and read live files: rows are appended while others read them.
+//! Python classes that write and read live files: native HDF5 files to which rows are appended while other processes read them.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ use pyo3::types::PyDict;
 use crate::error::OrRaise;
 use crate::keywords::{array, record, string, values_of};
 
-/// Python class that appends rows to a live file.
+/// Python class that appends rows to a live file (a native HDF5 file that other processes can read while it grows).
 #[pyclass(frozen, module = "h5bridge._native")]
 pub(crate) struct LiveWriter(Mutex<Option<Writing>>);
 
@@ -26,7 +26,8 @@ pub(crate) struct LiveWriter(Mutex<Option<Writing>>);
 /// of each cell's shape (None: undefined).
 type Cells<'py> = (String, String, Bound<'py, PyAny>, Option<Vec<Option<usize>>>);
 
-/// When appended rows become visible: after how many seconds, after how many rows, and whether commits wait for the disk.
+/// When rows appended to a live file are committed: after this many seconds, after this many rows (None: not by time or not
+/// by rows), and whether a commit waits until the disk has the data.
 type Policy = (Option<f64>, Option<u64>, bool);
 
 fn policy((every, rows, fsync): Policy) -> PyResult<CommitPolicy> {
@@ -40,7 +41,7 @@ fn policy((every, rows, fsync): Policy) -> PyResult<CommitPolicy> {
 
 #[pymethods]
 impl LiveWriter {
-    /// Creates a live file with the tables of `declared`, a list of dicts as `h5bridge.live` makes them.
+    /// Creates a live file with the tables of `declared`: a list of dicts, one for each table, made by the Python module `h5bridge.live`.
     #[staticmethod]
     fn create(
         py: Python<'_>,
@@ -103,7 +104,7 @@ impl LiveWriter {
         })
     }
 
-    /// Overwrites the cells of `count` rows, from row `first` (counted from 0) on, that were appended before.
+    /// Overwrites cells of a column in rows appended before; `place` is the first row, counted from 0, and the number of rows.
     fn rewrite(
         &self,
         py: Python<'_>,
@@ -149,7 +150,7 @@ impl LiveWriter {
     }
 }
 
-/// Cells that a Python caller gave for a column; numpy arrays are borrowed.
+/// Cells that a Python caller passed for a column, by element type; numpy arrays are borrowed, not copied.
 enum Given<'py> {
     Bool(PyReadonlyArrayDyn<'py, bool>),
     UChar(PyReadonlyArrayDyn<'py, u8>),
@@ -255,7 +256,7 @@ fn column_spec(column: &Bound<'_, PyDict>) -> PyResult<ColumnSpec> {
     Ok(if axes.is_empty() { spec } else { spec.axes(axes.into_iter().rev()) })
 }
 
-/// Python class that reads a live file, whether or not a writer appends to it.
+/// Python class that reads a live file (a native HDF5 file to which rows are appended), also while a writer appends to it.
 #[pyclass(frozen, module = "h5bridge._native")]
 pub(crate) struct LiveReader(Arc<Opened>);
 
@@ -274,7 +275,7 @@ impl LiveReader {
         self.0.tables().iter().map(|table| table.name().to_owned()).collect()
     }
 
-    /// Describes each column of a table of the live file: name, data type, unit keywords, and the rest as a dict.
+    /// Describes each column of a table of the live file as a dict: name, data type, comment, keywords, and shape or declared shapes of its cells.
     fn columns<'py>(&self, py: Python<'py>, table: usize) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let found = self.found(table)?;
         let describe = |column: &ctds_hdf5::ColumnInfo| -> PyResult<Bound<'py, PyDict>> {
@@ -302,7 +303,7 @@ impl LiveReader {
         py.detach(|| found.refresh()).or_raise(py)
     }
 
-    /// Reads the rows from `start` up to and without `stop` of a column whose cells have one shape.
+    /// Reads rows `start` to `stop` (exclusive) of a column whose cells all have one shape, as an array with the row as its first axis.
     fn read<'py>(
         &self,
         py: Python<'py>,

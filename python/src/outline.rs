@@ -1,5 +1,5 @@
-//! Describes a source as the groups and datasets of the native file that it would become, and reads datasets that are not simply the cells of a
-//! column.
+//! Describes a source as groups and datasets of the native HDF5 file to which it would be converted, and reads those
+//! datasets that are not simply the cells of a column.
 
 use ctds_hdf5::convert::{ColumnOutline, DatasetOutline, DatasetPart, Outline, TableOutline};
 use ctds_hdf5::value::{Record, Region, Shape, Value, Values};
@@ -11,10 +11,10 @@ use crate::error::OrRaise;
 use crate::keywords::{array, string};
 use crate::source::Source;
 
-/// Part of a dataset: where it begins and how far it extends on each axis, slowest axis first.
+/// Part of a dataset: its first index and its extent on each axis, slowest axis first.
 type Part = (Vec<u64>, Vec<u64>);
 
-/// Describes the native file that a conversion of a source would make, as a dict: `attributes` of the root, and `tables`.
+/// Describes the native HDF5 file to which a source would be converted, as a dict: `attributes` of the root group, and `tables`.
 #[pyfunction]
 pub(crate) fn outline<'py>(py: Python<'py>, source: &Source) -> PyResult<Bound<'py, PyDict>> {
     let outline = py.detach(|| Outline::new(&source.source)).or_raise(py)?;
@@ -25,8 +25,9 @@ pub(crate) fn outline<'py>(py: Python<'py>, source: &Source) -> PyResult<Bound<'
     Ok(document)
 }
 
-/// Reads cells of rows as ragged datasets store them: the elements of all cells one after the other. An undefined cell becomes as many zeros or empty
-/// strings as `cell` has elements, or nothing if `cell` is None.
+/// Reads cells of a column for a dataset of ragged cells: the elements of all cells one after the other, as one flat array.
+/// An undefined cell is read as zeros or empty strings, as many as the shape `cell` has elements, or as nothing if `cell` is
+/// None.
 #[pyfunction]
 #[pyo3(signature = (source, table, column, rows, region=None, cell=None))]
 pub(crate) fn stored_cells<'py>(
@@ -46,7 +47,7 @@ pub(crate) fn stored_cells<'py>(
     array(py, &Shape::from([values.len() as u64]), values)
 }
 
-/// Reads a part of a hypercube of a column; the first axis is the position of the row in the cube.
+/// Reads a part of a hypercube (the array in which a tiled column stores cells of one shape); its first axis is the row within the cube.
 #[pyfunction]
 pub(crate) fn hypercube_part<'py>(
     py: Python<'py>,
@@ -61,8 +62,8 @@ pub(crate) fn hypercube_part<'py>(
     array(py, &region.shape, values)
 }
 
-/// Maps rows of a column to its hypercubes: a list of first row, row after the last, number of the cube, position of the first
-/// row in it.
+/// Lists which hypercube holds which rows of a column, for each run of rows: first row, row after the last, index of the
+/// cube, and index in the cube of the first row.
 #[pyfunction]
 pub(crate) fn hypercube_rows(
     py: Python<'_>,

@@ -21,17 +21,17 @@ use crate::others;
 #[pyclass(frozen, module = "h5bridge._native")]
 pub(crate) struct Source {
     pub(crate) source: Arc<Opened>,
-    /// Number of the table that the path names, counted from 0 in `tables`.
+    /// Index in `tables` (from 0) of the table that the opened path names.
     #[pyo3(get)]
     table: usize,
 }
 
-/// A dataset in a native file: name, shape, and chunk shape (None if it is contiguous).
+/// Description of a dataset in a native HDF5 file: name, shape, and chunk shape (None if it is contiguous), slowest axis first.
 type Chunked = (String, Vec<u64>, Option<Vec<u64>>);
 
 #[pymethods]
 impl Source {
-    /// Opens a source; `lock_timeout` is the time in seconds to wait for a lock on the table, None: without a lock.
+    /// Opens a source of tables; `lock_timeout` is how many seconds to wait for a lock on the table, None reads it without a lock.
     #[new]
     #[pyo3(signature = (path, *, lock_timeout=Some(60.0), follow_external=false))]
     fn new(py: Python<'_>, path: PathBuf, lock_timeout: Option<f64>, follow_external: bool) -> PyResult<Self> {
@@ -54,12 +54,14 @@ impl Source {
         Ok(source)
     }
 
-    /// Name (`.` for the main table) and parent of each table: the number of the table whose keyword refers to it, None for the main table.
+    /// Name and parent of each table; `.` is the main table. The parent is the index of the table whose keyword refers to
+    /// this one, None for the main table.
     fn tables(&self) -> Vec<(String, Option<usize>)> {
         self.source.tables().iter().map(|table| (table.name.clone(), table.parent())).collect()
     }
 
-    /// Describes a table, given by its number, as a dict of columns, keywords and rows; raises the error if it cannot be read.
+    /// Describes the table with the index `table` as a dict of rows, keywords, columns and storage managers; raises an
+    /// exception if it cannot be read.
     fn describe<'py>(&self, py: Python<'py>, table: usize) -> PyResult<Bound<'py, PyDict>> {
         let found = self.found(table)?;
         let columns = found.columns().or_raise(py)?;
@@ -102,20 +104,20 @@ impl Source {
         Ok(document)
     }
 
-    /// The column number `column` of the table number `table`, both counted from 0.
+    /// Returns the column with the index `column` of the table with the index `table`, both counted from 0.
     fn column(&self, table: usize, column: usize) -> PyResult<Column> {
         self.found(table)?;
         Ok(Column::new(self.source.clone(), table, column))
     }
 
-    /// Shape and tile shape of each hypercube of a column (row axis first), by the numbers of table and column.
+    /// Shape and tile shape of each hypercube of a column (row axis first); `table` and `column` are indices from 0.
     fn hypercubes(&self, py: Python<'_>, table: usize, column: usize) -> PyResult<Vec<(Vec<u64>, Vec<u64>)>> {
         let found = self.found(table)?;
         let cubes = py.detach(|| found.hypercubes(column));
         Ok(cubes.into_iter().map(|(shape, tile)| (shape.reversed(), tile.reversed())).collect())
     }
 
-    /// Name, shape and chunk shape of the datasets of a column in a native file; table and column by number.
+    /// Name, shape and chunk shape of the datasets that hold a column in a native HDF5 file; `table` and `column` are indices from 0.
     fn datasets(&self, py: Python<'_>, table: usize, column: usize) -> PyResult<Vec<Chunked>> {
         let found = self.found(table)?;
         let datasets = py.detach(|| found.storage(column)).or_raise(py)?;
@@ -125,7 +127,7 @@ impl Source {
         Ok(listed.collect())
     }
 
-    /// Paths of the subtables that cannot be opened, each with the exception.
+    /// Paths of the subtables that could not be opened, each with its exception.
     fn problems(&self, py: Python<'_>) -> Vec<(String, Py<PyAny>)> {
         self.source
             .problems()

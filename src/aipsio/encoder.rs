@@ -175,7 +175,7 @@ impl Encoder {
         Ok(())
     }
 
-    /// Encodes an object `TableRecord` at the start of a stream, after the magic: the form of a record cell.
+    /// Encodes an object `TableRecord` at the start of a stream, after the magic number; a cell that holds a record is stored in this form.
     ///
     /// # Errors
     /// As [`record`](Self::record).
@@ -184,8 +184,8 @@ impl Encoder {
         self.record("TableRecord", record)
     }
 
-    /// Encodes an object `Record` or `TableRecord`, as casacore writes records whose fields may change: nested records describe
-    /// themselves.
+    /// Encodes an object `Record` or `TableRecord` as a record whose fields may change: each nested record is stored with
+    /// its own description, and the outer description of it is empty.
     ///
     /// | field       | type         |                       |
     /// |-------------|--------------|-----------------------|
@@ -237,7 +237,8 @@ impl Encoder {
     }
 }
 
-/// The type code in record descriptions of a type that records can hold.
+/// Returns the number that stands for the element type `data_type` in the description of a record (`RecordDesc`); fails for
+/// a type that records cannot hold.
 fn record_code(data_type: DataType) -> Result<i32> {
     match data_type {
         DataType::UShort | DataType::Record => {
@@ -247,7 +248,8 @@ fn record_code(data_type: DataType) -> Result<i32> {
     }
 }
 
-/// The name of an `Array` object in records for elements of this type, as casacore had it before 2000. formats/table.md 1.3.
+/// Object name of an array with elements of this type in a record, such as `Array<float>`: casacore wrote these names before
+/// 2000. formats/table.md 1.3.
 fn array_name(data_type: DataType) -> &'static str {
     match data_type {
         DataType::UChar => "Array<uChar>",

@@ -21,7 +21,7 @@ const TYPES: [DataType; 8] = [
 ];
 
 impl Decoder<'_> {
-    /// Decodes the content of a keyword set from before 1995; the fields are in the order of its map of names.
+    /// Decodes the content of a keyword set from before 1995. The fields of the returned record are in the order of the set's list of names.
     ///
     /// | part                                          | in                    |
     /// |-----------------------------------------------|-----------------------|

@@ -132,15 +132,14 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Makes an error about the bytes at the offset `position` of the AipsIO stream's source, with the innermost object as
-    /// its context.
+    /// Makes an error about the byte offset `position` in the source of the AipsIO stream; its context names the innermost open object.
     #[cfg_attr(feature = "record-messages", track_caller)]
     pub(crate) fn error_at(&self, position: u64, message: impl Into<String>) -> Error {
         let structure = self.open.last().map_or(self.outside.into(), |object| object.name.to_str_lossy());
         Error::format(message).context(Context::offset(structure, position))
     }
 
-    /// Makes an error about the bytes that were just read.
+    /// Makes an error about the current position in the AipsIO stream; its context names the innermost open object.
     #[cfg_attr(feature = "record-messages", track_caller)]
     pub(crate) fn error(&self, message: impl Into<String>) -> Error {
         self.error_at(self.position, message)
@@ -184,7 +183,7 @@ impl<'a> Decoder<'a> {
         Ok(&self.window[start..start + count])
     }
 
-    /// Whether the bytes `expected` stand `ahead` bytes after the current position.
+    /// Whether the AipsIO stream contains the bytes `expected`, `ahead` bytes after the current position, which stays unchanged.
     pub(crate) fn peek(&self, ahead: u64, expected: &[u8]) -> bool {
         let mut found = vec![0; expected.len()];
         self.source.read_at(self.position + ahead, &mut found).is_ok() && found == expected
@@ -201,7 +200,7 @@ impl<'a> Decoder<'a> {
         Ok(self.take(field, 1)?[0])
     }
 
-    /// Decodes a Bool from one byte, of which only bit 0 counts.
+    /// Decodes a Bool from one byte, of which only the lowest bit has a meaning.
     pub(crate) fn bool(&mut self, field: &str) -> Result<bool> {
         Ok(self.u8(field)? & 1 != 0)
     }

@@ -86,13 +86,13 @@ impl ChunkHeader {
         self.flags & COPIED != 0
     }
 
-    /// The number that Blosc's HDF5 filter has for the codec of the chunk; `None` if it is unknown.
+    /// Number of the chunk's codec in the parameters of Blosc's HDF5 filter; `None` if the codec is unknown.
     pub(crate) fn compressor(&self) -> Option<u32> {
         // 2 is the slow LZ4, whose chunks are as those of the fast one
         [0, 1, 3, 4, 5].get(usize::from(self.flags >> 5)).copied()
     }
 
-    /// How the bytes of the chunk are shuffled, as Blosc numbers it: 0 not at all, 1 bytes, 2 bits.
+    /// How the bytes of a Blosc chunk are shuffled, in the numbering of Blosc's HDF5 filter: 0 not at all, 1 by bytes, 2 by bits.
     pub(crate) fn shuffle(&self) -> u32 {
         match (self.flags & SHUFFLED, self.flags & BIT_SHUFFLED) {
             (0, 0) => 0,
@@ -111,7 +111,7 @@ fn damaged(what: &str) -> Error {
     Error::format(format!("a Blosc chunk is damaged: {what}"))
 }
 
-/// The blocks of a Blosc chunk that is not a plain copy.
+/// The blocks of a compressed Blosc chunk, with their offsets (not for a chunk that is stored as a plain copy).
 struct Blocks<'a> {
     chunk: &'a [u8],
     header: ChunkHeader,
@@ -119,7 +119,7 @@ struct Blocks<'a> {
 }
 
 impl<'a> Blocks<'a> {
-    /// Reads the list of the blocks' offsets in the Blosc chunk `chunk`, which has this header.
+    /// Reads the list of the blocks' offsets from the Blosc chunk `chunk`; `header` is its decoded header.
     fn new(chunk: &'a [u8], header: ChunkHeader) -> Result<Self> {
         let (bytes, block_bytes) = (header.bytes as usize, header.block_bytes as usize);
         let count = if bytes == 0 { 0 } else { bytes.div_ceil(block_bytes) };

@@ -26,7 +26,7 @@ pub(crate) enum BloscCodec {
 }
 
 impl BloscCodec {
-    /// Name of the codec in the metadata of arrays, such as `lz4`.
+    /// Name of the codec as the metadata of an array of Blosc chunks has it, such as `lz4`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             BloscCodec::Lz4 => "lz4",
@@ -50,8 +50,8 @@ impl BloscCodec {
 impl FromStr for BloscCodec {
     type Err = Error;
 
-    /// The codec to write for the name of a codec in the metadata of an array. Slow LZ4 is written as fast LZ4, which
-    /// decoders treat alike, and BloscLZ as LZ4, which every Blosc 1 since 2014 has.
+    /// Returns the codec with which to write chunks of an array whose metadata names the codec `name`. `lz4hc` is written as
+    /// LZ4, which has the same decoder, and `blosclz` as LZ4, which every Blosc 1 since 2014 can decode.
     fn from_str(name: &str) -> Result<Self> {
         match name {
             "lz4" | "lz4hc" | "blosclz" => Ok(BloscCodec::Lz4),
@@ -128,7 +128,7 @@ fn put_header(out: &mut Vec<u8>, settings: &ChunkSettings, flags: u8, bytes: usi
     }
 }
 
-/// Writes the length of the chunk that begins at index `start` of `out` into its header.
+/// Writes `len`, the stored length in bytes of the Blosc chunk that begins at index `start` of `out`, into the chunk's header.
 fn put_stored(out: &mut [u8], start: usize, len: usize) {
     out[start + 12..start + 16].copy_from_slice(&(len as u32).to_le_bytes());
 }
@@ -180,7 +180,7 @@ fn encode_blocks(bytes: &[u8], settings: &ChunkSettings, scratch: &mut Scratch, 
     Ok(())
 }
 
-/// Replaces the content of `out` with the compressed bytes of a part of a Blosc block; they may be more than the part has.
+/// Compresses a part of a Blosc block and replaces the content of `out` with the result, which can be longer than the part.
 fn compress(
     part: &[u8],
     settings: &ChunkSettings,

@@ -21,8 +21,8 @@ impl Directory {
 }
 
 impl Directory {
-    /// Sorted names of the subdirectories if `directories`, else of the regular files. Symbolic links count as what they lead
-    /// to, and names that are not UTF-8 are skipped.
+    /// Lists the sorted names of the subdirectories if `directories` is true, else of the regular files. A symbolic link
+    /// counts as what it leads to; names that are not UTF-8 are skipped.
     fn entries(&self, directories: bool) -> Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(&self.path)? {
@@ -96,7 +96,7 @@ impl ContainerMut for Directory {
         Ok(Arc::new(Directory { path }))
     }
 
-    /// Makes the names in the directory durable; the content of each file is made so by [`WriteAt::sync`].
+    /// Makes the names of the files in the directory durable; the content of each file is made durable by [`WriteAt::sync`].
     fn commit(&self) -> Result<()> {
         Ok(std::fs::File::open(&self.path)?.sync_all()?)
     }

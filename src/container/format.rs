@@ -7,14 +7,15 @@ use super::{Announced, Container, ContainerMut, Damage, FORMATS, FormatOptions};
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 
-/// Function of a container format that answers one question, with a `T`, about the container in the file `name` of the
-/// directory or container `inside`.
+/// Function of a container format about one container: it opens the container, or returns a fact about it (`T`). The
+/// container is the file `name` of the directory or container `inside`.
 type OfFile<T> = fn(inside: &dyn Container, name: &str) -> Result<T>;
 
-/// Function of a format that creates the file `path` with an empty container, in place of an existing file.
+/// Function of a container format that creates an empty container as the file `path`, in place of an existing file.
 type Create = fn(path: &Path, options: &FormatOptions) -> Result<Arc<dyn ContainerMut>>;
 
-/// Function of a format that writes the files of `source` and of its nested containers to `target` at once.
+/// Function of a container format that writes all files of `source`, those of its nested containers included, to a new
+/// container at `target` in one call.
 ///
 /// The function itself decides what an existing target means, and leaves nothing half-written under a final name.
 pub(crate) type WriteTree =
@@ -30,14 +31,13 @@ pub(crate) struct WriteOptions {
 /// Result of writing all files of a container at once (`Format::write_tree`).
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Written {
-    /// Bytes that the written container added to the file system.
+    /// Number of bytes that writing the container added to the file system; less than its size if a store had some of the bytes already.
     pub(crate) stored_bytes: u64,
     /// Warnings for the user about the written container.
     pub(crate) warnings: Vec<String>,
 }
-/// Function of a container format that creates a container in the file `path` for announced files, in place of an existing
-/// file. The caller then writes exactly those files in their order, and commits each container after its files, the outermost
-/// one last.
+/// Function of a container format that creates a container in the file `path` for `files`, whose names and lengths are
+/// announced before the first is written. The caller then writes exactly these files, in their order.
 type CreateFor = fn(path: &Path, files: &Announced, options: &FormatOptions) -> Result<Arc<dyn ContainerMut>>;
 
 /// A damaged container, opened as far as it can be read, and the error that describes its defects.
@@ -52,24 +52,25 @@ pub(crate) struct Format {
     pub(crate) name: &'static str,
     /// Whether containers of this format are directories (or nested containers), not files.
     pub(crate) is_directory: bool,
-    /// Whether the first bytes of a file are those of a container of this format, or may be. If several files make up one
-    /// container, this is true for one of them.
+    /// Function that tells whether the first bytes of a file are, or may be, those of a container of this format. If a
+    /// container consists of several files, it is true for one of them.
     pub(crate) recognise: OfFile<bool>,
-    /// Names of the other files of a container that consists of several files; empty for a container in one file.
+    /// Function that returns the names of the other files of a container that consists of several files; none for a container in one file.
     pub(crate) parts: OfFile<Vec<String>>,
-    /// Compares the files of a container with the format's checksums over whole container files, and returns the damaged
-    /// ranges; empty if all bytes match, or if the format has no such checksums.
+    /// Function that compares the files of a container with the checksums that its format has for whole container files. It
+    /// returns the damaged ranges; none if all bytes match, or if the format has no such checksums.
     pub(crate) damage: OfFile<Vec<Damage>>,
-    /// Opens a container of this format for reading.
+    /// Function that opens a container of this format for reading.
     pub(crate) open: OfFile<Arc<dyn Container>>,
-    /// Opens as much as possible of a container that [`open`](Self::open) refuses as damaged; `None` if the format cannot.
+    /// Function that opens as much as possible of a container that [`open`](Self::open) refuses as damaged; `None` if the
+    /// format has no such function.
     pub(crate) salvage: Option<OfFile<Salvaged>>,
-    /// Creates a container that can be written and changed file by file; `None` if containers of this format cannot be changed.
+    /// Function that creates a container whose files can be written and changed one by one; `None` if containers of this format cannot be changed.
     pub(crate) create: Option<Create>,
-    /// Creates a container for files that are announced before they are written; `None` if the format cannot. A format that
-    /// can be written has at least one of `create`, `create_for` and `write_tree`.
+    /// Function that creates a container for files whose names and lengths are announced before they are written; `None` if
+    /// the format has none. A format that can be written has at least one of `create`, `create_for` and `write_tree`.
     pub(crate) create_for: Option<CreateFor>,
-    /// Writes all files of a container at once to a final path; `None` if containers of this format are not written that way.
+    /// Function that writes all files of a container in one call, under the container's final path; `None` if the format has none.
     pub(crate) write_tree: Option<WriteTree>,
     /// How casacore stores such a container in a table directory; `None` if casacore does not know the format.
     pub(crate) casacore: Option<CasacoreStorage>,
@@ -106,8 +107,7 @@ impl Format {
         }
     }
 
-    /// The container format that casacore's storage option in table.dat stands for; `None` if each file lies in the directory
-    /// by itself.
+    /// The container format that a number of casacore's storage option in table.dat stands for; `None` if the table's files are not in a container.
     pub(crate) fn of_option(option: i32) -> Option<&'static Self> {
         let has = |format: &&&Self| format.casacore.is_some_and(|casacore| casacore.option == option);
         FORMATS.iter().find(has).copied()
@@ -133,13 +133,13 @@ impl Format {
         self.create.is_some() || self.create_for.is_some() || self.write_tree.is_some()
     }
 
-    /// Whether containers of this format can only hold the files of a table, as casacore expects.
+    /// Whether this is a container format of casacore, whose containers can only hold the files of a table.
     pub(crate) fn is_for_tables(&self) -> bool {
         self.casacore.is_some()
     }
 
-    /// Creates a container for the announced `files` at `path`, in place of an existing file; an empty one if the format needs
-    /// no announcement.
+    /// Creates a container at `path`, in place of an existing file, for `files`, whose names and lengths are announced
+    /// before they are written. If the format needs no announcement, an empty container is created.
     ///
     /// # Errors
     /// As [`create`](Self::create).

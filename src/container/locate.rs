@@ -47,7 +47,7 @@ fn not_a_container() -> Error {
     Error::format("the source is neither a table directory, nor a container, nor an HDF5 file")
 }
 
-/// The outermost container on a path, a file or directory of the file system, and the rest of the path inside it.
+/// The part of a path that is a file or directory of the file system and a container (the outermost one), and the rest of the path inside it.
 pub(crate) struct Outermost<'a> {
     pub(crate) directory: Directory,
     pub(crate) name: &'a str,
@@ -55,8 +55,7 @@ pub(crate) struct Outermost<'a> {
     below: &'a Path,
 }
 
-/// Finds the container in the file system that `path` names or leads into; `None` if the path is that of a plain directory or
-/// a missing file.
+/// Finds the container in the file system to which `path` leads, or into which it leads; `None` for a plain directory or a missing file.
 ///
 /// # Errors
 /// `Format` if it is a file that is not a container.
@@ -125,8 +124,7 @@ impl Outermost<'_> {
         Ok(Found::Container(levels.swap_remove(levels.len() - 1)))
     }
 
-    /// Opens the container, a damaged one as far as it can be read. The error that describes the damage is returned with it,
-    /// `None` if it is sound.
+    /// Opens the container, as far as it can be read if it is damaged. Also returns the error that describes the damage; `None` if it is sound.
     fn salvage(&self) -> Result<(Arc<dyn Container>, Option<Error>)> {
         match ((self.format.open)(&self.directory, self.name), self.format.salvage) {
             (Err(error), Some(salvage)) if error.is_damage() => {
@@ -183,8 +181,8 @@ fn recognise_as(is_directory: bool, inside: &dyn Container, name: &str) -> Resul
     Ok(None)
 }
 
-/// Opens the container with the storage managers' files of a table, in the `format` that its table.dat names; `None` if the
-/// table has none.
+/// Opens the container in which casacore keeps the storage managers' files of a table; `format` is the one that table.dat
+/// names. `None` if the table has no container.
 ///
 /// Casacore creates none for a table without managers that can be in a container, whatever table.dat says.
 pub(crate) fn of_table(files: &dyn Container, format: Option<&Format>) -> Result<Option<Arc<dyn Container>>> {

@@ -51,7 +51,8 @@ pub(crate) use sion::FORMAT as SION;
 #[cfg(any(test, feature = "internals"))]
 pub(crate) use vt::{FORMAT as VT, archive_of as vt_archive_of};
 
-/// A container: a name space of virtual files. Each file is itself [`ReadAt`], so containers nest by construction.
+/// A container: named virtual files, such as those of a table. Each file is read as [`ReadAt`], like one of the file system,
+/// so a file can itself be a container.
 pub trait Container: Debug + Send + Sync {
     /// Names of all files of the container, in the order of the container if its format has one, else sorted.
     ///
@@ -88,8 +89,8 @@ pub trait Container: Debug + Send + Sync {
         None
     }
 
-    /// Names of earlier states of the container, oldest first, which [`enter`](Self::enter) opens. They are not among
-    /// [`nested`](Self::nested). A format without a history has none.
+    /// Names of earlier states (snapshots) of the container, oldest first; [`enter`](Self::enter) opens them, but
+    /// [`nested`](Self::nested) does not list them. Empty for a format without a history.
     ///
     /// # Errors
     /// `Io` if they cannot be listed.
@@ -134,7 +135,7 @@ pub trait Container: Debug + Send + Sync {
     }
 
     /// Verifies the structure of the container (all bytes that do not belong to a file), as far as opening it has not done
-    /// so. Returns whether checksums protect the structure, or the container has none that could be damaged.
+    /// so. Returns true if checksums protect the structure, or if the format has no structure that could be damaged.
     ///
     /// # Errors
     /// `Format` if they are damaged, or their checksums are cut off.
@@ -226,8 +227,8 @@ pub trait ContainerMut: Container {
     /// `Io` or `NoSpace`; `Format` if no file can have this name.
     fn create(&self, name: &str) -> Result<Arc<dyn WriteAt>>;
 
-    /// Whether the file `name` is complete before anything is written, because the container was told of all files in advance
-    /// and another one has the same content. Nothing is written to such a file.
+    /// Whether the file `name` is complete before anything is written to it, because its container was told of all files in
+    /// advance and already has a file of the same content. Nothing must be written to such a file.
     ///
     /// # Errors
     /// As [`create`](Self::create).
@@ -271,7 +272,7 @@ pub struct FormatOptions {
     pub compression: Compression,
     /// Whether the new container may hold more than casacore reads: all files of the table, subtables, their hashes.
     pub archive: bool,
-    /// Whether files of an archive can grow while other processes read them. MultiHDF5 only.
+    /// Whether files of the new container can grow while other processes read them. Archives in MultiHDF5 only.
     pub appendable: bool,
 }
 

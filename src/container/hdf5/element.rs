@@ -1,10 +1,10 @@
-//! Element types of files in HDF5: the bytes of a file may be stored as little-endian numbers instead of single bytes.
+//! Element types of files stored as HDF5 datasets: a dataset may hold little-endian numbers instead of the single bytes of its file.
 
 use crate::container::{Announced, Properties, Property};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::value::DataType;
 
-/// Name of the property, and HDF5 attribute, with numpy's name of the type of a file's elements.
+/// Name of the file property, and of the HDF5 attribute, that holds numpy's name of the element type of a file (`f4`).
 const DTYPE: &str = "dtype";
 
 /// Types that the elements of a file may have, each after its short and its long name in numpy.
@@ -28,7 +28,8 @@ fn type_of(name: &str) -> Option<(&'static str, DataType)> {
     found.map(|&(short, _, element)| (short, element))
 }
 
-/// Sets the element type of all announced `files` and of those in nested containers, by numpy's name of it.
+/// Sets the element type of all files that are going to be written to a container (`files`), nested containers included;
+/// `name` is numpy's name of the type.
 ///
 /// # Errors
 /// `Usage` if the type is unknown, or a file is not a whole number of elements.
@@ -53,8 +54,8 @@ pub(crate) fn set_dtype(files: &mut Announced, name: &str) -> Result<()> {
         .try_for_each(|(inner, files)| set_dtype(files, name).with_context(|| Context::member(&**inner)))
 }
 
-/// Element type for the dataset of a file of `len` bytes: the one in its properties, or bytes if they have none or the length
-/// is not a multiple of its size.
+/// Element type of the dataset for a file of `len` bytes: the type that the file's properties name, or bytes if they name
+/// none or `len` is not a multiple of the type's size.
 pub(super) fn element_of(properties: &Properties, len: u64) -> DataType {
     let named = properties.text(DTYPE).and_then(type_of).map(|(_, element)| element);
     named.filter(|element| len.is_multiple_of(element.size() as u64)).unwrap_or(DataType::UChar)

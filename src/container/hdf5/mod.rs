@@ -40,11 +40,11 @@ const MARK: &str = "ctds_files";
 /// Version of the layout of files as HDF5 datasets, in the root attribute `ctds_files`.
 const VERSION: i64 = 1;
 
-/// Name of the HDF5 attribute with the identity (such as a hash) of the bytes of a file.
+/// Name of the HDF5 attribute with the identity (such as a hash) of the bytes of a file: files of the same identity have equal bytes.
 const CONTENT: &str = "hash";
 
-/// Name of the group attribute with the properties of the virtual file `name`, for a file that shares the dataset of another: the
-/// attributes of the dataset have the properties of that other file.
+/// Name of the group attribute with the properties of the virtual file `name`, if it shares the dataset of another file of
+/// equal bytes: the attributes of the dataset itself belong to that other file.
 fn link_attribute(name: &str) -> String {
     format!("link.{name}")
 }
@@ -63,7 +63,8 @@ fn is_files(inside: &dyn Container, name: &str) -> Result<bool> {
     Ok(is_hdf5_files(&path).unwrap_or(false))
 }
 
-/// Whether the HDF5 file at `path`, which is not a sealed container, holds files as datasets (root attribute `ctds_files`).
+/// Whether the HDF5 file at `path` holds files as datasets (root attribute `ctds_files`). Not to be called for a file with a
+/// seal (checksums after its end), which may be too damaged for libhdf5.
 ///
 /// # Errors
 /// Those of opening it.

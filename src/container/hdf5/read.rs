@@ -25,8 +25,8 @@ struct Opened {
 pub(super) struct Files {
     opened: Arc<Opened>,
     group: Group,
-    /// Names and kinds of the datasets (files) and groups (nested containers) in the container's HDF5 group, in order of
-    /// creation.
+    /// Names of the entries in the container's HDF5 group, in order of creation, each with the kind of its link: datasets
+    /// are files, groups are nested containers.
     links: Vec<(String, LinkKind)>,
     by_name: HashMap<String, usize>,
     depth: usize,

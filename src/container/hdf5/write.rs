@@ -16,8 +16,8 @@ use crate::io::{FileTarget, Raw, RawCopy, ReadAt, WriteAt};
 use crate::sync::LockUnpoisoned;
 use crate::value::{ByteOrder, DataType, Region, Shape, Values};
 
-/// Number of zero bytes that are written to a new dataset so that libhdf5 allocates its block in the file. It exceeds the
-/// buffer of libhdf5: bytes left in that would later overwrite those that are written without libhdf5.
+/// Number of zero bytes that are written to a new dataset to make libhdf5 allocate its space in the file. It exceeds
+/// libhdf5's buffer: bytes left in that would later overwrite those written to the file directly.
 const RESERVING_BYTES: u64 = 128 << 10;
 
 /// The HDF5 file that is being written, shared by the container and its nested containers.
@@ -26,8 +26,8 @@ struct Open {
     file: h5::File,
     /// The HDF5 file opened a second time, to write large files without libhdf5.
     target: Arc<FileTarget>,
-    /// Path of the dataset, and announced length and properties, of the first file with each content; the key is the identity
-    /// of the content.
+    /// The first written file of each content: path of its dataset, and its announced length and properties. The key is the
+    /// identity of the content, such as a hash.
     first: HashMap<String, (String, AnnouncedFile)>,
 }
 
@@ -125,8 +125,8 @@ impl ContainerMut for FilesMut {
         Ok(Arc::new(create().context(Context::member(name))?))
     }
 
-    /// Stores the file `name` as a link to the dataset of an earlier file with the same content, if one was written. Returns
-    /// whether it did so: nothing is left to write then.
+    /// Stores the file `name` as a link to the dataset of an earlier file with the same content. Returns true if it did so,
+    /// and the file needs no more bytes; false if no such file was written.
     fn is_complete(&self, name: &str) -> Result<bool> {
         let file = self.announced(name)?;
         let open = self.open_file();
@@ -168,8 +168,8 @@ impl ContainerMut for FilesMut {
     }
 }
 
-/// Offset in the HDF5 file of the bytes of a contiguous dataset, whose space is reserved by this call; `None` if it is small or
-/// not contiguous.
+/// Reserves the space of a contiguous dataset and returns the offset of its bytes in the HDF5 file; `None` if the file has
+/// less than 256 KiB or the dataset is not contiguous.
 fn block(dataset: &Dataset, element: DataType, len: u64) -> Result<Option<u64>> {
     if len < 2 * RESERVING_BYTES || !matches!(dataset.storage()?, Storage::Block(_)) {
         return Ok(None);
@@ -209,7 +209,7 @@ struct DatasetBytes {
 }
 
 impl DatasetBytes {
-    /// Refuses `count` bytes from byte `offset` on if they end after the announced length of the file.
+    /// Refuses to write `count` bytes from byte `offset` on if they would end after the length that was announced for the file.
     fn check(&self, offset: u64, count: u64) -> Result<()> {
         match offset.checked_add(count).is_some_and(|end| end <= self.len) {
             true => Ok(()),

@@ -19,8 +19,9 @@ pub(super) struct Blocks<'a> {
 }
 
 impl Blocks<'_> {
-    /// Fills `out` with bytes of consecutive blocks, from byte `within` of `block` on. Compares every block that it touches,
-    /// as a whole, with its CRC and calls `checked` if they match, unless `known` says that the block was compared before.
+    /// Fills `out` with bytes of consecutive blocks, from byte `within` of `block` on. Each block that it touches is
+    /// compared as a whole with its CRC, unless `known` says that this was done before; `checked` is called if they match,
+    /// else the call fails.
     pub(super) fn read(
         &self,
         block: u64,
@@ -52,7 +53,8 @@ impl Blocks<'_> {
         Ok(())
     }
 
-    /// Computes the CRC of a whole block, of which the bytes from `within` on are `part` already; the others are read.
+    /// Computes the CRC of a whole block. Its bytes from `within` on that are in memory already are passed as `part`; the
+    /// others are read from the file.
     fn crc_around(&self, block: u64, within: u64, part: &[u8]) -> Result<u32> {
         let mut crc = Crc::new();
         self.add(&mut crc, block, 0..within)?;
@@ -61,7 +63,7 @@ impl Blocks<'_> {
         Ok(crc.finish())
     }
 
-    /// Computes the CRC of a block as it is in the file.
+    /// Computes the CRC of a block from its bytes in the MultiFile.
     pub(super) fn crc(&self, block: u64) -> Result<u32> {
         self.crc_around(block, 0, &[])
     }

@@ -42,7 +42,7 @@ impl Crc {
         Crc(u32::MAX)
     }
 
-    /// CRC of `bytes` alone, from start to end.
+    /// Computes the CRC-32/BZIP2 of `bytes` in one call.
     pub(super) fn of(bytes: &[u8]) -> u32 {
         let mut crc = Crc::new();
         crc.update(bytes);

@@ -78,7 +78,7 @@ pub(super) struct Header {
     pub(super) continuation: [Vec<u64>; 2],
     /// How many continuation blocks of each of the two sets hold a part of the header.
     pub(super) used: [u32; 2],
-    /// Which set of continuation blocks this MultiFile header is in, 0 or 1; 0 if it fits into block 0.
+    /// Which of the two sets of continuation blocks (0 or 1) holds the rest of this MultiFile header; 0 if the header fits into block 0.
     pub(super) current: usize,
     /// Number of bytes at the start of block 0 that the MultiFile header's fields occupy.
     pub(super) extent: u64,
@@ -321,21 +321,20 @@ impl Header {
         Ok(())
     }
 
-    /// Names of the files in the MultiFile, each with whether it is a nested container; `None` if the header does not record
-    /// that.
+    /// Names of the files in the MultiFile, and for each whether it is a nested container; `None` if the header does not record that.
     pub(super) fn marks(&self) -> BTreeMap<String, Option<bool>> {
         let named = self.files.iter().filter(|file| !file.name.is_empty());
         named.map(|file| (file.name.clone(), self.marked.then_some(file.nested))).collect()
     }
 
-    /// Records the CRC of a block in the header.
+    /// Records the CRC of a block in the MultiFile header, in memory only.
     pub(super) fn set_checksum(&mut self, block: u64, crc: u32) {
         let checksums = self.checksums.get_or_insert_default();
         checksums.resize(checksums.len().max(block as usize + 1), 0);
         checksums[block as usize] = crc;
     }
 
-    /// How many continuation blocks the set `target` (0 or 1) needs for this header, never fewer than it has.
+    /// Number of continuation blocks that the set `target` (0 or 1) needs for this MultiFile header, or that it has, if these are more.
     pub(super) fn blocks_for(&self, target: usize) -> u64 {
         let body = self.body().len() as u64;
         let (mut count, other) = (self.continuation[target].len() as u64, self.continuation[1 - target].len() as u64);
@@ -349,8 +348,8 @@ impl Header {
         }
     }
 
-    /// Encodes the header as version 2; what does not fit into block 0 is for the continuation blocks of the set `target` (0
-    /// or 1), which must have enough of them.
+    /// Encodes the header as MultiFile version 2. Bytes that do not fit into block 0 are for the continuation blocks of the
+    /// set `target` (0 or 1), which must have enough of them.
     ///
     /// With checksums it takes all bytes of its blocks, so that there are none without: what follows the fields is
     /// zeros, and casacore does not mind.
@@ -395,8 +394,7 @@ impl Header {
         Encoded { head: bytes, pieces }
     }
 
-    /// Encodes the header up to and including the CRCs of the blocks; fields that depend on where the header is stored are
-    /// zero.
+    /// Encodes the MultiFile header up to and including the CRCs of the blocks; fields that depend on where the header is stored are zero.
     fn body(&self) -> Vec<u8> {
         let mut e = Encoder::new(ByteOrder::Big);
         e.u64(0);
@@ -458,7 +456,7 @@ fn name(d: &mut Decoder<'_>) -> Result<String> {
     String::from_utf8(name.into()).map_err(|_| d.error_at(start, "the name of a file is not UTF-8"))
 }
 
-/// Reads a count and then that many numbers of `bytes` bytes each from the header of a MultiFile.
+/// Reads a list from the header of a MultiFile: the number of items, then the items, each a number of `bytes` bytes.
 fn numbers<'a, T>(
     d: &mut Decoder<'a>,
     what: &str,
@@ -468,7 +466,8 @@ fn numbers<'a, T>(
     (0..count(d, what, bytes)?).map(|_| read(d, what)).collect()
 }
 
-/// Follows the links of a header of `len` bytes; returns the numbers of its continuation blocks, in order.
+/// Follows the links between the continuation blocks of a MultiFile header of `len` bytes, from block number `first` on;
+/// returns their numbers in order.
 fn read_chain(file: &dyn ReadAt, first: u64, len: u64, block_bytes: u64) -> Result<Vec<u64>> {
     let wanted = len.saturating_sub(block_bytes).div_ceil(block_bytes - LINK_BYTES);
     let file_len = file.len()?;

@@ -12,7 +12,7 @@ use crate::error::Result;
 /// that follow the last one. Kept as runs, so that a damaged file which claims 2^60 blocks takes no memory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Index {
-    /// Runs of consecutive block numbers, in the order of the file's bytes; none is empty.
+    /// Runs of consecutive block numbers of a file in the MultiFile, in the order of the file's bytes; none is empty.
     runs: Vec<Run>,
 }
 
@@ -31,7 +31,8 @@ impl Run {
 }
 
 impl Index {
-    /// Decodes an index in the packed form of version 2; all block numbers must be above 0 and below `blocks`.
+    /// Decodes the block numbers of a file in the packed form of MultiFile version 2; all must be above 0 and below
+    /// `blocks`, the number of blocks in the MultiFile.
     pub(super) fn decode(d: &mut Decoder<'_>, what: &str, blocks: u64) -> Result<Self> {
         let mut index = Index::default();
         for _ in 0..count(d, what, 8)? {
@@ -51,8 +52,8 @@ impl Index {
         Ok(index)
     }
 
-    /// Decodes an index in the form of version 1, an AipsIO object `Block` of i64; block numbers must be above 0 and below
-    /// `blocks`.
+    /// Decodes the block numbers of a file as MultiFile version 1 stores them, an AipsIO object `Block` of i64; all must be
+    /// above 0 and below `blocks`, the number of blocks in the MultiFile.
     pub(super) fn decode_block(d: &mut Decoder<'_>, what: &str, blocks: u64) -> Result<Self> {
         let start = d.position();
         let mut index = Index::default();
@@ -100,8 +101,8 @@ impl Index {
         self.runs.last().map_or(0, |run| run.entry + run.len())
     }
 
-    /// Numbers of the block that holds an entry (from 0) and of the blocks after it in the same run, as a half-open range;
-    /// `None` after the last entry.
+    /// Numbers of the block that holds part `entry` of the file (from 0, each part of one block), and of the blocks after it
+    /// in the same run, as a half-open range; `None` after the file's last block.
     pub(super) fn find(&self, entry: u64) -> Option<Range<u64>> {
         let run = self.runs.get(self.runs.partition_point(|run| run.entry <= entry).checked_sub(1)?)?;
         let start = run.blocks.start + (entry - run.entry);
@@ -119,7 +120,7 @@ impl Index {
         append(&mut self.runs, Run { entry, blocks });
     }
 
-    /// Removes all but the first `entries` entries; returns the block numbers of those removed.
+    /// Shortens a file's index to its first `entries` blocks; returns the numbers of the blocks that were removed.
     pub(super) fn truncate(&mut self, entries: u64) -> Vec<Range<u64>> {
         let keep = self.runs.partition_point(|run| run.entry < entries);
         let mut removed: Vec<_> = self.runs.drain(keep..).map(|run| run.blocks).collect();
@@ -133,8 +134,8 @@ impl Index {
         removed
     }
 
-    /// Replaces entries of the index from `entry` on by the block numbers `blocks`, as many as these are: the same bytes of
-    /// the file are in other blocks then.
+    /// Replaces as many block numbers of the file as `blocks` has, from the file's block `entry` (from 0) on: these bytes of
+    /// the file are in the blocks `blocks` then.
     pub(super) fn replace(&mut self, entry: u64, blocks: Range<u64>) {
         let end = entry + (blocks.end - blocks.start);
         // with the neighbours, which may now continue in the new blocks or be continued by them
@@ -156,7 +157,7 @@ impl Index {
     }
 }
 
-/// Appends a run to a list, and joins it with the last one if it continues that; an empty run is ignored.
+/// Appends a run of block numbers to a list, and joins it with the last run if it continues that; an empty run is ignored.
 fn append(runs: &mut Vec<Run>, run: Run) {
     match runs.last_mut() {
         _ if run.blocks.is_empty() => {}

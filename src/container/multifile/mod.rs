@@ -64,7 +64,7 @@ fn may_be_multi_file(inside: &dyn Container, name: &str) -> Result<bool> {
     Ok(recognise(&head))
 }
 
-/// Number of bytes at the beginning of a file that tell whether it may be a MultiFile.
+/// Number of bytes at the beginning of a file from which it is recognised as a MultiFile.
 const HEAD_BYTES: u64 = header::MIN_BLOCK_BYTES;
 
 /// CRC of a block of a MultiFile with these bytes.
@@ -150,8 +150,8 @@ fn select(inside: &dyn Container, marks: BTreeMap<String, Option<bool>>, nested:
     marks.into_iter().filter(|(name, mark)| wanted(name, *mark)).map(|(name, _)| name).collect()
 }
 
-/// Whether the file `name`, in a container whose header does not tell, is itself a MultiFile. One that cannot be read counts as
-/// a file: opening it gives the error.
+/// Whether the file `name` of a MultiFile is itself a MultiFile; for headers that do not record it. One that cannot be read
+/// counts as a file: opening it gives the error.
 fn looks_nested(inside: &dyn Container, name: &str) -> bool {
     let Ok(file) = inside.open(name) else { return false };
     let mut head = [0; HEAD_BYTES as usize];
@@ -215,7 +215,7 @@ impl Container for MultiFile {
         describe(&self.opened.header)
     }
 
-    /// Whether CRCs protect the header: opening the MultiFile has compared them.
+    /// Whether the MultiFile has CRCs: if so, opening it has verified that of the header.
     fn check(&self) -> Result<bool> {
         Ok(self.opened.header.checksums.is_some())
     }
@@ -278,8 +278,8 @@ impl ReadAt for VirtualFile {
 }
 
 impl Entry {
-    /// Calls `read` for each part of `out` that lies in consecutive blocks, with the number of the first block and the byte in
-    /// it where the part begins.
+    /// Calls `read` for each part of `out` that lies in consecutive blocks of the MultiFile, with the number of the first
+    /// block, the offset in it where the part begins, and the part.
     fn runs(
         &self,
         block_bytes: u64,

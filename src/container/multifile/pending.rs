@@ -23,8 +23,8 @@ pub(super) struct Pending {
     pub(super) header: Header,
     /// Index of each virtual file in the header's list of files, by its name.
     pub(super) slots: BTreeMap<String, usize>,
-    /// How often the virtual file in each slot of the header was removed. A file handle keeps the number at its opening: if
-    /// it differs from this one, the file was removed.
+    /// How often the virtual file in each slot of the header was removed. A file handle keeps the number from its opening:
+    /// if the number is different now, the handle's file was removed.
     pub(super) generations: Vec<u64>,
     /// Blocks of the MultiFile that may be allocated: neither the committed header nor the next one refers to them.
     pub(super) free: BlockSet,
@@ -136,8 +136,9 @@ impl Pending {
         written
     }
 
-    /// Copies bytes of an ordinary file into a virtual file inside the operating system, without reading them here; returns how
-    /// many, possibly 0. Always 0 with checksums, for which the bytes have to be read.
+    /// Copies bytes of an ordinary file into a virtual file within the operating system, without reading them here; returns
+    /// the number of copied bytes. It is 0 if nothing could be copied, and always if the MultiFile has checksums, for which
+    /// the bytes have to be read.
     pub(super) fn copy_raw(
         &mut self,
         file: &dyn WriteAt,
@@ -183,8 +184,8 @@ impl Pending {
         Ok(())
     }
 
-    /// Preallocates the disk space by which the MultiFile grows when the virtual file in `slot` gets `len` bytes: for the
-    /// blocks that it lacks, less the free ones.
+    /// Preallocates the disk space by which the MultiFile grows when the virtual file in `slot` has `len` bytes: space for
+    /// the blocks that the file lacks, less the free blocks.
     pub(super) fn reserve(&self, file: &dyn WriteAt, slot: usize, len: u64) -> Result<()> {
         let Header { block_bytes, blocks, ref files, .. } = self.header;
         let missing = len.div_ceil(block_bytes).saturating_sub(files[slot].index.len() + self.free.len());
@@ -275,7 +276,7 @@ impl Pending {
         Ok(())
     }
 
-    /// Allocates consecutive blocks of the MultiFile, at most `count`; also returns whether they hold only zeros.
+    /// Allocates consecutive blocks of the MultiFile, at most `count`; returns their numbers, and whether they hold only zeros.
     fn take(&mut self, count: u64) -> Result<(Range<u64>, bool)> {
         let (taken, clean) = match self.free.take(count) {
             Some(taken) => (taken, false),
@@ -355,7 +356,7 @@ impl Pending {
         Ok(())
     }
 
-    /// Records that bytes of a block that is not yet committed change, so that its CRC has to be computed again.
+    /// Records that bytes of a block that is not yet committed have changed, so that its CRC has to be computed again.
     fn note_change(&mut self, block: u64) {
         if self.header.checksums.is_some() {
             self.zeros.remove(block..block + 1);
@@ -420,7 +421,7 @@ impl Pending {
         Ok(())
     }
 
-    /// Computes the header to be committed; returns it with the blocks that are free then and its encoded bytes.
+    /// Computes the MultiFile header to be committed; returns it with the blocks that are free after the commit, and its encoded bytes.
     fn next_header(&mut self, file: &dyn WriteAt) -> Result<(Header, BlockSet, Encoded)> {
         if self.header.checksums.is_some() {
             self.finish_checksums(file)?;

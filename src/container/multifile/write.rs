@@ -26,7 +26,7 @@ use crate::error::{Context, Error, ErrorKind, Result};
 use crate::io::{Raw, RawCopy, ReadAt, WriteAt};
 use crate::sync::LockUnpoisoned;
 
-/// A MultiFile that is open for writing, as version 2.
+/// A MultiFile (casacore's container file) that is open for writing, as version 2.
 ///
 /// What is written to its files, and [`WriteAt::sync`] of them, does not count before [`commit`](ContainerMut::commit).
 /// A file occupies whole blocks: small files in large blocks waste space. Blocks are taken in the order of
@@ -83,8 +83,8 @@ impl MultiFileMut {
         Ok(Self::over(file, Header::empty(block_bytes, checksums, marked), None))
     }
 
-    /// Opens the MultiFile `name` of `inside` for changes. Version 1 becomes version 2 with the first commit; its file
-    /// `<name>_hdrext` is then without meaning and stays, as casacore leaves it.
+    /// Opens the MultiFile `name` of `inside` for changes. The first commit converts version 1 to version 2; its second
+    /// header file `<name>_hdrext` is then unused, but stays, as with casacore.
     ///
     /// # Errors
     /// `Format` if it is not a MultiFile, its header is damaged or blocks are missing; `Unsupported` if they are larger

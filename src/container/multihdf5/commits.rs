@@ -12,8 +12,8 @@ use crate::value::{DataType, Region, Shape, Values};
 /// Size in bytes of a chunk of the dataset with the list of commits.
 const CHUNK_BYTES: u64 = 1 << 12;
 
-/// The list of commits of a container that other processes read while it grows: a dataset in its root group, with a row of
-/// file sizes for each commit.
+/// The list of commits of a MultiHDF5 container that other processes read while it grows: a dataset in its root group, with
+/// a row of file sizes for each commit.
 #[derive(Debug)]
 pub(super) struct Commits {
     dataset: Dataset,
@@ -22,7 +22,7 @@ pub(super) struct Commits {
 }
 
 impl Commits {
-    /// Replaces the list of commits by an empty one for the files that the container's headers list.
+    /// Writes an empty list of commits to the root group, in place of an existing one, for all files that the headers of the container name.
     pub(super) fn create(root: &Group) -> Result<()> {
         if root.has(COMMITS) {
             root.remove(COMMITS)?;
@@ -100,7 +100,7 @@ impl Commits {
         Ok(Some(sizes.into_iter().take(count).map(size).collect::<Result<_>>()?))
     }
 
-    /// Appends a commit to the list: a row with the sizes in bytes of all files.
+    /// Appends a commit to the list of commits: a row with the sizes in bytes of all files, in the order of `names`.
     pub(super) fn append(&self, sizes: Vec<i64>) -> Result<()> {
         let columns = columns(sizes.len());
         let shape = self.dataset.shape()?;
@@ -113,7 +113,7 @@ impl Commits {
         Ok(())
     }
 
-    /// Makes commits visible that another process has appended since the list was opened.
+    /// Reads again how many commits the list has, so that those appended by another process since it was opened become visible.
     pub(super) fn refresh(&self) -> Result<()> {
         self.dataset.refresh()
     }

@@ -15,7 +15,7 @@ use crate::io::{ReadAt, WriteAt};
 use crate::limits;
 use crate::sync::LockUnpoisoned;
 
-/// A MultiHDF5 container, or one nested in it, that is open for writing. docs/containers.md.
+/// A MultiHDF5 container, or one nested in another, that is open for writing. docs/containers.md.
 ///
 /// A new container is written in place. An existing one is copied for the first change after a commit, and the next commit
 /// puts the copy in its place.
@@ -110,8 +110,8 @@ impl MultiHdf5Mut {
         MultiHdf5Mut { store, path, content: Mutex::new(content) }
     }
 
-    /// Opens an existing MultiHDF5 container for changes. In an archive (a container with more files than casacore reads),
-    /// new files are stored without filters.
+    /// Opens an existing MultiHDF5 container for changes. New files are stored without filters if it is an archive (a
+    /// container with more files than casacore reads).
     ///
     /// # Errors
     /// `Locked` if another process has it open; those of reading it.
@@ -183,7 +183,8 @@ impl MultiHdf5Mut {
         }
     }
 
-    /// Writes this container, its files and its nested containers into the HDF5 file.
+    /// Writes this container to the HDF5 file: the bytes of its files that are only in memory, its nested containers, and
+    /// its header if it has changed.
     fn write(&self) -> Result<()> {
         let content = &mut *self.content();
         for entry in &mut content.entries {
@@ -213,8 +214,8 @@ impl MultiHdf5Mut {
         Ok(())
     }
 
-    /// Checks that a new entry of the container can have this name, and removes an existing file of the name if it may be
-    /// replaced.
+    /// Checks that a new entry of the container can have the name `name`. An existing file of this name is removed if
+    /// `taken` says that it is replaced, else it is an error.
     fn claim_name(&self, content: &mut Content, name: &str, taken: IfTaken) -> Result<()> {
         check_name(name)?;
         if name == HEADER || (name == COMMITS && self.path.is_empty()) {
@@ -268,8 +269,8 @@ impl Content {
     }
 }
 
-/// The options with which new files are stored in an existing container, from its header: those of this program for an
-/// archive, which casacore need not read, otherwise those of casacore.
+/// The options with which new files are stored in an existing container: block size as in its header, without checksums and
+/// compression. `archive` is true if the container may hold more than casacore reads.
 fn stored_options(root: &Group) -> Result<FormatOptions> {
     let Header { block_bytes, archive, .. } = Header::read(root)?;
     Ok(FormatOptions {

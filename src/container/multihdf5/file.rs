@@ -18,7 +18,7 @@ use crate::sha::Sha256;
 use crate::sync::LockUnpoisoned;
 use crate::value::{Region, Shape, Values};
 
-/// Most bytes of a virtual file's blocks that are kept in memory, and of filtered blocks on their way to the HDF5 file.
+/// Most bytes of a virtual file's blocks that are kept in memory, and most bytes of its filtered blocks that wait to be written to the HDF5 file.
 const CACHE_BYTES: u64 = 8 << 20;
 /// Buffer size in bytes for hashing a stored file.
 const COPY_BYTES: u64 = 1 << 22;
@@ -35,12 +35,12 @@ pub(super) struct StoredFile {
 struct FileState {
     /// Length of the virtual file in bytes, including those that are only in memory.
     len: u64,
-    /// Number of bytes from the start of the virtual file that its dataset holds.
+    /// Number of bytes at the start of the virtual file that its dataset in the HDF5 file holds.
     stored_len: u64,
     /// Whether bytes or length of the virtual file differ from those of the last commit.
     changed: bool,
     phase: Phase,
-    /// Blocks of the virtual file that are in memory, by number from 0; newer than those of the dataset.
+    /// Blocks of the virtual file that are in memory, by number from 0; they replace those of the dataset, which may be older.
     blocks: BTreeMap<u64, Block>,
     /// Running SHA-256 of the virtual file's bytes, as far as they were written in sequence from the start, and the number of
     /// those bytes; `None` if it must be computed from the stored file.
@@ -54,21 +54,22 @@ struct Block {
 
 /// State of a virtual file between its creation and its removal.
 enum Phase {
-    /// Nothing of the virtual file is stored, and its length can change: blocks of a small file stay in memory, so that its
-    /// dataset can get the right size at once.
+    /// State of a virtual file of which nothing is stored and whose length can change. Its blocks stay in memory as long as
+    /// the file is small, so that its dataset can be created with the right size.
     New,
-    /// Nothing of the virtual file is stored, but its length is known: the dataset need not grow.
+    /// State of a virtual file of which nothing is stored, but whose final length is known: its dataset is created with that
+    /// length and need not grow.
     Buffered,
-    /// The virtual file is stored in a dataset, which is the value; `None` until the dataset is used for the first time.
+    /// State of a virtual file that is stored in a dataset. The value is the open dataset; `None` until it is used for the first time.
     Stored(Option<Box<StoredRows>>),
-    /// The virtual file was removed from the container; it can no longer be read or written.
+    /// State of a virtual file that was removed from the container; it can no longer be read or written.
     Detached,
 }
 
 /// The open dataset of a stored virtual file: a row for each block.
 struct StoredRows {
-    /// Number of the container's HDF5 file ([`Access::generation`]) in which the dataset is open: after a change of the file it
-    /// is opened again.
+    /// Number ([`Access::generation`]) of the HDF5 file in which the dataset was opened. If another HDF5 file is open now,
+    /// the dataset is opened again.
     generation: u64,
     dataset: Dataset,
     pipeline: Pipeline,
@@ -79,22 +80,23 @@ struct StoredRows {
 
 /// How the rows of a virtual file's dataset are stored, and whether they have changed since it was opened.
 enum RowForm {
-    /// The dataset has rows from any program, casacore included, with chunks of any shape. They are read, but never written.
+    /// The rows of the dataset may come from any program, casacore included, and its chunks may have any shape. They are read, but never overwritten.
     Found(VirtualFile),
-    /// The dataset has rows as this program stores them: a chunk for each block, none after the end of the file. Nothing was
-    /// stored since they were opened.
+    /// The rows of the dataset are in this program's form: one chunk for each block, none after the end of the file. None
+    /// was stored since the dataset was opened.
     Ours(VirtualFile),
-    /// The dataset has rows as this program stores them, some of them stored since the dataset was opened.
+    /// The rows of the dataset are in this program's form (one chunk for each block), and some were stored since the dataset was opened.
     Written,
 }
 
 impl RowForm {
-    /// Whether the dataset has rows in the form of this program, in which blocks can be stored without replacing the dataset.
+    /// Whether the rows of the dataset are in this program's form (one chunk for each block), so that blocks can be stored
+    /// without replacing the dataset.
     fn is_ours(&self) -> bool {
         !matches!(self, RowForm::Found(_))
     }
 
-    /// The virtual file as it was when its dataset was opened; `None` if blocks were stored since.
+    /// The reader of the virtual file made when its dataset was opened; `None` if blocks were stored since, so that it is out of date.
     fn unchanged(&self) -> Option<&VirtualFile> {
         match self {
             RowForm::Found(file) | RowForm::Ours(file) => Some(file),
@@ -111,7 +113,7 @@ impl Phase {
         }
     }
 
-    /// Records that the length will not change before the virtual file is stored for the first time.
+    /// Records that the virtual file, of which nothing is stored yet, has its final length, so that its dataset can be created with it.
     fn fix_length(&mut self) {
         if matches!(self, Phase::New) {
             *self = Phase::Buffered;
@@ -120,7 +122,7 @@ impl Phase {
 }
 
 impl FileState {
-    /// The state of a virtual file with `len` bytes in its dataset and nothing in memory.
+    /// The state of a virtual file whose dataset holds `len` bytes, and of which nothing is in memory.
     fn stored(len: u64) -> Self {
         // there may be a dataset without bytes, which is found when it is needed
         let phase = if len == 0 { Phase::New } else { Phase::Stored(None) };
@@ -147,8 +149,8 @@ impl StoredFile {
         StoredFile { store, path, block_bytes, state: Mutex::new(FileState::stored(len)) }
     }
 
-    /// Opens a virtual file that was appended to through the list of commits: its `len` bytes and their hash have to be
-    /// recorded with the next commit.
+    /// Opens a virtual file that grew by live appends, which only the list of commits records. The next commit records its length
+    /// `len` (bytes) in the header, and its hash.
     pub(super) fn appended(store: Arc<Store>, path: String, block_bytes: u64, len: u64) -> Self {
         let state = FileState { changed: true, ..FileState::stored(len) };
         StoredFile { store, path, block_bytes, state: Mutex::new(state) }
@@ -193,8 +195,8 @@ impl StoredFile {
         Ok(true)
     }
 
-    /// Number of empty rows at the end of a dataset with `count` blocks: 1 in the form of casacore, 0 in archives and without
-    /// blocks.
+    /// Number of empty rows that a virtual file's dataset has after its `count` blocks: 1 in casacore's form,
+    /// 0 in archives and if `count` is 0.
     fn spare(&self, count: u64) -> u64 {
         u64::from(self.store.bounds() == Bounds::Earliest && count > 0)
     }
@@ -203,8 +205,7 @@ impl StoredFile {
         ByteFilters { compression: self.store.options.compression, checksums: self.store.options.checksums }
     }
 
-    /// Opens the dataset of the virtual file in the current HDF5 file, unless it is open. A virtual file without stored bytes
-    /// may have no dataset.
+    /// Opens the dataset of the virtual file, unless it is open in the current HDF5 file. It may be missing if no byte of the virtual file is stored.
     fn attach(&self, state: &mut FileState, access: &Access<'_>) -> Result<()> {
         state.check_attached()?;
         if state.phase.rows().is_some_and(|rows| rows.generation == access.generation) {
@@ -236,8 +237,8 @@ impl StoredFile {
         })
     }
 
-    /// Opens the dataset with at least `count` rows in which blocks can be stored. It is created if the virtual file has none,
-    /// and replaced if its form does not allow storing blocks.
+    /// Opens the virtual file's dataset for storing blocks, with at least `count` rows (blocks). It is created if it is
+    /// missing, and replaced if blocks cannot be stored in its chunks.
     fn writable_rows<'a>(
         &self,
         state: &'a mut FileState,
@@ -275,8 +276,8 @@ impl StoredFile {
         }
     }
 
-    /// Makes a dataset that was just opened fit for storing blocks: removes rows after the end of the virtual file, or
-    /// replaces the dataset.
+    /// Prepares a dataset that was just opened for storing blocks: removes its rows after the end of the virtual file, or
+    /// replaces the dataset if its chunks are not one for each block.
     fn prepare_rows(&self, rows: &mut StoredRows, access: &Access<'_>, stored_len: u64) -> Result<()> {
         let shape = Shape::from([self.block_bytes, 1]);
         let is_ours = rows.dataset.storage()? == Storage::Chunks
@@ -306,7 +307,7 @@ impl StoredFile {
         Ok(StoredRows { generation: access.generation, dataset, pipeline, count, appendable, form: RowForm::Written })
     }
 
-    /// Moves the `len` bytes of the virtual file to a new dataset, which can grow.
+    /// Copies the `len` bytes of the virtual file to a new dataset, which can grow and replaces the previous one.
     fn replace(&self, rows: &mut StoredRows, access: &Access<'_>, len: u64) -> Result<()> {
         let group = access.group(&self.path)?;
         let source = Arc::new(FileSource::open(access.path)?);
@@ -328,7 +329,7 @@ impl StoredFile {
         Ok(())
     }
 
-    /// Stores whole blocks in the dataset, each given with its number from 0, after filtering them on all threads.
+    /// Filters whole blocks of the virtual file on all threads and stores them in its dataset; each is given with its number from 0.
     fn store_blocks(&self, state: &mut FileState, blocks: &[(u64, &[u8])]) -> Result<()> {
         let Some(last) = blocks.iter().map(|(number, _)| *number).max() else { return Ok(()) };
         let pipeline = self.store.change(|access| {
@@ -615,7 +616,7 @@ impl fmt::Debug for StoredFile {
     }
 }
 
-/// Applies the dataset's filters to blocks, given with their numbers, on all threads.
+/// Applies the dataset's filters to blocks, each given with its number, on all threads; returns the filtered bytes of each.
 fn encode_blocks(pipeline: &Pipeline, blocks: &[(u64, &[u8])]) -> Result<Vec<Vec<u8>>> {
     let encode = |scratch: &mut FilterScratch, (_, bytes): &(u64, &[u8])| {
         let mut stored = Vec::new();

@@ -107,8 +107,8 @@ impl Header {
         }
     }
 
-    /// Refuses the new file `name` in a container with `count` files if casacore could not read it: its name is not ASCII, or
-    /// casacore reads no more files.
+    /// Refuses the new file `name` in a container of `count` files if the container is for casacore, which could not read
+    /// the file: the name is not ASCII, or `count` is the most files that casacore reads.
     pub(super) fn check_room(count: usize, name: &str, bounds: Bounds) -> Result<()> {
         if bounds == Bounds::V110 {
             return Ok(());

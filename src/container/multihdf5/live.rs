@@ -13,7 +13,7 @@ use crate::h5::{self, Compression, Dataset, Group};
 use crate::io::past_end;
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Most bytes of a live container that are read at a time as whole blocks.
+/// Most bytes that are read at a time from the whole blocks of a file in a live container (one that grows while others read it).
 const READ_BYTES: u64 = 1 << 20;
 
 /// A MultiHDF5 container whose files are appended to while other processes read them: readers see what was committed, and
@@ -50,7 +50,7 @@ pub struct LiveContainer {
     commits: Commits,
     files: Vec<Appended>,
     numbers: HashMap<String, usize>,
-    /// The open HDF5 file of the live container; the last field, because closing it ends the datasets.
+    /// The open HDF5 file of the live container. It is the last field, and so dropped after the datasets in it.
     file: h5::File,
 }
 
@@ -135,7 +135,7 @@ impl LiveContainer {
         self.file.flush()
     }
 
-    /// Commits and closes the live container; any program can open it then.
+    /// Commits all appended bytes and closes the live container; any program can open it then.
     ///
     /// # Errors
     /// As [`commit`](Self::commit).
@@ -159,8 +159,8 @@ fn listed(root: &Group) -> Result<(Commits, Vec<u64>)> {
     Ok((commits, sizes))
 }
 
-/// Opens the group of the virtual file at `path`; returns it with the size of its blocks and of the file in bytes, by the
-/// header.
+/// Opens the group of the virtual file at `path`; returns it with the size in bytes of its blocks and of the file, as the
+/// container's header states them.
 fn parent(root: &Group, path: &str) -> Result<(Group, u64, u64)> {
     let mut group = root.clone();
     let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));

@@ -1,4 +1,5 @@
-//! The lock that HDF5 holds on an open file, acquired for a container file by this program: it excludes other processes.
+//! The lock that libhdf5 acquires on files that it opens, here acquired by this program for the file of a MultiHDF5
+//! container, so that other processes do not change it.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -10,7 +11,7 @@ use nix::fcntl::{Flock, FlockArg};
 use crate::error::Result;
 use crate::h5::{locked, retry_while_locked};
 
-/// Locks a container against other writers, but not against readers. `None` if the file system has no locks.
+/// Locks the file of a container so that other processes can read it but not write it. `None` if the file system has no locks.
 ///
 /// # Errors
 /// `Locked` if another process has it open. HDF5 takes the same lock for reading and writing.
@@ -27,7 +28,7 @@ pub(super) fn lock_for_writing(path: &Path) -> Result<Option<Flock<fs::File>>> {
     })
 }
 
-/// Locks an open file against writers, with a shared lock; `None` if the file system has no locks.
+/// Acquires a shared lock on an open file, which excludes writers; `None` if the file system has no locks.
 ///
 /// # Errors
 /// As [`lock_for_writing`].

@@ -42,8 +42,7 @@ use names::HEADER;
 use read::Opened;
 use seal::Seal;
 
-/// The container format MultiHDF5. It recognises every HDF5 file: only opening, which reads the groups, tells whether it is
-/// one.
+/// The container format MultiHDF5. Every HDF5 file is recognised as one; only opening it, which reads its groups, tells whether it is a container.
 pub(crate) static FORMAT: Format = Format {
     damage: |inside, name| Seal::damage(&*inside.open(name)?),
     create: Some(|path, options| Ok(MultiHdf5Mut::create(path, options)?)),
@@ -58,8 +57,8 @@ pub(crate) static FORMAT: Format = Format {
     )
 };
 
-/// Whether the HDF5 file at `path` is a MultiHDF5 container. One that a process is writing counts only if it was made to be
-/// read while it grows.
+/// Whether the HDF5 file at `path` is a MultiHDF5 container. A file that a process is writing counts only if it is a live
+/// container, which can be read while it grows.
 pub(crate) fn is_multi_hdf5(path: &Path) -> Result<bool> {
     // no other file has a seal, and libhdf5 need not see one that is damaged
     if Seal::find(&FileSource::open(path)?)?.is_some() {
@@ -72,7 +71,8 @@ pub(crate) fn is_multi_hdf5(path: &Path) -> Result<bool> {
     }
 }
 
-/// Path in the file system of the container `name`: libhdf5 cannot read a file that is inside another container.
+/// Path in the file system of the file `name` of `inside`; an error if `inside` is a container file, because libhdf5 cannot
+/// read a file inside another.
 fn path_of(inside: &dyn Container, name: &str) -> Result<PathBuf> {
     inside
         .path(name)

@@ -53,7 +53,7 @@ impl Opened {
         Ok(Arc::new(Node::new(self, group, 0)?))
     }
 
-    /// Whether the HDF5 file has a seal (checksums of every byte, after its end).
+    /// Whether the HDF5 file has a seal (checksums of every byte, after its end); fails if the seal is damaged or cut off.
     ///
     /// # Errors
     /// `Format` if it had one, which is damaged or cut off.
@@ -68,13 +68,12 @@ impl Opened {
     }
 }
 
-/// Fails unless exactly one HDF5 link leads to an object: no two files may share their bytes, and no container may contain
-/// itself.
+/// Fails unless the number of HDF5 links to an object is 1: no two files may share their bytes, and no container may contain itself.
 fn check_links(links: usize) -> Result<()> {
     if links == 1 { Ok(()) } else { Err(Error::format(format!("{links} links lead to it, expected one"))) }
 }
 
-/// A MultiHDF5 container that is open for reading: the root group, or a group below it that is nested.
+/// A MultiHDF5 container that is open for reading: the root group of an HDF5 file, or a nested container in a group below it.
 pub(super) struct Node {
     opened: Arc<Opened>,
     group: Group,
@@ -106,12 +105,12 @@ impl Node {
         Ok(Node { opened, group, header, entries, links, depth })
     }
 
-    /// Path of a file or container in this one, from the root of the HDF5 file and without a leading slash.
+    /// Path of the file or nested container `name` from the root of the HDF5 file, without a leading slash.
     fn path_of(&self, name: &str) -> String {
         format!("{}/{name}", self.group.path()).trim_start_matches('/').to_owned()
     }
 
-    /// Opens the HDF5 group of a file or nested container, to which a link of exactly this name leads, and no other link.
+    /// Opens the HDF5 group of the file or nested container `name`; fails unless a link of exactly this name, and no other, leads to the group.
     fn group_of(&self, name: &str) -> Result<Group> {
         check_name(name)?;
         if self.links.get(name) != Some(&LinkKind::Group) {
@@ -176,8 +175,8 @@ impl Container for Node {
         }
     }
 
-    /// Whether a seal (checksums after the end of the HDF5 file) protects the container; that of the outermost covers nested
-    /// ones.
+    /// Whether a seal (checksums after the end of the HDF5 file) protects the container; true for a nested container, which
+    /// is checked with the outermost one.
     fn check(&self) -> Result<bool> {
         if self.depth > 0 { Ok(true) } else { self.opened.check_seal() }
     }

@@ -32,7 +32,7 @@ const REGION_BYTES: u64 = 1 << 22;
 /// Bytes of a MultiHDF5 container that are read at a time to compute a checksum.
 const PIECE_BYTES: u64 = 1 << 16;
 
-/// Which bytes of an HDF5 file belong to which virtual file of a container.
+/// Which bytes of an HDF5 file belong to which virtual file of a MultiHDF5 container.
 #[derive(Debug, Default)]
 pub(super) struct Owners {
     /// Paths of the virtual files of the container; a seal numbers them from 1.
@@ -48,7 +48,7 @@ struct Extent {
 }
 
 impl Owners {
-    /// Finds out which bytes of a container that is being written belong to which virtual file.
+    /// Finds which bytes of the HDF5 file of a MultiHDF5 container that is being written belong to which virtual file, from its datasets.
     pub(super) fn of(root: &Group) -> Result<Self> {
         let mut owners = Owners { paths: file_paths(root)?, extents: Vec::new() };
         for (owner, path) in owners.paths.iter().enumerate() {
@@ -75,7 +75,7 @@ struct Region {
 }
 
 impl Seal {
-    /// Computes the checksums of all bytes of the HDF5 file `file` and appends them as a seal.
+    /// Computes the checksums of all bytes of the HDF5 file `file` and appends them to it as a seal (checksums after the end of the HDF5 file).
     pub(super) fn put(file: &dyn WriteAt, Owners { paths, extents }: Owners) -> Result<()> {
         let len = file.len()?;
         let mut regions = divide(len, extents)?;
@@ -98,7 +98,8 @@ impl Seal {
         file.write_at(len, &seal)
     }
 
-    /// Compares the bytes of `file` with its seal and returns the damaged ranges; empty if they match or it has none.
+    /// Compares the bytes of the HDF5 file `file` with its seal (checksums after its end) and returns the damaged ranges;
+    /// empty if all match or the file has no seal.
     ///
     /// # Errors
     /// `Format` if the seal itself is.
@@ -123,8 +124,8 @@ impl Seal {
         Ok(found)
     }
 
-    /// Whether `file` has a seal. Refuses a file in which bytes of the HDF5 structure are damaged: libhdf5 may crash or run in
-    /// circles there.
+    /// Whether `file` has a seal (checksums after the end of the HDF5 file). Refuses a file with damaged bytes outside of
+    /// all virtual files: libhdf5 may crash or loop forever on these.
     ///
     /// # Errors
     /// `Format`; not for a damaged seal, of which nothing is known.
@@ -138,7 +139,8 @@ impl Seal {
         }
     }
 
-    /// Reads all of the seal: the regions of the HDF5 file, and the paths of the virtual files that own them.
+    /// Reads the whole seal (checksums after the end of the HDF5 file): the ranges of bytes with their checksums, and the
+    /// paths of the virtual files to which they belong.
     fn read(self, file: &dyn ReadAt) -> Result<(Vec<Region>, Vec<String>)> {
         let file_len = file.len()?;
         if !self.fits(file_len) {
@@ -172,7 +174,7 @@ impl Seal {
     }
 }
 
-/// Divides an HDF5 file of `len` bytes into regions of at most [`REGION_BYTES`], each with one owner.
+/// Divides an HDF5 file of `len` bytes into regions of at most [`REGION_BYTES`], each of which belongs to one virtual file, or to none.
 ///
 /// # Errors
 /// `Format` if extents overlap or exceed the file.
@@ -212,7 +214,7 @@ fn crc(bytes: &[u8]) -> u32 {
     crc.sum()
 }
 
-/// The ranges of bytes of a MultiHDF5 container that differ from their checksums.
+/// Returns those of the given ranges of bytes of a MultiHDF5 container that differ from their checksums.
 fn damaged(file: &dyn ReadAt, regions: Vec<Region>) -> Result<Vec<Region>> {
     let compare = |piece: &mut Vec<u8>, region: Region| match region.find_checksum(file, piece) {
         Ok(found) if found == region.checksum => None,
@@ -223,7 +225,7 @@ fn damaged(file: &dyn ReadAt, regions: Vec<Region>) -> Result<Vec<Region>> {
 }
 
 impl Region {
-    /// Computes the CRC-32 of a range of bytes of a MultiHDF5 container, which is read in pieces.
+    /// Computes the CRC-32 of this range of bytes of a MultiHDF5 container; `piece` is the buffer into which they are read.
     fn find_checksum(&self, file: &dyn ReadAt, piece: &mut Vec<u8>) -> Result<u32> {
         let mut crc = Crc::new();
         for start in self.bytes.clone().step_by(PIECE_BYTES as usize) {

@@ -35,12 +35,12 @@ pub(super) struct Store {
 #[derive(Debug, Default)]
 struct StoreState {
     file: Option<OpenFile>,
-    /// Number of the HDF5 file that is open, incremented whenever another one is opened: datasets of the previous one are no
-    /// longer usable.
+    /// Number of the HDF5 file that is open for the container, incremented whenever another file is opened in its place:
+    /// datasets of the previous file are no longer usable.
     generation: u64,
-    /// HDF5's own lock on an existing container, held shared: other processes may read it, but not change it.
+    /// HDF5's own lock on the file of an existing container, held shared: other processes may read the file, but not change it.
     lock: Option<Flock<fs::File>>,
-    /// A new container file, opened to preallocate space and to write to the disk early; `None` for an existing container.
+    /// A second descriptor of a new container file, to preallocate space and to start writing to the disk early; `None` for an existing container.
     disk: Option<NewFile>,
 }
 
@@ -61,7 +61,7 @@ struct OpenFile {
     copy: Option<Partial>,
 }
 
-/// The open HDF5 file of a container during one call; the store's lock admits one call at a time.
+/// The open HDF5 file of a MultiHDF5 container for the time of one call; a lock admits one call at a time.
 pub(super) struct Access<'a> {
     pub(super) file: &'a h5::File,
     pub(super) path: &'a Path,
@@ -130,8 +130,8 @@ impl Store {
         self.call(&state, call)
     }
 
-    /// Calls `call` with a version of the container's HDF5 file that can be changed; other processes do not see the changes
-    /// before the commit.
+    /// Calls `call` with an HDF5 file of the container that can be changed (a copy of an existing one); other processes do
+    /// not see the changes before the commit.
     pub(super) fn change<T>(&self, call: impl FnOnce(&Access<'_>) -> Result<T>) -> Result<T> {
         let mut state = self.state();
         if !state.file.as_ref().is_some_and(|open| open.writable) {
@@ -165,7 +165,7 @@ impl Store {
         call(&Access { file: &open.file, path, generation: state.generation })
     }
 
-    /// Copies the container to a temporary file in the same folder, which is then changed.
+    /// Copies the HDF5 file of an existing container to a temporary file in the same directory, in which changes are made.
     fn begin(&self, state: &mut StoreState) -> Result<()> {
         (state.file, state.disk) = (None, None);
         let copy = Partial::create(&self.path)?;
@@ -183,7 +183,8 @@ impl Store {
         Ok(())
     }
 
-    /// Commits: replaces the container by the changed HDF5 file, sealed and durable.
+    /// Commits: closes the changed HDF5 file, appends a seal (checksums) if the container has one, flushes it to the disk,
+    /// and puts it in the container's place.
     pub(super) fn publish(&self) -> Result<()> {
         let mut state = self.state();
         let Some(OpenFile { file, writable: true, copy }) = state.file.take() else { return Ok(()) };

@@ -1,5 +1,5 @@
-//! Reads the bytes of one virtual file of a MultiHDF5 container from where libhdf5 reports that they are. formats/table.md 6.1,
-//! 6.4.
+//! Reads the bytes of one virtual file of a MultiHDF5 container directly from the HDF5 file, at the offsets that libhdf5 reports;
+//! those of a compact dataset through libhdf5. formats/table.md 6.1, 6.4.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::h5::{ChunkInfo, Dataset, Pipeline, Storage, with_decoded};
 use crate::io::{Raw, ReadAt, Recent, past_end};
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Bytes of decoded chunks of a virtual file that are kept in memory, so that small reads do not decode a chunk again.
+/// Most bytes of decoded chunks of a virtual file that are kept in memory, so that small reads do not decode the same chunk again.
 const CACHE_BYTES: u64 = 1 << 22;
 /// Most bytes that HDF5 stores in an object header, as a compact dataset.
 const MOST_COMPACT: u64 = 1 << 16;
@@ -26,14 +26,14 @@ pub(super) struct VirtualFile {
     width: u64,
     chunk: Chunk,
     pipeline: Pipeline,
-    /// Runs of chunks in the HDF5 file, sorted by chunk number; chunks that were never written are missing.
+    /// Runs of chunks in the HDF5 file, sorted by chunk number; chunks that were never written are in none.
     runs: Vec<Run>,
     fill: u8,
     decoded: Recent<Vec<u8>>,
     place: String,
 }
 
-/// Extents of a chunk of a virtual file's dataset, in bytes and rows, and how many chunks cover a row.
+/// Shape of the chunks of a virtual file's dataset: bytes in a row, rows, and how many chunks cover a whole row of the dataset.
 #[derive(Debug, Clone, Copy)]
 struct Chunk {
     columns: u64,
@@ -41,7 +41,7 @@ struct Chunk {
     across: u64,
 }
 
-/// Chunks of a dataset that follow each other, by number and in the HDF5 file.
+/// A run of chunks of a dataset that have consecutive numbers and are stored one after the other in the HDF5 file.
 #[derive(Debug, Clone, Copy)]
 struct Run {
     first: u64,
@@ -52,12 +52,12 @@ struct Run {
 }
 
 impl Run {
-    /// Offset in the HDF5 file after the last chunk of the run; `None` if it exceeds 2^64.
+    /// Offset in the HDF5 file at which the last chunk of the run ends; `None` if it exceeds 2^64.
     fn end(&self) -> Option<u64> {
         self.count.checked_mul(self.stored_bytes)?.checked_add(self.address)
     }
 
-    /// Whether the chunk `number`, stored at `address`, continues the run.
+    /// Whether the chunk `number`, at byte `address` of the HDF5 file, directly follows the last chunk of the run.
     fn is_followed_by(&self, number: u64, address: u64) -> bool {
         self.first + self.count == number && self.end() == Some(address)
     }
@@ -73,7 +73,7 @@ struct Piece {
 }
 
 impl VirtualFile {
-    /// The filters of the chunks in which the virtual file is stored; none if it is not in chunks.
+    /// The HDF5 filters of the chunks that hold the virtual file; none if its dataset is not chunked.
     pub(super) fn pipeline(&self) -> &Pipeline {
         &self.pipeline
     }
@@ -205,7 +205,7 @@ impl VirtualFile {
         bytes.ok_or_else(|| Error::format("the chunks have 2^32 bytes or more, HDF5 allows fewer"))
     }
 
-    /// The part of the virtual file that begins at `offset`, within one chunk and of at most `most` bytes.
+    /// Finds the part of the virtual file that begins at byte `offset`, is within one chunk, and has at most `most` bytes.
     fn piece(&self, offset: u64, most: usize) -> Piece {
         let (row, column) = (offset / self.block_bytes, offset % self.block_bytes);
         let Chunk { columns, rows, across } = self.chunk;
@@ -245,8 +245,8 @@ impl VirtualFile {
         self.read_part(next, &mut out[start..])
     }
 
-    /// Fills `out` with the bytes before offset `end` of the HDF5 file. If `end` is `None`, for bytes that were never
-    /// written, fills it with the fill value.
+    /// Fills `out` with the bytes of the HDF5 file that end before byte `end`. `None` stands for bytes that were never
+    /// written: `out` is filled with the fill value.
     fn read_part(&self, end: Option<u64>, out: &mut [u8]) -> Result<()> {
         match end {
             Some(end) => self.source.read_at(end - out.len() as u64, out),
