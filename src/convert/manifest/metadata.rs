@@ -90,7 +90,7 @@ pub(super) fn filter(id: i32, parameters: &[u32], element_bytes: usize) -> Optio
     })
 }
 
-/// Advice for the user about a column with an HDF5 filter that numcodecs lacks.
+/// Advice that ends an error message about an HDF5 filter which numcodecs lacks: the command that writes a file without such filters.
 pub(super) fn recompress() -> String {
     format!("`h5bridge to-hdf5 --compress {}` writes a file that has none", Compression::gzip(4))
 }

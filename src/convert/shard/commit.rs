@@ -23,13 +23,14 @@ use crate::sync_behind::SyncBehind;
 
 /// Name of the file in the directory of a plan that is locked during a commit.
 const LOCK: &str = "commit.lock";
-/// Name of the file, in the directory of a plan, that is made before a commit begins to change the HDF5 file.
+/// Name of the marker file, in the directory of a plan, that commit makes before it changes the HDF5 file. If it exists, the next commit first undoes
+/// these changes.
 const BEGUN: &str = "commit.begun";
 /// Name of the document, in the directory of a plan, that records the byte ranges which workers wrote; commit then moves it beside the published
 /// file.
 const RANGES: &str = "ranges.ndjson";
 
-/// Commit of a conversion by many processes: checks the items of a plan and publishes its HDF5 file or table.
+/// Commit of a conversion by many processes: checks that workers have written all items of the plan, then publishes the HDF5 file or table.
 #[must_use = "`write` publishes"]
 pub struct CommitShards<'a> {
     plan: &'a ShardPlan,
@@ -45,7 +46,7 @@ pub struct CommitShards<'a> {
 pub struct ShardCommitSummary {
     /// Number of items (ranges of chunks) in the committed plan.
     pub items: usize,
-    /// Bytes of chunks that were inserted into the HDF5 file from files of chunks.
+    /// Bytes of chunks, as they are stored, that commit has copied from the separate files of workers into the HDF5 file.
     pub inserted_bytes: u64,
     /// Bytes of contiguous datasets, or of tiles, that were read back and compared with the results of workers.
     pub checked_bytes: u64,
@@ -56,7 +57,7 @@ pub struct ShardCommitSummary {
 }
 
 impl<'a> CommitShards<'a> {
-    /// Prepares the commit of a plan, with the result of each item by its identifier.
+    /// Prepares the commit of a plan. `results` has the identifier of each item and the result that a worker returned for it.
     pub fn new(plan: &'a ShardPlan, results: impl IntoIterator<Item = (String, ShardResult)>) -> Self {
         let results = results.into_iter().collect();
         CommitShards { plan, results, checks_ranges: false, threads: 0, call: Call::default() }
@@ -64,8 +65,8 @@ impl<'a> CommitShards<'a> {
 
     call_setters!(target);
 
-    /// Sets whether all ranges of contiguous datasets, or of tiles, are read back and compared with the results of workers; by
-    /// default only those in which the file system knows of missing bytes. Files of chunks are always read.
+    /// Sets whether commit reads back all ranges of contiguous datasets, or tiles, and compares them with the results of workers. By default it reads
+    /// only those where the file system reports missing bytes. Separate files of chunks are always read.
     pub fn check_ranges(mut self, checks_ranges: bool) -> Self {
         self.checks_ranges = checks_ranges;
         self
@@ -158,7 +159,8 @@ impl<'a> CommitShards<'a> {
         }
     }
 
-    /// Starts a thread that makes the bytes of `file` durable while others are still written, if the caller wants that (`SyncPolicy::Behind`).
+    /// Starts a thread that makes bytes of `file` durable while commit writes further ones, if the policy is `SyncPolicy::Behind`; otherwise no
+    /// thread.
     fn sync_behind(&self, file: &File) -> Result<SyncBehind> {
         if self.call.publishing.sync != SyncPolicy::Behind {
             return Ok(SyncBehind::none());
@@ -255,7 +257,7 @@ impl<'a> CommitShards<'a> {
         self.summary()
     }
 
-    /// Summary of a commit that finds the file or table already published, so that it has inserted nothing.
+    /// Summary of the commit of a published file or table, with 0 for the bytes that were inserted and checked.
     fn summary(&self) -> Result<ShardCommitSummary> {
         let (plan, target) = (self.plan, self.plan.target());
         let file_bytes = match plan.makes_table() {

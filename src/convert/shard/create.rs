@@ -35,7 +35,7 @@ pub struct ShardPlanSummary {
     pub items: usize,
     /// Bytes of the elements that the plan leaves to workers to write, uncompressed.
     pub bytes: u64,
-    /// Bytes of the elements that workers will write to separate files of chunks, which commit then inserts, uncompressed.
+    /// Part of the bytes left to workers that they write to separate files of chunks, uncompressed; commit inserts these chunks into the HDF5 file.
     pub packed_bytes: u64,
     /// Length of the plan's HDF5 file before commit, or of all files of its table, in bytes; what workers write occupies no disk
     /// space yet.
@@ -166,7 +166,7 @@ pub(super) fn files_of(source: &Source, path: &Path) -> Result<Vec<RecordedFile>
     Ok(files)
 }
 
-/// The line of a plan's document for a dataset that workers write.
+/// Makes the line of a plan's document that describes a dataset which workers write.
 fn dataset(plan: &Plan, held: &Held) -> Dataset {
     let table = &plan.tables[held.table];
     let column = &table.columns[held.column];

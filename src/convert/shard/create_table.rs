@@ -76,7 +76,7 @@ fn table_files(root: &Path) -> Result<Vec<RecordedFile>> {
     Ok(files)
 }
 
-/// The line of a plan's document for a hypercube whose tiles workers write.
+/// Makes the line of a plan's document that describes a hypercube of the new table whose tiles workers write.
 fn dataset(source: &Source, held: &HeldTiles) -> Result<Dataset> {
     let table = &source.tables[held.table];
     let info = &table.content()?.columns()[held.column];

@@ -17,7 +17,8 @@ use crate::progress::Progress;
 /// Most chunks that are read from files of chunks in advance, before they are inserted into the HDF5 file.
 const READ_AHEAD: usize = 8;
 
-/// Insertion of the files of chunks of some items into the HDF5 file; the items of a dataset follow one another.
+/// Copies the separate files of chunks, which workers have written for `items`, into the HDF5 file of a plan. Items of one dataset must follow one
+/// another.
 pub(super) struct Insertion<'a> {
     pub(super) plan: &'a ShardPlan,
     pub(super) items: &'a [(&'a ShardItem, &'a ShardResult)],

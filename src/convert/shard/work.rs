@@ -56,7 +56,7 @@ pub struct ShardWorker<'a> {
     plan: &'a ShardPlan,
     source: Source,
     target: Target,
-    /// Columns of an HDF5 source that are kept open, each with the index of its dataset; the one used last is at the end.
+    /// Columns of an HDF5 source that the worker keeps open, each with the index of its dataset in the plan; the least recently used is first.
     kept: Mutex<Vec<(usize, Arc<dyn ColumnCells>)>>,
     /// Whether the system has once failed to make the HDF5 file durable. It does not say which bytes are lost, so that all later items fail as well.
     is_lost: AtomicBool,
@@ -239,8 +239,8 @@ impl<'a> ShardWorker<'a> {
         Ok(UnsyncedItem { result, written: Written::Chunks(partial, path) })
     }
 
-    /// Produces the bytes of a plan's item and passes them to `write`, in order, with their offset from the start of the
-    /// dataset, or of all tiles.
+    /// Makes the bytes of a plan's item from the source and passes them to `write`, in order, with their offset in bytes from the start of the
+    /// dataset or of all tiles of the hypercube. Returns their number and SHA-256.
     fn produce(
         &self,
         item: &ShardItem,

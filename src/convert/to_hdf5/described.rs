@@ -87,7 +87,7 @@ impl<'a> Described<'a> {
 }
 
 impl ColumnPlan {
-    /// Calls `work` with the attributes, axis roles and names of which the datasets of the column are made; returns its result.
+    /// Calls `work` with the attributes, axis roles and names from which the column's datasets are made; returns the result of `work`.
     pub(super) fn with_new<T>(
         &self,
         table: &TablePlan,

@@ -236,9 +236,9 @@ fn record(attributes: impl IntoIterator<Item = (String, Attribute)>) -> Record {
 
 /// Elements of columns, in the form that they would have in the datasets of a native file.
 impl Source {
-    /// Reads the cells of `rows` (a half-open range from 0), one after the other, as datasets have them: strings are UTF-8 and
-    /// end at a NUL, records are JSON. With a `region`, only that part of each cell. An undefined cell gives zeros or empty
-    /// strings: as many as `cell` has elements, or none.
+    /// Reads the cells of `rows` (a half-open range from 0), one after the other, as datasets have them: strings are UTF-8 and end at a NUL, records
+    /// are JSON. With a `region`, only that part of each cell. An undefined cell gives as many zeros or empty strings as the region, or else `cell`
+    /// (the shape of a cell), has elements; without both, none.
     ///
     /// # Errors
     /// `NotFound` if the table lacks the column; those of reading the cells.
