@@ -1,4 +1,5 @@
-//! [`ToManifest`], the builder of manifests, and its steps in order.
+//! [`ToManifest`], which writes manifests: references to the chunks of a table or of a native HDF5 file, and a companion HDF5 file for what is not in
+//! tiles.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};

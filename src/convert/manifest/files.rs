@@ -71,7 +71,7 @@ struct KnownFile {
     state: Option<RecordedFile>,
 }
 
-/// Index of a file in [`Files`], from 0.
+/// Number of a file to which a manifest refers: its index in [`Files`], from 0.
 pub(super) type FileNumber = usize;
 
 impl Files {

@@ -26,8 +26,8 @@ pub(super) struct TableDirectory {
 }
 
 impl TableDirectory {
-    /// Adds the files of a table in this directory that have cells or keywords to `files`, so that a check finds a change of what the manifest has
-    /// copied from them.
+    /// Adds the files of a table that have cells or keywords to `files`, if the table is in this directory, so that a later check finds changes of
+    /// them.
     pub(super) fn add_files(&self, content: &Content, files: &mut Files) -> Result<()> {
         let Some(table) = content.as_table() else { return Ok(()) };
         let directory = table.path().canonicalize().with_context(|| Context::path(table.path()))?;

@@ -78,8 +78,8 @@ impl<'a> CommitShards<'a> {
         self
     }
 
-    /// Publishes the HDF5 file or table: inserts the files of chunks, renames it to its target, and leaves the document of the
-    /// ranges beside it ([`ShardPlan::ranges_of`]). A commit that was interrupted can be repeated.
+    /// Publishes the HDF5 file or table. Copies the chunks from separate files of workers into the HDF5 file, renames it to its target, and leaves
+    /// the document of the ranges beside it ([`ShardPlan::ranges_of`]). A commit that was interrupted can be repeated.
     ///
     /// # Errors
     /// `Usage` if an item has no result; `Format` if its bytes are missing or differ, or the source changed; `Exists` if there is
@@ -136,8 +136,8 @@ impl<'a> CommitShards<'a> {
         Ok(ShardCommitSummary { inserted_bytes, checked_bytes, ..self.finish()? })
     }
 
-    /// Inserts the files of chunks into the HDF5 file and makes the file durable; returns the number of inserted bytes. `begun`: an earlier commit
-    /// was interrupted.
+    /// Copies the chunks from separate files of workers into the HDF5 file and makes it durable; returns the number of copied bytes. `begun`: whether
+    /// an earlier commit was interrupted.
     fn complete_file(&self, items: &[(&ShardItem, &ShardResult)], begun: bool, progress: &dyn Progress) -> Result<u64> {
         let path = self.plan.unpublished();
         // one descriptor from here on: each one is told only once that bytes were lost
@@ -188,8 +188,8 @@ impl<'a> CommitShards<'a> {
         Ok(found)
     }
 
-    /// Checks the lengths of the files of chunks. Reads back ranges of contiguous datasets, or tiles, if that is wanted or the file system reports
-    /// holes in them; returns the number of bytes read back.
+    /// Checks the lengths of the separate files of chunks. Reads back byte ranges of contiguous datasets, or tiles, if the caller wants that or the
+    /// file system reports holes in them; returns the number of bytes read back.
     fn check(&self, items: &[(&ShardItem, &ShardResult)], progress: &dyn Progress) -> Result<u64> {
         let (plan, check) = (self.plan, RangeCheck::open(self.plan)?);
         let check_item = |&(item, result): &(&ShardItem, &ShardResult)| -> Result<u64> {
@@ -210,8 +210,8 @@ impl<'a> CommitShards<'a> {
         pool.install(|| items.par_iter().map(check_item).try_reduce(|| 0, |sum, bytes| Ok(sum + bytes)))
     }
 
-    /// Writes the chunks from all files of chunks into the HDF5 file; returns the number of bytes. `begun`: an earlier commit was interrupted, whose
-    /// changes are first undone.
+    /// Copies the chunks from separate files of workers into the HDF5 file; returns the number of copied bytes. If `begun`, changes of an earlier,
+    /// interrupted commit are undone first.
     fn insert(&self, items: &[(&ShardItem, &ShardResult)], begun: bool, progress: &dyn Progress) -> Result<u64> {
         let (plan, path) = (self.plan, self.plan.unpublished());
         let packed: Vec<_> = items.iter().copied().filter(|(item, _)| plan.is_packed(item)).collect();
@@ -269,7 +269,7 @@ impl<'a> CommitShards<'a> {
     }
 }
 
-/// Removes the directory of a plan, the plan's document last.
+/// Removes the directory of a plan. The document of the plan is removed last, so that an interrupted commit can be repeated.
 fn remove_plan(directory: &Path) -> Result<()> {
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
@@ -283,8 +283,8 @@ fn remove_plan(directory: &Path) -> Result<()> {
     Ok(fs::remove_dir(directory)?)
 }
 
-/// Fails if the file of chunks of an item does not have the length that the item's result says; its bytes are compared when they
-/// are inserted.
+/// Fails if the separate file with the chunks of an item does not have the length in the item's result; its bytes are compared when commit inserts
+/// the chunks.
 fn check_chunk_file(plan: &ShardPlan, item: &ShardItem, result: &ShardResult) -> Result<()> {
     let path = plan.chunk_file(item);
     match path.metadata() {

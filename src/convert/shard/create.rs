@@ -1,5 +1,5 @@
-//! Makes the plan of a conversion to HDF5 by many processes: the file without the chunks of large datasets, and the document
-//! with the items.
+//! Makes the plan of a conversion to HDF5 by many processes: an HDF5 file without the chunks of large datasets, and a document with the items (ranges
+//! of chunks) that workers write.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,8 @@ pub struct ShardPlanSummary {
     pub warnings: Vec<String>,
 }
 
-/// Makes the plan of a conversion to the file `target`, with items of about `work_bytes` bytes; 0: by the size of the large datasets.
+/// Makes the plan of a conversion to the HDF5 file `target`. Items (ranges of chunks for workers) have about `work_bytes` bytes; 0: a size that
+/// depends on the large datasets.
 ///
 /// # Errors
 /// `Usage` for options that are not for plans; `Exists` if `target` has a plan; `NoSpace`; those of reading the source.

@@ -133,7 +133,7 @@ pub(super) struct Dataset {
     pub(super) is_of_tiles: bool,
     /// Name of the dataset's compression, as [`Compression::parse`] reads it.
     compression: String,
-    /// Offset in the HDF5 file of the first chunk of a contiguous dataset; `None` if chunks go to files of chunks.
+    /// Offset in the HDF5 file of the first chunk of a contiguous dataset; `None` if workers write the chunks to separate files, or to a table.
     pub(super) address: Option<u64>,
     /// Where the tiles of a table are written; `None` in a plan that makes an HDF5 file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -483,7 +483,7 @@ impl ShardPlan {
         &self.datasets[item.dataset]
     }
 
-    /// Path of the plan's HDF5 file or table: before commit in the directory of the plan, afterwards the target.
+    /// Path of the HDF5 file or table that the conversion makes: before commit in the directory of the plan, afterwards the target.
     pub(super) fn file(&self) -> PathBuf {
         if self.is_committed { self.target.clone() } else { self.unpublished() }
     }

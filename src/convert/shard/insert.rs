@@ -29,7 +29,7 @@ pub(super) struct Insertion<'a> {
 type Read = Result<Vec<u8>>;
 
 impl Insertion<'_> {
-    /// Writes the chunks of all items into the HDF5 file at `path`; returns the number of bytes. Files of chunks are checked while they are read:
+    /// Copies the chunks of all items into the HDF5 file at `path`; returns the number of bytes. The workers' files of chunks are checked on the way:
     /// after an error the HDF5 file has wrong chunks and must not be published.
     pub(super) fn run(&self, path: &Path) -> Result<u64> {
         let (send, chunks) = sync_channel(READ_AHEAD);

@@ -354,7 +354,7 @@ fn part_of_cell(cell: &Shape, size: u64, bytes: u64) -> Shape {
         .collect()
 }
 
-/// The grid of chunks in a dataset with these shapes of dataset and chunk.
+/// Makes a [`Grid`] from the shapes of a dataset and of its chunks, fastest axis first.
 pub(crate) fn grid(shape: &Shape, chunk: &Shape) -> Grid {
     Grid { shape: shape.clone(), chunk: chunk.clone() }
 }

@@ -155,9 +155,9 @@ pub(crate) struct Plan {
     /// Subtables that `h5bridge serve` refuses to open: for each the path that its group would have, and the path of the table that the keyword
     /// stores.
     pub(crate) refused_tables: Vec<(String, String)>,
-    /// The original files, if they are to be restorable from the HDF5 file; otherwise `None`.
+    /// The original files of the source, if they are to be restorable from the HDF5 file; otherwise `None`.
     pub(crate) tree: Option<Tree>,
-    /// Names of all objects in each group of the file except for the dimension scales.
+    /// Names of all objects that the conversion creates in each group of the HDF5 file, except for the dimension scales.
     pub(crate) names: Names,
     /// Bytes of memory that a column needs while it is averaged.
     pub(super) averaging_bytes: u64,
