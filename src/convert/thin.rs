@@ -1,4 +1,4 @@
-//! Makes thin tables: table directories whose large tiles stay in an HDF5 file. docs/thin.md.
+//! Makes thin tables: table directories whose files with large tiles are links to an HDF5 file. docs/thin.md.
 
 use std::path::{Path, PathBuf};
 
@@ -52,17 +52,17 @@ pub struct LinkTable<'a> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct LinkSummary {
-    /// Number of tables in the thin table, the main one and subtables.
+    /// Number of tables, the main one and subtables, in the thin table that was made (a directory with links to an HDF5 file).
     pub tables: usize,
-    /// Number of columns in all tables of the thin table.
+    /// Number of columns in all tables of the thin table (a directory with links to an HDF5 file).
     pub columns: usize,
     /// Number of files of the thin table that are links to the HDF5 file.
     pub links: usize,
     /// Bytes of the elements in the HDF5 file to which the links lead.
     pub linked_bytes: u64,
-    /// Number of rows of the thin table's main table.
+    /// Number of rows of the main table in the thin table (a directory with links to an HDF5 file).
     pub rows: u64,
-    /// Warnings for the user about the thin table, as sentences.
+    /// Warnings for the user about the thin table (a directory with links to an HDF5 file), as sentences.
     pub warnings: Vec<String>,
 }
 
@@ -74,8 +74,8 @@ impl<'a> LinkTable<'a> {
 
     call_setters!(target);
 
-    /// Sets whether programs can write to the thin table; by default its files are read-only. What they write to linked columns
-    /// goes into the HDF5 file. Rows cannot be added.
+    /// Sets whether programs can write to the thin table (a directory with links to an HDF5 file); by default its files are read-only. What they
+    /// write to linked columns is stored in the HDF5 file. Rows cannot be added.
     pub fn writable(mut self, writable: bool) -> Self {
         self.writable = writable;
         self
@@ -87,7 +87,7 @@ impl<'a> LinkTable<'a> {
         self
     }
 
-    /// Writes the thin table to the directory `target`, which appears under its name when it is complete.
+    /// Writes the thin table (with links to the HDF5 file) to the directory `target`, which appears under its name when it is complete.
     ///
     /// # Errors
     /// `Unsupported` if no dataset of the file can be linked to; `Exists` if there is something at `target`, unless
@@ -96,7 +96,7 @@ impl<'a> LinkTable<'a> {
         self.write_checked(target.as_ref(), &|_| Ok(()))
     }
 
-    /// Writes the thin table; before it gets its name, `check` is called with its temporary path and can refuse it.
+    /// Writes the thin table (with links to the HDF5 file); before it gets its name, `check` is called with its temporary path and can refuse it.
     fn write_checked(self, target: &Path, check: &dyn Fn(&Path) -> Result<()>) -> Result<LinkSummary> {
         let source = Source::open(&self.source)?;
         if source.tables.first().is_none_or(|main| main.group.is_none()) {
@@ -120,8 +120,8 @@ impl<'a> LinkTable<'a> {
     }
 }
 
-/// Converts a table directory to HDF5 and makes the table itself a thin one: the elements of its tiles are stored once, in the
-/// HDF5 file.
+/// Converts a table directory to HDF5 and replaces the table by a thin one, whose files with large tiles are links to the HDF5 file: elements in
+/// tiles are stored once.
 ///
 /// The table is replaced in one step, after both the HDF5 file and the thin table were compared with it.
 #[derive(Clone)]
@@ -135,7 +135,7 @@ pub struct ReplaceTable<'a> {
     call: Call<'a>,
 }
 
-/// Summary of [`ReplaceTable::write`], which writes an HDF5 file and a thin table.
+/// Summary of [`ReplaceTable::write`], which converts a table to HDF5 and replaces it by a thin table (with links to the HDF5 file).
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ReplaceSummary {
@@ -143,12 +143,12 @@ pub struct ReplaceSummary {
     pub hdf5: ToHdf5Summary,
     /// Summary of the thin table, with links to the HDF5 file, that replaced the original table.
     pub table: LinkSummary,
-    /// Number of cells that were compared between the table and the HDF5 file.
+    /// Number of cells that were compared between the original table and the HDF5 file.
     pub cells: u64,
 }
 
 impl<'a> ReplaceTable<'a> {
-    /// Prepares to convert the table directory `table` to an HDF5 file and to make it a thin table.
+    /// Prepares to convert the table directory `table` to HDF5 and to replace it by a thin table (with links to the HDF5 file).
     pub fn new(table: impl AsRef<Path>) -> Self {
         ReplaceTable {
             conversion: ToHdf5::new(table.as_ref()),
@@ -164,7 +164,7 @@ impl<'a> ReplaceTable<'a> {
 
     open_setters!();
 
-    /// Sets whether programs can write to the thin table, see [`LinkTable::writable`].
+    /// Sets whether programs can write to the thin table (with links to the HDF5 file), see [`LinkTable::writable`].
     pub fn writable(mut self, writable: bool) -> Self {
         self.writable = writable;
         self
@@ -176,7 +176,7 @@ impl<'a> ReplaceTable<'a> {
         self
     }
 
-    /// Writes the HDF5 file `hdf5`, and replaces the table by a thin one with links to it.
+    /// Converts the table to the HDF5 file `hdf5`, and replaces the table by a thin one with links to that file.
     ///
     /// # Errors
     /// `Exists` if there is something at `hdf5`, unless [`if_exists`](Self::if_exists) says otherwise; `Format` if what was written
@@ -242,7 +242,7 @@ impl<'a> ReplaceTable<'a> {
     }
 }
 
-/// Fails if the HDF5 file is the table, or would be in the table's directory, which is going to be replaced.
+/// Fails if the HDF5 file is the table itself, or would be in the directory of the table, which the thin table replaces.
 fn check_apart(hdf5: &Path, table: &Path) -> Result<()> {
     let real = |path: &Path| path.ancestors().find_map(|path| path.canonicalize().ok()).unwrap_or_default();
     if table.symlink_metadata().is_ok() && real(hdf5).starts_with(real(table)) {
@@ -252,7 +252,7 @@ fn check_apart(hdf5: &Path, table: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes a thin table independent of its HDF5 file: its tiles are copied into files of its own.
+/// Makes a thin table (a directory with links to an HDF5 file) independent of the HDF5 file: the linked tiles are copied into files of its own.
 #[derive(Clone)]
 #[must_use = "`run` copies"]
 pub struct Materialize<'a> {
@@ -263,7 +263,7 @@ pub struct Materialize<'a> {
 }
 
 impl<'a> Materialize<'a> {
-    /// Prepares to make the thin table in the directory `table` independent.
+    /// Prepares to copy the linked tiles of the thin table in the directory `table` from its HDF5 file into files of its own.
     pub fn new(table: impl AsRef<Path>) -> Self {
         let open = OpenOptions::default();
         Materialize { table: table.as_ref().to_owned(), open, threads: 0, call: Call::default() }
@@ -279,7 +279,7 @@ impl<'a> Materialize<'a> {
         self
     }
 
-    /// Replaces the thin table, in one step, by a table that has all tiles in files of its own.
+    /// Replaces the thin table (with links to an HDF5 file), in one step, by a table that has all tiles in files of its own.
     ///
     /// # Errors
     /// `Usage` if the table is not thin; `Format` if the HDF5 file was moved or rewritten; `NoSpace`; `Interrupted`. The table is then
@@ -298,7 +298,7 @@ impl<'a> Materialize<'a> {
     }
 }
 
-/// A thin table, as its link record describes it: the HDF5 file and the links to it.
+/// A thin table (a directory with links to an HDF5 file), as its own record of the links describes it: the HDF5 file and the links.
 #[derive(Debug, Clone)]
 pub struct ThinTable {
     directory: PathBuf,
@@ -306,7 +306,7 @@ pub struct ThinTable {
 }
 
 impl ThinTable {
-    /// Opens the link record of the thin table in `directory`; `None` if it is not a thin table.
+    /// Opens the thin table in `directory`, that is, reads its record of the links to an HDF5 file; `None` if it is not a thin table.
     ///
     /// # Errors
     /// `Format` if the record is damaged.

@@ -30,18 +30,18 @@ const ROW_NUMBERS: u64 = 1 << 17;
 /// Bytes of decoded tiles that are kept in memory while a column is written into the manifest.
 const CACHE_BYTES: usize = 4 << 20;
 
-/// Everything from which the arrays of a manifest are made: source, plan, tiles and files.
+/// The source, plan, tiles and files from which the arrays of a manifest (a list of references to chunks) are made.
 pub(super) struct Arrays<'a> {
     pub(super) source: &'a Source,
     pub(super) plan: &'a Plan,
     pub(super) outline: &'a Outline,
     /// The tiles to which the manifest refers, for each table and column of the plan; `None` for columns that are not in tiles.
     pub(super) tiles: &'a [Vec<Option<Vec<Tiles>>>],
-    /// Root group of the HDF5 file that has the elements that are not in tiles (the native source or the companion), and its
-    /// number and size.
+    /// Root group of the HDF5 file with the elements that are not in tiles (the native source, or the companion file beside the manifest), with the
+    /// number of that file in [`Files`] and its size in bytes.
     pub(super) stored: (Group, StoredIn),
     pub(super) files: &'a Files,
-    /// Whether the manifest is of one table only, whose group is the root.
+    /// Whether the manifest is restricted to one table, whose arrays are then in the root group and not in a group of the table.
     pub(super) is_flat: bool,
 }
 
@@ -73,7 +73,8 @@ impl Elements<'_> {
 }
 
 impl<'a> Arrays<'a> {
-    /// Finds the columns that the plan cannot read and those whose elements cannot be referred to, before anything is written.
+    /// Finds the columns that the manifest cannot include, because they cannot be read or no reference to their elements is possible. Nothing is
+    /// written.
     pub(super) fn left_out(&self) -> Result<Vec<LeftOutColumn>> {
         let mut left_out = Vec::new();
         for (number, (table, outline)) in self.plan.tables.iter().zip(&self.outline.tables).enumerate() {
@@ -91,7 +92,8 @@ impl<'a> Arrays<'a> {
         Ok(left_out)
     }
 
-    /// Writes all groups and arrays of the manifest; returns counts of them.
+    /// Writes all groups and arrays of the manifest; returns the numbers of columns that were written, together with the given columns that are left
+    /// out.
     pub(super) fn write<W: Write>(
         &self,
         left_out: Vec<LeftOutColumn>,
@@ -154,7 +156,8 @@ impl<'a> Arrays<'a> {
         Ok(())
     }
 
-    /// Finds the datasets that a column would become and where the elements of each are; the inner error says why the manifest cannot refer to them.
+    /// Finds the datasets that a column would become in a native file, and where the elements of each are. The inner error is the reason why the
+    /// manifest cannot refer to them.
     fn column(
         &self,
         table: usize,

@@ -1,4 +1,5 @@
-//! [`ToManifest`], the builder of manifests, and its steps in order.
+//! [`ToManifest`], which writes manifests: references to the chunks of a table or of a native HDF5 file, and a companion HDF5 file for what is not in
+//! tiles.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -25,7 +26,7 @@ use crate::source::Source;
 use crate::table::OpenOptions;
 use crate::value::DataType;
 
-/// Estimated bytes of a reference in a manifest, used to check that the disk has enough free space.
+/// Estimated size in bytes of a manifest's text for one reference, used to check that the disk has enough free space.
 const REFERENCE_BYTES: u64 = 64;
 
 /// Writes a manifest: references in the format of kerchunk, version 1, to the chunks of a table or of a native HDF5 file.
@@ -104,8 +105,8 @@ impl<'a> ToManifest<'a> {
 
     open_setters!();
 
-    /// Restricts the manifest to this table, `MAIN` or `ANTENNA`: its columns are arrays of the root, not of a group, as
-    /// readers need that do not know groups.
+    /// Restricts the manifest to one table, `MAIN` or a subtable such as `ANTENNA`. Its columns become arrays of the root group, for readers that do
+    /// not support groups.
     pub fn table(mut self, name: impl Into<String>) -> Self {
         self.table = Some(name.into());
         self
@@ -326,7 +327,8 @@ struct Document<W> {
     out: W,
 }
 
-/// Writes the manifest of `arrays` to `out`, beginning with `record`.
+/// Writes a manifest to `out`: first `record` (facts for this program), to which the columns that are left out are added, then the groups and arrays
+/// of `arrays`.
 fn write_document<W: Write>(
     arrays: &Arrays<'_>,
     mut record: Json,

@@ -13,7 +13,7 @@ const BLOCK_BYTES: u64 = 16 << 20;
 /// If chunks of a contiguous dataset would be smaller than this number of bytes, the dataset stays one chunk in the manifest.
 const SMALL_BLOCK_BYTES: u64 = 64 << 10;
 
-/// The HDF5 file to which an array of a manifest refers: its number and its size in bytes.
+/// The HDF5 file to which an array of a manifest refers: its number among the manifest's files and its size in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StoredIn {
     pub(super) file: FileNumber,
@@ -33,8 +33,8 @@ pub(super) struct StoredArray {
 pub(super) type Found = Result<StoredArray, String>;
 
 impl StoredArray {
-    /// Examines `dataset`, of which the elements in `shape` are wanted; returns an array, or the reason why a manifest cannot
-    /// refer to it.
+    /// Examines whether a manifest can refer to the elements of `dataset`, which becomes an array of shape `shape` (fastest axis first). Returns the
+    /// array, or the reason why it cannot.
     ///
     /// # Errors
     /// `Format` if the dataset is damaged.

@@ -42,7 +42,8 @@ impl Naming {
         named.ok_or_else(|| Error::unsupported("a path that is not UTF-8").context(Context::path(path)))
     }
 
-    /// Path by which the manifest records the file at `local`, so that a later check finds it.
+    /// Path under which the manifest records the file at `local` for later checks: `local` itself, or relative to the manifest if a base for
+    /// references is set.
     fn recorded(&self, local: &Path) -> PathBuf {
         if self.base.is_some() { relative(&self.directory, local) } else { local.to_owned() }
     }
@@ -70,7 +71,7 @@ struct KnownFile {
     state: Option<RecordedFile>,
 }
 
-/// Index of a file in [`Files`], from 0.
+/// Number of a file to which a manifest refers: its index in [`Files`], from 0.
 pub(super) type FileNumber = usize;
 
 impl Files {

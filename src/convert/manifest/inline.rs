@@ -1,4 +1,4 @@
-//! Elements that a manifest contains itself: strings, which HDF5 stores in pieces, and the few numbers that no file has.
+//! Elements that a manifest contains itself: strings, which HDF5 does not store in the chunks, and the few numbers that no file has.
 
 use serde_json::json;
 

@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LeftOutColumn {
-    /// Name of the table with the column; `MAIN` for the main table.
+    /// Name of the table with the column that the manifest does not include; `MAIN` for the main table.
     pub table: String,
     /// Name of the column that the manifest does not include.
     pub column: String,

@@ -72,12 +72,12 @@ pub(super) fn strings() -> Json {
     json!({ "id": "vlen-utf8" })
 }
 
-/// The filters of [`Compression::gzip`] as numcodecs names them, in the order in which a writer applies them.
+/// The filters of [`Compression::gzip`] as configurations of numcodecs (JSON), in the order in which a writer applies them.
 pub(super) fn gzip(element_bytes: usize, level: u8) -> Vec<Json> {
     vec![json!({ "id": "shuffle", "elementsize": element_bytes }), json!({ "id": "zlib", "level": level })]
 }
 
-/// The HDF5 filter with number `id` as numcodecs names it; `None` if numcodecs has none that reads the same bytes.
+/// The configuration (JSON) of numcodecs that equals the HDF5 filter with number `id` and these parameters; `None` if numcodecs has no such filter.
 pub(super) fn filter(id: i32, parameters: &[u32], element_bytes: usize) -> Option<Json> {
     let parameter = |number: usize| parameters.get(number).copied();
     Some(match id {
@@ -90,7 +90,7 @@ pub(super) fn filter(id: i32, parameters: &[u32], element_bytes: usize) -> Optio
     })
 }
 
-/// Advice for the user about a column with an HDF5 filter that numcodecs lacks.
+/// Advice that ends an error message about an HDF5 filter which numcodecs lacks: the command that writes a file without such filters.
 pub(super) fn recompress() -> String {
     format!("`h5bridge to-hdf5 --compress {}` writes a file that has none", Compression::gzip(4))
 }

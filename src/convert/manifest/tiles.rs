@@ -17,7 +17,7 @@ use crate::value::{ByteOrder, DataType, Shape};
 /// Number of references that are written between two checks whether to stop.
 const BETWEEN_LOOKS: u64 = 4096;
 
-/// Directory of a table, and its name in references of a manifest.
+/// Directory of the main table to whose tiles a manifest refers, and its name in the references.
 #[derive(Debug)]
 pub(super) struct TableDirectory {
     /// Absolute path of the table directory, without symbolic links.
@@ -26,8 +26,8 @@ pub(super) struct TableDirectory {
 }
 
 impl TableDirectory {
-    /// Adds the files of a table in this directory that have cells or keywords to `files`, so that a check finds a change of what the manifest has
-    /// copied from them.
+    /// Adds the files of a table that have cells or keywords to `files`, if the table is in this directory, so that a later check finds changes of
+    /// them.
     pub(super) fn add_files(&self, content: &Content, files: &mut Files) -> Result<()> {
         let Some(table) = content.as_table() else { return Ok(()) };
         let directory = table.path().canonicalize().with_context(|| Context::path(table.path()))?;
@@ -65,8 +65,8 @@ pub(super) struct Tiles {
 }
 
 impl Tiles {
-    /// Finds the tiles of each hypercube of a column; `None` if its cells are stored in another way: as bits, in buckets,
-    /// computed, or in a table outside of `root`.
+    /// Finds the tiles of each hypercube of a column. `None` if the cells are stored in another way (as bits, in buckets, computed), or if the table
+    /// is outside of `root`, the directory of the main table.
     ///
     /// # Errors
     /// `Unsupported` if a file is a symbolic link or inside a container.
@@ -141,8 +141,8 @@ impl Tiles {
     }
 }
 
-/// Shapes of the hypercubes of a column, fastest axis first; `None` unless each hypercube is a dataset of the planned form with all its rows in
-/// order.
+/// Shapes of the hypercubes of a column, fastest axis first. `None` if they differ from the datasets of the storage form `form`, or if a dense column
+/// is not one hypercube with all rows in order.
 fn shapes(form: &ColumnForm, tiling: &Tiling<'_>, rows: u64) -> Option<Vec<Shape>> {
     let found: Vec<&Shape> = tiling.cubes.iter().map(|cube| &cube.grid().shape).collect();
     match (form, found.as_slice(), tiling.runs.as_slice()) {
@@ -158,7 +158,8 @@ fn shapes(form: &ColumnForm, tiling: &Tiling<'_>, rows: u64) -> Option<Vec<Shape
     }
 }
 
-/// Number of the file with the tiles of a column; `None` if the table lies outside of `root`.
+/// Adds the file with the tiles of a column to `files` and returns its number; `None` if the table is outside of `root`, the directory of the main
+/// table.
 fn find(
     table: &Table,
     column: usize,

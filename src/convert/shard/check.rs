@@ -16,15 +16,15 @@ use crate::progress::Progress;
 /// Number of bytes that are read at a time to check what workers have written.
 const STEP_BYTES: u64 = 1 << 20;
 
-/// Reads back what the workers of a conversion by many processes have written: in the file or table of a plan, or in the
-/// published one.
-/// Items may be checked from any thread.
+/// Reads back the bytes that the workers of a conversion by many processes have written, before or after commit, and compares them with the workers'
+/// results. Threads may share one value.
 pub struct RangeCheck<'a> {
     plan: &'a ShardPlan,
     path: PathBuf,
-    /// The HDF5 file; `None` if the plan makes a table.
+    /// The HDF5 file in which the bytes of workers are checked; `None` if the conversion makes a table.
     file: Option<FileSource>,
-    /// Places of the chunks that a commit has inserted into the HDF5 file, for each dataset of the plan, sorted by chunk number.
+    /// Offsets and sizes of the chunks that commit has inserted into the HDF5 file: a list for each dataset of the plan, by chunk number. Before
+    /// commit, no lists.
     inserted: Vec<Vec<Inserted>>,
 }
 
@@ -39,7 +39,7 @@ struct Inserted {
 }
 
 impl<'a> RangeCheck<'a> {
-    /// Opens the HDF5 file or table of a plan, or the published one, to check what workers have written for items.
+    /// Opens the HDF5 file or table that workers have written, before or after commit, to compare its bytes with their results.
     ///
     /// # Errors
     /// `NotFound`, `Format`, `Io`.
@@ -56,8 +56,8 @@ impl<'a> RangeCheck<'a> {
         Ok(RangeCheck { plan, path, file, inserted })
     }
 
-    /// Reads the bytes that a worker has written for an item and compares them with its recorded result; returns how they differ, as a sentence, or
-    /// `None`.
+    /// Reads the bytes that a worker has written for `item` (a range of chunks) and compares their number and SHA-256 with `expected`. Returns the
+    /// difference as a sentence, or `None` if they are equal.
     ///
     /// # Errors
     /// `Io`, `Interrupted`.
@@ -76,7 +76,8 @@ impl<'a> RangeCheck<'a> {
         }
     }
 
-    /// Hashes the bytes that a worker has written for an item of a contiguous dataset, whose chunks are one range of the HDF5 file.
+    /// Hashes the bytes that a worker has written for an item (a range of chunks) of a contiguous dataset, where they are one byte range of the HDF5
+    /// file.
     fn block(
         &self,
         item: &ShardItem,
@@ -94,7 +95,7 @@ impl<'a> RangeCheck<'a> {
         Ok(ShardResult::new(len, hasher))
     }
 
-    /// Hashes the tiles that a worker has written for an item into a file of the table.
+    /// Hashes the bytes that a worker has written for an item (a range of tiles) into a file of the table.
     fn tiles(
         &self,
         item: &ShardItem,
@@ -122,8 +123,8 @@ impl<'a> RangeCheck<'a> {
         self.file.as_ref().ok_or_else(|| Error::usage("an item of the plan is not part of its target"))
     }
 
-    /// Hashes the chunks of an item that a commit has inserted into the HDF5 file, in the form of the worker's file of chunks, so that the result can
-    /// be compared.
+    /// Hashes the chunks of an item that commit has inserted into the HDF5 file, each preceded by its length as in the separate file of the worker,
+    /// so that the result equals the worker's.
     fn chunks(&self, item: &ShardItem, progress: &dyn Progress) -> Result<ShardResult> {
         let (mut hasher, mut len) = (Hasher::new(), 0);
         let inserted = &self.inserted[item.dataset];
@@ -138,7 +139,7 @@ impl<'a> RangeCheck<'a> {
         Ok(ShardResult::new(len, hasher))
     }
 
-    /// Hashes the file of chunks that a worker has written for an item. Fails if it does not have exactly the chunks of the item.
+    /// Hashes the separate file in which a worker has written the chunks of an item. Fails if it has fewer or more chunks than the item.
     fn chunk_file(&self, item: &ShardItem, progress: &dyn Progress) -> Result<ShardResult> {
         let read = || -> Result<ShardResult> {
             let mut chunks = StoredChunks::open(&self.plan.chunk_file(item))?;

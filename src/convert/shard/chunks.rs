@@ -1,4 +1,4 @@
-//! Reads the chunks of a plan's items from the source of a conversion by many processes: the bytes that workers write.
+//! Reads from the source of a conversion by many processes the bytes that workers write: chunks or tiles of the plan's items.
 
 use std::ops::Range;
 
@@ -37,30 +37,30 @@ impl<'a> Chunks<'a> {
         Ok(chunks)
     }
 
-    /// The hypercube of the source that becomes the dataset.
+    /// The hypercube of the source column that becomes the dataset; fails if the source has none of the planned shape.
     fn cube(&self) -> Result<&dyn ChunkRead> {
         let cubes = self.tiling.as_ref().map_or(&[][..], |tiling| &tiling.cubes);
         let cube = cubes.get(self.dataset.cube).filter(|cube| cube.grid().shape == self.grid.shape);
         cube.map(|cube| &**cube as &dyn ChunkRead).ok_or_else(changed_cubes)
     }
 
-    /// The tiles of the source that become chunks of the dataset.
+    /// Reader of a source column's tiles as the chunks of the HDF5 dataset that they become.
     fn tiles(&self) -> Result<Tiles<'_>> {
         Tiles::new(self.cube()?, &self.grid)
     }
 
-    /// The chunks of the source that become tiles of a table.
+    /// Reader of the source's chunks as the tiles that they become in the table which the conversion makes.
     fn chunk_tiles(&self, tiles: &TileFile) -> Result<ChunkTiles<'_>> {
         ChunkTiles::new(self.cube()?, &self.grid, tiles.order()?, tiles.joined)
     }
 
-    /// The rows of the source that become tiles of a table.
+    /// Reader of the source's rows as the tiles that they become in the table which the conversion makes.
     fn row_tiles(&self, tiles: &TileFile) -> Result<RowTiles<'_>> {
         let info = &self.content.columns()[self.dataset.column_number];
         Ok(RowTiles { info, cells: self.cells, grid: self.grid.clone(), order: tiles.order()? })
     }
 
-    /// Fails if the tiles of a table cannot be made as the plan says.
+    /// Fails if tiles made from the source would not have the size that the plan of the table states, because the source has changed.
     fn check_tiles(&self, tiles: &TileFile) -> Result<()> {
         let bytes = match self.dataset.is_of_tiles {
             true => self.chunk_tiles(tiles)?.tile_bytes(),
@@ -69,7 +69,8 @@ impl<'a> Chunks<'a> {
         if bytes == tiles.bytes { Ok(()) } else { Err(changed_cubes()) }
     }
 
-    /// Number of chunks of the dataset that are read from the source at a time.
+    /// Largest number of consecutive chunks of the dataset (of a table: of groups of tiles) that one call of [`read`](Self::read) makes from the
+    /// source.
     pub(super) fn batch(&self) -> Result<u64> {
         match (self.dataset.place(), self.dataset.is_of_tiles) {
             (Place::Tiles(tiles), true) => Ok(self.chunk_tiles(tiles)?.batch()),
@@ -80,8 +81,8 @@ impl<'a> Chunks<'a> {
         }
     }
 
-    /// Replaces `bytes` by those of the chunks in a half-open range of numbers, at most [`batch`](Self::batch); the last chunk of
-    /// the dataset may be shorter.
+    /// Replaces the content of `bytes` by the uncompressed chunks with numbers in a half-open range, at most [`batch`](Self::batch) of them; the last
+    /// chunk of the dataset may be shorter.
     pub(super) fn read(&self, chunks: Range<u64>, bytes: &mut Vec<u8>) -> Result<()> {
         match (self.dataset.place(), self.dataset.is_of_tiles) {
             (Place::Tiles(tiles), true) => self.chunk_tiles(tiles)?.read(chunks, bytes),
@@ -91,7 +92,8 @@ impl<'a> Chunks<'a> {
         }
     }
 
-    /// Replaces `bytes` by those of chunks that are made of whole rows.
+    /// Replaces the content of `bytes` by uncompressed chunks that are made of whole rows of the source; `chunks` is a half-open range of their
+    /// numbers.
     fn read_rows(&self, chunks: Range<u64>, bytes: &mut Vec<u8>) -> Result<()> {
         let (Some(&rows), Some(&chunk_rows)) = (self.grid.shape.last(), self.grid.chunk.last()) else {
             return Err(Error::format("the dataset has no row axis"));

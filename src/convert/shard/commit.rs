@@ -23,13 +23,14 @@ use crate::sync_behind::SyncBehind;
 
 /// Name of the file in the directory of a plan that is locked during a commit.
 const LOCK: &str = "commit.lock";
-/// Name of the file, in the directory of a plan, that is made before a commit begins to change the HDF5 file.
+/// Name of the marker file, in the directory of a plan, that commit makes before it changes the HDF5 file. If it exists, the next commit first undoes
+/// these changes.
 const BEGUN: &str = "commit.begun";
 /// Name of the document, in the directory of a plan, that records the byte ranges which workers wrote; commit then moves it beside the published
 /// file.
 const RANGES: &str = "ranges.ndjson";
 
-/// Commit of a conversion by many processes: checks the items of a plan and publishes its HDF5 file or table.
+/// Commit of a conversion by many processes: checks that workers have written all items of the plan, then publishes the HDF5 file or table.
 #[must_use = "`write` publishes"]
 pub struct CommitShards<'a> {
     plan: &'a ShardPlan,
@@ -45,7 +46,7 @@ pub struct CommitShards<'a> {
 pub struct ShardCommitSummary {
     /// Number of items (ranges of chunks) in the committed plan.
     pub items: usize,
-    /// Bytes of chunks that were inserted into the HDF5 file from files of chunks.
+    /// Bytes of chunks, as they are stored, that commit has copied from the separate files of workers into the HDF5 file.
     pub inserted_bytes: u64,
     /// Bytes of contiguous datasets, or of tiles, that were read back and compared with the results of workers.
     pub checked_bytes: u64,
@@ -56,7 +57,7 @@ pub struct ShardCommitSummary {
 }
 
 impl<'a> CommitShards<'a> {
-    /// Prepares the commit of a plan, with the result of each item by its identifier.
+    /// Prepares the commit of a plan. `results` has the identifier of each item and the result that a worker returned for it.
     pub fn new(plan: &'a ShardPlan, results: impl IntoIterator<Item = (String, ShardResult)>) -> Self {
         let results = results.into_iter().collect();
         CommitShards { plan, results, checks_ranges: false, threads: 0, call: Call::default() }
@@ -64,8 +65,8 @@ impl<'a> CommitShards<'a> {
 
     call_setters!(target);
 
-    /// Sets whether all ranges of contiguous datasets, or of tiles, are read back and compared with the results of workers; by
-    /// default only those in which the file system knows of missing bytes. Files of chunks are always read.
+    /// Sets whether commit reads back all ranges of contiguous datasets, or tiles, and compares them with the results of workers. By default it reads
+    /// only those where the file system reports missing bytes. Separate files of chunks are always read.
     pub fn check_ranges(mut self, checks_ranges: bool) -> Self {
         self.checks_ranges = checks_ranges;
         self
@@ -77,8 +78,8 @@ impl<'a> CommitShards<'a> {
         self
     }
 
-    /// Publishes the HDF5 file or table: inserts the files of chunks, renames it to its target, and leaves the document of the
-    /// ranges beside it ([`ShardPlan::ranges_of`]). A commit that was interrupted can be repeated.
+    /// Publishes the HDF5 file or table. Copies the chunks from separate files of workers into the HDF5 file, renames it to its target, and leaves
+    /// the document of the ranges beside it ([`ShardPlan::ranges_of`]). A commit that was interrupted can be repeated.
     ///
     /// # Errors
     /// `Usage` if an item has no result; `Format` if its bytes are missing or differ, or the source changed; `Exists` if there is
@@ -135,8 +136,8 @@ impl<'a> CommitShards<'a> {
         Ok(ShardCommitSummary { inserted_bytes, checked_bytes, ..self.finish()? })
     }
 
-    /// Inserts the files of chunks into the HDF5 file and makes the file durable; returns the number of inserted bytes. `begun`: an earlier commit
-    /// was interrupted.
+    /// Copies the chunks from separate files of workers into the HDF5 file and makes it durable; returns the number of copied bytes. `begun`: whether
+    /// an earlier commit was interrupted.
     fn complete_file(&self, items: &[(&ShardItem, &ShardResult)], begun: bool, progress: &dyn Progress) -> Result<u64> {
         let path = self.plan.unpublished();
         // one descriptor from here on: each one is told only once that bytes were lost
@@ -158,7 +159,8 @@ impl<'a> CommitShards<'a> {
         }
     }
 
-    /// Starts a thread that makes the bytes of `file` durable while others are still written, if the caller wants that (`SyncPolicy::Behind`).
+    /// Starts a thread that makes bytes of `file` durable while commit writes further ones, if the policy is `SyncPolicy::Behind`; otherwise no
+    /// thread.
     fn sync_behind(&self, file: &File) -> Result<SyncBehind> {
         if self.call.publishing.sync != SyncPolicy::Behind {
             return Ok(SyncBehind::none());
@@ -186,8 +188,8 @@ impl<'a> CommitShards<'a> {
         Ok(found)
     }
 
-    /// Checks the lengths of the files of chunks. Reads back ranges of contiguous datasets, or tiles, if that is wanted or the file system reports
-    /// holes in them; returns the number of bytes read back.
+    /// Checks the lengths of the separate files of chunks. Reads back byte ranges of contiguous datasets, or tiles, if the caller wants that or the
+    /// file system reports holes in them; returns the number of bytes read back.
     fn check(&self, items: &[(&ShardItem, &ShardResult)], progress: &dyn Progress) -> Result<u64> {
         let (plan, check) = (self.plan, RangeCheck::open(self.plan)?);
         let check_item = |&(item, result): &(&ShardItem, &ShardResult)| -> Result<u64> {
@@ -208,8 +210,8 @@ impl<'a> CommitShards<'a> {
         pool.install(|| items.par_iter().map(check_item).try_reduce(|| 0, |sum, bytes| Ok(sum + bytes)))
     }
 
-    /// Writes the chunks from all files of chunks into the HDF5 file; returns the number of bytes. `begun`: an earlier commit was interrupted, whose
-    /// changes are first undone.
+    /// Copies the chunks from separate files of workers into the HDF5 file; returns the number of copied bytes. If `begun`, changes of an earlier,
+    /// interrupted commit are undone first.
     fn insert(&self, items: &[(&ShardItem, &ShardResult)], begun: bool, progress: &dyn Progress) -> Result<u64> {
         let (plan, path) = (self.plan, self.plan.unpublished());
         let packed: Vec<_> = items.iter().copied().filter(|(item, _)| plan.is_packed(item)).collect();
@@ -255,7 +257,7 @@ impl<'a> CommitShards<'a> {
         self.summary()
     }
 
-    /// Summary of a commit that finds the file or table already published, so that it has inserted nothing.
+    /// Summary of the commit of a published file or table, with 0 for the bytes that were inserted and checked.
     fn summary(&self) -> Result<ShardCommitSummary> {
         let (plan, target) = (self.plan, self.plan.target());
         let file_bytes = match plan.makes_table() {
@@ -267,7 +269,7 @@ impl<'a> CommitShards<'a> {
     }
 }
 
-/// Removes the directory of a plan, the plan's document last.
+/// Removes the directory of a plan. The document of the plan is removed last, so that an interrupted commit can be repeated.
 fn remove_plan(directory: &Path) -> Result<()> {
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
@@ -281,8 +283,8 @@ fn remove_plan(directory: &Path) -> Result<()> {
     Ok(fs::remove_dir(directory)?)
 }
 
-/// Fails if the file of chunks of an item does not have the length that the item's result says; its bytes are compared when they
-/// are inserted.
+/// Fails if the separate file with the chunks of an item does not have the length in the item's result; its bytes are compared when commit inserts
+/// the chunks.
 fn check_chunk_file(plan: &ShardPlan, item: &ShardItem, result: &ShardResult) -> Result<()> {
     let path = plan.chunk_file(item);
     match path.metadata() {

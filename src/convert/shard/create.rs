@@ -1,5 +1,5 @@
-//! Makes the plan of a conversion to HDF5 by many processes: the file without the chunks of large datasets, and the document
-//! with the items.
+//! Makes the plan of a conversion to HDF5 by many processes: an HDF5 file without the chunks of large datasets, and a document with the items (ranges
+//! of chunks) that workers write.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ pub struct ShardPlanSummary {
     pub items: usize,
     /// Bytes of the elements that the plan leaves to workers to write, uncompressed.
     pub bytes: u64,
-    /// Bytes of the elements that workers will write to separate files of chunks, which commit then inserts, uncompressed.
+    /// Part of the bytes left to workers that they write to separate files of chunks, uncompressed; commit inserts these chunks into the HDF5 file.
     pub packed_bytes: u64,
     /// Length of the plan's HDF5 file before commit, or of all files of its table, in bytes; what workers write occupies no disk
     /// space yet.
@@ -46,7 +46,8 @@ pub struct ShardPlanSummary {
     pub warnings: Vec<String>,
 }
 
-/// Makes the plan of a conversion to the file `target`, with items of about `work_bytes` bytes; 0: by the size of the large datasets.
+/// Makes the plan of a conversion to the HDF5 file `target`. Items (ranges of chunks for workers) have about `work_bytes` bytes; 0: a size that
+/// depends on the large datasets.
 ///
 /// # Errors
 /// `Usage` for options that are not for plans; `Exists` if `target` has a plan; `NoSpace`; those of reading the source.
@@ -166,7 +167,7 @@ pub(super) fn files_of(source: &Source, path: &Path) -> Result<Vec<RecordedFile>
     Ok(files)
 }
 
-/// The line of a plan's document for a dataset that workers write.
+/// Makes the line of a plan's document that describes a dataset which workers write.
 fn dataset(plan: &Plan, held: &Held) -> Dataset {
     let table = &plan.tables[held.table];
     let column = &table.columns[held.column];

@@ -1,5 +1,5 @@
-//! Makes the plan of a conversion to a table by many processes: the table without the tiles of large hypercubes, and the document
-//! with the items.
+//! Makes the plan of a conversion to a table by many processes: a table without the tiles of large hypercubes, and a document with the items (ranges
+//! of tiles) that workers write.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,8 +19,8 @@ use crate::progress::Progress;
 use crate::publishing::{IfExists, Publishing, SyncPolicy};
 use crate::source::Source;
 
-/// Makes the plan of a conversion to the table `target`, with items of about `work_bytes` bytes; 0: by the size of the large
-/// hypercubes.
+/// Makes the plan of a conversion to the table `target`. Items (ranges of tiles for workers) have about `work_bytes` bytes; 0: a size that depends on
+/// the large hypercubes.
 ///
 /// # Errors
 /// `Usage` for options that are not for plans; `Exists` if `target` has a plan; `NoSpace`; those of reading the source.
@@ -76,7 +76,7 @@ fn table_files(root: &Path) -> Result<Vec<RecordedFile>> {
     Ok(files)
 }
 
-/// The line of a plan's document for a hypercube whose tiles workers write.
+/// Makes the line of a plan's document that describes a hypercube of the new table whose tiles workers write.
 fn dataset(source: &Source, held: &HeldTiles) -> Result<Dataset> {
     let table = &source.tables[held.table];
     let info = &table.content()?.columns()[held.column];

@@ -49,12 +49,12 @@ pub struct ShardItem {
     pub id: String,
     /// Index of the item's dataset in `ShardPlan::datasets`, from 0.
     pub(super) dataset: usize,
-    /// Number of the item's first chunk in the dataset from 0, counting along the fastest axis first. A chunk of a table's
-    /// hypercube is the tiles that are made at a time, see [`TileFile::joined`].
+    /// Number of the item's first chunk in the dataset from 0, counting along the fastest axis first. If the conversion makes a table, groups of
+    /// tiles are counted instead, see [`TileFile::joined`].
     pub(super) first: u64,
     /// Number of the chunk after the item's last one, so that the range of chunks is half-open.
     pub(super) last: u64,
-    /// Bytes of the elements in the item's chunks, uncompressed; edge padding counts. Of tiles: as they are stored.
+    /// Size in bytes of the item's chunks, uncompressed and with the padding at the edges; of tiles of a table, their size as stored.
     pub bytes: u64,
     /// Result of writing the item, as a worker recorded it; `None` until the file or table is published.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -133,7 +133,7 @@ pub(super) struct Dataset {
     pub(super) is_of_tiles: bool,
     /// Name of the dataset's compression, as [`Compression::parse`] reads it.
     compression: String,
-    /// Offset in the HDF5 file of the first chunk of a contiguous dataset; `None` if chunks go to files of chunks.
+    /// Offset in the HDF5 file of the first chunk of a contiguous dataset; `None` if workers write the chunks to separate files, or to a table.
     pub(super) address: Option<u64>,
     /// Where the tiles of a table are written; `None` in a plan that makes an HDF5 file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -160,10 +160,10 @@ enum Line<H, D, I> {
     Item(I),
 }
 
-/// A line of a plan's document as it is read.
+/// A line of a plan's document with values of its own, as parsing returns it.
 type OwnLine = Line<Header, Dataset, ShardItem>;
 
-/// The facts from which the line of a dataset in a plan is made.
+/// Properties of a dataset that workers write, from which its line in the document of a plan is made.
 pub(super) struct NewDataset<'a> {
     pub(super) path: String,
     pub(super) table: (usize, &'a str),
@@ -213,13 +213,14 @@ impl Dataset {
         }
     }
 
-    /// Number of chunks in the dataset, which items are ranges of; of a table, the number of groups of tiles that are made at a time.
+    /// Number of chunks in the dataset, which is divided into items; if the conversion makes a table, the number of groups of tiles that are made at
+    /// a time.
     pub(super) fn chunks(&self) -> Result<u64> {
         let chunks = self.grid().counts().elements()?;
         Ok(self.tiles.as_ref().map_or(chunks, |tiles| chunks.div_ceil(tiles.joined)))
     }
 
-    /// Size in bytes of a chunk of the dataset, uncompressed; of a table, of the tiles that are made at a time.
+    /// Size in bytes of a chunk of the dataset, uncompressed; if the conversion makes a table, of a group of tiles that are made at a time.
     pub(super) fn chunk_bytes(&self) -> Result<u64> {
         if let Some(tiles) = &self.tiles {
             // more than 2^64 bytes are refused when the plan is read
@@ -376,7 +377,7 @@ impl ShardPlan {
         Ok(ShardPlan { target: target.to_owned(), header, datasets, items, is_committed })
     }
 
-    /// Makes a plan in which workers write these datasets, cut into items of about `work_bytes` bytes, at least a chunk each.
+    /// Makes a plan in which workers write `datasets`: each dataset is divided into items of about `work_bytes` bytes, at least one chunk each.
     pub(super) fn new(target: &Path, header: Header, datasets: Vec<Dataset>, work_bytes: u64) -> Result<Self> {
         let mut items = Vec::new();
         let of_source = header.hash_source();
@@ -482,7 +483,7 @@ impl ShardPlan {
         &self.datasets[item.dataset]
     }
 
-    /// Path of the plan's HDF5 file or table: before commit in the directory of the plan, afterwards the target.
+    /// Path of the HDF5 file or table that the conversion makes: before commit in the directory of the plan, afterwards the target.
     pub(super) fn file(&self) -> PathBuf {
         if self.is_committed { self.target.clone() } else { self.unpublished() }
     }

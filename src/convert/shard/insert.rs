@@ -17,7 +17,8 @@ use crate::progress::Progress;
 /// Most chunks that are read from files of chunks in advance, before they are inserted into the HDF5 file.
 const READ_AHEAD: usize = 8;
 
-/// Insertion of the files of chunks of some items into the HDF5 file; the items of a dataset follow one another.
+/// Copies the separate files of chunks, which workers have written for `items`, into the HDF5 file of a plan. Items of one dataset must follow one
+/// another.
 pub(super) struct Insertion<'a> {
     pub(super) plan: &'a ShardPlan,
     pub(super) items: &'a [(&'a ShardItem, &'a ShardResult)],
@@ -28,7 +29,7 @@ pub(super) struct Insertion<'a> {
 type Read = Result<Vec<u8>>;
 
 impl Insertion<'_> {
-    /// Writes the chunks of all items into the HDF5 file at `path`; returns the number of bytes. Files of chunks are checked while they are read:
+    /// Copies the chunks of all items into the HDF5 file at `path`; returns the number of bytes. The workers' files of chunks are checked on the way:
     /// after an error the HDF5 file has wrong chunks and must not be published.
     pub(super) fn run(&self, path: &Path) -> Result<u64> {
         let (send, chunks) = sync_channel(READ_AHEAD);

@@ -1,4 +1,5 @@
-//! One conversion by many processes or machines: a plan, items of work that any process does in any order, and a commit.
+//! One conversion by many processes or machines: a plan, items (ranges of chunks) that workers write in any order, and a commit that publishes the
+//! result.
 //!
 //! `plan` makes `OUT.h5.shards/`: the HDF5 file with everything but the chunks of large datasets, and `plan.ndjson`, which names
 //! ranges of these chunks, the *items*. A worker reads tiles or rows of the source and writes the chunks of an item: into the file

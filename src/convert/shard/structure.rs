@@ -20,7 +20,7 @@ use crate::error::{Context, Error, Result, ResultExt};
 /// Number of bytes of the plan's HDF5 file that are copied at a time.
 const STEP_BYTES: u64 = 1 << 20;
 
-/// Name of the backup of the HDF5 file's structure, in the directory of a plan.
+/// Name of the file, in the directory of a plan, with the backup of the HDF5 file's bytes that commit may change.
 pub(super) const STRUCTURE: &str = "structure";
 
 /// Saves, in the file at `to`, all bytes of the HDF5 file at `from` that a commit may change: all but the contiguous datasets that workers write and
@@ -81,7 +81,7 @@ pub(super) fn restore_structure(from: &Path, to: &Path) -> Result<()> {
     restore().with_context(|| Context::path(from))
 }
 
-/// Reads the next number of the backup, 8 bytes little-endian; `None` at the end of the file.
+/// Reads the next 8-byte little-endian number (an offset or a length) of the backup; `None` at the end of the file.
 fn number(source: &mut impl Read) -> io::Result<Option<u64>> {
     let mut bytes = [0; 8];
     match source.read_exact(&mut bytes) {

@@ -1,4 +1,4 @@
-//! The table of a plan before its commit: checks that only the tiles that workers write have changed since it was planned.
+//! Checks of the table that a conversion by many processes makes: before commit, only the tiles that workers write may have changed since planning.
 
 use std::collections::BTreeSet;
 use std::fs::File;

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::io::ByteOrder;
 use crate::table::TilePlace;
 
-/// Where workers write the tiles of a hypercube.
+/// Where workers of a conversion to a table write the tiles of a hypercube: the file, the offset of the first tile, and the distance between tiles.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct TileFile {
     /// Path of the file of tiles below the directory of the main table.
@@ -19,7 +19,7 @@ pub(super) struct TileFile {
     pub(super) stride: u64,
     /// Size of the column's part of a tile as it is stored, in bytes.
     pub(super) bytes: u64,
-    /// Byte order of the elements in a tile, as [`ByteOrder::name`] has it; `None` for packed Bools.
+    /// Byte order of the elements in a tile, `big` or `little`; `None` for packed Bools.
     order: Option<String>,
     /// Number of consecutive tiles that are made at a time: those of one chunk of the source, or those that have the same rows.
     pub(super) joined: u64,
@@ -38,8 +38,8 @@ impl TileFile {
         found.map(Some).ok_or_else(|| Error::format(format!("{name:?} is not a byte order")))
     }
 
-    /// The parts of the file, as offset and length in bytes, in which `len` bytes of the column's tiles are stored, from byte `at` of all its tiles
-    /// on.
+    /// Byte ranges of the file, as offset and length, that hold `len` bytes of the column's tiles. Byte `at` is the first, if all tiles of the column
+    /// are counted one after the other.
     pub(super) fn parts(&self, at: u64, len: u64) -> impl Iterator<Item = (u64, u64)> {
         let TileFile { offset, stride, bytes, .. } = *self;
         // one part where tiles follow each other
@@ -53,7 +53,7 @@ impl TileFile {
         })
     }
 
-    /// Fails if the numbers in this description contradict each other, or the path leads out of the table. `tiles` is the number of tiles.
+    /// Fails if offset, distance and size of the tiles are impossible for `tiles` tiles, or if the path of their file leads out of the table.
     pub(super) fn check(&self, tiles: u64) -> Result<()> {
         let is_below = self.path.components().all(|part| matches!(part, Component::Normal(_)));
         if !is_below || self.path.as_os_str().is_empty() {

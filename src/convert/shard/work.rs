@@ -26,8 +26,8 @@ const WRITE_BACK_BYTES: u64 = 8 << 20;
 /// Most columns of an HDF5 source that a worker keeps open, because opening one means to read where its chunks are.
 const KEPT_COLUMNS: usize = 4;
 
-/// A worker of a conversion by many processes: does items of a plan, each from any thread. It keeps the source open, and locked
-/// if it is a table directory.
+/// A worker of a conversion by many processes: writes items (ranges of chunks) of a plan, from any thread. It keeps the source open, and locked if it
+/// is a table directory.
 ///
 /// ```
 /// use ctds_hdf5::convert::{CommitShards, Compare, Compress, DigestPolicy, ShardPlan, ShardWorker, ToHdf5};
@@ -56,7 +56,7 @@ pub struct ShardWorker<'a> {
     plan: &'a ShardPlan,
     source: Source,
     target: Target,
-    /// Columns of an HDF5 source that are kept open, each with the index of its dataset; the one used last is at the end.
+    /// Columns of an HDF5 source that the worker keeps open, each with the index of its dataset in the plan; the least recently used is first.
     kept: Mutex<Vec<(usize, Arc<dyn ColumnCells>)>>,
     /// Whether the system has once failed to make the HDF5 file durable. It does not say which bytes are lost, so that all later items fail as well.
     is_lost: AtomicBool,
@@ -93,7 +93,7 @@ enum Written {
 }
 
 impl<'a> ShardWorker<'a> {
-    /// Opens the source and the HDF5 file or table of a plan, to do items of it.
+    /// Opens the source of a plan, and the HDF5 file or table that it makes, to write items of it.
     ///
     /// # Errors
     /// `Format` if the source changed since the plan was made, `Exists` if the file is published; those of
@@ -167,8 +167,8 @@ impl<'a> ShardWorker<'a> {
         Ok(written)
     }
 
-    /// Makes items durable, at one go, and returns their results in the same order. If that fails for the HDF5 file, it fails for all
-    /// items of this worker from then on: the bytes that were lost may be those of any.
+    /// Makes the given items durable together and returns their results in the same order. If that fails for the HDF5 file, it fails for all items of
+    /// this worker from then on: the lost bytes may be those of any item.
     ///
     /// # Errors
     /// Each result may be `Io` or `NoSpace`.
@@ -239,8 +239,8 @@ impl<'a> ShardWorker<'a> {
         Ok(UnsyncedItem { result, written: Written::Chunks(partial, path) })
     }
 
-    /// Produces the bytes of a plan's item and passes them to `write`, in order, with their offset from the start of the
-    /// dataset, or of all tiles.
+    /// Makes the bytes of a plan's item from the source and passes them to `write`, in order, with their offset in bytes from the start of the
+    /// dataset or of all tiles of the hypercube. Returns their number and SHA-256.
     fn produce(
         &self,
         item: &ShardItem,
@@ -319,7 +319,7 @@ impl<'a> ShardWorker<'a> {
         Ok(kept.last().map(|(_, cells)| cells.clone()))
     }
 
-    /// The source table with the column of a dataset in the plan; fails if the column is not as the plan describes it.
+    /// The source table with the column that becomes `dataset`; fails if the column is not as the plan describes it.
     fn content(&self, dataset: &Dataset) -> Result<&Content> {
         let table = self.source.tables.get(dataset.table_number).filter(|table| table.name == dataset.table);
         let content = table.ok_or_else(changed_source)?.content()?;

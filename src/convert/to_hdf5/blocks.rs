@@ -48,7 +48,7 @@ pub struct ColumnSharing {
     pub not_shared: Option<NotShared>,
 }
 
-/// A dataset of the HDF5 file that is one contiguous block of tiles, and has yet to be filled.
+/// A dataset of the HDF5 file that is to be filled with the tiles of a hypercube as one contiguous block.
 #[derive(Debug)]
 pub(super) struct Block {
     /// Which table of the conversion plan the dataset belongs to: an index of `Plan::tables`, from 0.
@@ -57,7 +57,7 @@ pub(super) struct Block {
     pub(super) column: usize,
     /// Which hypercube of the column becomes the dataset, from 0.
     pub(super) cube: usize,
-    /// Which of the datasets that are written it is: an index of `Writer::datasets`, from 0.
+    /// Number of the dataset among those that the conversion writes: an index of `Writer::datasets`, from 0.
     pub(super) dataset: usize,
     /// Shape of the dataset and of its chunks.
     pub(super) grid: Grid,
@@ -255,7 +255,7 @@ impl Sharing {
         Ok(sharing)
     }
 
-    /// The columns of a plan with 0 bytes shared so far, and with those reasons for copies that do not depend on the file system.
+    /// Makes a record of shared bytes for a plan, with 0 bytes for each column and the reasons for copying that do not depend on the file system.
     pub(super) fn of_columns(source: &Source, plan: &Plan) -> Result<Self> {
         let mut columns = Vec::new();
         for table in &plan.tables {
@@ -363,7 +363,7 @@ fn why_no_block(content: &Content, table: &TablePlan, column: &ColumnPlan) -> Re
 }
 
 impl ColumnForm {
-    /// Shape and chunk shape of each dataset of the column that has its elements; empty for a ragged column.
+    /// Shape and chunk shape of each dataset that holds elements of the column; empty for a ragged column.
     fn grids(&self) -> Vec<Grid> {
         match self {
             ColumnForm::Dense { shape, chunk, .. } => vec![grid(shape, chunk)],

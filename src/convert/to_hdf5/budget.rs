@@ -21,12 +21,12 @@ impl Plan {
         (max_memory / self.lane_bytes()).clamp(1, MAX_LANES)
     }
 
-    /// Estimate of the bytes of memory that the conversion holds, if it may hold `max_memory`.
+    /// Estimate of the memory in bytes that the conversion uses if it is limited to about `max_memory` bytes.
     pub fn memory(&self, max_memory: u64) -> u64 {
         BASE_BYTES + self.lanes(max_memory) * self.lane_bytes()
     }
 
-    /// Bytes of memory that a lane (a thread that converts columns) holds: its chunks, what it reads, and the tiles it keeps.
+    /// Bytes of memory that a lane (a thread that converts columns) holds: its chunks, the rows that it reads, and the sums of averaging.
     fn lane_bytes(&self) -> u64 {
         let largest = self.columns().map(|column| column.form.chunk_bytes(column.data_type)).max().unwrap_or(0);
         largest.max(CHUNK_BYTES) * CHUNKS_HELD + 2 * WRITE_BYTES + self.averaging_bytes

@@ -103,8 +103,8 @@ impl<'a> ColumnWriter<'a> {
         RowBlocks::new(self.info, &*self.cells, self.rows.clone(), WRITE_BYTES)
     }
 
-    /// Computes the digest of the column by reading all its cells again in row order, because they were converted in another order; the inner error:
-    /// not wanted.
+    /// Computes the digest of the column by reading all its cells again in row order, because they were converted in another order. The inner error
+    /// says that no digest is wanted.
     fn digest(&self) -> Result<Result<CellsDigest>> {
         if self.digest == CellDigest::Skipped {
             return Ok(Err(not_selected()));
@@ -416,8 +416,8 @@ fn push_cells(
     Ok(())
 }
 
-/// Copies the tiles of a hypercube to the chunks of `target`: a chunk is a tile, several along the last axis, or the part of a tile that has rows.
-/// `seen` is called with the little-endian bytes of each chunk, padding included.
+/// Copies the tiles of a hypercube to chunks of `target`. A chunk is one tile, several tiles joined along the last axis, or the part of a tile that
+/// has rows. Calls `seen` with the little-endian bytes of each chunk, padding included.
 fn tiles_to_chunks(
     cube: &dyn crate::grid::ChunkRead,
     target: &DatasetSink,

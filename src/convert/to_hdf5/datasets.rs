@@ -9,8 +9,8 @@ use crate::h5::{Dataset, Group};
 /// Most datasets of a conversion that stay open: each has some 20 KB of metadata in libhdf5.
 const OPEN: usize = 512;
 
-/// The datasets that a conversion fills, each with a number, counted from 0. A dataset stays open until [`settle`](Self::settle) is called; then it
-/// is opened again on demand.
+/// The datasets that a conversion fills, each with a number from 0. [`settle`](Self::settle) leaves at most 512 of them open;
+/// a closed one is opened again when it is used.
 pub(super) struct Datasets {
     root: Group,
     most: usize,
@@ -81,7 +81,7 @@ impl Datasets {
 impl Index<usize> for Datasets {
     type Output = Dataset;
 
-    /// Dataset number `number`, which must be open: before `settle` is called, or after [`opened`](Datasets::opened).
+    /// Dataset number `number`, which must be open already; [`opened`](Datasets::opened) opens it.
     fn index(&self, number: usize) -> &Dataset {
         self.all[number].dataset.as_ref().expect("the dataset is open")
     }

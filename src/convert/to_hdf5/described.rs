@@ -1,5 +1,5 @@
-//! Attributes, and names and values of the axes, of the groups and datasets in a conversion plan; the conversion and the outline (a description
-//! without a file) use them.
+//! Attributes of the groups and datasets in a conversion plan, and names and values of their axes, for the conversion and for outlines (descriptions
+//! of the file that are made without writing it).
 
 use bstr::{BStr, ByteSlice};
 
@@ -27,7 +27,7 @@ impl<'a> Described<'a> {
         self.source.tables[table.source].content()
     }
 
-    /// Attributes of a table's group: its keywords, and the expressions of columns that are not converted.
+    /// Attributes of a table's group, made from its keywords and type, and the expressions (TaQL) of virtual columns that are not converted.
     pub(super) fn table_attributes(
         self,
         table: &TablePlan,
@@ -87,7 +87,7 @@ impl<'a> Described<'a> {
 }
 
 impl ColumnPlan {
-    /// Calls `work` with the attributes, axis roles and names of which the datasets of the column are made; returns its result.
+    /// Calls `work` with the attributes, axis roles and names from which the column's datasets are made; returns the result of `work`.
     pub(super) fn with_new<T>(
         &self,
         table: &TablePlan,

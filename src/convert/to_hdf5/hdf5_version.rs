@@ -42,7 +42,7 @@ impl Hdf5Version {
         self == Hdf5Version::V110 || value.fits_header(name)
     }
 
-    /// Name of the chunk index in a file for this version, where HDF5 1.10 uses `index`.
+    /// Name of the chunk index in a file for this version of HDF5: `index`, which HDF5 1.10 uses, or `btree_v1` in files for 1.8; `none` stays.
     pub(super) fn chunk_index(self, index: &'static str) -> &'static str {
         if self == Hdf5Version::V18 && index != "none" { "btree_v1" } else { index }
     }

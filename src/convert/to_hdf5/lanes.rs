@@ -37,7 +37,7 @@ pub(crate) enum Message<D> {
 /// A dataset of the conversion, as a lane (a thread that converts columns) needs it to produce chunks.
 #[derive(Debug, Clone)]
 pub(crate) struct DatasetSink {
-    /// Which of the datasets that are written it is: an index of `Writer::datasets`, from 0.
+    /// Number of the dataset among those that the conversion writes: an index of `Writer::datasets`, from 0.
     pub(crate) dataset: usize,
     pub(crate) grid: Grid,
     /// Size of an element of the dataset in bytes.

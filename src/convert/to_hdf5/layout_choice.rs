@@ -263,8 +263,8 @@ impl Survey<'_> {
         chunk_rows_of(self.profile.chunk_bytes(), row_bytes, rows, self.growth)
     }
 
-    /// The form of a column in tiles: a dense dataset for one hypercube with all rows in order, a group of datasets for
-    /// several; `None` if the tiles do not make good chunks.
+    /// Storage form in HDF5 of a column in tiles: a dense dataset for one hypercube with all rows in order, a group of datasets for several. `None`
+    /// if the tiles do not make good chunks.
     fn tiled(&self, tiling: &Tiling<'_>) -> Result<Option<ColumnForm>> {
         let rows = self.rows.end;
         match tiling.cubes.as_slice() {
@@ -354,7 +354,7 @@ fn part_of_cell(cell: &Shape, size: u64, bytes: u64) -> Shape {
         .collect()
 }
 
-/// The grid of chunks in a dataset with these shapes of dataset and chunk.
+/// Makes a [`Grid`] from the shapes of a dataset and of its chunks, fastest axis first.
 pub(crate) fn grid(shape: &Shape, chunk: &Shape) -> Grid {
     Grid { shape: shape.clone(), chunk: chunk.clone() }
 }

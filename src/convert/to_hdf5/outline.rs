@@ -17,8 +17,8 @@ use crate::native::{
 use crate::source::{Content, Source};
 use crate::value::{DataType, Field, Record, Region, Shape, Value, Values};
 
-/// What [`ToHdf5`](super::super::ToHdf5) would make of a source: each group, dataset, axis and attribute, by the names that
-/// they have in the file. Nothing is written, and only elements of axes are read.
+/// Outline of the file that [`ToHdf5`](super::super::ToHdf5) would make of a source: each group, dataset, axis and attribute, with its name in the
+/// file. Nothing is written, and only elements of axes are read.
 ///
 /// ```
 /// use ctds_hdf5::convert::{Outline, Source};
@@ -37,8 +37,8 @@ use crate::value::{DataType, Field, Record, Region, Shape, Value, Values};
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Outline {
-    /// Attributes of the root group; arrays have one axis. Those of a native file are as they are; for any other source the
-    /// digest, which needs all elements, is not among them.
+    /// Attributes of the root group; those that are arrays have one axis. For a native file, its own; for any other source without the digest, which
+    /// needs all elements.
     pub attributes: Record,
     /// Outlines of the tables in the HDF5 file, the main table first, parents before children.
     pub tables: Vec<TableOutline>,
@@ -89,7 +89,7 @@ pub struct ColumnOutline {
 pub struct DatasetOutline {
     /// Path of the dataset below the group of the table.
     pub path: String,
-    /// Which part of the column the dataset holds.
+    /// Which part of the column the dataset holds: its cells, or data that locates them.
     pub part: Part,
     /// Names of the axes that the dataset would have, slowest first.
     pub dims: Vec<String>,
@@ -107,7 +107,7 @@ pub struct DatasetOutline {
 pub struct CoordinateOutline {
     /// Path of the dimension scale below the group of the table. Its last part is the name of the axis.
     pub path: String,
-    /// Values of the axis, one for each element.
+    /// Values of the axis, such as frequencies: one for each index along the axis.
     pub values: Values,
     /// Attributes of the dimension scale, which are strings.
     pub attributes: Record,
@@ -236,9 +236,9 @@ fn record(attributes: impl IntoIterator<Item = (String, Attribute)>) -> Record {
 
 /// Elements of columns, in the form that they would have in the datasets of a native file.
 impl Source {
-    /// Reads the cells of `rows` (a half-open range from 0), one after the other, as datasets have them: strings are UTF-8 and
-    /// end at a NUL, records are JSON. With a `region`, only that part of each cell. An undefined cell gives zeros or empty
-    /// strings: as many as `cell` has elements, or none.
+    /// Reads the cells of `rows` (a half-open range from 0), one after the other, as datasets have them: strings are UTF-8 and end at a NUL, records
+    /// are JSON. With a `region`, only that part of each cell. An undefined cell gives as many zeros or empty strings as the region, or else `cell`
+    /// (the shape of a cell), has elements; without both, none.
     ///
     /// # Errors
     /// `NotFound` if the table lacks the column; those of reading the cells.

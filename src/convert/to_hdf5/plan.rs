@@ -28,7 +28,8 @@ const AVERAGING_BYTES: u64 = 12 << 20;
 /// Options of a conversion to HDF5: what to convert, and how.
 #[derive(Debug, Clone)]
 pub(crate) struct ToHdf5Options {
-    /// Columns to convert: `DATA` of the main table, `ANTENNA/NAME` of a subtable. Of a table without a name in the list, all.
+    /// Columns to convert: `DATA` of the main table, `ANTENNA/NAME` of a subtable. Of a table that the list does not mention, all columns are
+    /// converted.
     pub(crate) columns: Vec<String>,
     /// Columns to leave out of the conversion, named in the same way as `columns`.
     pub(crate) exclude: Vec<String>,
@@ -44,7 +45,7 @@ pub(crate) struct ToHdf5Options {
     pub(crate) compress: Compress,
     /// Whether datasets that keep the tiles share their bytes with the source.
     pub(crate) reflink: Reflink,
-    /// Where the converted HDF5 file will be read.
+    /// The storage for which the HDF5 file is made: a local disk, or an object store that is read by HTTP.
     pub(crate) profile: Profile,
     /// The oldest version of HDF5 that can read the converted file.
     pub(crate) hdf5: Hdf5Version,
@@ -58,12 +59,13 @@ pub(crate) struct ToHdf5Options {
     pub(crate) digest: bool,
     /// Whether a cell of each column is read when the conversion is planned, so that a column that cannot be read is found early.
     pub(crate) tries_cells: bool,
-    /// Whether to write small versions of the visibilities ("quicklook") beside them.
+    /// Whether to add a quicklook to the HDF5 file: mean, smallest and largest visibilities and flags at reduced resolution in time and channel.
     pub(crate) quicklook: bool,
-    /// Whether to keep what restoring the original directory needs besides the datasets. The digest of the table is then computed in any
-    /// case.
+    /// Whether the HDF5 file also keeps the data needed, besides its datasets, to restore the original files of the table exactly. The digest of the
+    /// table is then always computed.
     pub(crate) restorable: bool,
-    /// Size in bytes from which a column of a joined table becomes a virtual dataset over those of its parts; smaller ones are copied.
+    /// Size in bytes from which a column becomes a virtual dataset when native files are joined, over the datasets of these files; smaller columns
+    /// are copied.
     pub(crate) virtual_bytes: u64,
 }
 
@@ -153,9 +155,9 @@ pub(crate) struct Plan {
     /// Subtables that `h5bridge serve` refuses to open: for each the path that its group would have, and the path of the table that the keyword
     /// stores.
     pub(crate) refused_tables: Vec<(String, String)>,
-    /// The original files, if they are to be restorable from the HDF5 file; otherwise `None`.
+    /// The original files of the source, if they are to be restorable from the HDF5 file; otherwise `None`.
     pub(crate) tree: Option<Tree>,
-    /// Names of all objects in each group of the file except for the dimension scales.
+    /// Names of all objects that the conversion creates in each group of the HDF5 file, except for the dimension scales.
     pub(crate) names: Names,
     /// Bytes of memory that a column needs while it is averaged.
     pub(super) averaging_bytes: u64,
@@ -474,7 +476,7 @@ impl ColumnPlan {
         }
     }
 
-    /// Storage form of the column, as the file's documents describe it.
+    /// Storage form of the column (`dense`, `cubes`, …) and the name of its dataset or group, as the JSON documents in the HDF5 file record them.
     pub(crate) fn stored_form(&self) -> StoredForm {
         let kind = match (&self.form, self.data_type) {
             (_, DataType::Record) => FormKind::Record,
