@@ -83,12 +83,12 @@ impl Context {
         Context::Path(path.as_ref().to_path_buf())
     }
 
-    /// Makes the context of a file of a table or container.
+    /// Makes the context of an error that happened in a file of a table or container.
     pub(crate) fn member(file: impl Into<String>) -> Self {
         Context::Member { file: file.into(), manager: None }
     }
 
-    /// Makes the context of a file of a table, with the type of the data manager that reads it.
+    /// Makes the context of an error that happened in a file of a table, with the type of the data manager that reads the file.
     pub(crate) fn managed(file: impl Into<String>, manager: impl fmt::Display) -> Self {
         Context::Member { file: file.into(), manager: Some(manager.to_string()) }
     }
@@ -97,13 +97,13 @@ impl Context {
         Context::Table(name.to_string())
     }
 
-    /// Makes the context of a column for a call that reads only one table: without the table's name.
+    /// Makes the context of an error that happened in a column, without the table's name, for a call that reads only one table.
     pub(crate) fn column(name: impl fmt::Display) -> Self {
         Context::Column { table: String::new(), column: name.to_string() }
     }
 
-    /// Makes the context of a structure in a file. An offset that a damaged file states may be negative: it is then kept in
-    /// words.
+    /// Makes the context of an error that happened in a structure of a file, which begins at `offset`. A damaged file may state a negative
+    /// offset: it is then kept as text.
     pub(crate) fn offset(structure: impl fmt::Display, offset: impl TryInto<u64> + fmt::Display + Copy) -> Self {
         match offset.try_into() {
             Ok(offset) => Context::Offset { structure: structure.to_string(), offset },
@@ -350,7 +350,7 @@ pub fn shown_path(path: &Path) -> String {
     format!("{scheme}://{host}{path}{query}")
 }
 
-/// Makes the context of a column for errors and warnings; `.`, the name of the main table, is left out.
+/// Makes the context of errors and warnings about a column; messages leave out the name of the main table, `.`.
 pub(crate) fn column_context(table: &str, column: &str) -> Context {
     Context::Column { table: table.to_owned(), column: column.to_owned() }
 }

@@ -119,7 +119,7 @@ impl StoredColumn<'_> {
         self.source.hypercube_elements(self.table.source, self.column.index, cube, region, self.cache)
     }
 
-    /// Reads a box of a dense column whose dataset has the shape `shape`.
+    /// Reads a box of elements of a dense column, whose cells all have one shape; `shape` is the shape of the whole dataset.
     fn cells(&self, shape: &Shape, route: ReadStrategy, region: &Region) -> Result<Values> {
         if route == ReadStrategy::Tiles {
             return self.cube(0, region);
@@ -187,8 +187,8 @@ impl StoredColumn<'_> {
         Ok(starts)
     }
 
-    /// The indices at which the elements of `rows` begin in a ragged column; for the row after the last, the number of all
-    /// elements.
+    /// The indices, counted through all elements of a ragged column (cells of differing shapes), at which the cells of `rows` begin; for
+    /// the row after the last, the number of all elements.
     fn offsets(&self, rows: Range<u64>, starts: &[u64]) -> Result<Values> {
         let mut offsets = Vec::new();
         let block = rows.start / BLOCK_ROWS;

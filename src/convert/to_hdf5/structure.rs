@@ -473,8 +473,8 @@ impl<'a> Writer<'a> {
         Ok((digest, sharing))
     }
 
-    /// Names of the table and column that each dataset belongs to, for progress reports; the dataset of row numbers counts as that of the first
-    /// column.
+    /// Names of the table and column that each dataset belongs to, for progress reports; datasets of row numbers count as those of the
+    /// first column of the first table.
     fn columns_of_datasets(&self, jobs: &[(u64, Job)]) -> Vec<(&'a str, &'a str)> {
         let plan: &'a Plan = self.plan;
         let name = |table: usize, column: usize| -> Option<(&'a str, &'a str)> {
@@ -541,7 +541,7 @@ struct ColumnMaker<'a, 'b> {
     writer: &'a mut Writer<'b>,
     column: &'a ColumnPlan,
     rows: u64,
-    /// Index among the writer's datasets of the dimension scale of the rows.
+    /// Index, among the writer's datasets, of the dimension scale of the table's rows.
     row: usize,
 }
 
