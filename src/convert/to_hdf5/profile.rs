@@ -12,7 +12,7 @@ const CLOUD_PAGE_BYTES: u64 = 128 << 10;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Profile {
-    /// The file is read from a disk: chunks have about 1 MiB, and tiles of the casacore table may become chunks however small they are.
+    /// The file is read from a disk: chunks have about 1 MiB, or the size of the casacore table's tiles.
     #[default]
     Disk,
     /// The file is read from an object store, by HTTP requests for ranges of bytes: chunks have about 4 MiB, and the metadata are together
