@@ -1,5 +1,5 @@
-//! Records of damaged parts of a source that are left out of the result. In an HDF5 file that this program converted, they
-//! are the member `damage` of the main table's JSON document. docs/layout.md, "Salvaged files".
+//! Records of the damaged parts of a source that are left out of the result. A converted HDF5 file stores them as the member `damage` in
+//! the JSON document of the main table. docs/layout.md, "Salvaged files".
 
 use std::fmt;
 use std::ops::Range;

@@ -51,14 +51,15 @@ pub enum Context {
         /// Type of the data manager that reads the file, if it is known: `StandardStMan`.
         manager: Option<String>,
     },
-    /// The table in which the error happened: `.` is the main table (`MAIN` in live HDF5 files), `ANTENNA` a subtable. If a
-    /// column's engine reads another table, it is the path of that table.
+    /// The table in which the error happened: `.` is the main table (`MAIN` in HDF5 files that are being written), `ANTENNA` a subtable. If
+    /// a column's engine reads another table, it is the path of that table.
     Table(String),
-    /// A subtable that cannot be opened, named as in [`Context::Table`].
+    /// A subtable that cannot be opened, named by the keywords that lead to it, such as `ANTENNA` or `A/B`.
     Subtable(String),
     /// A column of a table, in which the error happened.
     Column {
-        /// The table that the column belongs to, named as in [`Context::Table`]; empty if the call reads only one table.
+        /// The table that the column belongs to: `.` for the main table, otherwise the name of the subtable, such as `ANTENNA`; empty if
+        /// the call reads only one table.
         table: String,
         /// Name of the column in which the error happened.
         column: String,
@@ -73,7 +74,7 @@ pub enum Context {
         /// that is known.
         offset: u64,
     },
-    /// A step on the way to an error that is none of the other kinds, in words.
+    /// A step on the way to an error, in words: one that is not a file, table, column, row or offset.
     Other(String),
 }
 
@@ -82,12 +83,12 @@ impl Context {
         Context::Path(path.as_ref().to_path_buf())
     }
 
-    /// Makes the context of a file of a table or container.
+    /// Makes the context of an error that happened in a file of a table or container.
     pub(crate) fn member(file: impl Into<String>) -> Self {
         Context::Member { file: file.into(), manager: None }
     }
 
-    /// Makes the context of a file of a table, with the type of the data manager that reads it.
+    /// Makes the context of an error that happened in a file of a table, with the type of the data manager that reads the file.
     pub(crate) fn managed(file: impl Into<String>, manager: impl fmt::Display) -> Self {
         Context::Member { file: file.into(), manager: Some(manager.to_string()) }
     }
@@ -96,13 +97,13 @@ impl Context {
         Context::Table(name.to_string())
     }
 
-    /// Makes the context of a column for a call that reads only one table: without the table's name.
+    /// Makes the context of an error that happened in a column, without the table's name, for a call that reads only one table.
     pub(crate) fn column(name: impl fmt::Display) -> Self {
         Context::Column { table: String::new(), column: name.to_string() }
     }
 
-    /// Makes the context of a structure in a file. An offset that a damaged file states may be negative: it is then kept in
-    /// words.
+    /// Makes the context of an error that happened in a structure of a file, which begins at `offset`. A damaged file may state a negative
+    /// offset: it is then kept as text.
     pub(crate) fn offset(structure: impl fmt::Display, offset: impl TryInto<u64> + fmt::Display + Copy) -> Self {
         match offset.try_into() {
             Ok(offset) => Context::Offset { structure: structure.to_string(), offset },
@@ -190,7 +191,7 @@ struct Inner {
     contexts: Vec<Context>,
     message: String,
     source: Option<Arc<dyn StdError + Send + Sync>>,
-    /// Whether the error means that the requested data lie in another file, which is not opened.
+    /// Whether the error means that the requested data are in another file, to which the opened file refers, and which is not opened.
     elsewhere: bool,
     /// Place in the source code that made the error; only with the feature `record-messages`.
     #[cfg(feature = "record-messages")]
@@ -206,7 +207,7 @@ impl Inner {
     }
 }
 
-/// Records an error with all its contexts, for `scripts/messages`, when it is dropped; only with the feature
+/// When an error is dropped, writes it with all its contexts to the list of messages that `scripts/messages` reads; only with the feature
 /// `record-messages`.
 #[cfg(feature = "record-messages")]
 impl Drop for Inner {
@@ -244,7 +245,8 @@ impl Error {
         Self::new(ErrorKind::Unsupported, message)
     }
 
-    /// Makes an `Unsupported` error which says that the requested data lie in another file, which is not opened.
+    /// Makes an `Unsupported` error which says that the requested data are in another file, to which the opened file refers, and which is
+    /// not opened.
     ///
     /// No caller may go on without it, see [`may_be_left_out`](Self::may_be_left_out).
     #[cfg_attr(feature = "record-messages", track_caller)]
@@ -254,8 +256,8 @@ impl Error {
         error
     }
 
-    /// Whether a conversion may leave out the column that has this error: its form is not supported, but its file is sound.
-    /// False for elements in other files, which are not to be lost silently.
+    /// Whether a conversion may leave out the column that has this error, because its form is not supported although its file is sound.
+    /// False if its elements are in another file that is not opened: these are not to be lost silently.
     pub(crate) fn may_be_left_out(&self) -> bool {
         self.kind() == ErrorKind::Unsupported && !self.0.elsewhere
     }
@@ -265,7 +267,7 @@ impl Error {
         matches!(self.kind(), ErrorKind::Format | ErrorKind::NotFound | ErrorKind::Limit | ErrorKind::Io)
     }
 
-    /// Whether the error means that the requested data lie in another file, which is not opened.
+    /// Whether the error means that the requested data are in another file, to which the opened file refers, and which is not opened.
     pub(crate) fn leads_elsewhere(&self) -> bool {
         self.0.elsewhere
     }
@@ -304,8 +306,8 @@ impl Error {
         self
     }
 
-    /// Adds the path of a file as the outermost step of the error's context, unless the context has a path already, such as
-    /// that of the target.
+    /// Adds the path of a file (`place`) as the outermost step of the error's context, unless a step is a path already, such as that of the
+    /// target.
     pub(crate) fn of_file(self, place: &Context) -> Self {
         let names_a_path = self.0.contexts.iter().any(|context| matches!(context, Context::Path(_)));
         if names_a_path { self } else { self.context(place) }
@@ -348,12 +350,12 @@ pub fn shown_path(path: &Path) -> String {
     format!("{scheme}://{host}{path}{query}")
 }
 
-/// Makes the context of a column for errors and warnings; `.`, the name of the main table, is left out.
+/// Makes the context of errors and warnings about a column; messages leave out the name of the main table, `.`.
 pub(crate) fn column_context(table: &str, column: &str) -> Context {
     Context::Column { table: table.to_owned(), column: column.to_owned() }
 }
 
-/// Longest part of an error message, in characters; longer ones are cut.
+/// Most characters that one text in an error message, such as its sentence, may have; the middle of longer ones is left out.
 const MOST_CHARACTERS: usize = 500;
 
 /// Makes a text from a file fit for one line of a message: names from damaged files may be of any length and contain line ends

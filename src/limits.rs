@@ -1,4 +1,5 @@
-//! Limits on what one table may make this program allocate, nest or follow without stored bytes that justify it.
+//! Limits on the memory, nesting and number of tables that one table may require without storing as many bytes; they stop damaged and
+//! malicious files.
 //!
 //! Counts are checked against the bytes that remain (see [`crate::aipsio::Decoder`]); these limits are for sizes
 //! that no input backs.
@@ -7,8 +8,8 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 
-/// Largest cell, in bytes, of which a file stores no bytes: in a fixed-shape column of a manager that stores nothing, or an
-/// array of strings that are all empty.
+/// Largest size in bytes of a cell for which the file stores no bytes: one in a fixed-shape column of a data manager without data, or an
+/// array of empty strings.
 const UNBACKED_CELL_BYTES: u64 = 1 << 28;
 
 /// Largest file of metadata (`table.dat`, `table.info`) that is read whole, in bytes.

@@ -20,10 +20,10 @@ use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::publishing::{IfExists, Publishing, SyncPolicy};
 use crate::sync_behind::SyncBehind;
 
-/// Size in bytes from which a file of an output is made durable while it is written; smaller ones wait for the end.
+/// Size in bytes from which a file of an output is made durable (`fsync`) while the output is written; smaller files wait until its end.
 const SYNC_BYTES: u64 = 8 << 20;
 
-/// How many files of an output are made durable concurrently: the system does many almost as fast as one.
+/// Number of files of an output that are made durable (`fsync`) concurrently: the system does many almost as fast as one.
 const SYNCING: usize = 16;
 
 /// How often the removal of a directory is tried while other threads still write to it.
@@ -280,8 +280,8 @@ impl Output {
         Ok(output)
     }
 
-    /// Begins an output that another process writes, as a file or a directory; an existing `target` matters only to
-    /// [`publish_staged`](Self::publish_staged).
+    /// Begins an output that another process writes, as a file or a directory. Does not check whether `target` exists;
+    /// [`publish_staged`](Self::publish_staged) does.
     pub(crate) fn stage(target: &Path, publishing: Publishing) -> Result<Self> {
         let target = &resolve(target, publishing.if_exists)?;
         let directory = directory_of(target);
@@ -510,7 +510,7 @@ fn exists() -> Error {
     Error::new(ErrorKind::Exists, "the target exists already")
 }
 
-/// Whether an output may replace the directory at `path`: it holds a table, an array or a table of arrays, or nothing.
+/// Whether an output may replace the directory at `path`: it is empty, or has a casacore table, or a BLZ or bcolz array or table.
 fn is_table(path: &Path) -> bool {
     let known = ["table.dat", "meta/storage", "__rootdirs__"];
     known.iter().any(|name| path.join(name).exists()) || fs::read_dir(path).is_ok_and(|mut list| list.next().is_none())

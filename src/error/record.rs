@@ -1,4 +1,5 @@
-//! Records the errors that tests provoke, for `scripts/messages`; compiled with the feature `record-messages` only.
+//! Records the errors that tests provoke in files from which `scripts/messages` makes a list of all messages; only with the feature
+//! `record-messages`.
 //!
 //! If the environment variable `H5BRIDGE_MESSAGES` names a directory, each process appends lines of JSON to a file of its own in
 //! it: the place in the sources that made the error, the kind, the number of contexts, the program, and the text. A place has
@@ -11,15 +12,14 @@ use std::panic::Location;
 use std::path::Path;
 use std::sync::{LazyLock, Mutex};
 
-/// Most texts that are recorded of the errors that one place in the sources makes; some places make errors with several
-/// messages.
+/// Most different messages that are recorded of the errors that one place in the source code makes.
 const MOST_TEXTS: usize = 24;
 
 /// A place in the source code that makes errors: file, line and column.
 type Site = (&'static str, u32, u32);
 
-/// State of the recording of errors: the output file of this process, and for each place in the sources the letters of each
-/// known message, with the number of contexts above which it is recorded again.
+/// State of the recording of errors: the output file of this process, and the messages recorded for each place in the source code. A
+/// message counts as known by its letters; it is recorded again with more contexts than before.
 struct Recorder {
     file: File,
     program: String,
@@ -35,9 +35,8 @@ static RECORDER: LazyLock<Option<Mutex<Recorder>>> = LazyLock::new(|| {
     Some(Mutex::new(Recorder { file, program, known: HashMap::new() }))
 });
 
-/// Appends an error to this process's file in the directory `H5BRIDGE_MESSAGES`, with the source line `site` that made it, unless one
-/// with this `message` (numbers ignored) and as many contexts (file, column …) was written before. `text` formats the error when
-/// it is written.
+/// Appends an error, made at the source line `site`, to this process's file in the directory `H5BRIDGE_MESSAGES`. It is skipped if the same
+/// `message` (numbers ignored) was written with as many contexts (file, column …) or more. `text` formats the error.
 pub(super) fn record(
     site: &'static Location<'static>,
     kind: &dyn std::fmt::Debug,

@@ -24,11 +24,11 @@ pub(crate) struct ChunkCache {
 #[derive(Debug, Default)]
 struct Inner {
     bytes: usize,
-    /// Counts reads of parts of chunks that are not cached, to decide when to read and cache a whole chunk.
+    /// Counts of reads of parts of chunks that are not cached, to decide when to read and cache a whole chunk.
     asked: Asked<ChunkKey>,
-    /// The cached chunks, each with the time of its last use, see `time`.
+    /// The cached chunks, each with the logical time (a count of accesses) of its last use.
     chunks: HashMap<ChunkKey, (u64, Arc<Values>)>,
-    /// The keys of the cached chunks by the time of their last use, see `time`.
+    /// The keys of the cached chunks by the logical time (a count of accesses) of their last use, to find the one unused for longest.
     used: BTreeMap<u64, ChunkKey>,
     /// Logical time of the cache: a count of accesses, without repeated ones to the chunk that was used last.
     time: u64,
@@ -86,8 +86,8 @@ impl ChunkCache {
         Ok(values)
     }
 
-    /// Whether a chunk of `len` elements is cached, or should now be read whole. The caller wants a part of it from element
-    /// `at` on, and this counts the request.
+    /// Whether the chunk `key`, of `len` elements, is cached, or should now be read whole because many parts of it were requested. Counts
+    /// this call as a request for a part that starts at element `at`.
     pub(crate) fn expects(&self, key: ChunkKey, at: u64, len: u64) -> bool {
         let mut inner = self.lock();
         inner.chunks.contains_key(&key) || inner.asked.is_worth_reading(key, at, len)

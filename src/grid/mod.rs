@@ -15,7 +15,8 @@ use crate::value::{DataType, Shape, Values, swap_bytes, swap_width};
 pub(crate) use cache::ChunkCache;
 pub(crate) use region::{Part, copy_box, copy_elements, for_each_chunk, for_each_run, read_region};
 
-/// An array of `shape` cut into equal chunks; elements and chunks are ordered with the first axis fastest.
+/// The shape of an N-dimensional array and of the equal chunks into which it is cut; elements and chunks are ordered with the first axis
+/// fastest.
 ///
 /// Chunks at the far edges are stored whole; what lies outside the array is padding.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +31,7 @@ impl Grid {
         self.shape.iter().zip(self.chunk.iter()).map(|(&extent, &chunk)| extent.div_ceil(chunk.max(1))).collect()
     }
 
-    /// The linear number of the chunk at `index`, first axis fastest, from 0.
+    /// The linear number, from 0, of the chunk at `index` (in chunks on each axis); the first axis is fastest.
     pub(crate) fn number(&self, index: &[u64]) -> u64 {
         self.counts().iter().zip(index).rev().fold(0, |number, (&count, &i)| number * count + i)
     }
@@ -89,7 +90,8 @@ pub(crate) trait ChunkRead: Send + Sync {
     /// The type of the array's elements.
     fn data_type(&self) -> DataType;
 
-    /// Reads the chunk at `index` (in chunks, first axis fastest) and appends its elements to `out`, edge padding included.
+    /// Reads and decodes the chunk at `index` (in chunks, first axis fastest) and appends its elements to `out`, including the padding at
+    /// the array's edges.
     fn read_chunk(&self, index: &[u64], out: &mut Values) -> Result<()>;
 
     /// The byte order of chunks that are stored as plain elements, one after the other; `None` for filtered chunks and packed
@@ -172,11 +174,11 @@ pub(crate) trait ChunkWrite: Send + Sync {
     /// Writes the whole chunk at `index` (in chunks, first axis fastest), edge padding included.
     fn write_chunk(&self, index: &[u64], values: &Values) -> Result<()>;
 
-    /// Lets `by` copy bytes of another file into the stored chunks, from byte `at` on; returns how many. 0 if none, or if the
-    /// chunks are not one after the other as plain elements.
+    /// Lets `by` copy `bytes` of another file over the stored chunks, from byte `at` after the start of the first chunk on. Returns the
+    /// number of copied bytes, 0 if none can be copied or the chunks are not stored one after the other as plain elements.
     fn copy_raw(&self, at: u64, bytes: Raw<'_>, by: &dyn RawCopy) -> u64;
 
-    /// Writes consecutive whole chunks from linear number `first` on, as they are stored.
+    /// Writes consecutive whole chunks from linear number `first` on; `bytes` are the chunks as they are stored.
     ///
     /// Only where [`raw_order`](Self::raw_order) is known.
     fn write_raw(&self, first: u64, bytes: &[u8]) -> Result<()>;

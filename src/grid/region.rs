@@ -6,9 +6,9 @@ use super::{ChunkCache, ChunkRead, Grid};
 use crate::error::Result;
 use crate::value::{Region, Shape, Values};
 
-/// A part of a chunk is read without the rest only if it has at most one in this many of the chunk's elements.
+/// Largest part of a chunk that is read without the rest of it: one element in this many.
 const SMALL_PART: u64 = 8;
-/// A part of a chunk is read without the rest only if it has at most this many contiguous runs.
+/// Most contiguous runs of elements that a part of a chunk may have to be read without the rest of the chunk.
 const FEW_RUNS: usize = 8;
 
 /// Reads the elements of `region`, a box that must lie within the array, and appends them to `out`, first axis fastest.
@@ -46,9 +46,8 @@ pub(crate) fn read_region(
     })
 }
 
-/// Reads the elements that chunk `number` and a region of shape `region` have in common, without the rest of the chunk. They
-/// are put into `out`, where the region begins at element `base`. Returns `false` if it takes too many reads, or the storage
-/// does not allow it.
+/// Reads the elements that chunk `number` and a region of shape `region` have in common, without the rest of the chunk. They are put into
+/// `out`, in which the region's elements start at `base`. Returns `false` if it takes too many reads, or the storage does not allow it.
 fn read_part(
     from: &dyn ChunkRead,
     number: u64,
@@ -77,16 +76,15 @@ fn read_part(
 /// The box of elements that a chunk and a region have in common.
 #[derive(Debug)]
 pub(crate) struct Part {
-    /// Index in the chunk at which the box starts that the chunk and the region have in common, first axis fastest.
+    /// Start of the box of elements that a chunk and a region have in common, as an index in the chunk, first axis fastest.
     pub(crate) in_chunk: Shape,
-    /// Index in the region at which the box starts that the chunk and the region have in common, first axis fastest.
+    /// Start of the box of elements that a chunk and a region have in common, as an index in the region, first axis fastest.
     pub(crate) in_region: Shape,
     pub(crate) extent: Shape,
 }
 
 impl Part {
-    /// Linear number in the chunk, from 0, of the first element that the chunk and the region have in common; `chunk` is the
-    /// shape of the chunk.
+    /// Linear number, counted from 0 in the chunk of shape `chunk`, of the first element that the chunk and the region have in common.
     fn first_element(&self, chunk: &Shape) -> u64 {
         steps(chunk, &self.in_chunk).1 as u64
     }
@@ -177,17 +175,17 @@ pub(crate) fn copy_elements<T: Clone>(
     });
 }
 
-/// Contiguous stretches of a box that is copied from one array to another, which follow each other at equal distances in
-/// either array.
+/// The contiguous runs of elements along one axis of a box that is copied between two arrays; the runs are at equal distances in each of
+/// the arrays.
 struct Row {
     source: usize,
     target: usize,
-    /// Number of elements in the source array from the start of a stretch to that of the next.
+    /// Number of elements in the source array from the start of a contiguous run of the copied box to the start of the next run.
     from_step: usize,
     to_step: usize,
-    /// Number of contiguous stretches of the box.
+    /// Number of contiguous runs of elements that are copied.
     runs: usize,
-    /// Number of elements in each contiguous stretch.
+    /// Number of elements in each contiguous run that is copied.
     elements: usize,
 }
 
@@ -198,7 +196,7 @@ impl Row {
         }
     }
 
-    /// Copies the contiguous stretches of a box, each of `N` elements, a number known to the compiler.
+    /// Copies contiguous runs of `N` elements each, where the compiler knows `N`.
     fn copy<T: Clone, const N: usize>(&self, from: &[T], to: &mut [T]) {
         if let (Some(from_step), Some(to_step)) = (NonZero::new(self.from_step), NonZero::new(self.to_step)) {
             let from = from[self.source..].chunks(from_step.get());

@@ -1,9 +1,9 @@
-//! Decides whether to read a block of a file whole, or only the parts of it that callers ask for: whole after many such
-//! parts, or a few near each other.
+//! Decides whether to read a whole block of a file or only the requested parts of it: a block is read whole after many requests for its
+//! parts, or after a few for parts near each other.
 
 use std::collections::VecDeque;
 
-/// Number of blocks, those read last, for which reads of parts are counted.
+/// Number of blocks, the most recently read ones, for which requests for parts are counted.
 const REMEMBERED: usize = 32;
 /// A block of `len` bytes or elements is read whole once `len / FOR_EACH` parts of it were asked for, wherever they lie.
 const FOR_EACH: u64 = 1 << 10;

@@ -32,8 +32,8 @@ impl<'a> Gather<'a> {
         Some(Gather { file, rest: out, start: 0, end: 0, pieces: Vec::new(), window: Vec::new() })
     }
 
-    /// Adds the piece of `len` bytes from `offset` of the file on, and reads those added before if it is not near them; false
-    /// if the output has no space for these, or reading failed.
+    /// Adds the piece of `len` bytes at `offset` of the file. If it is not near the pieces added before, these are read first. Returns
+    /// false if the output buffer is too small for them, or reading failed.
     #[must_use]
     pub(crate) fn push(&mut self, offset: u64, len: u64) -> bool {
         let Some(end) = offset.checked_add(len) else { return false };
@@ -65,7 +65,7 @@ impl<'a> Gather<'a> {
         self.flush().is_some() && self.rest.is_empty()
     }
 
-    /// Takes the next `len` bytes of the output buffer; `None` if fewer are left.
+    /// Splits the next `len` bytes off the unfilled part of the output buffer; `None` if fewer are left.
     fn next(&mut self, len: usize) -> Option<&'a mut [u8]> {
         let (now, rest) = std::mem::take(&mut self.rest).split_at_mut_checked(len)?;
         self.rest = rest;

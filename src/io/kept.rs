@@ -97,12 +97,12 @@ fn has_locks(file: &File) -> bool {
     fcntl(file, FcntlArg::F_OFD_GETLK(&mut lock)).is_ok() && c_int::from(lock.l_type) != libc::F_UNLCK
 }
 
-/// A lock request of kind `kind` for all bytes of a file.
+/// A lock request for all bytes of a file, as `fcntl` takes it; `kind` is the type of the lock, such as `F_WRLCK`.
 fn whole(kind: c_int) -> libc::flock {
     libc::flock { l_type: kind as c_short, l_whence: SEEK_SET as c_short, l_start: 0, l_len: 0, l_pid: 0 }
 }
 
-/// Returns a descriptor of the file at `path` that was kept open, for reuse; `None` if none was kept.
+/// Takes the kept descriptor of the file at `path`, opened for writing too if `writable`, for reuse; `None` if none was kept.
 fn take(path: &Path, writable: bool) -> Option<File> {
     let metadata = std::fs::metadata(path).ok()?;
     let identity = (metadata.dev(), metadata.ino());

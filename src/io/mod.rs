@@ -47,8 +47,8 @@ pub trait ReadAt: fmt::Debug + Send + Sync {
     /// `Format` if the file ends before that, `Io` if the system fails. `out` is then unspecified.
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()>;
 
-    /// Where an operating system's file stores the bytes from `offset` on unchanged, so that the system can copy them; `None`
-    /// if no such file does (they are compressed or in memory, for instance).
+    /// The bytes from `offset` on as a range of a file of the operating system, which the system can copy; `None` if no such file stores
+    /// them unchanged (they are compressed or in memory, for instance).
     fn raw(&self, _offset: u64) -> Option<Raw<'_>> {
         None
     }
@@ -98,8 +98,8 @@ pub trait WriteAt: ReadAt {
     /// `Io` or `NoSpace`. How much was written is then unspecified.
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()>;
 
-    /// Lets `by` copy the bytes of another file to `offset` of this one, as many as it can; returns the number of copied
-    /// bytes, 0 if this file cannot be written so.
+    /// Lets `by` copy the bytes of another file to `offset` of this one, as many as it can; returns the number of copied bytes, 0 if this
+    /// file does not allow it.
     fn copy_raw(&self, _offset: u64, _bytes: Raw<'_>, _by: &dyn RawCopy) -> u64 {
         0
     }
@@ -118,7 +118,7 @@ pub trait WriteAt: ReadAt {
     /// As [`write_at`](Self::write_at).
     fn set_len(&self, len: u64) -> Result<()>;
 
-    /// Makes all earlier writes durable before any later ones.
+    /// Makes all earlier writes to the file durable, so that later ones cannot reach the disk before them.
     ///
     /// # Errors
     /// As [`write_at`](Self::write_at).
@@ -179,7 +179,7 @@ pub(crate) fn past_end(offset: u64, wanted: u64, len: u64) -> Error {
     Error::format(format!("{wanted} bytes expected at byte {offset}, but the file has {len} bytes"))
 }
 
-/// Reads all bytes of a file of metadata, which is wanted whole.
+/// Reads all bytes of a file of metadata into memory; fails if the file is longer than any such file should be.
 ///
 /// # Errors
 /// `Limit` if it is longer than any such file; those of reading it.

@@ -10,8 +10,8 @@ const PAGE_BYTES: usize = 1 << 16;
 /// Most pages of a file that are cached in memory.
 const CACHE_PAGES: usize = 64;
 
-/// Writes and reads a file through a cache of the pages used last; a changed page is written when another takes its place.
-/// Whole pages bypass the cache.
+/// Writes and reads a file through a cache of the pages used last; a changed page is written to the file when another page replaces it in
+/// the cache. Writes of whole pages bypass the cache.
 ///
 /// Bytes that were never written are zeros. Until [`flush`](Self::flush) the file itself holds some of the bytes only.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(crate) struct PagedMut {
 #[derive(Debug)]
 struct PageCache {
     len: u64,
-    /// Length in bytes of the file itself, without pages that were not written yet.
+    /// Length in bytes of the file as written so far; cached pages that were not written yet may be after its end.
     stored: u64,
     /// Cached pages, least recently used first.
     pages: Vec<Page>,

@@ -16,10 +16,10 @@ const READ_RATE: f64 = 3e9;
 const WRITE_RATE: f64 = 1.2e9;
 /// Assumed time in seconds to open a column of the source and to create its datasets.
 const COLUMN_SECONDS: f64 = 2e-4;
-/// Assumed time in seconds to open a table of the source, and to make its groups and documents.
+/// Assumed time in seconds to open a table of the source, and to create its groups and JSON documents in the HDF5 file.
 const TABLE_SECONDS: f64 = 3.3e-3;
 
-/// Prediction of the size and duration of a conversion, before it runs.
+/// Predicted size and duration of a conversion of casacore tables to HDF5, computed before it runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Prediction {
@@ -29,7 +29,8 @@ pub struct Prediction {
     pub seconds: f64,
 }
 
-/// Assumed compressed size, as a fraction of the bytes, of a column of this type that is too small for a sample: noise, coordinates or integers.
+/// Assumed compressed size of a column with elements of this type, as a fraction of its bytes. It is used for columns of which no sample
+/// was compressed.
 fn usual_remains(data_type: DataType) -> f64 {
     match data_type {
         DataType::Float | DataType::Complex | DataType::DComplex => 0.85,
@@ -47,7 +48,7 @@ impl ColumnPlan {
         COLUMN_OVERHEAD + self.bytes as f64 * remains
     }
 
-    /// Predicted processor time in seconds for compressing the column.
+    /// Predicted processor time in seconds for compressing the column; 0 if it is not compressed, or no sample of it was.
     fn filter_seconds(&self) -> f64 {
         let sample = self.sample.filter(|_| !self.compression.is_none());
         sample.map_or(0.0, |sample| sample.seconds_per_byte * self.bytes as f64)
@@ -55,7 +56,8 @@ impl ColumnPlan {
 }
 
 impl Plan {
-    /// Predicts size and duration of the conversion, from the samples of the columns and from rates measured on an ordinary machine.
+    /// Predicts the size of the HDF5 file and the duration of the conversion, from compressed samples of the columns and from rates
+    /// measured on an ordinary machine.
     pub(crate) fn prediction(&self, options: &ToHdf5Options) -> Prediction {
         let (bytes, columns) = (self.bytes() as f64, self.columns().count() as f64);
         let tables = self.tables.len() as f64;

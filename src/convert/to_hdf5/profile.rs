@@ -1,4 +1,4 @@
-//! Where a converted HDF5 file will be read: chunk sizes and pages for it.
+//! Sizes of chunks and of HDF5 pages for a converted file, which depend on where the file will be read: on a disk or in an object store.
 
 /// Size in bytes that the chunks of a file on a disk should have, uncompressed.
 pub(super) const CHUNK_BYTES: u64 = 1 << 20;
@@ -12,11 +12,11 @@ const CLOUD_PAGE_BYTES: u64 = 128 << 10;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Profile {
-    /// The file is read from a disk: chunks of about 1 MiB, tiles as they are.
+    /// The file is read from a disk: chunks have about 1 MiB, or the size of the casacore table's tiles.
     #[default]
     Disk,
-    /// The file is read from an object store, by HTTP requests for ranges of bytes: chunks of about 4 MiB, and metadata
-    /// together in pages.
+    /// The file is read from an object store, by HTTP requests for ranges of bytes: chunks have about 4 MiB, and the metadata are together
+    /// in pages.
     Cloud,
 }
 
@@ -37,7 +37,7 @@ impl Profile {
         }
     }
 
-    /// Size in bytes of the pages in which HDF5 allocates space in the converted file; `None` without pages.
+    /// Size in bytes of the pages in which HDF5 allocates space in the converted file; `None` if the file is not divided into pages.
     pub fn page_bytes(self) -> Option<u64> {
         (self == Profile::Cloud).then_some(CLOUD_PAGE_BYTES)
     }

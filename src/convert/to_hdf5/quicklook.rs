@@ -1,5 +1,5 @@
-//! Quicklooks, small versions of visibilities in the HDF5 file: means, smallest and largest amplitudes and flags by time and
-//! channel, in levels that halve. docs/layout.md, "Quicklook".
+//! Writes quicklooks, small versions of the visibilities, to the HDF5 file: mean, smallest and largest amplitudes and fractions of flags,
+//! by time and channel. Each level has half the resolution of the one before. docs/layout.md, "Quicklook".
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,32 +13,31 @@ use crate::source::Source;
 use crate::table::Column;
 use crate::value::{Complex32, Complex64, DataType, Element, Region, Shape, Values};
 
-/// Most times that the finest level of a quicklook has.
+/// Most time bins that the finest level of a quicklook (a small version of the visibilities) has.
 const MAX_TIMES: u64 = 1024;
 const MAX_CHANNELS: u64 = 512;
-/// Most places (averaged samples) in the finest levels of a column's quicklooks, for all spectral windows and correlations
-/// together.
+/// Most averaged samples in the finest levels of a column's quicklooks, for all spectral windows and correlations together.
 const MAX_PLACES: u64 = 1 << 20;
 /// Most spectral windows for which a quicklook is written.
 const MAX_WINDOWS: usize = 256;
-/// Most distinct times for which a quicklook is written: they are held in memory.
+/// Most distinct times, of all spectral windows together, for which a quicklook is written: the times are held in memory.
 const MAX_DISTINCT: usize = 1 << 22;
-/// Most times, and most channels, that the coarsest level of a quicklook has.
+/// Most time bins, and most channel bins, that the coarsest level of a quicklook has.
 const COARSEST: usize = 64;
 /// Approximate number of bytes of cells that are read at a time for a quicklook.
 const BLOCK_BYTES: u64 = 16 << 20;
 const BLOCK_ROWS: u64 = 1 << 16;
 
-/// Names of the columns of visibilities that are real numbers.
+/// Names of the columns with real instead of complex elements that are shown in quicklooks like visibilities.
 const REAL: [&str; 1] = ["FLOAT_DATA"];
 
-/// Sums of the visibilities in one place (time, channel and correlation) of a quicklook.
+/// Sums and extremes of the visibilities that one averaged sample (time bin, channel bin and correlation) of a quicklook covers.
 #[derive(Debug, Clone, Copy)]
 struct Sum {
     amplitude: f64,
     low: f32,
     high: f32,
-    /// Number of finite visibilities without flags in this place of the quicklook.
+    /// Number of finite, unflagged visibilities that this averaged sample of the quicklook covers.
     good: u32,
     flagged: u32,
     all: u32,
@@ -73,7 +72,7 @@ impl Sum {
     }
 }
 
-/// Time, spectral window and flag of a row, from its scalar columns, as a quicklook needs them.
+/// Time, spectral window, kind of baseline and flag of a row, which a quicklook needs from the scalar columns.
 struct Key {
     time: f64,
     window: i64,
@@ -81,7 +80,7 @@ struct Key {
     is_flagged: bool,
 }
 
-/// The rows of a spectral window, as a quicklook needs them.
+/// The distinct times of a spectral window's rows, and one of these rows: the part of a spectral window that a quicklook needs.
 #[derive(Debug, Default)]
 struct Window {
     /// Two lists of distinct times: those of cross-correlations (baselines between two antennas), and those of the other rows. They are sorted once
@@ -103,7 +102,7 @@ impl Window {
     }
 }
 
-/// Sums of a column in a spectral window, by correlation, time and channel: the finest level of a quicklook.
+/// Sums of the visibilities of a column in a spectral window, by correlation, time bin and channel bin: the finest level of a quicklook.
 struct Plane {
     correlations: usize,
     channels: usize,
@@ -112,7 +111,7 @@ struct Plane {
     times: usize,
     places: usize,
     sums: Vec<Sum>,
-    /// Number of rows that the quicklook leaves out because their cells have another shape.
+    /// Number of rows that the quicklook leaves out because their cells have another shape than the first cell of the spectral window.
     misfits: u64,
 }
 
@@ -186,8 +185,8 @@ impl Reader<'_> {
         columns.iter().any(|info| info.desc.name == name && info.data_type() == data_type)
     }
 
-    /// Reads the scalar columns of rows for a quicklook. Without TIME the number of a row is its time; without antennas every
-    /// row is of a baseline.
+    /// Reads the scalar columns of rows for a quicklook. Without the column TIME, the number of a row is its time; without the antenna
+    /// columns, every row counts as a baseline between two antennas.
     fn keys(&self, rows: Range<u64>) -> Result<Vec<Key>> {
         let times: Vec<f64> = match self.has("TIME", DataType::Double) {
             true => self.source.column("TIME")?.rows::<f64>(rows.clone())?.into_iter().collect(),
@@ -217,7 +216,8 @@ impl Reader<'_> {
         Ok(times.into_iter().enumerate().map(key).collect())
     }
 
-    /// Finds the spectral windows of all rows, and their distinct times, for the quicklooks.
+    /// Finds the spectral windows of the main table and the distinct times of each, for quicklooks. Stops early when there are more than a
+    /// quicklook may have.
     fn windows(&self, progress: &dyn Progress) -> Result<BTreeMap<i64, Window>> {
         let mut windows: BTreeMap<i64, Window> = BTreeMap::new();
         let mut known = 0;
@@ -248,7 +248,8 @@ impl Reader<'_> {
         Ok(windows)
     }
 
-    /// Computes the quicklook sums of a column, for each spectral window.
+    /// Computes the quicklook sums of a column for each spectral window, by number of the window; windows whose cells do not have two axes
+    /// are left out.
     fn column(
         &self,
         name: &str,
@@ -287,7 +288,8 @@ impl Reader<'_> {
         Ok(planes)
     }
 
-    /// Writes the levels of a quicklook for a spectral window, the finest first.
+    /// Writes the levels of a quicklook for a spectral window, the finest first, each with half the time and channel bins of the one
+    /// before.
     fn write_levels(&self, group: &Group, id: i64, plane: &Plane, times: &[f64]) -> Result<()> {
         let frequencies = self.frequencies(id).filter(|list| list.len() == plane.channels);
         let codes = self.correlations(id).filter(|list| list.len() == plane.correlations);
@@ -310,8 +312,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Value that the subtable DATA_DESCRIPTION has in `column` (such as SPECTRAL_WINDOW_ID) for the data description `id`; `id` itself without that
-    /// subtable, `None` if it cannot be read.
+    /// The cell of `column` (such as SPECTRAL_WINDOW_ID) in row `id` of the subtable DATA_DESCRIPTION; `None` if the cell cannot be read,
+    /// `id` itself if the table has no such column.
     fn described(&self, id: i64, column: &str) -> Option<u64> {
         let row = u64::try_from(id).ok()?;
         match self.source.column(&format!("DATA_DESCRIPTION/{column}")) {
@@ -356,8 +358,8 @@ fn ends_of(bin: usize, bins: usize, times: &[f64]) -> (f64, f64) {
 }
 
 impl Plane {
-    /// Allocates the sums for cells of `(correlations, channels)` at a number of times; `None` for cells or rows that have
-    /// nothing to show.
+    /// Allocates the sums for cells of `(correlations, channels)` at a number of distinct times; `None` if there is nothing to show, or one
+    /// time would need more averaged samples than a quicklook may have.
     fn new((correlations, channels): (u64, u64), times: usize, windows: usize) -> Option<Self> {
         let each = channels.div_ceil(MAX_CHANNELS).max(1);
         let places = channels.div_ceil(each);
@@ -470,18 +472,19 @@ fn values<T: Element>(column: &Column<'_>, rows: &[u64]) -> Result<Vec<T>> {
     Ok(array.into_raw_vec_and_offset().0)
 }
 
-/// One level of a quicklook for a spectral window.
+/// One level (resolution) of a quicklook for a spectral window.
 struct Level {
     /// Sums of visibilities in the level by correlation, time and channel, channels fastest.
     sums: Vec<Sum>,
-    /// First and last time that each place on the quicklook's time axis covers.
+    /// First and last time that each bin on the quicklook's time axis covers.
     times: Vec<(f64, f64)>,
-    /// Channels that each place on the quicklook's channel axis covers, half-open from 0.
+    /// Channels that each bin on the quicklook's channel axis covers, half-open, counted from 0.
     channels: Vec<Range<usize>>,
 }
 
 impl Level {
-    /// The next coarser level of the quicklook: each axis that is longer than [`COARSEST`] has half of the times, or half of the channels.
+    /// The next coarser level of the quicklook: each axis (time, channel) that has more than [`COARSEST`] bins gets half as many, rounded
+    /// up.
     fn halved(&self, correlations: usize) -> Level {
         let step = |len: usize| if len > COARSEST { 2 } else { 1 };
         let (lines, columns) = (self.times.len(), self.channels.len());

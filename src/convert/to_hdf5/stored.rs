@@ -1,4 +1,5 @@
-//! Reads boxes of elements as the datasets of a column would have them, but from the cells of the table instead of an HDF5 file.
+//! Reads boxes of elements of the datasets that a column would have in a native HDF5 file; the elements come from the cells of the casacore
+//! table.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -20,16 +21,18 @@ const BLOCK_ROWS: u64 = 4096;
 /// Number of elements from which a cell is read in slabs if only some of its elements are wanted.
 const LARGE_CELL: u64 = 1 << 16;
 
-/// Where the elements of a dataset come from; tables and columns are indices in the conversion plan, from 0.
+/// The table or column of the source that has the elements of a dataset; tables and columns are indices in the conversion plan, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     /// The dataset holds the numbers of the rows of a table.
     Rows { table: usize },
-    /// The dataset holds a part of a column.
+    /// The dataset holds a part of a column: its elements, one of its hypercubes, or where the cells of rows are and which shapes they
+    /// have.
     Column { table: usize, column: usize, part: Part },
 }
 
-/// Row numbers in the original table, for the rows in `region`, which has one axis and counts from row `first` on.
+/// The numbers that rows have in the whole table, of which the source may be a selection. `region` has one axis, which counts rows of the
+/// source from row `first` on.
 pub(super) fn row_numbers(content: &Content, first: u64, region: &Region) -> Values {
     let rows = axis(region, 0);
     Values::Int64(rows.map(|row| content.original_row(first + row) as i64).collect())
@@ -50,14 +53,16 @@ fn elements(shape: Option<&Shape>) -> Result<u64> {
     shape.map_or(Ok(0), Shape::elements)
 }
 
-/// For each ragged column (cells of differing shapes) that was read: the number of elements before each block of rows.
+/// For each ragged column (cells of differing shapes) that was read: the number of elements before each block of rows, and that of all
+/// elements.
 #[derive(Debug, Default)]
 pub(super) struct Starts(Mutex<BTreeMap<TableAndColumn, Arc<Vec<u64>>>>);
 
 type TableAndColumn = (usize, usize);
 
 impl Starts {
-    /// The element counts of a ragged column; `count` computes them when they are first needed.
+    /// The number of elements before each block of rows of a ragged column (cells of differing shapes); `count` computes these numbers when
+    /// they are first needed.
     pub(super) fn of(&self, column: TableAndColumn, count: impl FnOnce() -> Result<Vec<u64>>) -> Result<Arc<Vec<u64>>> {
         if let Some(known) = self.0.lock_unpoisoned().get(&column) {
             return Ok(Arc::clone(known));
@@ -69,7 +74,7 @@ impl Starts {
     }
 }
 
-/// A planned column whose datasets are read from the table instead of a file; they have all rows of the table.
+/// A column of a conversion plan whose datasets are read from the casacore table instead of an HDF5 file; they have all rows of the table.
 pub(in crate::convert) struct StoredColumn<'a> {
     pub(in crate::convert) source: &'a Source,
     pub(in crate::convert) table: &'a TablePlan,
@@ -79,8 +84,8 @@ pub(in crate::convert) struct StoredColumn<'a> {
 }
 
 impl StoredColumn<'_> {
-    /// Reads the elements of a box of one of the column's datasets; `starts` gives the element counts of the column, which only
-    /// ragged ones need.
+    /// Reads a box of elements of one of the column's datasets. `starts` returns the number of elements before each block of rows; it is
+    /// called only for ragged columns.
     pub(in crate::convert) fn read(
         &self,
         part: Part,
@@ -114,7 +119,7 @@ impl StoredColumn<'_> {
         self.source.hypercube_elements(self.table.source, self.column.index, cube, region, self.cache)
     }
 
-    /// Reads a box of a dense column whose dataset has the shape `shape`.
+    /// Reads a box of elements of a dense column, whose cells all have one shape; `shape` is the shape of the whole dataset.
     fn cells(&self, shape: &Shape, route: ReadStrategy, region: &Region) -> Result<Values> {
         if route == ReadStrategy::Tiles {
             return self.cube(0, region);
@@ -129,7 +134,8 @@ impl StoredColumn<'_> {
         self.source.stored_cells(self.table.source, self.column.index, rows, part.as_ref(), Some(&cell))
     }
 
-    /// The numbers of the hypercubes that hold `rows`, or the positions of the rows in them; -1 and 0 for undefined cells.
+    /// Finds the hypercube that has the cell of each row: its number for the part `RowCube` (-1 if the cell is undefined), otherwise the
+    /// position of the row in it (0 if undefined).
     fn row_map(&self, part: Part, rows: Range<u64>) -> Result<Values> {
         let runs = self.source.hypercube_rows(self.table.source, self.column.index)?;
         let (mut cubes, mut positions) = (Vec::new(), Vec::new());
@@ -153,7 +159,7 @@ impl StoredColumn<'_> {
         Ok(())
     }
 
-    /// The extents of cells, slowest axis first, for a box of the dataset of shapes; -1 where a cell has fewer axes.
+    /// Reads a box of the dataset of cell shapes: the extents of each cell, slowest axis first, and -1 where a cell has fewer axes.
     fn extents(&self, region: &Region) -> Result<Values> {
         let axes = axis(region, 0);
         let mut extents = Vec::new();
@@ -165,7 +171,8 @@ impl StoredColumn<'_> {
         Ok(Values::Int(extents))
     }
 
-    /// Counts the elements of a ragged column before each block of rows, and all elements.
+    /// The number of elements of a ragged column (cells of differing shapes) before each block of rows, followed by the number of all
+    /// elements.
     pub(in crate::convert) fn starts(&self) -> Result<Vec<u64>> {
         let mut count = 0u64;
         let mut starts = Vec::new();
@@ -180,8 +187,8 @@ impl StoredColumn<'_> {
         Ok(starts)
     }
 
-    /// The indices at which the elements of `rows` begin in a ragged column; for the row after the last, the number of all
-    /// elements.
+    /// The indices, counted through all elements of a ragged column (cells of differing shapes), at which the cells of `rows` begin; for
+    /// the row after the last, the number of all elements.
     fn offsets(&self, rows: Range<u64>, starts: &[u64]) -> Result<Values> {
         let mut offsets = Vec::new();
         let block = rows.start / BLOCK_ROWS;
@@ -200,7 +207,8 @@ impl StoredColumn<'_> {
         Ok(Values::Int64(offsets))
     }
 
-    /// Reads elements of a ragged column: those with the indices `wanted` (half-open) in all cells, one cell after the other.
+    /// Reads elements of a ragged column (cells of differing shapes): those with the indices `wanted` (half-open), counted through all
+    /// cells of the column.
     fn ragged(&self, wanted: Range<u64>, starts: &[u64]) -> Result<Values> {
         let (content, cells) = self.content()?;
         let mut values = Values::new(self.column.data_type);

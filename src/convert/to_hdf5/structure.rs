@@ -41,13 +41,13 @@ pub(crate) struct Writer<'a> {
     options: &'a ToHdf5Options,
     pub(crate) root: Group,
     exact: Group,
-    /// The datasets that the conversion fills; their numbers are those in [`DatasetSink`].
+    /// The datasets that the conversion fills; a [`DatasetSink`] names one by its index in this list.
     datasets: Datasets,
-    /// The group of each table of the plan.
+    /// The HDF5 group of each table, in the order of the conversion plan.
     groups: Vec<Group>,
     exact_groups: Vec<Group>,
     jobs: Vec<(u64, Job)>,
-    /// Datasets that are contiguous blocks of tiles, which are filled before the others.
+    /// Datasets that are stored as one contiguous block of tiles each; they are filled before all other datasets.
     blocks: Vec<Block>,
     pub(crate) warnings: Vec<String>,
 }
@@ -55,18 +55,18 @@ pub(crate) struct Writer<'a> {
 /// A unit of work of a lane (a thread that converts columns).
 #[derive(Debug)]
 enum Job {
-    /// The job writes the dimension scale `row` of a table; `table` is its index in the plan.
+    /// The job writes the row numbers of a table, the dimension scale `row`; `table` is the index of the table in the conversion plan.
     RowNumbers { table: usize, target: DatasetSink, rows: Range<u64> },
     /// The job converts a column to its datasets; `table` and `column` are its indices in the plan.
     Column { table: usize, column: usize, targets: Box<Members<DatasetSink>>, cubes: Cubes },
 }
 
-/// Whether the job of a column writes the datasets with its elements.
+/// Whether the job that converts a column also writes the datasets with the elements of its cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cubes {
     Written,
-    /// The datasets of elements are written by other means, or are virtual; only those that tell where the cell of each row is are
-    /// written.
+    /// The job writes only the datasets that tell where the cell of each row is; those with the elements are virtual or written by other
+    /// means.
     LeftOut,
 }
 
@@ -111,7 +111,7 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// Adds a warning about an attribute that is too large for files for HDF5 1.8.
+    /// Adds a warning that the keyword `name` of `object` is too large for an attribute of HDF5 1.8, for which the file is made.
     fn warn_of_large(&mut self, object: &str, name: &str) {
         self.warnings.push(format!(
             "{object}: keyword {name} is too large for an attribute of HDF5 1.8; it is kept under _ctds, where to-ms finds it"
@@ -212,8 +212,8 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Removes from the conversion the chunks that other processes can write, and returns their datasets: datasets of numbers of at least `least`
-    /// bytes, without undefined cells, made of tiles or of whole rows.
+    /// Removes from the conversion the chunks that other processes can write, and returns their datasets. These hold numbers without
+    /// undefined cells, have at least `least` bytes, and consist of tiles or of whole rows.
     ///
     /// # Errors
     /// Those of opening the datasets.
@@ -287,7 +287,8 @@ impl<'a> Writer<'a> {
         Ok(sharing)
     }
 
-    /// Digest of a column that is copied as one block of tiles and therefore not read by a converting thread; the inner error: not wanted.
+    /// Digest of a column that is copied as one block of tiles, and therefore not read by a converting thread; the inner result is always
+    /// `Ok`.
     fn digest_of_block(&self, block: &Block, progress: &dyn Progress) -> Result<Result<CellsDigest>> {
         let table = &self.plan.tables[block.table];
         let content = self.content(table)?;
@@ -296,7 +297,8 @@ impl<'a> Writer<'a> {
         digest_cells(&content.columns()[index], &*cells, content, table.rows.clone(), progress).map(Ok)
     }
 
-    /// Creates the dimension scale of a table's rows; returns its index among the datasets.
+    /// Creates the dataset of a table's row numbers, the dimension scale of its rows, and the job that fills it; returns its index among
+    /// the writer's datasets.
     fn write_rows(&mut self, place: usize, table: &TablePlan, group: &Group) -> Result<usize> {
         let rows = table.rows.end - table.rows.start;
         let shape = Shape::from([rows]);
@@ -358,7 +360,7 @@ impl<'a> Writer<'a> {
         Ok(DatasetSink { dataset, grid: grid(spec.shape, &chunk), size, pipeline })
     }
 
-    /// Where the elements of each dataset that gets data come from, by the path of the dataset.
+    /// For each dataset that gets data, by its path in the HDF5 file: the table or column of the source that has its elements.
     pub(super) fn places(&self) -> BTreeMap<String, Place> {
         let path = |sink: &DatasetSink| self.datasets.path(sink.dataset).to_owned();
         let places = self.jobs.iter().flat_map(|(_, job)| match job {
@@ -394,8 +396,8 @@ impl<'a> Writer<'a> {
         document.manager_number(number).write(exact)
     }
 
-    /// Converts the columns to the HDF5 file at `path`; returns the digest of the main table if that is wanted, and how much of
-    /// the file is shared with the source if that is so configured.
+    /// Converts the columns to the HDF5 file at `path`. Returns the digest of the main table, `None` if none is wanted, and how much of the
+    /// file is shared with the source (reflinks), `None` unless the options ask for sharing.
     pub(crate) fn write_data(
         &mut self,
         path: &Path,
@@ -471,8 +473,8 @@ impl<'a> Writer<'a> {
         Ok((digest, sharing))
     }
 
-    /// Names of the table and column that each dataset belongs to, for progress reports; the dataset of row numbers counts as that of the first
-    /// column.
+    /// Names of the table and column that each dataset belongs to, for progress reports; datasets of row numbers count as those of the
+    /// first column of the first table.
     fn columns_of_datasets(&self, jobs: &[(u64, Job)]) -> Vec<(&'a str, &'a str)> {
         let plan: &'a Plan = self.plan;
         let name = |table: usize, column: usize| -> Option<(&'a str, &'a str)> {
@@ -539,7 +541,7 @@ struct ColumnMaker<'a, 'b> {
     writer: &'a mut Writer<'b>,
     column: &'a ColumnPlan,
     rows: u64,
-    /// Index among the writer's datasets of the dimension scale of the rows.
+    /// Index, among the writer's datasets, of the dimension scale of the table's rows.
     row: usize,
 }
 

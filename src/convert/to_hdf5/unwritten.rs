@@ -1,4 +1,4 @@
-//! A native HDF5 file in memory that lacks the elements of its columns: they stay in the tables, and are read on request.
+//! A native HDF5 file in memory without the elements of its columns: these stay in the casacore tables, and are read from there on request.
 
 use std::collections::BTreeMap;
 
@@ -13,20 +13,21 @@ use crate::native;
 use crate::source::Source;
 use crate::value::{Region, Values};
 
-/// A source, and the structure of the file that it would become with `to-hdf5 --compress none`; elements are read from the
-/// source.
+/// A source of casacore tables, and the structure of the HDF5 file that `to-hdf5 --compress none` would make of it; elements are read from
+/// the source.
 pub(crate) struct Unwritten {
     source: Source,
     plan: Plan,
     /// Datasets whose elements are not in the file in memory, by path, each with the column or rows that have the elements.
     places: BTreeMap<String, Place>,
-    /// Element counts of ragged columns (cells of differing shapes), to find where rows begin.
+    /// For each ragged column (cells of differing shapes): the number of elements before each block of rows, to find where the elements of
+    /// a row begin.
     starts: Starts,
 }
 
 impl Unwritten {
-    /// Writes everything but the elements of `source` to an HDF5 file in memory. Subtables that the server refuses to open
-    /// become links to the root of a file with the name that the keyword stores.
+    /// Writes everything but the elements of `source` to an HDF5 file in memory. Subtables that `h5bridge serve` refuses to open become
+    /// external links to the root of a file with the name that the keyword stores.
     ///
     /// # Errors
     /// Those of planning a conversion: tables and columns that are damaged.
@@ -46,7 +47,7 @@ impl Unwritten {
         Ok((Unwritten { source, plan, places, starts: Starts::default() }, file))
     }
 
-    /// Where the elements of the dataset at `path` are; `None` if the file in memory has them.
+    /// The table or column of the source that has the elements of the dataset at `path`; `None` if the file in memory has them.
     pub(crate) fn place(&self, path: &str) -> Option<Place> {
         self.places.get(path).copied()
     }

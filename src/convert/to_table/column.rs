@@ -17,18 +17,21 @@ use crate::source::blocks::{RowBlocks, Shapes, WRITE_BYTES};
 use crate::table::{ColumnCells, ColumnInfo, ColumnMut, Part};
 use crate::value::{Shape, Values};
 
-/// How the cells of columns get into a new table: links, tiles left to other processes, shared bytes, or copies.
+/// The ways in which the cells of columns get into a new table: links to an HDF5 file, tiles left to other processes, shared bytes
+/// (reflinks), or copies.
 pub(super) struct Means<'a> {
-    /// Collector of links for a thin table: columns that it accepts stay in the HDF5 file. `None`: all cells are copied.
+    /// Collector of links for a thin table, whose files of tiles are symbolic links to the HDF5 file: columns that it accepts are not
+    /// copied. `None`: all cells are copied.
     pub(super) links: Option<&'a Links>,
-    /// Collector of tiles that other processes will write; tiles that it accepts are not copied. `None`: all are.
+    /// Collector of the tiles that other processes will write: tiles that it accepts are not copied. `None`: all tiles are copied.
     pub(super) holder: Option<&'a Holder>,
     pub(super) sharer: &'a Sharer<'a>,
     pub(super) progress: &'a dyn Progress,
 }
 
 impl TableBlueprint {
-    /// Copies the cells of all columns of a storage manager into the new table.
+    /// Copies the cells of all columns of a storage manager (a `Part`) into the new table, or registers them to be linked or to be written
+    /// by other processes.
     pub(super) fn fill(&self, source: &Source, mut part: Part<'_>, means: &Means<'_>) -> Result<()> {
         let Means { links, holder, sharer, progress } = *means;
         let content = source.tables[self.source].content()?;
@@ -66,12 +69,12 @@ impl TableBlueprint {
     }
 }
 
-/// The copying of one column from the source into a new table.
+/// Copies the cells of one column from the source into a new table.
 struct Copy<'a> {
     info: &'a ColumnInfo,
     cells: &'a dyn ColumnCells,
     rows: Range<u64>,
-    /// Collector of the column's tiles that other processes will write; `None`: all cells are copied here.
+    /// Collector of those tiles of the column that other processes will write; `None`: this process copies all cells.
     holding: Option<Holding<'a>>,
     sharer: &'a Sharer<'a>,
     /// Callback that reports a number of copied bytes; it fails if the conversion should stop.

@@ -1,4 +1,4 @@
-//! Tiles of a table that other processes will write: a conversion by many processes first writes the table without them.
+//! Registers the tiles of a new table that other processes will write: a conversion by many processes first writes the table without them.
 
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -16,7 +16,7 @@ use crate::value::{Region, Values};
 /// Approximate number of bytes of tiles that are made from rows of the source at a time.
 const BATCH_BYTES: u64 = 1 << 20;
 
-/// The tiles of a hypercube that the conversion does not write, because other processes do.
+/// The tiles of a new table's hypercube that one process leaves out of the table, because other processes write them later.
 #[derive(Debug)]
 pub(crate) struct HeldTiles {
     /// Which table of the source the tiles are made from: an index of `Source::tables`, from 0.
@@ -29,7 +29,7 @@ pub(crate) struct HeldTiles {
     pub(crate) cube: usize,
     /// Number of hypercubes of the column.
     pub(crate) cubes: usize,
-    /// Shape of the table's hypercube and of its tiles.
+    /// Shape of the new table's hypercube and of its tiles.
     pub(crate) grid: Grid,
     /// Byte order of the elements in a tile; `None` for packed Bools.
     pub(crate) order: Option<ByteOrder>,
@@ -40,12 +40,12 @@ pub(crate) struct HeldTiles {
     pub(crate) place: TilePlace,
 }
 
-/// Collects the tiles that are left to other processes while columns are filled.
+/// Collects, while the columns of a new table are filled, the tiles that other processes will write.
 #[derive(Debug)]
 pub(super) struct Holder {
     /// Size in bytes from which the elements of a hypercube are left to other processes.
     least: u64,
-    /// Largest number of bytes of tiles that may have to be made at a time; hypercubes that need more are copied at once.
+    /// Largest number of bytes of tiles that may have to be made at a time; hypercubes that need more are not left to other processes.
     most: u64,
     held: Mutex<Vec<HeldTiles>>,
 }
@@ -72,8 +72,8 @@ impl Holder {
 }
 
 impl Holding<'_> {
-    /// Leaves the large hypercubes of a column, whose cells have shapes, to other processes if its tiles are chunks of the source, and copies the
-    /// small ones; returns whether that was possible. If not, nothing is written.
+    /// Registers the large hypercubes of a column for other processes, which make their tiles from chunks of the source, and copies the
+    /// small hypercubes. Returns false, with nothing copied or registered, if the tiles are not chunks of the source or parts of them.
     pub(super) fn hold_chunks(
         &self,
         tiling: &Tiling<'_>,
@@ -108,8 +108,9 @@ impl Holding<'_> {
         Ok(true)
     }
 
-    /// Leaves the cells of a large column of the new table to other processes, if all are in one hypercube: makes room for its tiles and
-    /// records which rows of the HDF5 file each process reads for them. Returns whether that was possible; if not, nothing is written.
+    /// Registers the tiles of a large column, if all its cells are in one hypercube, for other processes, which make them from rows of the
+    /// source. This call itself only sets the cells' shapes. Returns false if the tiles are not registered: then the caller has to copy the
+    /// cells.
     pub(super) fn hold_rows(
         &self,
         info: &ColumnInfo,
@@ -151,7 +152,7 @@ impl Holding<'_> {
         Ok(true)
     }
 
-    /// Whether a hypercube of `bytes` bytes, of which `at_a_time` are made together, is left to other processes.
+    /// Whether a hypercube of `bytes` bytes, whose tiles are made `at_a_time` bytes at a time, is left to other processes.
     fn is_large(&self, bytes: u64, at_a_time: u64) -> bool {
         bytes >= self.holder.least && at_a_time <= self.holder.most
     }
@@ -161,11 +162,11 @@ impl Holding<'_> {
     }
 }
 
-/// Tiles that are made of the rows of a column whose cells have one shape.
+/// Makes the tiles of a new table's hypercube from the rows of a column whose cells all have one shape.
 pub(crate) struct RowTiles<'a> {
     pub(crate) info: &'a ColumnInfo,
     pub(crate) cells: &'a dyn ColumnCells,
-    /// Shape of the table's hypercube, whose last axis has the rows of the column, and of its tiles.
+    /// Shape of the new table's hypercube, whose last axis is the rows of the column, and of its tiles.
     pub(crate) grid: Grid,
     /// Byte order of the elements in a tile; `None` for packed Bools.
     pub(crate) order: Option<ByteOrder>,
@@ -177,14 +178,14 @@ impl RowTiles<'_> {
         Ok(stored_bytes(self.grid.chunk.elements()?, self.info.data_type().size() as u64, self.order))
     }
 
-    /// Number of slabs (all tiles with one index on the last axis) for which [`read`](Self::read) should be called at once.
+    /// Number of slabs (a slab: all tiles with one index on the last axis) that one call of [`read`](Self::read) should read.
     pub(crate) fn batch(&self) -> Result<u64> {
         let (counts, _) = self.grid.counts().split_last().ok_or_else(without_axes)?;
         let bytes = counts.elements()?.saturating_mul(self.tile_bytes()?);
         Ok((BATCH_BYTES / bytes.max(1)).max(1))
     }
 
-    /// Replaces `bytes` by the stored tiles whose index on the last axis is in a half-open range.
+    /// Replaces `bytes` by tiles as the table's file stores them: all those whose index on the last axis (rows) is in the range `slabs`.
     pub(crate) fn read(&self, slabs: std::ops::Range<u64>, bytes: &mut Vec<u8>) -> Result<()> {
         let (cell, rows) = self.grid.shape.split_last().ok_or_else(without_axes)?;
         let (counts, _) = self.grid.counts().split_last().ok_or_else(without_axes)?;

@@ -1,4 +1,4 @@
-//! Links from files of a thin table to the HDF5 file that has their tiles: docs/thin.md.
+//! Makes thin tables: their files of tiles are symbolic links to the HDF5 file that has the tiles. docs/thin.md.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -12,7 +12,7 @@ use crate::sync::LockUnpoisoned;
 use crate::table::ColumnMut;
 use crate::thin::{Link, Record};
 
-/// The links of all tables that are written, collected while their columns are filled.
+/// The symbolic links from all new tables to the HDF5 file, collected while their columns are filled.
 #[derive(Debug, Default)]
 pub(super) struct Links(Mutex<Vec<TableLink>>);
 
@@ -24,8 +24,8 @@ struct TableLink {
 }
 
 impl Links {
-    /// Plans the links by which the tiles of a column stay in the HDF5 file, if the column is the only one of its data manager; returns whether that
-    /// is possible.
+    /// Plans the symbolic links by which the tiles of a column, the only one of its data manager, stay in the HDF5 file. Returns false,
+    /// with no link planned, if the HDF5 file does not have the tiles as the new table needs them.
     pub(super) fn add(
         &self,
         content: &Content,
@@ -70,7 +70,7 @@ impl Links {
         Ok(true)
     }
 
-    /// Number of links to the HDF5 file, and the bytes of the elements to which they lead.
+    /// Number of symbolic links to the HDF5 file, and the number of bytes of the elements to which they lead.
     pub(super) fn size(&self) -> (usize, u64) {
         let links = self.0.lock_unpoisoned();
         (links.len(), links.iter().map(|link| link.link.bytes).sum())
@@ -85,8 +85,8 @@ impl Links {
         directories
     }
 
-    /// Makes all links to the HDF5 file, in the main table's directory `root` and below; files with the same names are replaced. `path_from` gives
-    /// the path of the HDF5 file relative to a directory.
+    /// Makes all symbolic links to the HDF5 file, in the main table's directory `root` and below, in place of the files with these names.
+    /// `path_from` gives the path of the HDF5 file relative to a directory.
     pub(super) fn make(&self, root: &Path, path_from: &dyn Fn(&Path) -> PathBuf) -> Result<()> {
         for link in self.0.lock_unpoisoned().iter() {
             let path = root.join(&link.directory).join(&link.link.file);
@@ -96,7 +96,7 @@ impl Links {
         Ok(())
     }
 
-    /// Writes the link record of each table with links.
+    /// Writes, in the directory of each table with links, a file that records the HDF5 file and the datasets to which they lead.
     pub(super) fn record(
         &self,
         root: &Path,
@@ -122,7 +122,7 @@ impl Links {
     }
 }
 
-/// The relative path that leads from a directory to a file; both are given as absolute paths without links.
+/// The relative path that leads from a directory to a file; both are given as absolute paths without symbolic links.
 pub(super) fn relative(directory: &Path, file: &Path) -> PathBuf {
     let common = directory.components().zip(file.components()).take_while(|(one, other)| one == other).count();
     let up = directory.components().skip(common).map(|_| Component::ParentDir);

@@ -37,7 +37,8 @@ impl<'a> Managers<'a> {
         Managers { layout, chosen: Vec::new() }
     }
 
-    /// Chooses a storage manager for a column (an engine only if `engines` is true) and adds it; returns a warning if the column had another one.
+    /// Chooses a storage manager for a column (a virtual column engine only if `engines` is true) and adds it. Returns a warning if the
+    /// column had a different one in the original table, otherwise `None`.
     pub(super) fn add(
         &mut self,
         info: &ColumnInfo,
@@ -75,14 +76,14 @@ impl<'a> Managers<'a> {
         self.layout.managers.iter().position(is_it)
     }
 
-    /// All storage managers with the names of their columns, in their original order.
+    /// All storage managers with the names of their columns, in the order of the original table; new ones are last.
     pub(super) fn finish(mut self) -> Vec<(ManagerSpec, Vec<BString>)> {
         self.chosen.sort_by_key(|chosen| chosen.known.unwrap_or(usize::MAX));
         self.chosen.into_iter().map(|chosen| (chosen.spec, chosen.columns)).collect()
     }
 }
 
-/// Whether the storage manager of the column stores cells (is not an engine) and can be written.
+/// Whether the column's data manager stores cells (and is not a virtual column engine), and is one that this library can write.
 fn is_written(info: &ColumnInfo) -> bool {
     info.stored_column().is_none() && info.expression().is_none() && written().any(|name| info.manager == name)
 }
@@ -109,7 +110,8 @@ fn suitable(info: &ColumnInfo, cells: &dyn ColumnCells, rows: u64) -> Result<Man
     Ok(ManagerSpec::standard("StandardData"))
 }
 
-/// Whether a scalar column stays the same over many rows, judging by the first ones.
+/// Whether the value of a scalar column changes seldom: in at most one of 16 rows among the first 4096. False for tables of fewer than 16
+/// rows.
 fn changes_slowly(data_type: DataType, cells: &dyn ColumnCells, rows: u64) -> Result<bool> {
     let looked = rows.min(LOOK_ROWS);
     if looked < SLOW_ROWS || data_type == DataType::Record {

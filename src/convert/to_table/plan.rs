@@ -1,4 +1,4 @@
-//! Plans which casacore tables will be written where, before anything is written.
+//! Plans the casacore tables that a source is converted to, with their directories and columns, before anything is written.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -18,16 +18,16 @@ use crate::value::{Record, Value};
 /// Options for writing casacore tables from a source.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ToTableOptions {
-    /// Byte order of the written table's data files; `None` for that of the original ones, or of this machine if it is unknown.
+    /// Byte order of the written table's data files; `None` for that of the original table's files, or of this machine if that is unknown.
     pub(crate) byte_order: Option<ByteOrder>,
     /// Number of threads that read and write columns; 0 for one on each processor.
     pub(crate) threads: usize,
-    /// Whether engines compute columns where they give the same values; otherwise the values are stored.
+    /// Whether virtual column engines are restored where they compute the same values as the source has; otherwise all values are stored.
     pub(crate) engines: bool,
-    /// Whether tiles that are contiguous in the source, a native file, stay in it, so that files of the table become links to the source (a thin
-    /// table).
+    /// Whether to make a thin table: tiles that are contiguous in the source, a native HDF5 file, stay in it, and the table's files of
+    /// tiles become symbolic links to it.
     pub(crate) links: bool,
-    /// Whether the files of a table with links may be written to.
+    /// Whether the files of a thin table (with links to an HDF5 file) keep write permission; otherwise it is removed.
     pub(crate) writable: bool,
 }
 
@@ -63,7 +63,7 @@ pub(super) enum Filling {
     Copied,
     /// The virtual column engine that computed the cells in the source is restored and computes them again.
     Engine,
-    /// Casacore evaluates the expression that the source has for the column; this program does not.
+    /// The column is a virtual column with a TaQL expression from the source, which casacore evaluates; this program does not.
     Expression,
 }
 
@@ -97,7 +97,7 @@ struct Planner<'a> {
     options: &'a ToTableOptions,
     /// Absolute path of the main table that will be written.
     target: PathBuf,
-    /// Directory of each table of the source, relative to the main one; `None` if the table is missing.
+    /// Directory of each table of the source in the new table, relative to the main table's; `None` if the source lacks the table.
     directories: &'a [Option<PathBuf>],
 }
 
@@ -164,7 +164,7 @@ impl Planner<'_> {
         Ok(plan)
     }
 
-    /// The keywords of a table, in which references to subtables name the tables that will be written.
+    /// Copies the keywords of a table, with references to subtables changed to the paths of the tables that will be written.
     fn with_new_names(&self, table: usize, directory: &Path, keywords: &Record) -> Record {
         rename_tables(keywords, &|stored| {
             let found = self.directories[self.source.find(table, stored)?].as_ref()?;
@@ -172,7 +172,8 @@ impl Planner<'_> {
         })
     }
 
-    /// Adds keywords for subtables that no keyword leads to, because a user has put them into the file.
+    /// Adds keywords that refer to those subtables of the source to which no keyword refers, because a user has added them to the HDF5
+    /// file.
     fn add_unnamed_tables(&self, table: usize, directory: &Path, keywords: &mut Record, columns: &[(BString, Record)]) {
         for (child, below) in self.source.tables.iter().zip(self.directories) {
             let Some(below) = below.as_ref().filter(|_| child.parent == Some(table)) else { continue };
@@ -200,8 +201,8 @@ fn elements(content: &Content, index: usize) -> Result<u64> {
     tiling.cubes.iter().try_fold(0u64, |sum, cube| Ok(sum.saturating_add(cube.grid().shape.elements()?)))
 }
 
-/// Indices of the columns with expressions, each with a name in its expression that is not a column of the table to be written,
-/// or `None`: casacore would not open a table with such an expression.
+/// The index of each column with a TaQL expression, and the first name in the expression that is not a column of the table to be written,
+/// `None` if all are. Casacore would not open a table with an unknown name.
 fn expressions(content: &Content) -> Vec<(usize, Option<String>)> {
     let columns = content.columns();
     let mut written: HashSet<&[u8]> = (0..columns.len())
@@ -226,7 +227,8 @@ fn expressions(content: &Content) -> Vec<(usize, Option<String>)> {
     }
 }
 
-/// Directory of each new table, relative to the main one; `None` if the source lacks the table. Subtables inside the main table keep their places.
+/// Directory of each new table, relative to the main one; `None` if the source lacks the table. Subtables that were inside the main table's
+/// directory keep their paths.
 fn directories(source: &Source, warnings: &mut Vec<String>) -> Result<Vec<Option<PathBuf>>> {
     let mut directories: Vec<Option<PathBuf>> = Vec::new();
     for (number, table) in source.tables.iter().enumerate() {
@@ -275,7 +277,8 @@ fn is_directory_name(name: &str) -> bool {
     !matches!(name, "" | "." | "..") && !name.starts_with("table.") && !name.contains(['/', '\0']) && name.len() < 250
 }
 
-/// Names of the tables to which keywords of a table and of its columns refer, as stored.
+/// Names of the tables to which keywords of a table and of its columns refer, in the form in which the keywords store them (such as
+/// `././ANTENNA`).
 fn stored_names(content: &Content) -> Vec<BString> {
     fn collect(record: &Record, found: &mut Vec<BString>) {
         for field in &record.fields {

@@ -40,7 +40,8 @@ pub(super) fn chunks_to_tiles(
     Ok(true)
 }
 
-/// Pairs each hypercube of the source with that of the table; `None` if one has no matching counterpart, or its rows would change places.
+/// Pairs each hypercube of the source with the only one of the same shape in the table. `None` if one has no such counterpart, its chunks
+/// do not consist of the table's tiles, or its rows would change places.
 pub(super) fn pairs<'a>(tiling: &'a Tiling<'_>, targets: &'a [Box<dyn ChunkWrite + '_>]) -> Option<Vec<Pair<'a>>> {
     let mut next = vec![0; tiling.cubes.len()];
     for run in &tiling.runs {
@@ -65,7 +66,7 @@ pub(super) fn pairs<'a>(tiling: &'a Tiling<'_>, targets: &'a [Box<dyn ChunkWrite
     Some(pairs)
 }
 
-/// Number of the table's tiles in a chunk of the source; `None` if chunks cannot be divided into tiles.
+/// Number of the table's tiles that one chunk of the source becomes; `None` if chunks cannot be divided into tiles.
 fn joined(from: &dyn ChunkRead, to: &dyn ChunkWrite) -> Option<u64> {
     let (chunk, chunk_rows) = from.grid().chunk.split_last()?;
     let (tile, tile_rows) = to.grid().chunk.split_last()?;
@@ -81,7 +82,8 @@ fn joined(from: &dyn ChunkRead, to: &dyn ChunkWrite) -> Option<u64> {
 }
 
 impl Pair<'_> {
-    /// Lets the table's tiles share the bytes of the source's chunks, or copies them.
+    /// Fills the table's tiles with the bytes of the source's chunks: lets both files share them (reflinks) if the file system can,
+    /// otherwise copies them.
     pub(super) fn fill(&self, sharer: &Sharer<'_>, advance: &(dyn Fn(u64) -> Result<()> + Sync)) -> Result<()> {
         match self.share(sharer)? {
             Some(bytes) => advance(bytes),
@@ -126,13 +128,13 @@ impl Pair<'_> {
         })
     }
 
-    /// The chunks of the source as tiles of the table.
+    /// Returns a reader that gives the chunks of the source as tiles of the table.
     fn tiles(&self) -> Result<ChunkTiles<'_>> {
         ChunkTiles::new(self.from, self.to.grid(), self.to.raw_order(), self.joined)
     }
 }
 
-/// The chunks of a hypercube of the source as the bytes of the table's tiles.
+/// Reads the chunks of a hypercube of the source as the bytes that its tiles have in the table.
 pub(crate) struct ChunkTiles<'a> {
     from: &'a dyn ChunkRead,
     /// Byte order of the elements in a tile; `None` for packed Bools.
@@ -175,15 +177,15 @@ impl<'a> ChunkTiles<'a> {
         self.tile_bytes
     }
 
-    /// Number of chunks for which [`read`](Self::read) should be called at once: many if chunks consist of whole tiles, otherwise few.
+    /// Number of chunks that one call of [`read`](Self::read) should read: many if chunks consist of whole tiles, otherwise one.
     pub(crate) fn batch(&self) -> u64 {
         let size = self.from.data_type().size() as u64;
         let are_whole = self.chunk_bytes == self.joined * self.tile_len * size;
         if are_whole { (BATCH_BYTES / self.chunk_bytes.max(1)).max(1) } else { 1 }
     }
 
-    /// Replaces `bytes` by the stored tiles of consecutive chunks (a half-open range of numbers), at most
-    /// [`batch`](Self::batch).
+    /// Replaces `bytes` by tiles as the table's file stores them, made from the chunks with numbers in `chunks` (half-open), at most
+    /// [`batch`](Self::batch) of them.
     pub(crate) fn read(&self, chunks: Range<u64>, bytes: &mut Vec<u8>) -> Result<()> {
         let tiles = self.tiles.min(chunks.end * self.joined).saturating_sub(chunks.start * self.joined);
         if let Some(order) = self.order {

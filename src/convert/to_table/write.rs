@@ -40,15 +40,15 @@ pub struct ToTableSummary {
     pub rows: u64,
     /// Bytes of all elements that were written; strings are counted as 16 bytes each.
     pub bytes: u64,
-    /// Number of bytes of the table that it shares with the source: they take no space of their own.
+    /// Number of bytes that the table shares with the source by reflinks: they take no disk space of their own.
     pub shared_bytes: u64,
     /// Damaged parts of the source that were left out; empty without [`ToTable::salvage`](super::super::ToTable::salvage).
     pub damage: Vec<Damage>,
     /// Warnings for the user about the written table, as sentences.
     pub warnings: Vec<String>,
-    /// Number of files that are links to the source; 0 except for [`LinkTable`](super::super::LinkTable).
+    /// Number of the table's files that are symbolic links to the source; 0 except for [`LinkTable`](super::super::LinkTable).
     pub(crate) links: usize,
-    /// Bytes of the elements in the source to which the links of the table lead.
+    /// Number of bytes of the elements in the source to which symbolic links of the table lead.
     pub(crate) linked_bytes: u64,
 }
 
@@ -155,8 +155,8 @@ fn shareable(source: &Source, plans: &[TableBlueprint], directory: &Path) -> Res
     Ok(bytes)
 }
 
-/// Makes the links to the HDF5 file in the tables below `root` (the temporary path of `target`), calls `check`, and then replaces the links by those
-/// for the final place.
+/// Makes the links to the HDF5 file in the tables below `root` (the temporary path of `target`), calls `check`, and then replaces the links
+/// by relative ones that are valid when the table is at `target`.
 fn finish_links(
     source: &Source,
     links: &Links,
@@ -198,9 +198,8 @@ pub(crate) struct HeldTable {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Writes the tables of `source`, as [`to_table`] would write them to `target`, to the new directory `root`, but leaves out the
-/// tiles of hypercubes of at least `least` bytes of which at most `most` bytes have to be made at a time. Files of tiles have
-/// their lengths, with holes.
+/// Writes the tables of `source` to the new directory `root`, but without the tiles of hypercubes that other processes will write: those of
+/// at least `least` bytes, of which at most `most` bytes have to be made at a time. Files of tiles have their full lengths, with holes.
 ///
 /// # Errors
 /// Those of [`to_table`].
@@ -259,8 +258,8 @@ fn write(
     Ok(warnings)
 }
 
-/// Compares the cells that virtual column engines compute in the new tables below `root` with the source. Columns that differ get stored cells
-/// instead; returns warnings that name them.
+/// Compares the cells that virtual column engines compute in the new tables below `root` with the source. Changes the plans to store the
+/// cells of columns that differ, and returns warnings that name them; the caller has to write the tables again.
 fn store_inexact(
     source: &Source,
     plans: &mut [TableBlueprint],

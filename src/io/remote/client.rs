@@ -15,18 +15,18 @@ use crate::error::{Error, ErrorKind, Result};
 const PAUSES: [u64; 3] = [100, 400, 1600];
 /// Longest pause before a request is repeated, in case the server asks for a longer one.
 const LONGEST_PAUSE: Duration = Duration::from_secs(20);
-/// Time in which a remote server has to answer, and in which further bytes of an answer have to arrive.
+/// Longest time until a remote server begins to answer, and until further bytes of an answer arrive.
 const ANSWER: Duration = Duration::from_secs(20);
 /// Environment variable with another time than [`ANSWER`] to wait for a server, in seconds.
 const ANSWER_VARIABLE: &str = "H5BRIDGE_HTTP_TIMEOUT";
-/// Time for finding the server of a remote file and connecting to it.
+/// Longest time to look up the server of a remote file and to connect to it.
 const CONNECT: Duration = Duration::from_secs(10);
-/// Time in which a whole answer of the server has to arrive.
+/// Longest time in which the whole answer of a server to one request has to arrive.
 const BODY: Duration = Duration::from_secs(600);
 /// Most redirections that are followed for one request to a web server; none are for S3, whose requests are signed.
 const REDIRECTIONS: u32 = 5;
 
-/// State of a remote file (length, `ETag`, time) that must be the same for all ranges that are read.
+/// State of a remote file (length, `ETag`, time of last modification) that must be the same in the answers to all requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Version {
     pub(super) len: u64,
@@ -89,7 +89,7 @@ impl Client {
         self.retried(|| self.request(0, out, None))
     }
 
-    /// Reads the bytes from `offset` on until `out` is full; an error if the file is no longer in the state `version`.
+    /// Reads bytes of the remote file from `offset` on until `out` is full; fails if the file is no longer in the state `version`.
     pub(super) fn read(&self, version: &Version, offset: u64, out: &mut [u8]) -> Result<()> {
         self.retried(|| self.request(offset, out, Some(version))).map(drop)
     }
@@ -115,7 +115,8 @@ impl Client {
         })
     }
 
-    /// Sends one request for the range at `offset` that fills `out`; returns the state of the file according to the answer.
+    /// Sends one request for the range of the remote file at `offset` that fills `out`. Returns the state of the file according to the
+    /// answer, which has to be `known` unless that is `None`.
     fn request(&self, offset: u64, out: &mut [u8], known: Option<&Version>) -> Result<Version, Failure> {
         let last = offset.saturating_add(out.len() as u64).saturating_sub(1);
         let range = format!("bytes={offset}-{last}");
@@ -191,7 +192,8 @@ impl Client {
         }
     }
 
-    /// Checks that the answer is the range that was asked for, of the file in the same state.
+    /// Checks that the answer has the requested range of the remote file. Returns the state of the file according to the answer, which has
+    /// to be `known` unless that is `None`.
     fn check_range(
         &self,
         answer: &Response<Body>,

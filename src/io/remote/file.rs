@@ -81,7 +81,7 @@ impl RemoteFile {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The bytes of a block, fetched if it is not cached; waits if another thread is fetching it.
+    /// The bytes of block `number` of the remote file, fetched if it is not cached; waits if another thread is fetching it.
     fn block(&self, number: u64) -> Result<Arc<Vec<u8>>> {
         let mut state = self.state();
         let count = loop {
@@ -117,7 +117,7 @@ impl RemoteFile {
         first.ok_or_else(|| past_end(start, 1, self.version.len))
     }
 
-    /// Reads bytes from `offset` on by requests of their own, without the cache.
+    /// Reads bytes of a remote file from `offset` on by separate requests that bypass the cache of blocks.
     fn read_large(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         let mut at = offset;
         for part in out.chunks_mut(LARGEST) {
@@ -135,8 +135,8 @@ impl RemoteFile {
 }
 
 impl State {
-    /// Decides how many of the file's `blocks` blocks are fetched at once, from `number` on, and notes that they are being
-    /// fetched.
+    /// Decides how many of the remote file's `blocks` blocks one request fetches from block `number` on, marks them as being fetched, and
+    /// returns their number.
     ///
     /// A request that begins where another ended fetches twice as many as that one.
     fn begin(&mut self, number: u64, blocks: u64) -> u64 {

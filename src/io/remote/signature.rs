@@ -10,7 +10,7 @@ use super::settings::Credentials;
 /// SHA-256 of an empty request body, in hexadecimal digits.
 pub(super) const EMPTY_SHA256: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-/// The value of the header `Authorization` of a signed GET request without a query.
+/// Computes the value of the header `Authorization` that signs a GET request without a query.
 ///
 /// `headers` are all headers that are signed, sorted by their names in lower case; `path` is encoded; `date` is that of
 /// [`date`].
