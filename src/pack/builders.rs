@@ -121,7 +121,7 @@ fn open(path: &Path, wanted: Wanted, options: OpenOptions, salvage: bool, progre
     if salvage { FileSet::salvage(path, wanted, options, progress) } else { FileSet::open(path, wanted, options) }
 }
 
-/// Unpacks a table: writes its files, and those of its subtables, each on its own.
+/// Unpacks a table: writes its files, and those of its subtables, into directories as separate files, outside of containers.
 ///
 /// See [the module](super) for an example.
 #[derive(Clone)]

@@ -310,8 +310,8 @@ impl Listing {
         self.nested.iter().for_each(|inner| inner.all(&format!("{prefix}{}/", inner.name), is_covered, found));
     }
 
-    /// Computes the SHA-256 of each file in the listing, in its order; `each` is called with the path and SHA-256 of one at a
-    /// time.
+    /// Computes the SHA-256 of each file in the listing, in the order of the listing; `each` is called with the path and
+    /// SHA-256 of one file after the other.
     ///
     /// # Errors
     /// Those of reading the files; `Interrupted` if `progress` says so; that of `each`.

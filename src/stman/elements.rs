@@ -97,7 +97,8 @@ impl Elements<'_> {
     }
 }
 
-/// The place of elements in a file that is being written.
+/// The place of elements in a file that is being written: element `i` is `first + i` elements (for Bools: bits) after byte
+/// `offset`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ElementsMut<'a> {
     pub(super) file: &'a PagedMut,

@@ -7,7 +7,7 @@ use super::symbols::{self, Decode, PADDING, WIDTHS};
 use crate::error::{Error, Result, ResultExt};
 use crate::io::{ReadAt, Recent};
 
-/// Most bytes of scale factors, of blocks that were read last, that a DyscoStMan column keeps in memory.
+/// Number of bytes up to which a DyscoStMan column keeps scale factors in memory, those of the blocks that were read last.
 const CACHE_BYTES: u64 = 1 << 22;
 const SCALE_BYTES: u64 = size_of::<f32>() as u64;
 

@@ -91,7 +91,7 @@ const REAL: [DataType; 8] = [
     DataType::Double,
 ];
 
-/// A real element type that an engine computes with.
+/// A type of real numbers that a ScaledArrayEngine computes, with its 0 and 1.
 trait Real: Number + PartialEq {
     const ZERO: Self;
     const ONE: Self;
