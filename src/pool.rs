@@ -24,7 +24,7 @@ pub(crate) fn thread_pool(wanted: usize) -> Result<rayon::ThreadPool> {
 pub(crate) struct Buffers(Mutex<Vec<Vec<u8>>>);
 
 impl Buffers {
-    /// A buffer of `len` bytes with unspecified content, reused if one was returned.
+    /// Returns a buffer of `len` bytes with unspecified content: the buffer that was given back last, or a new one.
     pub(crate) fn take(&self, len: usize) -> Vec<u8> {
         // the one given back last: it is still in the processor's cache
         let mut buffer = self.lock().pop().unwrap_or_default();
@@ -32,7 +32,7 @@ impl Buffers {
         buffer
     }
 
-    /// A buffer of `len` zero bytes.
+    /// Returns a buffer of `len` zero bytes: the buffer that was given back last, or a new one.
     pub(crate) fn zeros(&self, len: usize) -> Vec<u8> {
         let mut buffer = self.take(0);
         buffer.clear();

@@ -28,12 +28,12 @@ impl Phase {
     }
 }
 
-/// Receives reports of a long call: conversion, packing, comparison. `()` ignores them.
+/// Receives reports of a long call: conversion, packing, comparison. The type `()` implements it, and ignores all reports.
 pub trait Progress: Sync {
     /// Reports that about `bytes` bytes will be written. Calls that write a target report this before they create anything.
     fn expect(&self, _bytes: u64) {}
 
-    /// Reports that `bytes` more bytes of `part`, a column or a file, of `table` have been written.
+    /// Reports that `bytes` more bytes of the column or file `part` of the table `table` have been written or compared.
     fn advance(&self, _bytes: u64, _table: &str, _part: &str) {}
 
     /// Reports that the call has entered another phase. Before the first report it prepares: opens the source and makes a plan.

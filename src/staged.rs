@@ -1,4 +1,4 @@
-//! Outputs that another process writes under a temporary name, and that this process publishes under their own.
+//! Outputs that another process writes under a temporary name, and to which this process gives their final name.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,8 +10,8 @@ use crate::error::{Context, Result, ResultExt};
 use crate::output::{Output, partial_target, remove_abandoned_at, walk};
 use crate::publishing::IfExists;
 
-/// A temporary path beside a target, to which another process writes. [`publish`](Self::publish) gives the output its name in
-/// one step; dropping removes it. What a `kill -9` leaves is removed by the next output with the same target, or by
+/// A temporary path beside a target, to which another process writes a file or directory. [`publish`](Self::publish) renames it
+/// to the target; dropping removes it. If this process is killed, it stays until the next output with the same target, or
 /// [`remove_abandoned`].
 ///
 /// ```
@@ -29,8 +29,8 @@ use crate::publishing::IfExists;
 pub struct StagedOutput(Output);
 
 impl StagedOutput {
-    /// Makes a temporary path beside `target`, to which another process can write. An existing target matters only to
-    /// [`publish`](Self::publish).
+    /// Makes a temporary path beside `target`, to which another process can write. `if_exists` tells what
+    /// [`publish`](Self::publish) does if the target exists then.
     ///
     /// # Errors
     /// `Usage` if the target has no name or its directory does not exist, `Io`, `NoSpace`.
@@ -43,8 +43,8 @@ impl StagedOutput {
         self.0.partial()
     }
 
-    /// Makes the output that another process has written durable and gives it its final name. After an error it is still at
-    /// [`path`](Self::path).
+    /// Makes the output that another process has written durable (fsync) and renames it to the target. After an error the
+    /// output is still at [`path`](Self::path).
     ///
     /// # Errors
     /// `Exists` if the target exists and is not to be replaced; `Io` if nothing was written.
@@ -70,8 +70,8 @@ pub fn files_below(path: impl AsRef<Path>) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Removes unfinished outputs in a directory whose writers have exited: those with a target that `is_target` accepts by file
-/// name, and that have not changed for `unchanged`. Returns the paths that were removed.
+/// Removes unfinished outputs (with temporary names) in a directory, if their writers have exited, `is_target` accepts the file
+/// name of their target, and nothing in them has changed for `unchanged`. Returns the paths that were removed.
 ///
 /// # Errors
 /// `NotFound`, `Io` if the directory cannot be read.

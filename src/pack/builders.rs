@@ -12,7 +12,7 @@ use crate::h5::Compression;
 use crate::progress::{Phase, Progress};
 use crate::table::OpenOptions;
 
-/// Packs the files of a table, and of its subtables, into containers.
+/// Packs the files of a table, and of its subtables, into container files: MultiFile, MultiHDF5 or another [`PackFormat`].
 ///
 /// See [the module](super) for an example.
 #[derive(Clone)]
@@ -56,19 +56,19 @@ impl<'a> Pack<'a> {
         self
     }
 
-    /// Sets whether each block of the container has a checksum.
+    /// Sets whether each block of the container has a checksum; by default none has.
     pub fn checksums(mut self, checksums: bool) -> Self {
         self.options.checksums = checksums;
         self
     }
 
-    /// Sets how each block is compressed; by default it is not. MultiHDF5 only.
+    /// Sets how each block of the container is compressed; by default it is not. MultiHDF5 only.
     pub fn compression(mut self, compression: Compression) -> Self {
         self.options.compression = compression;
         self
     }
 
-    /// Sets whether one file with everything is written, subtables included, which casacore cannot open; by default a table
+    /// Sets whether the table and its subtables are packed into one file, which casacore cannot open; by default a table
     /// directory is written.
     pub fn single_file(mut self, single_file: bool) -> Self {
         self.options.single_file = single_file;
@@ -83,7 +83,8 @@ impl<'a> Pack<'a> {
     }
 
     /// Sets whether files that cannot be read, and containers and directories that cannot be opened, are left out; by default
-    /// damage ends the call. [`PackSummary::damage`] lists what was left out. Every file is read once before.
+    /// damage ends the call. If set, every file is read once before anything is packed. [`PackSummary::damage`] lists what was
+    /// left out.
     pub fn salvage(mut self, salvage: bool) -> Self {
         self.salvage = salvage;
         self
@@ -120,7 +121,7 @@ fn open(path: &Path, wanted: Wanted, options: OpenOptions, salvage: bool, progre
     if salvage { FileSet::salvage(path, wanted, options, progress) } else { FileSet::open(path, wanted, options) }
 }
 
-/// Unpacks a table: writes its files, and those of its subtables, each on its own.
+/// Unpacks a table: writes its files, and those of its subtables, into directories as separate files, outside of containers.
 ///
 /// See [the module](super) for an example.
 #[derive(Clone)]
@@ -133,7 +134,7 @@ pub struct Unpack<'a> {
 }
 
 impl<'a> Unpack<'a> {
-    /// Prepares unpacking of the table at `source`, which may be anything that [`Pack::new`] accepts.
+    /// Prepares unpacking of the table at `source`: a table directory, packed or not, or a file that holds a whole table.
     pub fn new(source: impl AsRef<Path>) -> Self {
         let (source, open) = (source.as_ref().to_owned(), OpenOptions::default());
         Unpack { source, open, salvage: false, call: Call::default() }
@@ -142,7 +143,8 @@ impl<'a> Unpack<'a> {
     open_setters!();
 
     /// Sets whether files that cannot be read, and containers and directories that cannot be opened, are left out; by default
-    /// damage ends the call. [`PackSummary::damage`] lists what was left out. Every file is read once before.
+    /// damage ends the call. If set, every file is read once before anything is unpacked. [`PackSummary::damage`] lists what
+    /// was left out.
     pub fn salvage(mut self, salvage: bool) -> Self {
         self.salvage = salvage;
         self
@@ -177,7 +179,7 @@ pub struct CompareBytes<'a> {
 }
 
 impl<'a> CompareBytes<'a> {
-    /// Prepares the comparison of two tables, each of which may be anything that [`Pack::new`] accepts.
+    /// Prepares the comparison of two tables, each a table directory, packed or not, or a file that holds a whole table.
     pub fn new(left: impl AsRef<Path>, right: impl AsRef<Path>) -> Self {
         let (left, right) = (left.as_ref().to_owned(), right.as_ref().to_owned());
         CompareBytes { left, right, open: OpenOptions::default(), call: Call::default() }

@@ -11,7 +11,7 @@ use crate::progress::Progress;
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ByteComparison {
-    /// Number of compared files, which both tables have.
+    /// Number of files that both tables have, and whose bytes were therefore compared.
     pub files: u64,
     /// Number of bytes that were compared in the files which both tables have.
     pub bytes: u64,
@@ -27,11 +27,12 @@ pub struct ByteComparison {
 pub struct ByteDifference {
     /// Path of the file below the table: `ANTENNA/table.f0`.
     pub file: String,
-    /// Offset of the first byte that differs; `None` if the file itself is missing on one side or has another length.
+    /// Offset in bytes of the first byte that differs, or of the end of the shorter file if it is the beginning of the longer
+    /// one; `None` if the file is missing on one side.
     pub offset: Option<u64>,
-    /// Description of what the left table has at the first difference.
+    /// Description of the left file at the first difference, for people: its byte there, its length, or that it is missing.
     pub left: String,
-    /// Description of what the right table has at the first difference.
+    /// Description of the right file at the first difference, for people: its byte there, its length, or that it is missing.
     pub right: String,
 }
 

@@ -9,13 +9,16 @@ use crate::error::{Context, Result, ResultExt};
 use crate::io::{Raw, RawCopy, ReadAt, WriteAt};
 use crate::progress::Progress;
 
-/// Bytes of a file that are copied at a time; few enough to stay in the processor's cache.
+/// Number of bytes of a file that are copied at a time, rounded up to whole blocks of the container; few enough to stay in the
+/// processor's cache.
 pub(super) const PIECE_BYTES: usize = 1 << 18;
 
-/// Size in bytes of a file from which disk space is reserved for it in the container, and from which it may share bytes with the source.
+/// Length in bytes from which disk space is reserved for a file before it is copied into a container, unless it can share its
+/// bytes with the source (reflink).
 const LARGE_BYTES: u64 = 1 << 20;
 
-/// Largest block size of a container, in bytes, up to which files are copied in whole blocks.
+/// Largest block size of a container, in bytes, for which files are copied in whole blocks; with larger blocks, in parts of
+/// blocks.
 const MOST_BLOCK_BYTES: u64 = 4 << 20;
 
 /// Copies the files of a table into a container, one after the other.
@@ -24,7 +27,8 @@ pub(super) struct Copier<'a> {
     sharer: Sharer<'a>,
     /// The directory in which the container is written.
     directory: &'a Path,
-    /// Two buffers of up to [`PIECE_BYTES`], one of which is written while the other is read.
+    /// Two buffers for pieces of a file: while the piece in one is written to the container, the next one is read into the
+    /// other.
     buffers: [Vec<u8>; 2],
 }
 
@@ -64,7 +68,8 @@ impl<'a> Copier<'a> {
         Ok(())
     }
 
-    /// Copies the bytes of a file from offset `at` on; while one piece is written, the next one is read.
+    /// Copies the bytes of a file from offset `at` on, `piece_bytes` bytes at a time; while one piece is written, the next one
+    /// is read.
     fn copy_rest(
         &mut self,
         folder: &Folder,

@@ -45,9 +45,10 @@ pub(super) struct FileSet {
 /// What may be copied to a container: tables, or any files as well (`pack --files`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
-    /// A table, or a container of a format that can hold any files (not only those of tables).
+    /// The source must be a table, or a container of a format that can hold any files (not only those of tables); other files
+    /// are an error.
     Table,
-    /// Any files, whether or not they are those of a table.
+    /// The source may be any directory, container or file, whether or not it is a table.
     Files,
 }
 
@@ -56,7 +57,8 @@ pub(super) enum Wanted {
 struct Search {
     options: OpenOptions,
     wanted: Wanted,
-    /// Whether files, containers and directories that cannot be read are noted and left out.
+    /// Whether files, containers and directories that cannot be read are listed as damage and left out; otherwise they are
+    /// errors.
     salvage: bool,
 }
 
@@ -104,7 +106,7 @@ impl SetFile {
         self.stored.open(&self.name)
     }
 
-    /// Properties of the file, as names and values, that the format of its container records.
+    /// Properties of the file, as names and values, that the format of its container records; empty if it records none.
     fn properties(&self) -> Result<Properties> {
         match &self.stored {
             Stored::In(container) => container.file_properties(&self.name),
@@ -221,8 +223,8 @@ fn locate_files(path: &Path) -> Result<Arc<dyn Container>> {
 }
 
 impl FileSet {
-    /// Finds all files of the source at `path`: a table directory, a file that holds a whole table, a table in one, or a
-    /// container of other files.
+    /// Finds all files of the source at `path`: a table directory, a file that holds a whole table, a table inside such a file,
+    /// or a container of other files.
     ///
     /// # Errors
     /// `Locked` if a program writes to one of the tables for too long, `Format` if `path` is not a table, if a container
@@ -268,12 +270,14 @@ impl FileSet {
         open().with_context(|| Context::path(path))
     }
 
-    /// The files of the set as a container.
+    /// Presents the files of the set, taken out of their containers, as one container, for formats that write a whole container
+    /// at once.
     pub(super) fn as_container(&self) -> Result<Arc<dyn Container>> {
         Ok(Arc::new(Plain::new(&self.root)?))
     }
 
-    /// The files and directories that [`salvage`](Self::salvage) left out.
+    /// The files, containers and directories that [`salvage`](Self::salvage) left out as damaged; empty after
+    /// [`open`](Self::open).
     pub(super) fn damage(&self) -> &[Damage] {
         &self.damage
     }
@@ -288,7 +292,8 @@ impl FileSet {
         &self.path
     }
 
-    /// Refuses a target that is the source itself, in it or around it.
+    /// Returns an error if the target of packing or unpacking is the source itself, inside it, or a directory that contains
+    /// it.
     pub(super) fn check_apart(&self, target: &Path) -> Result<()> {
         let real = |path: &Path| path.ancestors().find_map(|path| path.canonicalize().ok()).unwrap_or_default();
         let source = real(&self.path);
@@ -301,7 +306,8 @@ impl FileSet {
         Ok(())
     }
 
-    /// Names, lengths and properties of all files, for formats of containers in which they precede the content of the files.
+    /// Lists names, lengths and properties of all files, for container formats that store these before the content of the
+    /// files.
     pub(super) fn announce(&self) -> Result<Announced> {
         self.root.announce()
     }
@@ -444,7 +450,8 @@ impl Folder {
         Ok(left_out)
     }
 
-    /// If the folder is a table with a container, replaces the container by the files in it, and returns the opened container; `None` if it has none.
+    /// If the folder is a table with a container (`table.mf`), replaces the container in the folder's list of files by the
+    /// files in it. Returns the opened container; `None` if the table has none, or if it is damaged and salvaged.
     fn open_table(&mut self, container: &Arc<dyn Container>, salvage: bool) -> Result<Option<Arc<dyn Container>>> {
         let Some(dat) = self.files.iter().position(|file| file.name == TABLE_DAT) else { return Ok(None) };
         let file = self.files[dat].open()?;
@@ -490,7 +497,8 @@ impl Folder {
         Ok(packed)
     }
 
-    /// Replaces the container of a table, a file in `directory`, by the files in it (`packed`).
+    /// Replaces the container file of a table (`directory` has the file) by the files inside the container (`packed`), in the
+    /// folder's list of files.
     fn take_from(
         &mut self,
         packed: &Arc<dyn Container>,

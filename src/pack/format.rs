@@ -37,12 +37,13 @@ impl PackFormat {
         container::FORMATS.iter().filter(|format| format.is_written()).map(|format| PackFormat(format))
     }
 
-    /// Name of the format on the command line and in listings: `multifile`, `multihdf5`, `vt`.
+    /// Name of the format on the command line and in listings: `multifile`, `multihdf5`, `vt` (content-addressed archive).
     pub fn name(self) -> &'static str {
         self.0.name
     }
 
-    /// Whether casacore opens tables that are in such containers. Others are single files, and hold any files.
+    /// Whether casacore opens tables in containers of this format. Containers of other formats are single files that can hold
+    /// any files.
     pub fn is_for_tables(self) -> bool {
         self.0.is_for_tables()
     }

@@ -23,14 +23,14 @@ pub struct Listing {
     pub name: String,
     /// Format, block size and other properties of the container.
     pub info: ContainerInfo,
-    /// Properties that only the format of the container knows, as names and values.
+    /// Properties that only this container's format has, as names and values; empty for most formats.
     pub properties: Properties,
     /// Files of the directory or container, sorted by name.
     pub files: Vec<ListedFile>,
     /// Directories and containers in this one, sorted by name; files that are containers are among them.
     pub nested: Vec<Listing>,
-    /// Names of earlier states that the container keeps (dates in a vt archive), oldest first, empty where there are none: a path leads
-    /// into one by its name, `my.vt/DATE`.
+    /// Names of earlier states that the container keeps, oldest first (dates, in a content-addressed `.vt` archive); empty for
+    /// other formats. A path leads into an earlier state by its name: `my.vt/DATE`.
     pub history: Vec<String>,
     /// Entries that are neither files nor containers: the name of each, and what it is.
     pub left_out: Vec<(String, String)>,
@@ -47,7 +47,7 @@ pub struct ListedFile {
     pub len: u64,
     /// How the container stores the file, such as in blocks.
     pub layout: FileLayout,
-    /// Properties of the file that only the format of the container knows, as names and values.
+    /// Properties of the file that only the format of its container has, as names and values; empty for most formats.
     pub properties: Properties,
 }
 
@@ -55,7 +55,7 @@ pub struct ListedFile {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Contents {
-    /// A table, wherever it lies; also anything that is neither of the others, about which opening it as a table gives the
+    /// A table; also a path that leads to neither a container of other files nor a file in one: opening it as a table gives the
     /// error.
     Table,
     /// A container of files that are not those of a table.
@@ -76,7 +76,7 @@ pub struct StoredFiles {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Listed<'a> {
-    /// A directory or container, whose files and entries are reported after it.
+    /// Reports a directory or container; the reports of its files and entries follow.
     Container {
         /// Number of containers around this one; 0 for the outermost.
         depth: usize,
@@ -85,7 +85,7 @@ pub enum Listed<'a> {
         /// Format, block size and other properties of the container.
         info: &'a ContainerInfo,
     },
-    /// A file in the container that was reported last.
+    /// Reports a file in the directory or container that was reported last.
     File {
         /// Name of the file as stored; it need not be one that a file in a directory can have.
         name: &'a str,
@@ -94,14 +94,15 @@ pub enum Listed<'a> {
         /// How the container stores the reported file, such as in blocks.
         layout: &'a FileLayout,
     },
-    /// An entry that is neither a file nor a container, in the container that was reported last.
+    /// Reports an entry that is neither a file nor a container (a broken link, a socket), in the directory that was reported
+    /// last.
     LeftOut {
         /// Name of the entry as stored.
         name: &'a str,
         /// Description of the entry, such as "broken link".
         what: &'a str,
     },
-    /// An earlier state of the container that was reported last, which a path can lead into.
+    /// Reports an earlier state of the container that was reported last; a path can lead into it.
     History {
         /// Name of the earlier state, by which a path leads into it.
         name: &'a str,
@@ -168,7 +169,7 @@ impl StoredFiles {
         self.container.describe()
     }
 
-    /// Properties of the container that only its format knows, as names and values.
+    /// Properties that only the format of this container has, as names and values; empty for most formats.
     ///
     /// # Errors
     /// Those of reading the container.
@@ -229,12 +230,12 @@ impl ListedFile {
     }
 }
 
-/// Function that decides whether a container is opened, by its path below the outermost, its format, the container or directory
-/// that has its file, and the name of that.
+/// Function that decides whether a container file is opened. Its arguments: path below the outermost container, format, the
+/// directory or container that holds the file, and the file's name there.
 type Wanted<'a> = dyn FnMut(&str, &Format, &dyn Container, &str) -> Result<bool> + 'a;
 
 impl Listing {
-    /// Lists the files at `path`, whether it is a table or not: a directory, a container, a container in one.
+    /// Lists the files at `path`, whether it is a table or not: a directory, a container, or a container inside another.
     ///
     /// # Errors
     /// `NotFound` if `path` does not exist, `Format` if it is not a container or a damaged one.
@@ -255,8 +256,8 @@ impl Listing {
         visit(&name, container, 0, each).with_context(|| Context::member(&name))
     }
 
-    /// Lists the files at `path` like [`open`](Self::open), without the containers for which `wanted` returns false; `None` if it refuses the
-    /// outermost.
+    /// Lists the files at `path` like [`open`](Self::open), without the containers for which `wanted` returns false; `None` if
+    /// it returns false for the outermost container.
     fn open_if(path: &Path, wanted: &mut Wanted<'_>) -> Result<Option<Self>> {
         let (name, path) = (path.display().to_string(), std::path::absolute(path)?);
         let mut open = || {
@@ -294,8 +295,8 @@ impl Listing {
         Ok(Listing { name, info, properties, files, nested, history, left_out, container })
     }
 
-    /// Collects the containers and files of this listing, and of those in it, that are to be checked. `is_covered`: a container around it has
-    /// checksums, which cover all its bytes.
+    /// Adds to `found` all containers and files of this listing, nested ones included, that are to be checked. `is_covered`
+    /// tells that a container around the listing has checksums, which cover all its bytes.
     fn all<'a>(&'a self, prefix: &str, is_covered: bool, found: &mut Vec<Checked<'a>>) {
         let path = if prefix.is_empty() { "." } else { prefix.trim_end_matches('/') };
         found.push(Checked { path: path.to_owned(), container: &*self.container, file: None, is_covered });
@@ -309,8 +310,8 @@ impl Listing {
         self.nested.iter().for_each(|inner| inner.all(&format!("{prefix}{}/", inner.name), is_covered, found));
     }
 
-    /// Computes the SHA-256 of each file in the listing, in its order; `each` is called with the path and SHA-256 of one at a
-    /// time.
+    /// Computes the SHA-256 of each file in the listing, in the order of the listing; `each` is called with the path and
+    /// SHA-256 of one file after the other.
     ///
     /// # Errors
     /// Those of reading the files; `Interrupted` if `progress` says so; that of `each`.
@@ -342,8 +343,8 @@ impl Listing {
     }
 }
 
-/// Calls `file` with each file of a container, and returns the containers in it for which `wanted` returns true. `prefix` is the path of the
-/// container.
+/// Calls `file` with the name of each file of a container that is not a container itself. Returns the opened containers and
+/// directories in it, sorted by name, without containers for which `wanted` returns false; `prefix` is the container's path.
 fn entries(
     prefix: &str,
     container: &dyn Container,
@@ -395,7 +396,8 @@ fn entries(
     Ok(inner)
 }
 
-/// Visits one container and all inside it, as a part of [`Listing::visit`].
+/// Reports a container, its files and all containers inside it to `each`; part of [`Listing::visit`]. `depth`: number of
+/// containers around it.
 fn visit(
     name: &str,
     container: Arc<dyn Container>,
@@ -421,8 +423,8 @@ fn visit(
         .try_for_each(|(name, inner)| visit(&name, inner, depth + 1, each).with_context(|| Context::member(&name)))
 }
 
-/// The container format of a file in a directory, or `None` if it is not a container: known by its name, if casacore names containers of tables so,
-/// otherwise by its content.
+/// The container format of a file in a directory; `None` if it is not a container. A name that casacore gives to containers of
+/// tables decides, otherwise the content.
 fn format_in_directory(directory: &dyn Container, name: &str) -> Result<Option<&'static Format>> {
     if directory.path(name).is_none() {
         return Ok(None);

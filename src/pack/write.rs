@@ -93,7 +93,8 @@ pub(super) fn pack(
     finish(source, output, progress, |copier| pack_table(&source.root, &directory, options, copier))
 }
 
-/// Packs all files with the function of a format that writes its containers as a whole.
+/// Packs all files with one call of the format's function, for formats whose containers are written as a whole, not file by
+/// file.
 fn pack_at_once(
     source: &FileSet,
     target: &Path,
@@ -122,7 +123,7 @@ fn pack_at_once(
     })
 }
 
-/// Unpacks the table `source` to the directory `target`, with each file on its own.
+/// Unpacks the table `source`: writes each of its files as a separate file, outside of containers, into the directory `target`.
 pub(super) fn unpack(
     source: &FileSet,
     target: &Path,
@@ -136,7 +137,8 @@ pub(super) fn unpack(
     finish(source, output, progress, |copier| copy_tree(&source.root, &directory, copier))
 }
 
-/// Calls `write`, makes the output durable, and gives it its final name; returns the summary.
+/// Calls `write` to copy the files into the unfinished output, makes the output durable (fsync), and gives it its final name;
+/// returns the summary.
 fn finish(
     source: &FileSet,
     output: Output,

@@ -118,8 +118,8 @@ impl ColumnDesc {
         self
     }
 
-    /// Declares that every cell of the column has this shape, first axis fastest, and lies in the manager's own rows: best for
-    /// small arrays.
+    /// Declares that every cell of the column has this shape, first axis fastest, and that the data manager stores cells
+    /// like scalars, not in a separate array file (casacore's option Direct): best for small arrays.
     pub fn direct(self, shape: Shape) -> Self {
         let mut desc = self.fixed_shape(shape);
         desc.options |= DIRECT;
@@ -258,7 +258,8 @@ impl ColumnDesc {
         Ok(format!("{class}ColumnDesc<{element:8}"))
     }
 
-    /// Whether the cells of the column are arrays stored in the manager's own rows (option Direct).
+    /// Whether the cells of the column are arrays that the data manager stores like scalars, not in a separate array file
+    /// (casacore's option Direct).
     pub fn is_direct(&self) -> bool {
         self.kind == ColumnKind::Array && self.options & DIRECT != 0
     }

@@ -9,8 +9,7 @@ use crate::aipsio::{Decoder, Encoder};
 use crate::error::Result;
 use crate::value::{Record, Shape};
 
-/// Block size in bytes that casacore stores in `table.dat` even though the table has no container, which would have such
-/// blocks.
+/// Block size in bytes that casacore stores in `table.dat` of a table without a container, where it has no meaning.
 pub(crate) const DEFAULT_BLOCK_BYTES: u32 = 4 << 20;
 
 /// Where the files of a table's data managers are: in a container, or each on its own (casacore's `StorageOption`).
@@ -28,8 +27,8 @@ pub(crate) enum StorageOption {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ManagerEntry {
     pub(crate) type_name: BString,
-    /// Sequence number of the data manager, which names its files `table.f<sequence>…`; it stays when other managers are
-    /// removed.
+    /// Sequence number of the data manager, which names its files `table.f<sequence>…`; it does not change when other managers
+    /// are removed.
     pub(crate) sequence: u32,
     /// Bytes that the data manager keeps in `table.dat`: an AipsIO stream of its own, or empty.
     pub(crate) info: Vec<u8>,
@@ -42,8 +41,8 @@ pub(crate) struct ColumnBinding {
     pub(crate) original_name: BString,
     /// Sequence number of the data manager that stores the column.
     pub(crate) sequence: u32,
-    /// The fixed shape of all cells of the column, first axis fastest; `None` if it is not fixed. The column's description may
-    /// lack it.
+    /// The fixed shape of all cells of the column, first axis fastest, as the column set has it; `None` if it is not fixed. The
+    /// column's `ColumnDesc` may lack it.
     pub(crate) shape: Option<Shape>,
     /// The part of `table.dat` that holds the column's entry in the column set: offsets in bytes, half-open.
     pub(crate) bytes: Range<u64>,
@@ -69,8 +68,8 @@ pub(crate) struct ColumnSet {
     pub(crate) storage: StorageOption,
     /// Block size of the container in bytes, as `table.dat` stores it; `None` in versions 1 and 2 of the column set.
     pub(crate) block_bytes: Option<u32>,
-    /// The part of `table.dat` from the column set's version up to its counter: offsets in bytes, half-open. Its length depends
-    /// on the version.
+    /// The part of `table.dat` that holds the column set's fields before its counter: from its version up to the counter.
+    /// Offsets in bytes, half-open; the length depends on the version.
     pub(crate) head: Range<u64>,
     /// Sequence number that the next new data manager of the table gets.
     pub(crate) counter: u32,
@@ -169,7 +168,8 @@ impl ColumnSet {
 }
 
 impl ColumnBinding {
-    /// Reads the entry of one column in the column set; keywords of version 1 are added to `keywords`.
+    /// Reads the entry of one column in the column set; keywords of the column, which only version 1 of an entry has, are added
+    /// to `keywords`.
     ///
     /// | field         | type          | present                      |
     /// |---------------|---------------|------------------------------|

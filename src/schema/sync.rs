@@ -28,7 +28,7 @@ pub(crate) struct Sync {
 /// Counters of changes to a table, by which casacore tells other processes what to read again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Counters {
-    /// Number of columns of the table, as the sync record has it.
+    /// Number of columns of the table when the sync record was written.
     pub(crate) columns: u32,
     pub(crate) table: u32,
     /// How often each data manager's data changed, in the order of the column set.

@@ -25,9 +25,10 @@ pub(crate) struct RefTable {
     /// Number of rows that the root table had when this reference table was written.
     pub(crate) root_rows: u64,
     pub(crate) rows: u64,
-    /// Offset of the list of root row numbers in `table.dat`, in bytes.
+    /// Offset in `table.dat`, in bytes, of the list that gives the row number in the root table for each row of this reference
+    /// table.
     pub(crate) row_numbers: u64,
-    /// Whether each root row number is stored as u64; otherwise as u32.
+    /// Whether the row numbers in the root table are stored as u64 each; otherwise as u32.
     pub(crate) wide: bool,
 }
 

@@ -7,7 +7,8 @@ use crate::grid::copy_box;
 use crate::limits;
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Appends `region` of a cell of `shape`, both fastest axis first, to `out`; `read` appends the whole cell.
+/// Appends `region` of a cell of `shape`, both fastest axis first, to `out`, or the whole cell for `None`; `read` appends the
+/// whole cell to the values that it is given.
 pub(crate) fn read_part(
     region: Option<&Region>,
     shape: &Shape,
@@ -43,7 +44,7 @@ pub(crate) fn memory_bytes(data_type: DataType, elements: u64) -> u64 {
     elements.saturating_mul(size as u64)
 }
 
-/// Appends the elements of a cell of `shape` that the file stores no bytes of: zeros, `false`, empty strings.
+/// Appends a cell of `shape` for which the file stores no bytes to `out`: elements that are zeros, `false` or empty strings.
 pub(crate) fn extend_unbacked(shape: &Shape, out: &mut Values) -> Result<()> {
     let elements = shape.elements()?;
     limits::unbacked_cell(memory_bytes(out.data_type(), elements))?;

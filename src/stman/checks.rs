@@ -23,8 +23,8 @@ impl ColumnSpec {
         Ok(())
     }
 
-    /// Checks that `values` fit `region` of the cell in `row`, which has `shape`; returns the shape, or an error if the cell is
-    /// undefined.
+    /// Checks that `values` fit `region` of the cell in `row`; returns the cell's `shape`, or an error if that is `None`, which
+    /// means undefined.
     pub(super) fn check_part(
         &self,
         row: u64,

@@ -10,7 +10,7 @@ use crate::value::{DataType, Region, Shape, Values, bits, for_each_type, swap_by
 /// Number of bytes that are packed or swapped at a time, so that a large cell is in memory only once.
 const STEP_BYTES: u64 = 1 << 20;
 
-/// The place of elements in a file: element `i` is `first + i` elements (of Bools: bits) after byte `offset`.
+/// The place of elements in a file: element `i` is `first + i` elements (for Bools: bits) after byte `offset`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Elements<'a> {
     pub(super) file: &'a dyn ReadAt,
@@ -97,7 +97,8 @@ impl Elements<'_> {
     }
 }
 
-/// The place of elements in a file that is being written.
+/// The place of elements in a file that is being written: element `i` is `first + i` elements (for Bools: bits) after byte
+/// `offset`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ElementsMut<'a> {
     pub(super) file: &'a PagedMut,

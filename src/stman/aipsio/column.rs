@@ -27,7 +27,7 @@ pub(super) struct AipsIoColumn {
 pub(super) enum Cell {
     /// Each row has the elements of its cell: `count` elements of `shape`, fastest axis first.
     Elements { shape: Shape, count: u64 },
-    /// Each row has the offset of its array in this file in bytes, 0 if the cell is undefined.
+    /// Each row has the offset of its array in the given array file, in bytes; 0 if the cell is undefined.
     Array(ArrayFile),
 }
 
@@ -64,8 +64,8 @@ impl Cursor<'_> {
 }
 
 impl AipsIoColumn {
-    /// Calls `each` with a cursor at each of the cells, of varying lengths, in `rows` (half-open, from 0), and `false`. It
-    /// also calls `each` with `true` for cells before them that only have to be skipped.
+    /// Calls `each` for the cells, of varying lengths, of `rows` (half-open, from 0), one after the other. Its arguments are a
+    /// cursor at the cell, to be moved past it, and `true` for a cell before `rows` that is only skipped.
     fn for_cells(&self, rows: Range<u64>, mut each: impl FnMut(&mut Cursor<'_>, bool) -> Result<()>) -> Result<()> {
         let mut row = rows.start;
         while row < rows.end {
@@ -160,7 +160,7 @@ impl AipsIoColumn {
 }
 
 impl AipsIoColumn {
-    /// Fails if the arrays of the column are in a file that cannot be opened.
+    /// Fails if the arrays of the column are in an array file that cannot be opened; otherwise does nothing.
     pub(super) fn readable(&self) -> Result<()> {
         match &self.cell {
             Cell::Array(file) => file.arrays().map(|_| ()),

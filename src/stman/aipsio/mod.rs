@@ -29,7 +29,7 @@ pub(super) static KIND: Kind = Kind { create: Some(write::create), ..Kind::new(&
 /// Byte order of the StManAipsIO file and its array files, whatever that of the table is.
 const ORDER: ByteOrder = ByteOrder::Big;
 
-/// An open StManAipsIO, and its file.
+/// A StManAipsIO that is open for reading: its name and its columns.
 ///
 /// AipsIO object `StManAipsIO`:
 ///

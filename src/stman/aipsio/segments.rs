@@ -6,13 +6,13 @@ use crate::error::{Error, Result};
 /// Value of an offset's first word that marks a wide offset: an i64, which follows.
 pub(super) const WIDE_OFFSET: u32 = 0x8000_0001;
 
-/// Number of rows of varying length from one row whose file offset is remembered to the next.
+/// Number of rows from one row whose file offset is kept in memory to the next, if the cells have varying lengths.
 const SEGMENT_ROWS: u64 = 32;
 
 /// How a row of a StManAipsIO column is stored.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Layout {
-    /// Each row is one bit, a Bool; the rows of each chunk, as the file groups them, begin at a whole byte.
+    /// Each row is one Bool, stored as one bit; the rows of each chunk (a group of rows in the file) begin at a whole byte.
     Bits,
     /// Each row is a cell of fixed size: `skip` bytes that are ignored, then `bytes` bytes of elements.
     Fixed { skip: u64, bytes: u64 },
@@ -35,7 +35,8 @@ pub(super) enum Layout {
 #[derive(Debug)]
 pub(super) struct Segments {
     pub(super) layout: Layout,
-    /// Number (from 0) and file offset in bytes of each row whose place is remembered, in ascending order.
+    /// Row number (from 0) and file offset in bytes of some of the column's rows, in ascending order; other rows are found from
+    /// these.
     starts: Vec<(u64, u64)>,
     rows: u64,
 }

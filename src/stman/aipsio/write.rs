@@ -252,7 +252,8 @@ impl ColumnMut {
         self.cells.write(row * self.cell_bytes + first as u64 * STRING_BYTES, &records)
     }
 
-    /// Removes the cell in `row`: each later cell moves to the row before, and the last of `rows` cells becomes zeros.
+    /// Removes the cell in `row` of a column with `rows` cells: each later cell moves to the row before, and the last one
+    /// becomes zeros.
     fn remove(&mut self, row: u64, rows: u64) -> Result<()> {
         let (mut to, end) = (row * self.cell_bytes, rows * self.cell_bytes);
         while to + self.cell_bytes < end {
@@ -405,7 +406,7 @@ impl ManagerMut for AipsIoMut {
 /// Writes AipsIO objects that are too long for memory to a file: the counterpart of [`Encoder`](crate::aipsio::Encoder).
 struct Stream {
     file: Arc<dyn WriteAt>,
-    /// Offset of the buffer's first byte in the file.
+    /// Offset in the file at which the buffer is written next, in bytes.
     start: u64,
     buffer: Vec<u8>,
 }

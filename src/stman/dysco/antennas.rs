@@ -22,7 +22,8 @@ impl Antennas {
         Antennas { count, columns: both() }
     }
 
-    /// Reads both antennas of each of `rows` (half-open, from 0) and checks that they are below the number in the header.
+    /// Reads both antennas of each of `rows` (half-open, from 0) and checks that they are below the number of antennas in the
+    /// DyscoStMan header.
     pub(super) fn read(&self, rows: Range<u64>) -> Result<Vec<[u32; 2]>> {
         let columns = self.columns.as_ref().map_err(Error::clone)?;
         let one = self.read_column(0, &columns[0], rows.clone())?;
@@ -35,8 +36,8 @@ impl Antennas {
         rows.zip(antennas).map(|(row, antenna)| self.check(index, row, antenna)).collect()
     }
 
-    /// Checks that an antenna is below the number in the header; casacore does not check that, and reads bytes after the
-    /// scale factors.
+    /// Checks that an antenna number is below the number of antennas in the DyscoStMan header; casacore does not check this,
+    /// and reads beyond the scale factors.
     fn check(&self, index: usize, row: u64, antenna: i32) -> Result<u32> {
         u32::try_from(antenna).ok().filter(|&antenna| antenna < self.count).ok_or_else(|| {
             let found = format!("antenna {antenna} in row {row}, but the header has {}", self.count);

@@ -7,7 +7,7 @@ use super::symbols::{self, Decode, PADDING, WIDTHS};
 use crate::error::{Error, Result, ResultExt};
 use crate::io::{ReadAt, Recent};
 
-/// Most bytes of scale factors, of blocks that were read last, that a DyscoStMan column keeps in memory.
+/// Number of bytes up to which a DyscoStMan column keeps scale factors in memory, those of the blocks that were read last.
 const CACHE_BYTES: u64 = 1 << 22;
 const SCALE_BYTES: u64 = size_of::<f32>() as u64;
 
@@ -71,8 +71,8 @@ impl Part {
 }
 
 impl Blocks {
-    /// Finds the parts of column `index` (from 0), each of which must have the size that the header states; `bits_at` is the
-    /// offset of the symbol width in the header, for errors.
+    /// Finds the parts of column `index` (from 0) in the blocks; each must have the size that the header states. `bits_at` is
+    /// the offset in bytes of the symbol width in the header, for errors.
     pub(super) fn new(file: Arc<dyn ReadAt>, header: &Header, index: usize, part: &Part, bits_at: u64) -> Result<Self> {
         if !WIDTHS.contains(&part.width) {
             let found = format!("symbols of {} bits, known are {WIDTHS:?}", part.width);
@@ -114,8 +114,8 @@ impl Blocks {
         })
     }
 
-    /// Reads `count` symbols of a block, from number `first` (from 0) on, into `packed`, where they stay packed until they
-    /// are decoded.
+    /// Reads `count` symbols (quantised values) of a block, from number `first` (from 0) on, into `packed`, which keeps their
+    /// bits as they are in the file.
     pub(super) fn pack(&self, block: u64, first: u64, count: u64, packed: &mut Packed) -> Result<()> {
         let width = u64::from(self.width);
         let (start, end) = (first * width / 8, ((first + count) * width).div_ceil(8));
@@ -132,7 +132,7 @@ impl Blocks {
     }
 }
 
-/// Consecutive packed symbols of a block, as they are in the file.
+/// Consecutive symbols (quantised values) of a DyscoStMan block, packed in bits as they are in the file.
 #[derive(Debug, Default)]
 pub(super) struct Packed {
     bytes: Vec<u8>,

@@ -187,8 +187,8 @@ impl DyscoColumn {
         }
     }
 
-    /// Fills `out` with the cells, of `cell` elements each, of all rows of `runs`; `None` if some were never written, or reading
-    /// failed.
+    /// Fills `out` with the cells of all rows of the row ranges `runs`, `cell` elements each; `None` if a row was never
+    /// written, reading failed, or the cells do not fill `out` exactly.
     fn fill_runs<'a, T>(
         &self,
         runs: &mut dyn Iterator<Item = Range<u64>>,

@@ -4,7 +4,8 @@ use super::header::Distribution;
 use super::normal;
 use super::student::Student;
 
-/// The value of each symbol of DyscoStMan before scaling; it has an element for every `u16`, more than there are symbols.
+/// The value of each symbol (quantised value) of DyscoStMan before scaling, indexed by the symbol; it has an element for every
+/// `u16`, more than there are symbols.
 ///
 /// They are f32, kept as f64 since that is what they are multiplied as.
 pub(super) type Dictionary = [f64; 1 << 16];

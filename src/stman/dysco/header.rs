@@ -54,7 +54,7 @@ pub(super) enum Distribution {
     TruncatedGaussian { truncation: f64 },
 }
 
-/// Normalisation of the data: which scale factors a block has.
+/// Normalisation of the visibilities in a DyscoStMan file: which scale factors each block has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Normalization {
     /// A block of the file has a scale factor for each channel and polarisation, and one for each antenna and polarisation.
@@ -171,7 +171,7 @@ impl Header {
         })
     }
 
-    /// The offset of the field `data_bits` in the file, in bytes; `weight_bits` follows.
+    /// Offset in bytes, in the DyscoStMan file, of the header field `data_bits`; `weight_bits` follows it.
     pub(super) fn bits_offset(&self) -> u64 {
         32 + self.name.len() as u64
     }

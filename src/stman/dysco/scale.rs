@@ -21,13 +21,13 @@ pub(super) struct DataScale {
     pub(super) antennas: usize,
 }
 
-/// The row, and its antennas, for which scale factors are selected.
+/// A row of a DyscoStMan column and its two antennas, by which the scale factors for its values are selected.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RowScale {
     /// Number of the row in its block, from 0.
     pub(super) row: usize,
-    /// Both antennas of the row, each below the number in [`DataScale`]; only used if there is a scale factor for each
-    /// antenna.
+    /// Both antennas of the row, each below the number of antennas of [`DataScale`]; only used if there is a scale factor for
+    /// each antenna.
     pub(super) antennas: [u32; 2],
 }
 
@@ -77,7 +77,8 @@ fn multiply<const POLARISATIONS: usize>(of_channels: &[f64], of_row: [f64; POLAR
     }
 }
 
-/// Decodes symbols to complex values: real and imaginary parts in turn, each value with its factor.
+/// Decodes DyscoStMan's symbols to complex visibilities: real and imaginary part in turn, both times the scale factor of the
+/// visibility.
 pub(super) struct Visibilities<'a> {
     pub(super) dictionary: &'a Dictionary,
     pub(super) factors: &'a [f64],

@@ -99,7 +99,8 @@ impl Student {
         if square < 3.0 { 0.5 - self.beta_part(square, true) } else { self.beta_part(square, false) }
     }
 
-    /// Half of the regularised incomplete beta function: I_x(1/2, nu/2) for x = t²/(nu + t²), or half of 1 minus it.
+    /// Half of the regularised incomplete beta function I_x(1/2, nu/2) for x = t²/(nu + t²) if `below`, otherwise half of 1
+    /// minus it; `square` is t².
     fn beta_part(&self, square: f64, below: bool) -> f64 {
         let half = self.nu / 2.0;
         let sum = self.nu + square;

@@ -20,7 +20,7 @@ pub(crate) const STORED_COLUMN: &str = "_BaseMappedArrayEngine_Name";
 /// Start of the names of all keywords that engines inherit from casacore's BaseMappedArrayEngine.
 pub(super) const STORED_COLUMN_PREFIX: &str = "_BaseMappedArrayEngine_";
 
-/// Conversion of the elements of a stored column by an engine.
+/// Conversion by which a virtual column engine computes the elements of its column from those of a stored column.
 pub(super) trait Coding: Debug + Send + Sync + 'static {
     /// Parameters of the conversion that may differ from row to row, such as scale and offset.
     type Row: Copy;
@@ -28,7 +28,7 @@ pub(super) trait Coding: Debug + Send + Sync + 'static {
     /// Number of stored elements for each computed one; if 2, the stored cells have an additional first axis of that length.
     const STORED: usize = 1;
 
-    /// The parameters of the conversion for `rows` (half-open, from 0).
+    /// Returns the parameters of the conversion for `rows` (half-open, from 0).
     fn rows(&self, rows: Range<u64>) -> Result<Rows<Self::Row>>;
 
     /// Converts the elements `range` (half-open, from 0) of `stored` with the parameters of their row, and appends the result
@@ -43,7 +43,7 @@ pub(super) enum Rows<R> {
     Each(Vec<R>),
 }
 
-/// The column that an engine computes, and the stored column that it computes it from.
+/// The column that a virtual column engine computes, and the stored column from which it computes it.
 pub(super) struct Mapping<'a> {
     pub(super) args: &'a OpenArgs<'a>,
     pub(super) spec: &'a ColumnSpec,
@@ -93,7 +93,7 @@ pub(super) fn other_column(args: &OpenArgs<'_>, keywords: &Record, key: &str) ->
 }
 
 impl Mapping<'_> {
-    /// The error for a pair of element types, computed and stored, that the engine does not have.
+    /// The error for a pair of element types, of the computed and the stored column, that the engine does not support.
     pub(super) fn wrong_types(&self) -> Error {
         Error::format(format!(
             "a column of {} values cannot be stored as {} in column {}",

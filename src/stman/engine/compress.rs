@@ -56,7 +56,7 @@ pub(crate) static SINGLE_DISH: Kind = Kind::engine(
     Some(super::write::create),
 );
 
-/// The NaN that casacore sets for a value that is not finite: all bits are 1.
+/// The NaN to which casacore decodes the code for a value that is not finite: all bits are 1.
 const NAN: f32 = f32::from_bits(u32::MAX);
 
 #[derive(Debug)]

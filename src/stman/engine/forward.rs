@@ -52,8 +52,8 @@ pub(crate) static INDEXED: Kind = Kind::engine(
 #[derive(Debug)]
 struct Forward<C> {
     name: BString,
-    /// The forwarded columns, or the error of opening each: every column may be from another table, and only some may be
-    /// missing.
+    /// The forwarded columns, or the error of opening each: each column may be in a different table, and only some of these may
+    /// be missing.
     columns: Vec<Result<C>>,
 }
 
@@ -62,12 +62,12 @@ struct Forward<C> {
 struct ForwardColumn {
     name: BString,
     other: OtherColumn,
-    /// Whether the other table has as many rows as this one.
+    /// Whether the other table has as many rows as the table that has the forwarded column.
     same_rows: bool,
 }
 
-/// A forwarded column whose cells are those of a column of another table. A column of row numbers gives the other table's row
-/// for each row of this one.
+/// A forwarded column of a ForwardColumnIndexedRowEngine: its cells are those of a column of another table, in rows whose
+/// numbers a third column gives.
 #[derive(Debug)]
 struct IndexedColumn {
     name: BString,
@@ -78,8 +78,8 @@ struct IndexedColumn {
 }
 
 impl<C> Forward<C> {
-    /// Opens the forwarded columns of the engine. `column` makes each from its description here, the other table's column,
-    /// and the number of rows of the other table.
+    /// Opens the forwarded columns of the engine. `column` makes each from its description in this table, the column of the
+    /// other table, and the number of rows of the other table.
     ///
     /// # Errors
     /// That of the first column, if there is none that can be read.

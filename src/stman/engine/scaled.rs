@@ -30,7 +30,7 @@ pub(crate) static COMPLEX: Kind = Kind::engine(
     Some(super::write::create),
 );
 
-/// ScaledArrayEngine for real numbers: computes type `V` from any stored type.
+/// ScaledArrayEngine: computes real numbers of type `V` from stored real numbers of any type.
 #[derive(Debug)]
 struct Scaled<V>(Scaling<V>);
 
@@ -91,13 +91,13 @@ const REAL: [DataType; 8] = [
     DataType::Double,
 ];
 
-/// A real element type that an engine computes with.
+/// A type of real numbers that a ScaledArrayEngine computes, with its 0 and 1.
 trait Real: Number + PartialEq {
     const ZERO: Self;
     const ONE: Self;
 }
 
-/// The type in which C computes when it combines `Self` with `S`: that of the usual arithmetic conversions.
+/// The type in which C++ computes a product or sum of `Self` and `S`, by the usual arithmetic conversions.
 trait With<S>: Real {
     type Common: Arithmetic;
     fn widen(self) -> Self::Common;
@@ -142,7 +142,8 @@ arithmetic! {
     f64, std::ops::Mul::mul, std::ops::Add::add;
 }
 
-/// Implements C's usual arithmetic conversions: for each computed type, the stored types and the common ones.
+/// Implements `With`, the usual arithmetic conversions of C++, for lists of computed type, stored type and the type in which
+/// they are combined.
 macro_rules! common {
     ($($virtual_type:ty: $($stored:ty => $common:ty),*;)*) => {$($(
         impl With<$stored> for $virtual_type {
@@ -170,7 +171,7 @@ common! {
     f64: u8 => f64, i16 => f64, u16 => f64, i32 => f64, u32 => f64, i64 => f64, f32 => f64, f64 => f64;
 }
 
-/// The steps of the computation that casacore carries out for given parameters: it skips a scale of 1 and an offset of 0.
+/// Which operations casacore carries out to scale an element: it skips a scale of 1 and an offset of 0.
 #[derive(Debug, Clone, Copy)]
 enum Steps {
     Neither,

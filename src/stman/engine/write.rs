@@ -1,5 +1,5 @@
-//! Engines of tables that are written. They have no file and nothing in `table.dat`; other managers store the values that
-//! they compute from.
+//! Virtual column engines of tables that are written. They have no file and nothing in `table.dat`; other managers store the
+//! values that they compute from.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::stman::{CreateArgs, ManagerMut};
 use crate::value::{Region, Shape, Values};
 
-/// An engine of a table that is written; its parameters are in the keywords of its columns.
+/// A virtual column engine of a table that is written; its parameters are in the keywords of its columns.
 #[derive(Debug)]
 struct EngineMut;
 

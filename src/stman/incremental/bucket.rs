@@ -1,11 +1,11 @@
-//! A bucket of IncrementalStMan: values, and for each column the rows from which they hold.
+//! A bucket of IncrementalStMan: values, and for each column the row from which each of its values holds.
 
 use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::io::ByteOrder;
 
-/// Bits of a bucket's first word that give the offset of the index part; the others tell that rows have 64 bits.
+/// Bits of a bucket's first word that give the offset of the index part; if any other bit is set, row numbers have 64 bits.
 const INDEX_OFFSET_MASK: u32 = 0x0fff_ffff;
 
 /// Size in bytes of a bucket's header before the data part; the offsets of values count from its end.
@@ -36,10 +36,11 @@ pub(super) struct Bucket {
     columns: Vec<Entries>,
 }
 
-/// Where the row numbers and value offsets of one column are in the index part of a bucket.
+/// Where the index part of a bucket has the row numbers and value offsets of one column: one of each for every value of the
+/// column.
 #[derive(Debug, Clone, Copy)]
 struct Entries {
-    /// Offset of the column's row numbers in the bucket, in bytes.
+    /// Offset of the column's row numbers in the bucket, in bytes; the value offsets follow them.
     rows: usize,
     count: usize,
 }
@@ -99,9 +100,9 @@ impl Bucket {
         (self.find(entries, row)..entries.count).map(move |entry| self.run(column, entry))
     }
 
-    /// Fills `out` with the values that hold for `rows` (half-open, counted from the bucket's first), `bytes` bytes each, in the byte
-    /// order of the table. `entry` is that of the row read last, and becomes that of the last one of `rows`. `None` if a value
-    /// is not in the data part, or if `out` has less room.
+    /// Fills `out` with the values that hold for `rows` (half-open, counted from the bucket's first), `bytes` bytes each, in
+    /// the table's byte order. `entry` is the index of the column's value read last, where the search starts; it is updated.
+    /// `None` if a value is outside the data part or `out` is too short.
     pub(super) fn fill(
         &self,
         column: usize,
@@ -131,7 +132,8 @@ impl Bucket {
         Some(())
     }
 
-    /// Moves `entry` to the one that holds for `row`: rows ascend as a rule, so that it is the same or the next one.
+    /// Sets `entry` to the index of the column's value that holds for `row` (from the bucket's first); this is fast if it is
+    /// still `entry` or the next one, as for ascending rows.
     fn seek(&self, entries: Entries, row: u64, entry: &mut usize) {
         let starts_by = |entry: usize| entry < entries.count && self.row(entries, entry) <= row;
         if !starts_by(*entry) {
@@ -144,8 +146,7 @@ impl Bucket {
         }
     }
 
-    /// Index, among a column's entries in a bucket, of the entry whose value holds for `row`, counted from the bucket's
-    /// first.
+    /// Index, among a column's values in a bucket, of the one that holds for `row`, counted from the bucket's first.
     fn find(&self, entries: Entries, row: u64) -> usize {
         // the first entry beyond `row`; there is one before it, because the first row is 0
         let (mut low, mut high) = (1, entries.count);
@@ -156,7 +157,7 @@ impl Bucket {
         low - 1
     }
 
-    /// The value of an entry (from 0) of a column in a bucket, and where the rows for which it holds end.
+    /// The value with index `entry` (from 0) of a column in a bucket, and the row at which it stops to hold.
     fn run(&self, column: usize, entry: usize) -> Result<Run<'_>> {
         let entries = self.columns[column];
         let offset = self.u32(entries.rows + entries.count * self.row_bytes + entry * 4)? as usize;
@@ -168,8 +169,8 @@ impl Bucket {
         Ok(Run { value, end })
     }
 
-    /// The row from which the value of an entry holds, counted from the bucket's first; decoding has checked that the entry
-    /// is inside the bucket.
+    /// The row from which the column's value with index `entry` holds, counted from the bucket's first. `decode` has checked
+    /// that its bytes are inside the bucket.
     fn row(&self, entries: Entries, entry: usize) -> u64 {
         let bytes = &self.bytes[entries.rows + entry * self.row_bytes..];
         match (self.row_bytes, bytes.first_chunk(), bytes.first_chunk()) {
@@ -187,25 +188,25 @@ impl Bucket {
     }
 }
 
-/// Whether the numbers of rows begin with 0 and ascend.
+/// Whether the row numbers, each `N` bytes that `row` decodes, begin with 0 and strictly ascend.
 fn ascends_from_0<const N: usize>(rows: &[[u8; N]], row: impl Fn(&[u8; N]) -> u64) -> bool {
     rows.first().is_some_and(|first| row(first) == 0) && rows.windows(2).all(|pair| row(&pair[0]) < row(&pair[1]))
 }
 
-/// The entries of a column from one on.
+/// The values of one column in a bucket of IncrementalStMan, without those before the first one that is wanted.
 struct Values<'a> {
-    /// The data part of the bucket.
+    /// Data part of the bucket, which holds the bytes of all values.
     data: &'a [u8],
-    /// The row from which each value holds, counted from the bucket's first.
+    /// The row from which each value holds, counted from the bucket's first: 4 or 8 bytes each, in the table's byte order.
     starts: &'a [u8],
-    /// Where each value is in the data part, in bytes.
+    /// Offset of each value in the bucket's data part, in bytes: a u32 in the table's byte order.
     offsets: &'a [[u8; 4]],
     order: ByteOrder,
 }
 
 impl Values<'_> {
-    /// Calls `each` with the offset in the data part, and the rows for which the value holds of `rows`, for one value after the
-    /// other; returns the number of values without the first.
+    /// Calls `each` for every value that holds in `rows`, with the value's offset in the data part and the indexes in `rows` of
+    /// the rows for which it holds. Returns the index of the last value, 0 for the first of `self`; `None` if `each` does.
     fn for_each(
         &self,
         row_bytes: usize,
@@ -240,7 +241,8 @@ impl Values<'_> {
         None
     }
 
-    /// Fills `out` with the values of `rows`, `N` bytes each.
+    /// Fills `out` with the values that hold for `rows`, `N` bytes each. Returns the index of the last value, 0 for the first
+    /// of `self`; `None` if a value is outside the data part or `out` is too short.
     fn fill_cells<const N: usize>(&self, row_bytes: usize, rows: Range<u64>, out: &mut [u8]) -> Option<usize> {
         let (cells, []) = out.as_chunks_mut::<N>() else { return None };
         self.for_each(row_bytes, rows, |offset, rows| {
@@ -250,7 +252,8 @@ impl Values<'_> {
         })
     }
 
-    /// Fills `out` with the values of `rows`, `bytes` bytes each.
+    /// Fills `out` with the values that hold for `rows`, `bytes` bytes each. Returns the index of the last value, 0 for the
+    /// first of `self`; `None` if a value is outside the data part or `out` is too short.
     fn fill_long(&self, row_bytes: usize, rows: Range<u64>, bytes: usize, out: &mut [u8]) -> Option<usize> {
         self.for_each(row_bytes, rows, |offset, rows| {
             let value = self.data.get(offset..)?.get(..bytes)?;

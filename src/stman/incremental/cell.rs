@@ -13,15 +13,15 @@ use crate::value::{DataType, Shape, Values, bits, swap_bytes, swap_width};
 /// A value of IncrementalStMan as its bytes in the file.
 pub(super) type Stored = SmallVec<[u8; 16]>;
 
-/// The form of the values of an IncrementalStMan column; `A` is the type of the array file, which holds indirect arrays.
+/// The form in which the values of an IncrementalStMan column are stored; `A` is the type of the array file, which holds
+/// indirect arrays.
 #[derive(Debug)]
 pub(super) enum Cell<A> {
     /// The value is the elements of a cell of `shape`; Bools are packed as bits, and each value begins at a whole byte.
     Elements { shape: Shape, count: u64, bytes: u64 },
-    /// The value is a string, after the length of the whole value in bytes, u32.
+    /// The value is a u32 length in bytes, which counts its own 4 bytes, then one string.
     String { shape: Shape },
-    /// The value is `count` strings, after the length of the whole value in bytes, u32; each string has its u32 length before
-    /// it.
+    /// The value is a u32 length in bytes, which counts its own 4 bytes, then `count` strings, each after its u32 length.
     Strings { shape: Shape, count: u64 },
     /// The value is the offset of an array in the array file, i64 in bytes; 0 if the cell is undefined.
     Array(A),
@@ -91,7 +91,7 @@ impl<A> Cell<A> {
     }
 }
 
-/// The strings in a value: its bytes after the u32 length, which counts its own 4 bytes.
+/// The bytes of a value with strings that follow its u32 length; this length counts its own 4 bytes.
 fn string_value(value: &[u8], order: ByteOrder) -> Result<&[u8]> {
     let (&len, _) = value.split_first_chunk().ok_or_else(|| too_long(4))?;
     let len = order.u32(len);
@@ -104,7 +104,7 @@ fn string_value(value: &[u8], order: ByteOrder) -> Result<&[u8]> {
 
 /// Methods for writing the values of IncrementalStMan.
 impl<A> Cell<A> {
-    /// The value of a cell that was never written: zeros, empty strings, or the offset of a missing array.
+    /// The value of a cell that was never written: zeros, empty strings, or the array offset 0, which means undefined.
     pub(super) fn empty(&self, order: ByteOrder) -> Stored {
         match self {
             Cell::Elements { bytes, .. } => SmallVec::from_elem(0, *bytes as usize),

@@ -25,8 +25,8 @@ pub(super) struct IncrementalColumn {
 }
 
 impl IncrementalColumn {
-    /// Calls `each` with the bytes of every value that holds in `rows` (half-open, from 0), and the number of those rows in
-    /// which it holds.
+    /// Calls `each` for every value of the column that holds in `rows` (half-open, from 0), with its bytes and the number of
+    /// those rows for which it holds.
     fn for_runs(&self, rows: Range<u64>, mut each: impl FnMut(&[u8], u64) -> Result<()>) -> Result<()> {
         let mut row = rows.start;
         while row < rows.end {
@@ -59,7 +59,7 @@ impl IncrementalColumn {
             .with_context(|| &self.shared.place)
     }
 
-    /// Fails if the arrays of the column are in a file that cannot be opened.
+    /// Fails if the arrays of the column are in an array file that cannot be opened; otherwise does nothing.
     pub(super) fn readable(&self) -> Result<()> {
         match &self.cell {
             Cell::Array(file) => file.arrays().map(|_| ()),
@@ -129,8 +129,8 @@ impl ColumnCells for IncrementalColumn {
         })
     }
 
-    /// Fills `out` with the cells of all rows of `runs`; the bucket and the value of the last row are used again while they
-    /// hold. `None` if the cells have no fixed size, or reading failed.
+    /// Fills `out` with the cells of all rows of the row ranges `runs`; returns their byte order, or `None` if the cells have
+    /// no fixed size, reading failed, or they do not fill `out` exactly.
     fn read_plain(&self, runs: &mut dyn Iterator<Item = Range<u64>>, out: &mut [u8]) -> Option<ByteOrder> {
         let Cell::Elements { bytes, .. } = self.cell else { return None };
         let bytes = usize::try_from(bytes).ok()?;
@@ -158,7 +158,7 @@ impl ColumnCells for IncrementalColumn {
     }
 }
 
-/// Repeats the last `count` elements of `out`, a cell, until `rows` rows have them.
+/// Repeats the cell at the end of `out`, its last `count` elements, so that `out` has it for `rows` rows.
 fn repeat_last(out: &mut Values, count: usize, rows: u64) {
     if count > 0 && rows > 1 {
         out.repeat_last(count, (rows - 1) as usize);
