@@ -31,7 +31,7 @@ struct TiledMut {
     sequence: u32,
     columns: Vec<ColumnSpec>,
     roles: Vec<Role>,
-    /// For each column of the manager, the position (from 0) of its part in a tile, in which each data column has a part;
+    /// Position (from 0) of the part of each column of the manager within a tile, which has a part for each data column;
     /// unused for id and coordinate columns.
     tile_places: Vec<usize>,
     rows: u64,
