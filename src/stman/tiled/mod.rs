@@ -111,7 +111,7 @@ struct Cubes<F: ?Sized = dyn ReadAt> {
 #[derive(Debug)]
 struct DataColumn {
     cubes: Arc<Cubes>,
-    /// Index of the column in [`Cubes::data_types`].
+    /// Index (from 0) of the column among the data columns, in the order in which a tile stores them.
     index: usize,
     cache: ChunkCache,
 }
