@@ -63,8 +63,8 @@ pub(super) fn create(args: &CreateArgs<'_>) -> Result<Box<dyn ManagerMut>> {
     WithContext::create(args, "IncrementalStMan", || IncrementalMut::new(args))
 }
 
-/// The size of a bucket in bytes, from the parameter BUCKETSIZE or, if that is missing or 0, as casacore chooses it.
-/// formats/stman.md 2.6.
+/// The size of a bucket in bytes: the parameter BUCKETSIZE, 32768 if it is missing, or what casacore chooses for the columns
+/// if it is 0. formats/stman.md 2.6.
 fn bucket_bytes(args: &CreateArgs<'_>, columns: &[ColumnMut]) -> Result<u32> {
     let given = parameter(args.parameters, "BUCKETSIZE", DEFAULT_BYTES, 0..=MOST_BYTES)?;
     if given > 0 {
