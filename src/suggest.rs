@@ -1,12 +1,13 @@
-//! Suggests existing names for misspelt names of columns, tables, files and words of the command line.
+//! Suggests existing names in place of misspelt ones: of columns, tables, files and words of the command line.
 
-/// Most names that a message lists if none of them is similar to the misspelt word.
+/// Maximum number of existing names that a message lists if none of them is similar to the misspelt word.
 const LISTED: usize = 12;
 
-/// Similarity (Jaro-Winkler, from 0 to 1) from which an existing name is suggested.
+/// Least similarity (Jaro-Winkler, from 0 to 1) to a misspelt word at which an existing name is suggested.
 const SIMILAR: f64 = 0.8;
 
-/// Longest word, in bytes, for which similar names are sought: names in damaged files may be of any length.
+/// Maximum length in bytes of words and names that are compared for similarity: names in damaged files may be of any
+/// length.
 const LONGEST: usize = 255;
 
 /// The one of `names` that is most similar to `word`, ignoring upper and lower case; `None` if none is similar.

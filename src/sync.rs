@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Adds to mutexes a way to lock them that ignores poisoning (the mark of a panic while the lock was held).
+/// Adds a method to mutexes that locks them even if they are poisoned (a thread panicked while it held the lock).
 pub(crate) trait LockUnpoisoned<T> {
     /// Waits for the lock and returns the contents as the last holder left them, even if it panicked.
     fn lock_unpoisoned(&self) -> MutexGuard<'_, T>;

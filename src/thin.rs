@@ -1,4 +1,5 @@
-//! Thin tables: tables whose large tiles are in an HDF5 file, to which links in the directory lead. docs/thin.md.
+//! Thin tables: casacore tables whose large files of tiles are symbolic links to an HDF5 file that holds the tiles.
+//! docs/thin.md.
 //!
 //! A file that casacore ignores says which HDF5 file that is and where its datasets were when the links were made.
 
@@ -12,16 +13,19 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5;
 
-/// Name of the file in a thin table's directory that records its links to the HDF5 file; casacore ignores it.
+/// Name of the link record: a file in a thin table's directory that lists its files that are links to an HDF5 file.
+/// Casacore ignores it.
 pub(crate) const RECORD: &str = ".h5bridge.json";
 
-/// Version of the link record of a thin table; records of other versions are refused.
+/// Version of the link record, a file in the directory of a thin table; records of other versions are refused.
 const VERSION: u32 = 1;
 
-/// Most bytes of a link record that are read; a record has a few hundred bytes for each link.
+/// Maximum number of bytes of a thin table's link record that are read: a longer record is invalid. A record has a few
+/// hundred bytes for each link.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// The link record of a thin table: which HDF5 file has its tiles, and where they were when the links were made.
+/// The link record of a thin table (a casacore table whose tiles are in an HDF5 file): which HDF5 file it is, and where
+/// the tiles were in it when the table was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) version: u32,
@@ -34,28 +38,29 @@ pub(crate) struct Record {
     /// Inode of the HDF5 file when the thin table was linked to it: programs that write into the file keep it, programs that
     /// replace the file do not.
     pub(crate) inode: u64,
-    /// Digest of the source table that the HDF5 file was converted from, as recorded in that file; `None` if it does not
-    /// record one.
+    /// Digest (SHA-256, CTFP-1) of the main table that the HDF5 file was converted from, as that file records it; `None`
+    /// if it does not.
     pub(crate) source_digest: Option<String>,
     pub(crate) links: Vec<Link>,
 }
 
-/// A file of a thin table that is a symbolic link to the HDF5 file, and the dataset whose elements are its bytes.
+/// A file of tiles of a thin table that is a symbolic link to the HDF5 file, and the dataset of that file whose chunks
+/// are the tiles.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Link {
     /// Name of the linked file in the directory of the thin table, such as `table.f1_TSM0`.
     pub(crate) file: String,
     /// Path of the dataset in the HDF5 file whose chunks are the tiles of the linked file.
     pub(crate) dataset: String,
-    /// Offset in the HDF5 file of the first byte of the dataset's elements.
+    /// Offset in the HDF5 file of the first byte of the dataset that holds a linked file's tiles.
     pub(crate) address: u64,
     /// Size in bytes of all chunks of the linked dataset, as stored.
     pub(crate) bytes: u64,
 }
 
 impl Record {
-    /// Makes the link record of a thin table; `relative` is the path of the HDF5 file `hdf5` from the table's directory. It
-    /// records the present size, modification time and inode of the file.
+    /// Makes the link record of a thin table with the present size, modification time and inode of the HDF5 file `hdf5`;
+    /// `relative` is its path from the table's directory.
     pub(crate) fn new(hdf5: &Path, relative: PathBuf, source_digest: Option<String>, links: Vec<Link>) -> Result<Self> {
         let found = hdf5.metadata().with_context(|| Context::path(hdf5))?;
         Ok(Record {
@@ -90,8 +95,8 @@ impl Record {
         fs::write(&path, bytes).with_context(|| Context::path(&path))
     }
 
-    /// Fails if the HDF5 file of a thin table was moved or rewritten since the table was linked to it. Changed values of
-    /// elements are allowed: table and file share them.
+    /// Fails if the HDF5 file of a thin table was moved or rewritten since the table was linked to it. Changed elements
+    /// of datasets are allowed: the table reads its tiles from there.
     pub(crate) fn check(&self, directory: &Path) -> Result<()> {
         let path = directory.join(&self.hdf5);
         let again = format!("`h5bridge link HDF5FILE {} --overwrite` makes the table again", directory.display());
@@ -124,8 +129,8 @@ impl Record {
     }
 }
 
-/// Reads the link record in `directory` and checks that the HDF5 file is still the linked one; `None` if the directory is not a
-/// thin table.
+/// Reads the link record in `directory` and checks that the HDF5 file was not moved or rewritten since; `None` if the
+/// directory is not a thin table.
 ///
 /// # Errors
 /// Those of [`Record::check`].
@@ -135,7 +140,8 @@ pub(crate) fn check(directory: &Path) -> Result<Option<Record>> {
     Ok(record)
 }
 
-/// Reads the file with the link record, at most [`MOST_BYTES`]: a longer one is invalid. `None` if it is missing.
+/// Reads at most [`MOST_BYTES`] bytes of a thin table's link record: a longer one is cut off, which makes it invalid.
+/// `None` if the file is missing.
 fn read_record(path: &Path) -> Result<Option<Vec<u8>>> {
     let metadata = match path.metadata() {
         Ok(metadata) => metadata,

@@ -11,10 +11,10 @@ use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{ByteOrder, Paged, PagedMut, ReadAt, past_end, read_array, read_bytes};
 use crate::value::{BString, DataType, Region, Shape, Values};
 
-/// Size of the header of an array file in bytes; no record starts earlier.
+/// Size of the header of an indirect array file in bytes; no array starts earlier.
 const HEADER_BYTES: u64 = 16;
 
-/// An open indirect array file, whose arrays are found by their offsets.
+/// An open indirect array file `table.f<n>i`, whose arrays are found by their offsets.
 ///
 /// | field   | type | meaning                                                       |
 /// |---------|------|---------------------------------------------------------------|
@@ -25,14 +25,14 @@ const HEADER_BYTES: u64 = 16;
 pub(super) struct Arrays<F = Paged> {
     file: F,
     order: ByteOrder,
-    /// Whether records have a reference count, which they have in version 1.
+    /// Whether each array of the file is stored with a reference count, as in version 1 of the format.
     counted: bool,
     suffix: String,
     /// Names of the file and the manager, as context of errors.
     place: Context,
 }
 
-/// The record before the data of an array in an array file.
+/// The reference count and shape that precede the data of each array in an indirect array file.
 ///
 /// | field      | type         | present   |
 /// |------------|--------------|-----------|
@@ -45,12 +45,14 @@ struct Record {
     data: u64,
 }
 
-/// The array file of a manager's columns, or the error of opening it, which only columns with indirect arrays return.
+/// The array file of a manager's columns, or the error of opening it, which is reported only when an indirect array is
+/// read.
 #[derive(Debug)]
 pub(super) struct ArrayFile(Result<Arrays>);
 
 impl ArrayFile {
-    /// Opens the array file `table.f<sequence><suffix>` of the manager; an error is kept until an array is read.
+    /// Opens the indirect array file `table.f<sequence><suffix>` of the storage manager `manager`; an error is kept until
+    /// an array is read.
     pub(super) fn open(args: &OpenArgs<'_>, suffix: &str, order: ByteOrder, manager: &str) -> Self {
         ArrayFile(Arrays::open(args, suffix, order, manager))
     }
@@ -65,7 +67,7 @@ impl ArrayFile {
 }
 
 impl Arrays {
-    /// Opens the array file `table.f<sequence><suffix>` of the manager.
+    /// Opens the indirect array file `table.f<sequence><suffix>` of the storage manager `manager`.
     fn open(args: &OpenArgs<'_>, suffix: &str, order: ByteOrder, manager: &str) -> Result<Self> {
         let place = Context::managed(args.file_name(suffix), manager);
         let file = Paged::new(args.file(suffix)?).context(&place)?;
@@ -79,7 +81,7 @@ impl Arrays {
 }
 
 impl<F: ReadAt> Arrays<F> {
-    /// The shape of the array at `offset` of the file, fastest axis first.
+    /// The shape of the array at byte `offset` of the array file, fastest axis first.
     ///
     /// One without axes, which has no elements in casacore, comes out with a single axis of none.
     pub(super) fn shape(&self, offset: i64) -> Result<Shape> {
@@ -88,7 +90,8 @@ impl<F: ReadAt> Arrays<F> {
         Ok(record.shape)
     }
 
-    /// Appends the elements of the array at `offset`, or of a region of it (fastest axis first), to `out`.
+    /// Appends the elements of the array at byte `offset` of the array file, or of a region of it (fastest axis first),
+    /// to `out`.
     pub(super) fn read(&self, offset: i64, region: Option<&Region>, out: &mut Values) -> Result<()> {
         let mut read = || {
             let record = self.record(offset)?;
@@ -100,7 +103,8 @@ impl<F: ReadAt> Arrays<F> {
         read().with_context(|| Context::offset("array", offset)).with_context(|| &self.place)
     }
 
-    /// Calls `each` with the location in the file of the elements of the array at `offset`, which is the cell of `row`.
+    /// Calls `each` with the byte range of the array file that holds the elements of the array at byte `offset`, which is
+    /// the cell of `row`.
     pub(super) fn extent(&self, row: u64, offset: i64, each: &mut EachExtent<'_>) -> Result<()> {
         let record =
             self.record(offset).with_context(|| Context::offset("array", offset)).with_context(|| &self.place)?;
@@ -147,8 +151,8 @@ impl<F: ReadAt> Arrays<F> {
         Elements { file: &self.file, order: self.order, offset: record.data, first: 0 }
     }
 
-    /// Appends an array of strings to `out`. The file has a u32 offset for each, 0 for an empty string; at the offset are the
-    /// string's u32 length and its bytes.
+    /// Appends an array of strings to `out`. The array file has a u32 offset for each string, 0 for an empty one; at the
+    /// offset are the string's u32 length and its bytes.
     fn strings(&self, record: &Record, out: &mut Values) -> Result<()> {
         let mut offsets = Values::new(DataType::UInt);
         self.elements(record).read_array(&record.shape, None, &mut offsets)?;
@@ -179,12 +183,13 @@ impl<F: ReadAt> Arrays<F> {
 #[derive(Debug)]
 pub(super) struct ArraysMut {
     arrays: Arrays<PagedMut>,
-    /// Offset in the file of the end of the last record, in bytes.
+    /// Length in bytes of the array file's content; the next array or string is added at this offset.
     end: u64,
 }
 
 impl ArraysMut {
-    /// Creates the array file `name`; if `counted`, records have a reference count, which is 1 at first.
+    /// Creates the indirect array file `name`; if `counted`, each array is stored with a reference count, which is 1 at
+    /// first.
     pub(super) fn create(
         files: &dyn ContainerMut,
         name: &str,
@@ -198,7 +203,8 @@ impl ArraysMut {
         Ok(ArraysMut { arrays: Arrays { file, order, counted, suffix: "i".to_owned(), place }, end: HEADER_BYTES })
     }
 
-    /// Adds an array of zeros, `false`s or empty strings to the file; returns its offset in bytes, which is never 0.
+    /// Adds an array of zeros, `false`s or empty strings to the array file; returns its offset in bytes, which is never
+    /// 0.
     ///
     /// # Errors
     /// `Limit` for extents beyond 31 bits, which the format cannot store.
@@ -233,17 +239,18 @@ impl ArraysMut {
         Ok(start as i64)
     }
 
-    /// The shape of the array at `offset` of the file, fastest axis first.
+    /// The shape of the array at byte `offset` of the array file, fastest axis first.
     pub(super) fn shape(&self, offset: i64) -> Result<Shape> {
         self.arrays.shape(offset)
     }
 
-    /// Appends the elements of the array at `offset` of the file to `out`.
+    /// Appends the elements of the array at byte `offset` of the array file to `out`.
     pub(super) fn read(&self, offset: i64, out: &mut Values) -> Result<()> {
         self.arrays.read(offset, None, out)
     }
 
-    /// Writes the elements `range` (half-open, from 0) of `values` as the whole array at `offset` of the file.
+    /// Overwrites the whole array at byte `offset` of the array file with the elements `range` (half-open, from 0) of
+    /// `values`.
     pub(super) fn write(&mut self, offset: i64, values: &Values, range: Range<usize>) -> Result<()> {
         let record = self.record(offset)?;
         self.check(offset, &record.shape, range.len())?;
@@ -258,7 +265,7 @@ impl ArraysMut {
         .with_context(|| &self.arrays.place)
     }
 
-    /// Writes a region, fastest axis first, of the array at `offset` of the file.
+    /// Writes `values` to a region (fastest axis first) of the array at byte `offset` of the array file.
     pub(super) fn write_region(&mut self, offset: i64, region: &Region, values: &Values) -> Result<()> {
         let record = self.record(offset)?;
         region.check(&record.shape)?;
@@ -274,7 +281,8 @@ impl ArraysMut {
         .with_context(|| &self.arrays.place)
     }
 
-    /// Number of cells that refer to the array at `offset` of the file; an error if the file does not count that.
+    /// Number of cells that refer to the array at byte `offset` of the array file; an error if the file has no reference
+    /// counts.
     pub(super) fn references(&self, offset: i64) -> Result<u32> {
         let bytes = read_array(&self.arrays.file, offset as u64)
             .with_context(|| Context::offset("array", offset))
@@ -282,7 +290,7 @@ impl ArraysMut {
         Ok(self.arrays.order.u32(bytes))
     }
 
-    /// Sets the number of cells that refer to the array at `offset` of the file.
+    /// Sets the stored number of cells that refer to the array at byte `offset` of the array file.
     pub(super) fn set_references(&mut self, offset: i64, count: u32) -> Result<()> {
         let bytes = self.arrays.order.u32_bytes(count);
         self.arrays
@@ -292,7 +300,7 @@ impl ArraysMut {
             .with_context(|| &self.arrays.place)
     }
 
-    /// Writes the changes that are still in memory to the file.
+    /// Writes the header of the array file, and the changes that are still in memory.
     pub(super) fn flush(&mut self) -> Result<()> {
         let order = self.arrays.order;
         let mut header = Vec::from(order.u32_bytes(u32::from(self.arrays.counted)));
@@ -326,7 +334,7 @@ impl ArraysMut {
         self.arrays.file.grow(end);
     }
 
-    /// Appends strings to the file; returns the offset of each, 0 for empty ones.
+    /// Appends strings to the array file; returns the offset of each in bytes. Empty strings are stored and have offsets as well.
     fn add_strings(&mut self, strings: &[BString]) -> Result<Values> {
         let order = self.arrays.order;
         let mut offsets = Vec::with_capacity(strings.len());

@@ -18,17 +18,18 @@ type Open = fn(&OpenArgs<'_>) -> Result<Box<dyn Manager>>;
 /// A function that creates a storage manager without rows.
 type Create = fn(&CreateArgs<'_>) -> Result<Box<dyn ManagerMut>>;
 
-/// A type of storage manager or engine that this crate knows, and how to open and create it.
+/// A type of storage manager or virtual column engine that this crate knows, and how to open and create it.
 pub(crate) struct Kind {
     /// The manager's type names as stored in `table.dat`, without template arguments: `ScaledArrayEngine` also stands for
     /// `ScaledArrayEngine<double  ,Int     >`.
     pub(super) names: &'static [&'static str],
-    /// Whether casacore may put the manager's files into a container with those of other managers; if not, they lie beside
-    /// it.
+    /// Whether casacore may put the manager's files into a container (MultiFile or MultiHDF5) with those of other
+    /// managers; if not, they lie beside it.
     pub(super) packable: bool,
-    /// Whether the manager has its cells in hypercubes, which can be written tile by tile.
+    /// Whether the manager stores its cells in hypercubes of tiles, which can be written tile by tile.
     pub(super) tiled: bool,
-    /// The names of the engine's keywords, if the manager computes cells instead of storing them; otherwise `None`.
+    /// The names of the column keywords with an engine's parameters, if the manager computes cells instead of storing
+    /// them; otherwise `None`.
     pub(super) engine: Option<EngineKeywords>,
     pub(super) open: Open,
     /// Creates a manager of this type; `None` if this program can only read the type.
@@ -37,14 +38,15 @@ pub(crate) struct Kind {
 
 /// The column keywords in which an engine stores its parameters. formats/engines.md 0.3.
 pub(crate) struct EngineKeywords {
-    /// Start of the names of the engine's keywords: each parameter's name begins with one of these.
+    /// Prefixes of the names of an engine's column keywords: each parameter's name begins with one of these.
     pub(super) prefixes: &'static [&'static str],
     /// The keyword with the engine's expression, which only casacore evaluates; `None` for other engines.
     pub(super) expression: Option<&'static str>,
 }
 
 impl Kind {
-    /// Defines a type of manager that is only read, and whose files are never in a container.
+    /// Defines a type of manager that can only be read, and whose files are never in a container (MultiFile or
+    /// MultiHDF5).
     pub(super) const fn new(names: &'static [&'static str], open: Open) -> Self {
         Kind { names, packable: false, tiled: false, engine: None, open, create: None }
     }
@@ -156,12 +158,12 @@ pub(crate) trait TableContext: Columns {
     fn table(&self, stored: &BStr) -> Result<Box<dyn Columns>>;
 }
 
-/// A column that another manager holds, opened for reading.
+/// A column of the same or another table, opened for reading, from which a manager computes its own values.
 #[derive(Debug, Clone)]
 pub(crate) struct OtherColumn {
     pub(crate) spec: ColumnSpec,
     pub(crate) manager: Arc<dyn Manager>,
-    /// Number of the column within the other manager, from 0.
+    /// Index of the column, from 0, among the columns of the manager that holds it.
     pub(crate) index: usize,
 }
 
@@ -203,8 +205,8 @@ pub(crate) trait Manager: Debug + Send + Sync {
     /// The name that the user gave the manager (casacore's `dataManagerGroup`).
     fn name(&self) -> &BStr;
 
-    /// Fails if the column of the manager with this number (from 0) cannot be read although others can: it may come from
-    /// another file or table, which is missing.
+    /// Fails if the manager's column with this index (from 0) cannot be read although others can: for example because the
+    /// file or table that its values come from is missing.
     fn readable(&self, _index: usize) -> Result<()> {
         Ok(())
     }
@@ -212,7 +214,8 @@ pub(crate) trait Manager: Debug + Send + Sync {
     /// The cells of the manager's column with this index in [`OpenArgs::columns`].
     fn column(&self, index: usize) -> &dyn ColumnCells;
 
-    /// The parameters that the manager's own files record; engines keep theirs in keywords of their columns.
+    /// The parameters that the manager's own files record, such as bucket size and tile shapes; empty for engines, which
+    /// keep theirs in keywords of their columns.
     fn parameters(&self) -> Record {
         Record::default()
     }
@@ -222,7 +225,8 @@ pub(crate) trait Manager: Debug + Send + Sync {
 ///
 /// Cells may be written in any order and again; memory is bounded whatever the number of rows.
 pub(crate) trait ManagerMut: Debug + Send {
-    /// Adds `count` rows at the end, in which scalars and arrays of fixed shape are zeros and other cells undefined.
+    /// Adds `count` rows after the existing ones; their scalars and arrays of fixed shape are zeros, their other cells
+    /// undefined.
     fn add_rows(&mut self, count: u64) -> Result<()>;
 
     /// Whether the storage manager can remove rows from the table; by default it cannot.
@@ -274,18 +278,21 @@ pub(crate) trait ManagerMut: Debug + Send {
     /// already.
     fn write_rows(&mut self, column: usize, rows: Range<u64>, values: &Values) -> Result<()>;
 
-    /// The hypercubes of a tiled column, by its index from 0, in the order of the manager's header; empty for other managers.
+    /// The hypercubes of the column with this index (from 0), in the order of the header of a tiled manager; empty if the
+    /// manager is not tiled.
     fn cubes(&mut self, _column: usize) -> Result<Vec<Box<dyn ChunkWrite + '_>>> {
         Ok(Vec::new())
     }
 
-    /// Where the tiles of each hypercube of a tiled column are, in the order of [`cubes`](Self::cubes); empty for other managers.
+    /// Where the tiles of the column with this index (from 0) are in the manager's files: one item for each hypercube, in
+    /// the order of [`cubes`](Self::cubes); empty if the manager is not tiled.
     fn tile_places(&self, _column: usize) -> Result<Vec<TilePlace>> {
         Ok(Vec::new())
     }
 
-    /// Uses the tiles in another file for the only column, instead of a copy of them. Returns the names of the manager's
-    /// files that have to become links to that file, in the order of `cubes`; `None` if it cannot, with nothing changed.
+    /// Makes the only column of a tiled manager use tiles that another file holds already. Returns, in the order of
+    /// `cubes`, the names of the manager's files that the caller has to make links to that file; `None` if it cannot,
+    /// with nothing changed.
     fn link(&mut self, _cubes: &[LinkedCube]) -> Result<Option<Vec<String>>> {
         Ok(None)
     }
@@ -294,7 +301,8 @@ pub(crate) trait ManagerMut: Debug + Send {
     fn flush(&mut self) -> Result<Vec<u8>>;
 }
 
-/// Where a column's parts of the tiles of a hypercube are.
+/// Location of the tiles of one hypercube of a tiled column in a file. A tile holds a part for each column of the
+/// manager.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TilePlace {
     /// Name of the file of tiles in the directory of the table.
@@ -307,28 +315,30 @@ pub(crate) struct TilePlace {
     pub(crate) bytes: u64,
 }
 
-/// A hypercube whose tiles are already in another file, one after the other.
+/// A hypercube whose tiles are already in another file (the HDF5 file of a thin table), one after the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LinkedCube {
     pub(crate) shape: Shape,
-    /// The shape of a tile, or of several that follow each other along the last axis, in elements, fastest axis first.
+    /// The shape of a block of the other file: a tile, or several that follow each other along the last axis; in
+    /// elements, fastest axis first.
     pub(crate) chunk: Shape,
     /// Offset of the first tile in the other file, in bytes.
     pub(crate) offset: u64,
 }
 
-/// How the cells of many rows of a column are best read, which tells whether threads share the rows.
+/// How a column's cells are produced when many rows are read, which decides whether several threads share the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Access {
-    /// Elements are copied as they are stored: threads are worth it for many bytes.
+    /// Elements are copied as they are stored: several threads are faster only if the rows have many bytes.
     Copied,
-    /// Elements are computed from what is stored: threads are worth it for fewer bytes.
+    /// Elements are computed from what is stored: several threads are faster already for fewer bytes than if they were
+    /// only copied.
     Computed,
-    /// A cell is known only when all cells before it are: one thread reads, in row order.
+    /// A cell can be decoded only after all cells before it: one thread reads, in row order.
     InOrder,
 }
 
-/// The cells of a column that can be read; rows count from 0.
+/// Access to the cells of a column for reading; rows count from 0.
 pub(crate) trait ColumnCells: Send + Sync {
     /// The shape of the cell in `row`, fastest axis first; `None` if it is undefined. That of scalars has no axes.
     fn cell_shape(&self, row: u64) -> Result<Option<Shape>>;
@@ -348,16 +358,16 @@ pub(crate) trait ColumnCells: Send + Sync {
         Ok(())
     }
 
-    /// Fills `out` with the elements of the cells of all rows of `runs`, and returns their byte order. `None`, with `out`
-    /// unspecified, if the column does not support this, or reading failed: [`read_rows`](Self::read_rows) then works, or
-    /// returns the error.
+    /// Fills `out` with the elements of the cells in the row ranges `runs`, and returns their byte order. `None`, with
+    /// `out` unspecified, if the column does not support this or reading failed: the caller then uses
+    /// [`read_rows`](Self::read_rows), which works or returns the error.
     ///
     /// The cells have one shape, their elements are numbers, and `out` has the size of all of them.
     fn read_plain(&self, _runs: &mut dyn Iterator<Item = Range<u64>>, _out: &mut [u8]) -> Option<ByteOrder> {
         None
     }
 
-    /// How the cells of many rows are best read.
+    /// How the column's cells are produced when many rows are read, which decides whether several threads share the rows.
     fn access(&self) -> Access {
         Access::Copied
     }
@@ -373,13 +383,15 @@ pub(crate) trait ColumnCells: Send + Sync {
         None
     }
 
-    /// The hypercubes of the column, if it is tiled with one row axis and has at most `max_cubes` of them; otherwise `None`.
+    /// The hypercubes of the column and the rows in each, if it is tiled with one row axis and has at most `max_cubes`
+    /// hypercubes; otherwise `None`.
     fn tiling(&self, _max_cubes: usize) -> Option<Tiling<'_>> {
         None
     }
 
-    /// Calls `each` with the byte ranges of the manager's files that hold elements of the first `rows` rows unchanged, in the
-    /// order of rows or tiles. A column with more than `max_cubes` hypercubes may report none.
+    /// Calls `each` with the byte ranges of the manager's files that hold elements of the first `rows` rows as they are
+    /// (not compressed or scaled), in the order of rows or tiles. A column with more than `max_cubes` hypercubes may
+    /// report none.
     ///
     /// Elements not reported stay readable; only their file offsets are unknown to the caller.
     fn extents(&self, _rows: u64, _max_cubes: usize, _each: &mut EachExtent<'_>) -> Result<()> {
@@ -394,18 +406,19 @@ pub(crate) type EachExtent<'a> = dyn FnMut(Extent<'_>) -> Result<()> + 'a;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Extent<'a> {
     pub(crate) suffix: &'a str,
-    /// Offset of the first element in the file, in bytes; packed Bools begin there at bit 0.
+    /// Offset of the range's first element in the manager's file, in bytes; packed Bools begin there at bit 0.
     pub(crate) offset: u64,
     pub(crate) order: ByteOrder,
     pub(crate) content: Stored,
 }
 
-/// The cells or tiles whose elements a byte range of a file holds.
+/// The cells or tiles of a column whose elements a byte range of the manager's file holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Stored {
     /// The cells of consecutive rows (half-open, from 0).
     Cells(Range<u64>),
-    /// All tiles of a hypercube, in order; tiles at the far edges are padded to full size.
+    /// All tiles of a hypercube, in their order in the file; tiles at the far edges of the hypercube are padded to full
+    /// size.
     Tiles {
         /// Index of the hypercube in [`Tiling::cubes`].
         cube: usize,
@@ -420,12 +433,12 @@ pub(crate) enum Stored {
 pub(crate) struct Tiling<'a> {
     /// The hypercubes of the column; the last axis of each is the row axis, whose positions rows are mapped to.
     pub(crate) cubes: Vec<Box<dyn ChunkRead + 'a>>,
-    /// The runs of rows in the hypercubes, ascending and disjoint, none of them empty; cells of rows outside all runs are
-    /// undefined.
+    /// The ranges of consecutive rows that are in the hypercubes, ascending and disjoint, none of them empty; cells of
+    /// other rows are undefined.
     pub(crate) runs: Vec<RowRun>,
 }
 
-/// A run of consecutive rows of a column at consecutive positions of a hypercube.
+/// Consecutive rows of a tiled column whose cells are at consecutive positions of a hypercube's last axis.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RowRun {
     pub(crate) rows: Range<u64>,
@@ -435,7 +448,8 @@ pub(crate) struct RowRun {
 }
 
 impl RowRun {
-    /// The runs of a column with one hypercube, in which row r of its `rows` rows is position r.
+    /// The run of rows of a column with a single hypercube, where row r is at position r of the last axis; empty without
+    /// rows.
     pub(crate) fn of_all(rows: u64) -> Vec<RowRun> {
         (rows > 0).then_some(RowRun { rows: 0..rows, cube: 0, position: 0 }).into_iter().collect()
     }

@@ -63,7 +63,7 @@ static KINDS: &[&Kind] = &[
     &dysco::KIND,
 ];
 
-/// Types of managers that are known, but not read: opening one returns an error with the reason.
+/// Types of managers that this program knows by name but cannot read: opening one returns an error with the reason.
 static REFUSED: &[&Kind] = &[&engine::RETYPED, &engine::TAQL, &ms_columns::THIRD_PARTY];
 
 /// The names of all storage managers that can be read, as table.dat stores them, without template arguments.
@@ -93,12 +93,13 @@ pub(crate) fn create(name: &BStr, args: &CreateArgs<'_>) -> Result<Box<dyn Manag
     }
 }
 
-/// Whether casacore may put the files of managers of the type `name` into a container; if not, they lie beside it.
+/// Whether casacore may put the files of managers of the type `name` into a container (MultiFile or MultiHDF5); if not,
+/// they lie beside it.
 pub(crate) fn packable(name: &BStr) -> bool {
     find(name).is_ok_and(|kind| kind.packable)
 }
 
-/// Whether managers of the type `name` have their cells in hypercubes of tiles.
+/// Whether managers of the type `name` store their cells in hypercubes of tiles.
 pub(crate) fn is_tiled(name: &BStr) -> bool {
     find(name).is_ok_and(|kind| kind.tiled)
 }
@@ -109,13 +110,13 @@ pub(crate) fn is_engine_keyword(keyword: &BStr) -> bool {
     engines.any(|engine| engine.prefixes.iter().any(|prefix| keyword.starts_with(prefix.as_bytes())))
 }
 
-/// The column of the same table from which an engine with these column keywords computes values; `None` if no keyword names
-/// one.
+/// The column of the same table from which a virtual column engine with these column keywords computes values; `None` if
+/// no keyword names one.
 pub(crate) fn stored_column(keywords: &Record) -> Option<&BStr> {
     keywords.string(engine::STORED_COLUMN)
 }
 
-/// Whether managers of the type `name` compute values from expressions, which only casacore evaluates.
+/// Whether managers of the type `name` compute values from TaQL expressions, which only casacore evaluates.
 pub(crate) fn is_expression(name: &BStr) -> bool {
     find(name).is_ok_and(|kind| kind.engine.as_ref().is_some_and(|engine| engine.expression.is_some()))
 }
@@ -126,8 +127,8 @@ pub(crate) fn expression(keywords: &Record) -> Option<&BStr> {
     engines.filter_map(|engine| engine.expression).find_map(|keyword| keywords.string(keyword))
 }
 
-/// The sequence number of the manager that a file belongs to, by the file's name: 3 for `table.f3_TSM0`; `None` for other
-/// files.
+/// The sequence number n of the storage manager that the file `file_name` of a table belongs to: 3 for `table.f3_TSM0`;
+/// `None` if the name is not of the form `table.f<n>…`.
 pub(crate) fn sequence_of(file_name: &str) -> Option<u32> {
     let rest = file_name.strip_prefix("table.f")?;
     let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());

@@ -7,7 +7,7 @@ use crate::error::{Context, Result, ResultExt};
 use crate::grid::ChunkWrite;
 use crate::value::{Region, Shape, Values};
 
-/// Wraps a storage manager that is being written, and adds `context` (the names of its file and type) to its errors.
+/// A storage manager that is being written, whose errors get `context` (the names of its file and its type) added.
 ///
 /// It forwards every method, also those with a default: a manager's own version would be lost otherwise.
 #[derive(Debug)]

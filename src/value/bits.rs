@@ -1,6 +1,6 @@
 //! Packed Bools: element `i` is bit `i % 8` of byte `i / 8`, least significant first, everywhere in CTDS.
 
-/// Number of bytes that `count` packed Bools take on disk: an eighth, rounded up.
+/// Number of bytes that `count` Bools take on disk if they are packed as bits: an eighth, rounded up.
 pub(crate) fn packed_len(count: u64) -> u64 {
     count.div_ceil(8)
 }
@@ -44,7 +44,8 @@ pub(crate) fn pack(values: &[bool], out: &mut Vec<u8>) {
     );
 }
 
-/// Stores `values` as packed bits in `bits`, from bit `first_bit` (from 0) on; the other bits keep their values.
+/// Stores `values` as packed bits in `bits`, the first at bit `first_bit` (from 0); the other bits of `bits` keep their
+/// values.
 pub(crate) fn pack_into(values: &[bool], bits: &mut [u8], first_bit: usize) {
     let set = |byte: &mut u8, bit: usize, value: bool| *byte = *byte & !(1 << bit) | u8::from(value) << bit;
     let lead = values.len().min((8 - first_bit % 8) % 8);

@@ -34,7 +34,8 @@ pub enum DataType {
     Record,
 }
 
-/// Each element type with casacore's code of a scalar, its CTFP-1 name and its size in bytes, in the order of the enum.
+/// Each element type with casacore's type code of a scalar, its name (in python-casacore and the digest CTFP-1) and its
+/// size in bytes, in the order of the enum.
 const TABLE: [(DataType, i32, &str, usize); 13] = [
     (DataType::Bool, 0, "boolean", 1),
     (DataType::UChar, 2, "uchar", 1),
@@ -55,12 +56,12 @@ const TABLE: [(DataType, i32, &str, usize); 13] = [
 pub(crate) const TABLE_CODE: i32 = 12;
 
 impl DataType {
-    /// The type with casacore's code `code` of a scalar; `None` if no column or keyword can have it.
+    /// The type whose scalars have casacore's type code `code`; `None` if no column or keyword can have it.
     pub(crate) fn from_code(code: i32) -> Option<Self> {
         TABLE.iter().find(|entry| entry.1 == code).map(|entry| entry.0)
     }
 
-    /// The element type of casacore's code of an array (13 … 24 and 30); `None` for any other code.
+    /// The element type whose arrays have casacore's type code `code` (13 … 24 and 30); `None` for any other code.
     pub(crate) fn from_array_code(code: i32) -> Option<Self> {
         match code {
             13..=24 => Self::from_code(code - 13),
@@ -69,27 +70,29 @@ impl DataType {
         }
     }
 
-    /// Casacore's code of a scalar of this type, as stored in `table.dat`.
+    /// Casacore's type code of a scalar of this type, as stored in `table.dat`.
     pub(crate) fn code(self) -> i32 {
         TABLE[self as usize].1
     }
 
-    /// Casacore's code of an array of this type, as stored in `table.dat`.
+    /// Casacore's type code of an array of this type, as stored in `table.dat`.
     pub(crate) fn array_code(self) -> i32 {
         if self == DataType::Int64 { 30 } else { self.code() + 13 }
     }
 
-    /// The type's name in python-casacore and CTFP-1: `boolean`, `uchar`, `short` …
+    /// The type's name in python-casacore and in the digest CTFP-1: `boolean`, `uchar`, `short` …
     pub fn name(self) -> &'static str {
         TABLE[self as usize].2
     }
 
-    /// Finds the element type by its [`name`](Self::name) in python-casacore and CTFP-1; `None` if there is none of this name.
+    /// Finds the element type by its [`name`](Self::name) in python-casacore and the digest CTFP-1; `None` if no type has
+    /// this name.
     pub fn from_name(name: &str) -> Option<Self> {
         TABLE.iter().find(|entry| entry.2 == name).map(|entry| entry.0)
     }
 
-    /// Size of one element of this type in bytes, in memory and, but for packed Bools, on disk; 0 for strings and records.
+    /// Size of one element of this type in bytes, in memory and, except for packed Bools, on disk; 0 for strings and
+    /// records.
     pub fn size(self) -> usize {
         TABLE[self as usize].3
     }

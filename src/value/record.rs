@@ -7,11 +7,11 @@ use super::{DataType, Shape, Values};
 /// The value of a field in a [`Record`]: a scalar, an array, a record or a reference to a table.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// A scalar: one element.
+    /// A scalar value: a buffer of one element.
     Scalar(Values),
-    /// An array: its shape (first axis fastest) and its elements in that order.
+    /// An array value: its shape (fastest axis first) and its elements, first axis fastest.
     Array(Shape, Values),
-    /// A record nested within the record.
+    /// A nested record as the value of a field.
     Record(Record),
     /// A reference to a subtable: its name as stored, relative to the table that holds the record.
     Table(BString),
@@ -42,7 +42,8 @@ impl Record {
         self.fields.iter().find(|field| field.name == name).map(|field| &field.value)
     }
 
-    /// Adds a field to the record, or replaces the value of the one with this name.
+    /// Sets the field `name` of the record to `value`: replaces the field's value, or adds a field at the end if the
+    /// record has none of this name.
     pub fn set(&mut self, name: impl Into<BString>, value: Value) {
         let name = name.into();
         match self.fields.iter_mut().find(|field| field.name == name) {
@@ -59,14 +60,15 @@ impl Record {
         }
     }
 
-    /// The number in the field `name` of the record, which may have any integer type; `None` if the field is missing or another
-    /// type.
+    /// The number in the field `name` of the record, a scalar of any integer type; `None` if the field is missing or
+    /// holds something else.
     pub fn integer(&self, name: impl AsRef<[u8]>) -> Option<i64> {
         let Value::Scalar(values) = self.get(name)? else { return None };
         values.integers()?.first().copied()
     }
 
-    /// The strings of the field `name` of the record, an array; `None` if the field is missing or holds something else.
+    /// The strings in the field `name` of the record, which is an array of strings; `None` if the field is missing or
+    /// holds something else.
     pub fn strings(&self, name: impl AsRef<[u8]>) -> Option<&[BString]> {
         match self.get(name)? {
             Value::Array(_, Values::String(v)) => Some(v),
@@ -74,8 +76,8 @@ impl Record {
         }
     }
 
-    /// The integers of the field `name` of the record, a scalar or an array of any integer type; `None` if it is missing or of
-    /// another type.
+    /// The integers in the field `name` of the record, a scalar or an array of any integer type; `None` if the field is
+    /// missing or holds something else, empty for an array without elements of any type.
     pub(crate) fn integers(&self, name: impl AsRef<[u8]>) -> Option<Vec<i64>> {
         let (Value::Scalar(values) | Value::Array(_, values)) = self.get(name)? else { return None };
         // what lists without elements come to that have no type of their own

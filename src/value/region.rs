@@ -1,4 +1,4 @@
-//! A region: a box within an array, as reads and writes of parts take it.
+//! A region: a box within an array, to which a read or write of a part of the array is limited.
 
 use std::ops::Range;
 
@@ -15,7 +15,8 @@ pub struct Region {
 }
 
 impl Region {
-    /// Makes a region from start and shape with the slowest axis first, as ndarray and numpy list axes.
+    /// Makes a region from its first element and its extents, both with the slowest axis first, as ndarray and numpy list
+    /// axes.
     ///
     /// ```
     /// use ctds_hdf5::value::{Region, Shape};
@@ -34,14 +35,14 @@ impl Region {
         Region { start: shape.iter().map(|_| 0).collect(), shape: shape.clone() }
     }
 
-    /// The region of a hypercube, whose last axis is the row, that consists of whole cells of shape `cell` in `rows`
-    /// (half-open, from 0).
+    /// The region of the whole cells of `rows` (half-open, from 0) in a hypercube of cells of shape `cell`, whose last
+    /// axis is the row.
     pub(crate) fn rows(cell: &Shape, rows: Range<u64>) -> Self {
         let start = cell.iter().map(|_| 0).chain([rows.start]).collect();
         Region { start, shape: cell.with_axis(rows.end.saturating_sub(rows.start)) }
     }
 
-    /// Checks that the region lies within an array of `shape`, fastest axis first.
+    /// Checks that the region lies within an array of `shape`, fastest axis first, and has as many axes.
     ///
     /// # Errors
     /// `Usage` if it does not, or has another number of axes.

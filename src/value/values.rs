@@ -29,7 +29,8 @@ pub enum Values {
     Record(Vec<Record>),
 }
 
-/// Runs `$body` with `$v` bound to the vector inside a `Values`, whatever its element type.
+/// Runs the expression `$body` with `$v` bound to the `Vec` of elements inside the `Values` `$values`, whatever its
+/// element type.
 macro_rules! for_each_type {
     ($values:expr, $v:ident => $body:expr) => {
         match $values {
@@ -140,7 +141,7 @@ impl Values {
         Ok(())
     }
 
-    /// Appends the last `cell` elements of the buffer `times` more times, for rows whose cells are all equal.
+    /// Appends the last `cell` elements of the buffer (a cell) `times` more times, for consecutive rows with equal cells.
     pub(crate) fn repeat_last(&mut self, cell: usize, times: usize) {
         for_each_type!(self, v => {
             let start = v.len() - cell;
@@ -156,8 +157,8 @@ impl Values {
         })
     }
 
-    /// Appends elements from their bytes on disk in byte order `order`; of each Bool, which is one byte, only whether it is 0
-    /// counts.
+    /// Appends elements decoded from their bytes on disk in the byte order `order`. A Bool is one byte here; it is true
+    /// unless the byte is 0.
     ///
     /// `bytes` holds whole elements. Strings and records have no such form.
     pub(crate) fn extend_from_bytes(&mut self, bytes: &[u8], order: ByteOrder) {
@@ -187,8 +188,8 @@ impl Values {
         }
     }
 
-    /// The memory of the elements `elements` (half-open, from 0) as bytes in this machine's order; `None` for Bools, strings
-    /// and records.
+    /// The memory of the elements with the indices `elements` (half-open, from 0) as bytes in this machine's order;
+    /// `None` for Bools, strings and records.
     pub(crate) fn bytes_mut(&mut self, elements: Range<usize>) -> Option<&mut [u8]> {
         for_each_type!(self, v => Element::bytes_mut(&mut v[elements]))
     }
@@ -245,7 +246,8 @@ impl Values {
         }
     }
 
-    /// The values as little-endian bytes; `UChar` values are not copied. Empty for strings and records.
+    /// The elements of the buffer as little-endian bytes, of Bools as bytes 0 and 1; `UChar` elements are not copied.
+    /// Empty for strings and records.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         match self {
             Values::UChar(bytes) => bytes,
@@ -281,7 +283,8 @@ impl Values {
     }
 }
 
-/// Size in bytes of the unit whose byte order differs between machines: the element, or one part of a complex number.
+/// Size in bytes of the unit whose bytes are swapped between byte orders: an element, or one part of a complex number; 0
+/// for strings and records.
 pub(crate) fn swap_width(data_type: DataType) -> usize {
     match data_type {
         DataType::Complex | DataType::DComplex => data_type.size() / 2,
@@ -297,13 +300,13 @@ mod sealed {
 pub trait Element: sealed::Sealed + Clone + Default + Send + 'static {
     /// The casacore element type that this Rust type stands for.
     const DATA_TYPE: DataType;
-    /// Takes the vector of this element type out of `values`; `None` if they have another type.
+    /// Takes the vector of elements of this Rust type out of `values`; `None` if these have another element type.
     fn of(values: Values) -> Option<Vec<Self>>;
-    /// The elements of `values` as a slice of this element type; `None` if they have another type.
+    /// The elements of `values` as a slice of this Rust type; `None` if they have another element type.
     fn slice(values: &Values) -> Option<&[Self]>;
     /// Wraps a vector of elements as [`Values`], from which [`of`](Self::of) takes it again.
     fn values(elements: Vec<Self>) -> Values;
-    /// A vector of `count` zeros, `false`s, empty strings or empty records; `None` if it exceeds the memory.
+    /// A vector of `count` zeros, `false`s, empty strings or empty records; `None` if the memory cannot be allocated.
     fn zeros(count: usize) -> Option<Vec<Self>>;
     /// The memory of numbers as bytes, in the order of this machine. `None` for strings and records, and for Bools, in which
     /// not every byte is valid.
@@ -354,7 +357,7 @@ elements! {
     bool => Bool, zeroed, |_| None;
 }
 
-/// A vector of `count` zeros; `None` if it exceeds the memory. Its memory is zeroed by the system, page by page, when it is
+/// A vector of `count` zeros; `None` if the memory cannot be allocated. The system zeroes it page by page when it is
 /// first used.
 fn zeroed<T: bytemuck::Zeroable>(count: usize) -> Option<Vec<T>> {
     bytemuck::allocation::try_zeroed_vec(count).ok()

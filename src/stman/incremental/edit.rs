@@ -7,13 +7,15 @@ use super::cell::{Cell, Stored};
 use crate::error::Result;
 use crate::io::ByteOrder;
 
-/// Number of bytes that casacore counts for the row and the offset of a value, also where row numbers have 32 bits.
+/// Number of bytes that casacore counts for the row number and the offset of each value in a bucket's index, also where
+/// row numbers have 32 bits.
 const ENTRY_BYTES: usize = 12;
 
 /// Size in bytes of a column's number of values in a bucket.
 const COUNT_BYTES: usize = 4;
 
-/// A value of a column in a bucket, and the row from which it holds, counted from the bucket's first.
+/// An entry in a bucket of IncrementalStMan: a value of a column, and the row from which on it holds, counted from the
+/// bucket's first row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) row: u64,
@@ -23,15 +25,16 @@ pub(super) struct Entry {
 /// A bucket of IncrementalStMan in memory, which may be larger than in the file until it is split.
 #[derive(Debug, Clone)]
 pub(super) struct BucketMut {
-    /// The values of each column: the first holds from row 0, neighbours differ.
+    /// The entries of each column in row order: the first holds from row 0 of the bucket on, and neighbours have
+    /// different values.
     columns: Vec<Vec<Entry>>,
     /// Size of the bucket in bytes by casacore's accounting, which decides when it is split: 12 bytes for each entry, even with
     /// row numbers of 32 bits.
     bytes: usize,
 }
 
-/// Values that an edit added to a bucket or removed from it: each with the change in the number of entries that have this
-/// value.
+/// Values that an edit of a bucket added or removed, for the reference counts of arrays: each value with the change in
+/// the number of entries that have it.
 pub(super) type Changes = Vec<(Stored, i32)>;
 
 impl BucketMut {
@@ -101,7 +104,7 @@ impl BucketMut {
         self.bytes
     }
 
-    /// The last row of the bucket, counted from its first, in which the value of a column changes.
+    /// The last row of the bucket, counted from its first, in which the value of any column changes.
     pub(super) fn last_change(&self) -> u64 {
         self.columns.iter().filter_map(|column| column.last()).map(|entry| entry.row).max().unwrap_or_default()
     }
@@ -122,8 +125,8 @@ impl BucketMut {
         self.bytes + new.iter().map(Entry::bytes).sum::<usize>() + after
     }
 
-    /// Replaces the values of a column in `range` of the bucket, which has `rows` rows; the first of `new` is for the first row
-    /// of the range.
+    /// Replaces the values of a column in the rows `range` of the bucket, which has `rows` rows; the first of `new` is
+    /// for the first row of the range. Returns the added and removed values.
     pub(super) fn replace(&mut self, column: usize, range: Range<u64>, rows: u64, new: Vec<Entry>) -> Changes {
         let entries = &mut self.columns[column];
         let first = entries.partition_point(|entry| entry.row < range.start);
@@ -196,8 +199,8 @@ impl BucketMut {
         cuts
     }
 
-    /// Splits off the rows from `row` on as another bucket. Returns it, and for each column the values that it had to repeat
-    /// at its start, as added values.
+    /// Moves the rows from `row` on to a new bucket, which is returned. Also returns, for each column, the value that is
+    /// now stored in both buckets because it holds across the cut, as an added value.
     pub(super) fn split_off(&mut self, row: u64) -> (BucketMut, Vec<Changes>) {
         let mut changes = Vec::new();
         let mut parts = Vec::new();
@@ -218,7 +221,7 @@ impl BucketMut {
         (Self::of(parts), changes)
     }
 
-    /// The values of all columns as removed values, for the case that the bucket is removed.
+    /// Lists all values of each column as removed (change -1), for the case that the whole bucket is removed.
     pub(super) fn all(&self) -> Vec<Changes> {
         let gone = |column: &Vec<Entry>| column.iter().map(|entry| (entry.value.clone(), -1)).collect();
         self.columns.iter().map(gone).collect()

@@ -35,10 +35,11 @@ use crate::value::Record;
 pub(super) static KIND: Kind =
     Kind { packable: true, create: Some(write::create), ..Kind::new(&["IncrementalStMan"], open) };
 
-/// Most bytes of buckets that a column being read keeps in memory.
+/// Maximum size in bytes of the decoded buckets of an IncrementalStMan that are kept in memory while it is read.
 const CACHE_BYTES: u64 = 1 << 21;
 
-/// Version of IncrementalStMan from which on one file holds the indirect arrays of all columns.
+/// Version of IncrementalStMan from which on one array file holds the indirect arrays of all columns; before, each column
+/// has its own.
 const SHARED_ARRAYS: u32 = 3;
 
 #[derive(Debug)]
@@ -77,7 +78,8 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
     Ok(Box::new(Incremental { name: info.name, parameters, columns }))
 }
 
-/// The form of the values of each column of the manager, with the array files opened.
+/// How an IncrementalStMan of this version stores the values of each column; opens the array files of columns with
+/// indirect arrays.
 fn cells(args: &OpenArgs<'_>, version: u32) -> Result<Vec<Cell<Arc<ArrayFile>>>> {
     let open = |suffix: &str| Arc::new(ArrayFile::open(args, suffix, args.order, "IncrementalStMan"));
     let mut shared_arrays: Option<Arc<ArrayFile>> = None;

@@ -19,12 +19,13 @@ use crate::stman::with_context::WithContext;
 use crate::stman::{ColumnSpec, CreateArgs, ManagerMut, Storage, write_part};
 use crate::value::{Region, Shape, Values};
 
-/// Most bytes of buckets that are kept in memory while an IncrementalStMan is written.
+/// Maximum size in bytes of the buckets that are kept in memory while an IncrementalStMan is written.
 const CACHE_BYTES: u32 = 1 << 21;
-/// Largest size of a bucket in bytes: the offset of its index part has 28 bits.
+/// Largest size in bytes of a bucket of IncrementalStMan: a bucket stores the offset of its own index in 28 bits.
 const MOST_BYTES: i64 = (1 << 28) - 1;
 const DEFAULT_BYTES: i64 = 32768;
-/// Number of rows whose values are put into a bucket at once, before it is split.
+/// Number of rows whose new values are put into a bucket in memory at a time, before the bucket is split to its size in
+/// the file.
 const STEP_ROWS: u64 = 1 << 14;
 
 #[derive(Debug)]
@@ -35,7 +36,8 @@ struct IncrementalMut {
     buckets: BucketsMut,
     index: Index,
     columns: Vec<ColumnMut>,
-    /// Buckets of the file that are in memory, least recently used first.
+    /// Buckets of the file that are in memory, the least recently used first; they may have changes that are not yet
+    /// written.
     loaded: RefCell<Vec<Loaded>>,
     arrays: Option<ArraysMut>,
 }
@@ -44,12 +46,12 @@ struct IncrementalMut {
 struct ColumnMut {
     spec: ColumnSpec,
     cell: Cell<()>,
-    /// Offset in the array file of the array of zeros that new cells of fixed shape share until they are written; `None` until
-    /// it is made.
+    /// Offset in the array file `table.f<n>i` of the array of zeros that new cells of fixed shape share until they are
+    /// written; `None` until this array is made.
     zeros: Option<i64>,
 }
 
-/// A bucket of the file that is in memory.
+/// A bucket of an IncrementalStMan file that is in memory while the manager is written.
 #[derive(Debug)]
 struct Loaded {
     number: u32,
@@ -61,7 +63,8 @@ pub(super) fn create(args: &CreateArgs<'_>) -> Result<Box<dyn ManagerMut>> {
     WithContext::create(args, "IncrementalStMan", || IncrementalMut::new(args))
 }
 
-/// The size of a bucket in bytes, from the parameters or as casacore chooses it. formats/stman.md 2.6.
+/// The size of a bucket in bytes: the parameter BUCKETSIZE, 32768 if it is missing, or what casacore chooses for the columns
+/// if it is 0. formats/stman.md 2.6.
 fn bucket_bytes(args: &CreateArgs<'_>, columns: &[ColumnMut]) -> Result<u32> {
     let given = parameter(args.parameters, "BUCKETSIZE", DEFAULT_BYTES, 0..=MOST_BYTES)?;
     if given > 0 {
@@ -201,7 +204,8 @@ impl IncrementalMut {
         Ok(())
     }
 
-    /// Splits off parts of a bucket until the rest fits; returns each with its first row in the bucket, the last part first.
+    /// Splits off parts of a bucket until each is small enough for the file; returns each part with its first row in the
+    /// bucket, the last part first.
     fn split(
         &self,
         bucket: &mut BucketMut,
@@ -228,8 +232,8 @@ impl IncrementalMut {
         }
     }
 
-    /// Updates the reference counts of a column's arrays in the array file after values were added or removed; does nothing
-    /// for other columns.
+    /// Updates the reference counts of a column's arrays in the array file after values were added or removed; does
+    /// nothing for columns without indirect arrays.
     fn settle(&mut self, column: usize, changes: Changes) -> Result<()> {
         if let (Cell::Array(()), Some(arrays)) = (&self.columns[column].cell, &mut self.arrays) {
             for (value, change) in changes {
@@ -249,8 +253,8 @@ impl IncrementalMut {
         changes.into_iter().enumerate().try_for_each(|(column, changes)| self.settle(column, changes))
     }
 
-    /// The value that new rows of a column get: zeros, empty strings, the offset of an array of zeros, or that of an
-    /// undefined cell.
+    /// The value of a column's cells in new rows: zeros, empty strings, the offset of an array of zeros, or offset 0 (an
+    /// undefined cell) if the shape is not fixed.
     fn empty(&mut self, column: usize) -> Result<Stored> {
         let ColumnMut { spec, cell, zeros } = &self.columns[column];
         let (Cell::Array(()), Some(shape)) = (cell, spec.shape.clone()) else { return Ok(cell.empty(self.order)) };
@@ -262,7 +266,7 @@ impl IncrementalMut {
         Ok(self.reference(zeros))
     }
 
-    /// Encodes the `offset` of an array in the array file as the value of a cell.
+    /// Encodes the `offset` of an array in the array file as the stored value of a cell.
     fn reference(&self, offset: i64) -> Stored {
         Stored::from_slice(&self.order.u64_bytes(offset as u64))
     }
@@ -271,7 +275,8 @@ impl IncrementalMut {
         self.arrays.as_mut().ok_or_else(|| Error::usage("no column has arrays"))
     }
 
-    /// Adds an array of `shape`, fastest axis first, to the array file, to which no value refers yet; returns its offset.
+    /// Adds an array of zeros of `shape` (fastest axis first) to the array file, with reference count 0; returns its
+    /// offset in bytes.
     fn new_array(&mut self, column: usize, shape: &Shape) -> Result<i64> {
         let data_type = self.columns[column].spec.data_type;
         let arrays = self.arrays()?;
@@ -280,7 +285,8 @@ impl IncrementalMut {
         Ok(offset)
     }
 
-    /// The offset of a cell's array in the array file, 0 if the cell is undefined, and the range of rows that share it.
+    /// The offset in the array file of the array of the cell in `row`, 0 if the cell is undefined, and the range of rows
+    /// that share it.
     fn array(&self, column: usize, row: u64) -> Result<(i64, Range<u64>)> {
         let (value, rows) = self.value(column, row)?;
         Ok((array_offset(&value, self.order)?, rows))

@@ -26,16 +26,19 @@ struct AntennaPair {
 #[derive(Debug)]
 struct AntennaColumn {
     pairs: Arc<Pairs>,
-    /// Offset of the column's antenna in a row of the file, in bytes: 0 or 4.
+    /// Offset in bytes of the column's antenna number in each row of the AntennaPairStMan file: 0 for ANTENNA1, 4 for
+    /// ANTENNA2.
     offset: usize,
 }
 
 #[derive(Debug)]
 struct Pairs {
     file: RowFile,
-    /// Number of rows after which the pairs of antennas repeat; 0 if they do not.
+    /// Number of table rows after which the sequence of antenna pairs repeats, those of one time step; 0 if it does not
+    /// repeat.
     pattern: u64,
-    /// Bytes of the file's first rows, which hold the pairs that repeat; they are read once.
+    /// Bytes of the first rows of the AntennaPairStMan file, up to `pattern` rows, whose antenna pairs repeat; empty if
+    /// they do not repeat.
     repeated: Vec<u8>,
 }
 

@@ -21,7 +21,7 @@ use crate::stman::OpenArgs;
 const MAGIC: &[u8; 4] = b"Crbf";
 const HEADER_BYTES: u64 = 28;
 
-/// An open file of rows of AntennaPairStMan, UvwStMan or StokesIStMan.
+/// An open file of AntennaPairStMan, UvwStMan or StokesIStMan: a header, and rows of equal size.
 #[derive(Debug)]
 pub(super) struct RowFile {
     file: Arc<dyn ReadAt>,
@@ -29,16 +29,18 @@ pub(super) struct RowFile {
     pub(super) place: Context,
     /// Offset of row 0 in the file, in bytes.
     start: u64,
-    /// Size of a row of the file in bytes; 0 if nothing was ever written.
+    /// Size in bytes of each row of the file, as the header states it; 0 if nothing was ever written.
     pub(super) stride: u64,
-    /// Number of rows that are complete in the file.
+    /// Number of complete rows in the file; a row that the end of the file cuts off does not count.
     pub(super) rows: u64,
-    /// Numbers in the second header of the file, which is that of its manager, after the 8-byte tag.
+    /// Numbers in the file's second header, which belongs to the storage manager and begins with an 8-byte tag; the tag
+    /// is left out.
     fields: Vec<u64>,
 }
 
 impl RowFile {
-    /// Opens the file of the storage manager `manager`, whose own header consists of `tag` and `fields` numbers.
+    /// Opens the file of the storage manager `manager`, whose own (second) header must have the 8 bytes `tag` and then
+    /// `fields` numbers.
     pub(super) fn open(args: &OpenArgs<'_>, manager: &str, tag: &[u8; 8], fields: usize) -> Result<Self> {
         let place = Context::managed(args.file_name(""), manager);
         let file = args.file("")?;
@@ -80,7 +82,7 @@ impl RowFile {
         Ok(RowFile { file, place, start, stride, rows, fields })
     }
 
-    /// A number in the header of the file's manager, by its index from 0.
+    /// A number in the file's second header, which belongs to its storage manager, by its index from 0 after the tag.
     pub(super) fn field(&self, index: usize) -> u64 {
         self.fields[index]
     }

@@ -25,7 +25,7 @@ pub(crate) static KIND: Kind = Kind::new(&["StokesIStMan"], open);
 
 const CORRELATIONS: u64 = 4;
 
-/// Number of bytes of the file that are read at a time.
+/// Number of bytes of a StokesIStMan file that are read at a time.
 const STEP_BYTES: u64 = 1 << 20;
 
 #[derive(Debug)]
@@ -38,7 +38,7 @@ struct StokesColumn {
     file: Arc<RowFile>,
     data_type: DataType,
     shape: Shape,
-    /// Range of the column's bytes in a row of the file, half-open.
+    /// Range of bytes (half-open) that the column has in each row of the StokesIStMan file.
     bytes: Range<u64>,
 }
 
@@ -56,7 +56,8 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
     Ok(Box::new(StokesI { columns }))
 }
 
-/// The shape of a column's cells, fastest axis first, and the bytes that a cell takes in the file.
+/// The shape of the cells of a StokesIStMan column, fastest axis first, and the number of bytes that a cell takes in the
+/// file.
 fn layout(spec: &ColumnSpec) -> Result<(Shape, u64)> {
     let channels = match spec.shape.as_deref() {
         Some(&[CORRELATIONS, channels]) if spec.storage != Storage::Scalar => channels,
@@ -87,7 +88,7 @@ impl Manager for StokesI {
 }
 
 impl StokesColumn {
-    /// Decodes the cells in `rows`, bytes of whole rows of the file, and appends them to `out`.
+    /// Decodes `rows`, the bytes of whole rows of the StokesIStMan file, and appends the cells to `out`.
     fn extend(&self, rows: &[u8], values: &mut Values, out: &mut Values) -> Result<()> {
         let bytes = self.bytes.start as usize..self.bytes.end as usize;
         values.clear();

@@ -1,4 +1,5 @@
-//! UvwStMan stores a position for each antenna and time step; UVW is their difference. formats/engines.md 3.3.
+//! UvwStMan stores a position for each antenna and time step; the UVW of a row is the difference of two of them.
+//! formats/engines.md 3.3.
 //!
 //! [`RowFile`] with tag `Uvw-col` and three numbers: table rows of a time step, the reference antenna, and antennas. A
 //! row is 3 f64. Each time step has a row for every antenna but the reference, whose position is 0.
@@ -20,10 +21,10 @@ pub(crate) static KIND: Kind = Kind::new(&["UvwStMan"], open);
 
 const ROW_BYTES: u64 = 24;
 
-/// Value of each coordinate of a position that was never written.
+/// Value of each coordinate of an antenna position that was never written.
 const UNKNOWN: f64 = f64::MAX;
 
-/// Number of rows whose antennas are read at once.
+/// Number of rows whose antenna numbers are read from the table at a time.
 const STEP_ROWS: u64 = 1 << 16;
 
 type Position = [f64; 3];
@@ -32,13 +33,13 @@ type Position = [f64; 3];
 #[derive(Debug)]
 struct Uvw {
     file: RowFile,
-    /// Number of table rows in a time step; 0 if the table is one time step.
+    /// Number of table rows in each time step; 0 if the whole table is one time step.
     block_rows: u64,
     reference: u64,
     antennas: u64,
     /// The columns ANTENNA1 and ANTENNA2 of the table.
     pair: [OtherColumn; 2],
-    /// Whether every cell of the column must have a value, since its description says Direct.
+    /// Whether every cell of the column must have a value, because the table description declares the column as Direct.
     direct: bool,
 }
 
@@ -67,7 +68,8 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
 }
 
 impl Uvw {
-    /// Calls `each` with every row of `rows` (half-open, from 0) and its UVW, `None` where it is not known.
+    /// Calls `each` with every row of `rows` (half-open, from 0) and its UVW, `None` where the file lacks the position of
+    /// an antenna.
     fn for_rows(&self, rows: Range<u64>, mut each: impl FnMut(u64, Option<Position>) -> Result<()>) -> Result<()> {
         let mut row = rows.start;
         while row < rows.end {
@@ -89,8 +91,8 @@ impl Uvw {
         Ok(())
     }
 
-    /// Reads all positions of the time step `block` (from 0), in the order of the file, if more than one row needs them.
-    /// Otherwise, and if the file does not have the time step, the list is empty.
+    /// Reads the positions of all antennas in time step `block` (from 0), in the order of the file. Empty if
+    /// `wanted_rows` is 1, for which reading two single positions is faster, or if the file does not have the time step.
     fn positions(&self, block: u64, wanted_rows: u64) -> Result<Vec<Position>> {
         let stored = self.antennas.saturating_sub(1);
         let first = block.checked_mul(stored).filter(|&first| first < self.file.rows);
@@ -195,8 +197,8 @@ impl ColumnCells for Uvw {
         .context(&self.file.place)
     }
 
-    /// The shape of all cells of `rows`, `[3]`; `None` if the UVW of a row is not known. It computes all values, which is
-    /// faster than asking for each row.
+    /// The shape `[3]` of all cells of `rows`; `None` if the UVW of one of the rows is not known. Computes the UVW of all
+    /// rows, which is faster than a query for each row.
     fn same_shape(&self, rows: &Range<u64>) -> Option<Shape> {
         let defined = self.for_rows(rows.clone(), |row, value| value.map(drop).ok_or_else(|| undefined(row)));
         defined.ok().map(|()| Shape::from([3]))

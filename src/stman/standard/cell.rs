@@ -6,23 +6,23 @@ use crate::stman::elements::element_bits;
 use crate::stman::{ColumnSpec, Storage};
 use crate::value::{DataType, Shape};
 
-/// Size in bytes of the cell of an indirect array: the offset of the array in the array file.
+/// Size in bytes of a cell with an indirect array: the cell is the offset of the array in the array file `table.f<n>i`.
 const OFFSET_BYTES: u64 = 8;
 
-/// The form of a column's cells in a bucket of StandardStMan, where they lie one after the other; Bools are packed without
-/// padding between cells.
+/// The form of a column's cells in a bucket of StandardStMan. The cells of a column follow each other; Bools are packed
+/// without padding between cells.
 #[derive(Debug)]
 pub(super) enum Cell {
-    /// The cell is the elements of an array or scalar of `shape`, of `bits` bits in all.
+    /// The cell consists of the elements of a scalar or an array of `shape`, `bits` bits in all.
     Elements { shape: Shape, count: u64, bits: u64 },
     /// The cell is a string of up to `len_bytes` bytes, terminated by NUL if it is shorter.
     FixedString { len_bytes: u32 },
-    /// The cell is a short string, or the [`Item`] of the string heap that holds it.
+    /// The cell is a string of up to 8 bytes, or else the location ([`Item`]) of the string in the string heap.
     String,
-    /// The cell is the [`Item`] of the string heap that holds an array of strings; `None` if its shape is stored in the heap,
-    /// before the strings.
+    /// The cell is the location ([`Item`]) in the string heap of an array of strings; `None` if the shape varies and is
+    /// stored in the heap, before the strings.
     StringArray { shape: Option<Shape> },
-    /// The cell is the offset of an array in the array file, i64 in bytes; 0 if it is undefined.
+    /// The cell is the offset in bytes (i64) of an array in the array file `table.f<n>i`; 0 if the cell is undefined.
     Array,
 }
 
@@ -45,7 +45,7 @@ impl Cell {
         })
     }
 
-    /// Size of a cell in its row, in bits.
+    /// Size of a cell in a data bucket of StandardStMan, in bits.
     pub(super) fn bits(&self) -> u64 {
         match self {
             Cell::Elements { bits, .. } => *bits,

@@ -13,20 +13,20 @@ use crate::stman::elements::Elements;
 use crate::stman::{ColumnCells, ColumnSpec, EachExtent, Extent, Stored, read_part, undefined};
 use crate::value::{Region, Shape, Values};
 
-/// A column of StandardStMan that is read.
+/// A column of StandardStMan that is open for reading.
 #[derive(Debug)]
 pub(super) struct StandardColumn {
     shared: Arc<Shared>,
-    /// Number (from 0) of the column set, and of its index, that the column belongs to.
+    /// Number (from 0) of the column set that the column belongs to: the columns that share buckets and an index.
     set: usize,
-    /// Offset in each bucket of the column's cell in the bucket's first row, in bytes.
+    /// Offset of the column's data from the start of each data bucket, in bytes.
     offset: u32,
     cell: Cell,
 }
 
-/// Consecutive rows of the column in one bucket.
+/// Consecutive rows of a StandardStMan column that lie in one bucket, and where their cells are.
 struct Stretch {
-    /// Offset in the file of the column's cell in the first row of the bucket, in bytes.
+    /// Offset in the file of the column's data in the bucket, in bytes: that of the cell of the bucket's first row.
     offset: u64,
     first: u64,
     count: u64,
@@ -40,7 +40,7 @@ impl StandardColumn {
         Ok(StandardColumn { shared, set: set as usize, offset, cell: Cell::new(spec)? })
     }
 
-    /// Fails if the arrays of the column are in a file that cannot be opened.
+    /// Fails if the column has indirect arrays and their array file cannot be opened.
     pub(super) fn readable(&self) -> Result<()> {
         if matches!(self.cell, Cell::Array) { self.shared.arrays().map(|_| ()) } else { Ok(()) }
     }
@@ -49,14 +49,14 @@ impl StandardColumn {
         &self.shared.indices[self.set]
     }
 
-    /// The rows from `row` (from 0) on that lie in one bucket, up to, not including, `end`; all their bytes are within the
-    /// bucket.
+    /// Finds the rows from `row` (from 0) up to `end` (exclusive) that are in the same bucket as `row`; fails if their
+    /// cells exceed the bucket.
     fn stretch(&self, row: u64, end: u64) -> Result<Stretch> {
         self.place_of(row, self.index().find(row, end)?)
     }
 
-    /// Where the bytes of the consecutive rows `found`, which begin with `row`, are in the file; fails if they are not within
-    /// their bucket.
+    /// Location in the file of the consecutive rows `found`, which begin with `row`; fails if their cells exceed their
+    /// bucket.
     fn place_of(&self, row: u64, found: index::Stretch) -> Result<Stretch> {
         let offset = self.shared.buckets.offset(found.bucket, format_args!("row {row}"))?;
         // fewer than 2^32 rows, but a damaged shape may be of any size
@@ -73,7 +73,7 @@ impl StandardColumn {
         Ok(Stretch { offset: offset + u64::from(self.offset), first: found.first, count: found.count })
     }
 
-    /// Calls `each` with the bytes of the cell of each of `rows` (half-open, from 0), `N` bytes each.
+    /// Calls `each` with the `N` bytes of the column's cell in each of `rows` (half-open, from 0).
     fn for_cells<const N: usize>(&self, rows: Range<u64>, mut each: impl FnMut(&[u8; N]) -> Result<()>) -> Result<()> {
         let mut row = rows.start;
         while row < rows.end {
@@ -183,7 +183,8 @@ impl ColumnCells for StandardColumn {
         }
     }
 
-    /// The shape of each cell of `rows`. For arrays of strings, the heap items of all rows in a bucket are read together.
+    /// The shape of each cell of `rows` (half-open, from 0), `None` for an undefined cell. For arrays of strings, the
+    /// cells (locations in the heap) of all rows in a bucket are read at once.
     fn shapes(&self, rows: Range<u64>) -> Result<Vec<Option<Shape>>> {
         match &self.cell {
             Cell::StringArray { shape: None } => {
@@ -249,8 +250,8 @@ impl ColumnCells for StandardColumn {
         }
     }
 
-    /// Fills `out` with the cells of all rows of `runs`; those in small neighbouring buckets are read with one system call,
-    /// and of large buckets only the column is read. `None` if that is not possible.
+    /// Fills `out` with the cells in the row ranges `runs`; small neighbouring buckets are read with one system call, and
+    /// of large buckets only the column is read. `None` if the column does not support this, or reading failed.
     fn read_plain(&self, runs: &mut dyn Iterator<Item = Range<u64>>, out: &mut [u8]) -> Option<ByteOrder> {
         let Cell::Elements { bits, .. } = self.cell else { return None };
         let cell = (bits.is_multiple_of(8)).then_some(bits / 8)?;

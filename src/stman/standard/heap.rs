@@ -4,8 +4,8 @@ use super::strings::{HEADER_BYTES, Header, INLINE_BYTES, Item};
 use crate::error::{Error, Result};
 use crate::stman::bucket::{BucketsMut, link};
 
-/// If a string or array of strings does not fit into the rest of a heap bucket, its first part is stored there only if at
-/// least this many bytes are free; otherwise it begins in the next bucket.
+/// Least number of free bytes in a heap bucket for which the first part of a longer string (or array of strings) is
+/// stored there; with fewer, it begins in the next bucket.
 const WORTH_FILLING: u32 = 50;
 
 /// The string heap of a StandardStMan that is being written: the bucket to which strings are appended.
@@ -15,8 +15,8 @@ pub(super) struct Heap {
 }
 
 impl Heap {
-    /// Stores an item (a string or array of strings) in the heap, in the place of the `old` item if it fits there; returns
-    /// the new item. An empty one takes no space.
+    /// Stores `bytes` (a string or array of strings) in the heap, in the place of the `old` item if they fit there, else
+    /// at the end; returns the new item. The space of `old` is freed.
     pub(super) fn replace(&mut self, buckets: &mut BucketsMut, old: Item, bytes: &[u8]) -> Result<Item> {
         let len_bytes = i32::try_from(bytes.len()).map_err(|_| {
             Error::limit(format!("the strings of a cell have {} bytes, the limit is 2^31 - 1", bytes.len()))
@@ -31,8 +31,8 @@ impl Heap {
         Ok(Item { len_bytes, ..old })
     }
 
-    /// Stores the string of a scalar cell, too long for the cell itself, in the heap; `old` is the content of the cell so
-    /// far. Returns the item to be put into the cell.
+    /// Stores the string of a scalar cell that is too long for the cell itself in the heap; `old` is the present content
+    /// of the cell. Returns the new content of the cell.
     pub(super) fn replace_scalar(&mut self, buckets: &mut BucketsMut, old: Item, bytes: &[u8]) -> Result<Item> {
         let in_heap = old.len_bytes > INLINE_BYTES as i32;
         self.replace(buckets, if in_heap { old } else { Item::ABSENT }, bytes)
@@ -101,8 +101,8 @@ impl Heap {
     }
 }
 
-/// Overwrites the first bytes of an item in the heap by `bytes`; returns the bucket, and the offset in its data in bytes, at
-/// which they end.
+/// Overwrites the first bytes of an item in the heap by `bytes`; returns the bucket in which they end, and the offset of
+/// their end in the bucket's data.
 fn overwrite(buckets: &BucketsMut, item: Item, bytes: &[u8]) -> Result<(u32, u32)> {
     let Item { mut bucket, mut offset, .. } = item;
     let mut rest = bytes;
@@ -120,7 +120,7 @@ fn overwrite(buckets: &BucketsMut, item: Item, bytes: &[u8]) -> Result<(u32, u32
     }
 }
 
-/// Number of bytes of data that a heap bucket can hold.
+/// Number of bytes of strings that a bucket of the string heap can hold: its size without the header.
 fn capacity(buckets: &BucketsMut) -> u32 {
     buckets.bytes() - HEADER_BYTES as u32
 }

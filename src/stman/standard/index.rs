@@ -1,4 +1,4 @@
-//! The indices of a StandardStMan file: which bucket holds which rows.
+//! The indices of a StandardStMan file: for each column set (columns that share buckets), which bucket holds which rows.
 //!
 //! The indices of all column sets follow each other in one string of bytes, which lies in index buckets:
 //!
@@ -20,7 +20,7 @@ use crate::stman::checks::more_rows;
 /// big-endian i32. Casacore reads the second.
 const LINK_BYTES: u64 = 8;
 
-/// The index of one column set of StandardStMan: which bucket holds which rows.
+/// The index of a StandardStMan column set (columns that share buckets): which bucket holds which rows.
 ///
 /// formats/stman.md 1.4. AipsIO object `SSMIndex`, with a magic before each.
 ///
@@ -34,28 +34,28 @@ const LINK_BYTES: u64 = 8;
 /// | buckets         | block u32   | block u32   | their numbers, in the same order                   |
 #[derive(Debug)]
 pub(super) struct Index {
-    /// Offset in the file of the index, or of the first bucket that has a part of it, in bytes.
+    /// Offset in bytes of the stored index in the file, or of the first bucket that has a part of it.
     offset: u64,
     pub(super) rows_per_bucket: u32,
     pub(super) columns: i32,
-    /// Offset and length in bytes of each part of a data bucket that no column uses, the same in every bucket of the column
-    /// set.
+    /// Offset and length in bytes of each unused part of a data bucket; these parts are the same in every bucket of the
+    /// column set.
     pub(super) free: Vec<(i32, i32)>,
     last_rows: Vec<u64>,
     pub(super) buckets: Vec<u32>,
 }
 
-/// Consecutive rows in one bucket of a column set.
+/// Consecutive rows that are in one bucket of a StandardStMan.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Stretch {
     pub(super) bucket: u32,
-    /// The first of the consecutive rows, counted from the bucket's first.
+    /// Number of the first of the consecutive rows within the bucket, from 0.
     pub(super) first: u64,
     pub(super) count: u64,
 }
 
 impl Index {
-    /// Reads the indices of all column sets of a StandardStMan.
+    /// Reads the indices of a StandardStMan file, one for each column set (columns that share buckets).
     pub(super) fn read_all(header: &Header, buckets: &Buckets, order: ByteOrder) -> Result<Vec<Self>> {
         let bytes = gather(header, buckets).context("index")?;
         let mut d = Decoder::new(&bytes, 0, order, "index")?;
@@ -90,13 +90,13 @@ impl Index {
         Ok(Index { offset, rows_per_bucket, columns, free, last_rows, buckets })
     }
 
-    /// Finds the rows from `row` (from 0) on that lie in one bucket, up to, not including, `end`.
+    /// Finds the bucket of `row` (from 0), and which rows from `row` up to `end` (exclusive) are in it.
     pub(super) fn find(&self, row: u64, end: u64) -> Result<Stretch> {
         self.at(self.last_rows.partition_point(|&last| last < row), row, end)
     }
 
-    /// Finds the rows from `row` (from 0) on that lie in one bucket, up to, not including, `end`. `entry` is the index entry
-    /// that was found last, where the search begins; it is set to the entry of this bucket.
+    /// Finds the bucket of `row` (from 0), and which rows from `row` up to `end` (exclusive) are in it. The search begins
+    /// at the index entry `entry`, which is set to the entry of the bucket.
     pub(super) fn find_near(&self, row: u64, end: u64, entry: &mut usize) -> Result<Stretch> {
         let holds = |entry: usize| {
             self.last_rows.get(entry).is_some_and(|&last| row <= last)
@@ -111,8 +111,8 @@ impl Index {
         self.at(*entry, row, end)
     }
 
-    /// The rows from `row` on, up to, not including, `end`, that lie in the bucket of the index entry `entry`; `row` must be
-    /// one of them.
+    /// The rows from `row` up to `end` (exclusive) that are in the bucket of the index entry `entry`; `row` must be one
+    /// of them.
     fn at(&self, entry: usize, row: u64, end: u64) -> Result<Stretch> {
         let Some(&last) = self.last_rows.get(entry) else {
             let covered = self.last_rows.last().map_or("no rows".into(), |last| format!("rows 0 to {last}"));
@@ -133,16 +133,16 @@ impl Index {
     }
 }
 
-/// Methods for changing the index of a column set.
+/// Methods for changing the index of a StandardStMan column set.
 impl Index {
-    /// Makes an index without rows, for buckets in which columns take the first `used_bytes` bytes, and `free_bytes` bytes
-    /// follow.
+    /// Makes an index without rows, for buckets whose first `used_bytes` bytes belong to columns and whose next
+    /// `free_bytes` bytes are unused.
     pub(super) fn new(rows_per_bucket: u32, used_bytes: u64, free_bytes: u64) -> Self {
         let free = if free_bytes > 0 { vec![(used_bytes as i32, free_bytes as i32)] } else { Vec::new() };
         Index { offset: 0, rows_per_bucket, columns: 0, free, last_rows: Vec::new(), buckets: Vec::new() }
     }
 
-    /// Appends the AipsIO object of the index to those of the other column sets.
+    /// Appends the index to `e`, as an AipsIO object after those of the other column sets.
     pub(super) fn encode(&self, e: &mut Encoder) {
         let wide = self.last_rows.last().is_some_and(|&last| last > i32::MAX as u64);
         e.root("SSMIndex", if wide { 2 } else { 1 });
@@ -155,7 +155,7 @@ impl Index {
         e.end();
     }
 
-    /// Adds `count` rows at the end: to the last bucket as long as it has space, then to new ones.
+    /// Adds `count` rows at the end: to the last bucket as long as it has space for rows, then to new buckets.
     pub(super) fn add_rows(&mut self, count: u64, buckets: &mut BucketsMut) -> Result<()> {
         let mut next = self.last_rows.last().map_or(0, |&last| last + 1);
         let end = more_rows(next, count)?;
@@ -172,12 +172,13 @@ impl Index {
         Ok(())
     }
 
-    /// Finds the bucket of `row` (from 0), with all rows of the bucket from this one on.
+    /// Finds the bucket of `row` (from 0), and all rows of the bucket from `row` on.
     pub(super) fn rest(&self, row: u64) -> Result<Stretch> {
         self.find(row, u64::MAX)
     }
 
-    /// Removes `row` (from 0) from the index; returns the number of its bucket if that holds no other row and is free now.
+    /// Removes `row` (from 0) from the index. Returns the number of its bucket if that has no other rows, so that the
+    /// caller can free it; otherwise `None`.
     pub(super) fn remove_row(&mut self, row: u64) -> Option<u32> {
         let entry = self.last_rows.partition_point(|&last| last < row);
         let alone = self.start(entry) == self.last_rows[entry];
@@ -225,10 +226,10 @@ impl Index {
 /// The buckets that hold the indices of a StandardStMan that is being written.
 #[derive(Debug, Default)]
 pub(super) struct IndexBuckets {
-    /// Numbers of the index buckets, in the order in which they are linked.
+    /// Numbers of the index buckets, in the order in which they follow each other as a linked list.
     pub(super) numbers: Vec<u32>,
-    /// Offset in bytes of the indices in their only bucket, if they fit into half of one. 0 if they do not: they then fill
-    /// one or more buckets, after the links.
+    /// Offset in bytes of the indices within their only bucket, if they fit into half a bucket; 0 if they do not and fill
+    /// one or more whole buckets.
     pub(super) offset: u32,
 }
 
@@ -264,7 +265,7 @@ fn place(offset: u64) -> Context {
     Context::offset("index", offset)
 }
 
-/// Reads the bytes of all indices from the index buckets.
+/// Reads the bytes of all indices of a StandardStMan file from the index buckets.
 fn gather(header: &Header, buckets: &Buckets) -> Result<Vec<u8>> {
     let bucket_bytes = u64::from(buckets.bucket_bytes);
     let capacity = bucket_bytes.saturating_sub(LINK_BYTES);

@@ -9,7 +9,7 @@ const LEAST_BYTES: u64 = 128;
 /// Largest size in bytes of a StandardStMan bucket that is chosen for a given number of rows; exceeded only if one row is
 /// larger.
 const MOST_BYTES: u64 = 32768;
-/// Number of rows in a bucket if the parameters do not give another.
+/// Number of rows in a StandardStMan bucket if neither BUCKETROWS nor BUCKETSIZE is given.
 const DEFAULT_ROWS: u64 = 32;
 
 /// Size of a StandardStMan bucket in bytes, and the number of rows that it holds.
@@ -20,7 +20,8 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Chooses the layout as casacore does for columns of `bits` bits in each row.
+    /// Chooses the size of a bucket and its number of rows as casacore does, for columns whose cells have `bits` bits
+    /// each.
     ///
     /// `BUCKETSIZE`: bytes, or rows if it is negative; `BUCKETROWS`: rows.
     ///
@@ -56,8 +57,8 @@ fn fit(bytes: u64, rows: u64, bits: &[u64]) -> (u64, u64) {
     if bytes == wanted { (bytes, rows) } else { most_rows(bytes, bits) }
 }
 
-/// Returns the size of a bucket in bytes, which is `bytes`, and the number of rows that fit; if not even one row fits, the
-/// size for one row.
+/// Returns `bytes`, the size of a bucket, and the largest number of rows that fit it; if one row is larger than `bytes`,
+/// returns the size of that row and 1.
 fn most_rows(bytes: u64, bits: &[u64]) -> (u64, u64) {
     if all_bytes(1, bits) > bytes {
         return (all_bytes(1, bits), 1);
@@ -71,7 +72,7 @@ fn most_rows(bytes: u64, bits: &[u64]) -> (u64, u64) {
     (bytes, low)
 }
 
-/// Number of bytes that a column of `bits` bits in each row takes in a bucket of `rows` rows.
+/// Number of bytes that a column takes in a bucket of `rows` rows, if each of its cells has `bits` bits.
 pub(super) fn column_bytes(rows: u64, bits: u64) -> u64 {
     rows.saturating_mul(bits).div_ceil(8)
 }

@@ -43,16 +43,17 @@ struct Standard {
     columns: Vec<StandardColumn>,
 }
 
-/// The open file of a StandardStMan with its indices and array file, which all columns share.
+/// The open file of a StandardStMan with its indices and its array file, which all columns share.
 #[derive(Debug)]
 struct Shared {
     /// Names of the file and the manager, as context of errors.
     place: Context,
-    /// Byte order of the data buckets; the string heap is always big-endian.
+    /// Byte order of the numbers in the data buckets, that of the table; the string heap is always big-endian.
     order: ByteOrder,
     buckets: Buckets,
     indices: Vec<Index>,
-    /// The array file; `None` if no column has arrays that are not strings.
+    /// The array file `table.f<n>i` with the indirect arrays; `None` if no column has indirect arrays other than of
+    /// strings.
     arrays: Option<ArrayFile>,
 }
 

@@ -43,13 +43,14 @@ impl Header {
     }
 }
 
-/// Longest string that is stored in the cell itself instead of the heap, in bytes.
+/// Longest string, in bytes, that StandardStMan stores in the cell itself instead of the string heap.
 pub(super) const INLINE_BYTES: usize = 8;
 
-/// Size of the cell of a string or an array of strings, in bytes.
+/// Size in bytes of a StandardStMan cell that holds a string or the location of a string or array of strings in the heap.
 pub(super) const CELL_BYTES: usize = 12;
 
-/// Location of a string or array of strings in the heap: the content of a cell, in the byte order of the table.
+/// Location of a string or array of strings in the string heap. It is the content of a cell, in the byte order of the
+/// table.
 ///
 /// | field  | type | meaning                                              |
 /// |--------|------|------------------------------------------------------|
@@ -79,7 +80,7 @@ impl Item {
         Item { bucket: field(0), offset: field(4), len_bytes: field(8) as i32 }
     }
 
-    /// Whether the cell has no string: nothing was ever stored in it.
+    /// Whether the cell has no bytes of a string or array: its string is empty, or nothing was stored in it yet.
     pub(super) fn is_absent(&self) -> bool {
         self.len_bytes == 0
     }
@@ -133,8 +134,8 @@ impl Item {
     }
 }
 
-/// Number of bytes of heap items that a call may still read. No two cells share an item, so all items together cannot be
-/// longer than the file; more bytes mean damage.
+/// Number of bytes of the string heap that a read of many cells may still take. No two cells share bytes, so more bytes
+/// than the file has mean damage.
 pub(super) struct HeapBudget(u64);
 
 impl HeapBudget {
@@ -163,7 +164,7 @@ pub(super) fn read_scalar(cell: &[u8; CELL_BYTES], order: ByteOrder, buckets: &B
     }
 }
 
-/// Reads an array of strings whose shape the column fixes, and appends it to `out`; its heap item has the u32 length and the
+/// Reads an array of strings of a column of fixed shape and appends it to `out`; its heap item has the u32 length and the
 /// bytes of each string.
 pub(super) fn read_fixed<F: ReadAt>(
     item: &Item,
@@ -182,7 +183,8 @@ pub(super) fn read_fixed<F: ReadAt>(
     .with_context(|| item.place())
 }
 
-/// Reads the shape, fastest axis first, of an array of strings whose heap item begins with its shape.
+/// Reads the shape (fastest axis first) of an array of strings of a column whose shape is not fixed; its heap item begins
+/// with the shape.
 ///
 /// | field   | type         | meaning                                                      |
 /// |---------|--------------|--------------------------------------------------------------|
@@ -200,7 +202,8 @@ pub(super) fn read_shape<F: ReadAt>(item: &Item, buckets: &Buckets<F>) -> Result
     read().with_context(|| item.place())
 }
 
-/// Reads an array of strings whose heap item begins with its shape, and appends it to `out`.
+/// Reads an array of strings of a column whose shape is not fixed, and appends it to `out`; its heap item begins with the
+/// shape.
 pub(super) fn read_variable<F: ReadAt>(
     item: &Item,
     buckets: &Buckets<F>,
@@ -219,7 +222,7 @@ pub(super) fn read_variable<F: ReadAt>(
     read().with_context(|| item.place())
 }
 
-/// Encodes an array of strings whose shape the column fixes as an item of the heap.
+/// Encodes an array of strings of a column of fixed shape as an item of the heap, without the shape.
 pub(super) fn encode_fixed(strings: &[BString]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for string in strings {

@@ -23,20 +23,20 @@ use crate::stman::with_context::WithContext;
 use crate::stman::{ColumnSpec, CreateArgs, ManagerMut, write_part};
 use crate::value::{DataType, Region, Shape, Values, bits};
 
-/// Number of buckets that casacore is to keep in memory, if the parameters do not state one.
+/// Default and least cache size, in buckets, that the header of a StandardStMan file states for casacore.
 const DEFAULT_CACHE: i64 = 2;
 
 #[derive(Debug)]
 struct StandardMut {
     name: BString,
     files: Arc<dyn ContainerMut>,
-    /// Name of the array file, which is created when the first indirect array column needs it.
+    /// Name of the array file `table.f<n>i`, which is created when the first column with indirect arrays is added.
     arrays_name: String,
     order: ByteOrder,
     cache: u32,
     rows: u64,
     buckets: BucketsMut,
-    /// The index of each column set.
+    /// The index of each column set (columns that share buckets), by the set's number from 0.
     indices: Vec<Index>,
     index_buckets: IndexBuckets,
     columns: Vec<ColumnMut>,
@@ -48,17 +48,17 @@ struct StandardMut {
 struct ColumnMut {
     spec: ColumnSpec,
     cell: Cell,
-    /// Offset in each bucket of the column's cell in the bucket's first row, in bytes.
+    /// Offset of the column's data from the start of each data bucket, in bytes.
     offset: u32,
     set: usize,
-    /// Number of rows, from the first on, whose indirect arrays of fixed shape exist; later rows get theirs when they are
-    /// written, or when the table is flushed.
+    /// Number of the column's first rows that have their indirect arrays of fixed shape in the array file; later rows get
+    /// theirs when they are written, or at the next flush.
     made: u64,
 }
 
-/// Consecutive rows of a column in one bucket.
+/// Consecutive rows of a StandardStMan column that lie in one bucket, and where their cells are.
 struct Stretch {
-    /// Offset in the file of the column's cell in the first row of the bucket, in bytes.
+    /// Offset in the file of the column's data in the bucket, in bytes: that of the cell of the bucket's first row.
     offset: u64,
     first: u64,
     count: u64,
@@ -91,7 +91,7 @@ impl StandardMut {
         Ok(standard)
     }
 
-    /// Adds columns with their cell forms as a column set with buckets of its own, of `rows` rows each.
+    /// Adds columns, each with the form of its cells, as a column set: columns that share buckets, of `rows` rows each.
     fn add_set<'a>(&mut self, rows: u32, columns: impl Iterator<Item = (&'a ColumnSpec, Cell)>) -> Result<()> {
         let set = self.indices.len();
         let mut offset = 0;
@@ -121,7 +121,7 @@ impl StandardMut {
         self.buckets.file()
     }
 
-    /// The rows of a column from `row` (from 0) on that lie in one bucket, up to, not including, `end`.
+    /// Finds the rows of a column from `row` (from 0) up to `end` (exclusive) that are in the same bucket as `row`.
     fn stretch(&self, column: usize, row: u64, end: u64) -> Result<Stretch> {
         let column = &self.columns[column];
         let found = self.indices[column.set].find(row, end)?;
@@ -129,7 +129,8 @@ impl StandardMut {
         Ok(Stretch { offset, first: found.first, count: found.count })
     }
 
-    /// Calls `update` with the bytes of the cell of each of `rows` (half-open, from 0), `N` bytes each, and writes them back.
+    /// Calls `update` with the `N` bytes of the column's cell in each of `rows` (half-open, from 0), and writes the
+    /// changed bytes back.
     fn update_cells<const N: usize>(
         &mut self,
         column: usize,
@@ -266,8 +267,8 @@ impl StandardMut {
         self.columns[column].spec.check_all_used(&rows, done, values.len())
     }
 
-    /// Returns the offset of a cell's array in the array file; if it does not exist yet, makes it, which requires a fixed
-    /// shape.
+    /// Returns the offset of a cell's array in the array file. If the cell is undefined, adds an array of zeros to the
+    /// file and puts its offset into `cell`; fails if the column's shape is not fixed.
     fn define(&mut self, column: usize, row: u64, cell: &mut [u8; 8]) -> Result<i64> {
         let offset = self.order.u64(*cell) as i64;
         if offset != 0 {
@@ -281,7 +282,8 @@ impl StandardMut {
         Ok(offset)
     }
 
-    /// Makes the indirect arrays of fixed shape that were never written, with zeros: casacore expects one in every row.
+    /// Adds the indirect arrays of fixed shape that were never written to the array file, as zeros: casacore expects an
+    /// array in every row.
     fn make_arrays(&mut self) -> Result<()> {
         for column in 0..self.columns.len() {
             if matches!(self.columns[column].cell, Cell::Array) && self.columns[column].spec.shape.is_some() {
@@ -293,7 +295,8 @@ impl StandardMut {
         Ok(())
     }
 
-    /// Frees the heap items of a column's strings in `rows` (half-open, from 0).
+    /// Frees the bytes in the string heap of a column's strings in `rows` (half-open, from 0), and makes these cells
+    /// empty.
     fn forget_strings(&mut self, column: usize, rows: Range<u64>) -> Result<()> {
         let scalar = match self.columns[column].cell {
             Cell::String => true,
@@ -311,7 +314,8 @@ impl StandardMut {
         })
     }
 
-    /// Removes the cell in `row`: later cells in its bucket move to the row before, and the last of them becomes zeros.
+    /// Removes a column's cell in `row` from its bucket: later cells in the bucket move up by one row, and the last
+    /// becomes zeros.
     fn close_gap(&self, column: &ColumnMut, row: u64) -> Result<()> {
         let rest = self.indices[column.set].rest(row)?;
         let start = self.buckets.offset(rest.bucket) + u64::from(column.offset);
@@ -335,7 +339,7 @@ impl StandardMut {
         self.file().write(start + first / 8, &bytes)
     }
 
-    /// Sets the bytes of a column to zero, in all buckets of its column set.
+    /// Sets the cells of a column to zero bytes, in all buckets that hold the column.
     fn clear(&self, column: &ColumnMut) -> Result<()> {
         let index = &self.indices[column.set];
         let zeros = vec![0; column_bytes(index.rows_per_bucket.into(), column.cell.bits()) as usize];

@@ -1,4 +1,4 @@
-//! Finds the tiles of one data column of one hypercube. formats/stman.md 6.4.
+//! Reads and writes the tiles of one data column in one hypercube of a tiled manager. formats/stman.md 6.4.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use crate::io::{ByteOrder, PagedMut, Raw, RawCopy, ReadAt, WriteAt};
 use crate::stman::elements::ElementsMut;
 use crate::value::{DataType, Region, Shape, Values, bits, swap_bytes, swap_width};
 
-/// Number of bytes of packed Bools that are read at a time.
+/// Number of bytes of packed Bools that are read from a file of tiles at a time.
 const BITS_BYTES: usize = 16 << 10;
 
-/// The tiles of one column of a hypercube.
+/// The tiles that one data column of a tiled manager has in one hypercube.
 ///
 /// ```text
 /// offset                      + stride
@@ -28,15 +28,16 @@ pub(super) struct CubeColumn<F: ?Sized = dyn ReadAt> {
     order: ByteOrder,
     /// The file with the tiles; `None` if the hypercube has none, because it has no tiles yet.
     file: Option<Arc<F>>,
-    /// Offset of this column's part of tile 0 in the file, in bytes.
+    /// Offset in the file of this column's part of the first tile, in bytes; a tile holds a part for each data column.
     offset: u64,
     /// Distance from the start of a tile to that of the next, in bytes.
     stride: u64,
-    /// Size of this column's part of a tile, in bytes.
+    /// Size of this column's part of each tile, in bytes; a tile holds a part for each data column.
     bytes: u64,
 }
 
-/// Number of bytes that `pixels` elements of a column take in a tile, Bools as bits; `None` if the number overflows.
+/// Number of bytes that a tile of `pixels` elements has for a column of this type, Bools as bits; `None` if the number
+/// overflows.
 fn column_bytes(data_type: DataType, pixels: u64) -> Option<u64> {
     match data_type {
         DataType::Bool => Some(bits::packed_len(pixels)),

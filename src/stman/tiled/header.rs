@@ -8,7 +8,7 @@ use crate::io::ByteOrder;
 use crate::stman::{ColumnSpec, OpenArgs};
 use crate::value::{DataType, Record, Shape};
 
-/// Largest number that casacore stores in the older version of a structure; larger ones need the newer version.
+/// Largest number that fits the older (32-bit) versions of the header's objects; larger numbers need the newer versions.
 const MAX_NARROW: u64 = i32::MAX as u64;
 
 /// The part of the header that all tiled managers have in common.
@@ -63,7 +63,7 @@ pub(super) struct FileEntry {
 pub(super) struct CubeEntry {
     /// Values of the hypercube's id and coordinate columns, by column name; `None` if it has none, as most hypercubes.
     pub(super) values: Option<Box<Record>>,
-    /// Whether the last axis of the hypercube can grow.
+    /// Whether the last axis of the hypercube can grow, to hold more rows.
     pub(super) extensible: bool,
     /// Shape of the hypercube, fastest axis first; no axes while it has no shape.
     pub(super) shape: Shape,
@@ -233,7 +233,8 @@ impl CubeEntry {
         Ok(())
     }
 
-    /// Makes the entry of a hypercube without shape; `file` is the index of its file if it is known already.
+    /// Makes the header entry of a hypercube that has no shape yet; `file` is the index (from 0) of its file of tiles,
+    /// `None` if it has none yet.
     pub(super) fn undefined(file: Option<usize>) -> Self {
         let (shape, tile) = (Shape::scalar(), Shape::scalar());
         CubeEntry { values: None, extensible: false, shape, tile, file, offset: 0 }

@@ -59,7 +59,8 @@ const fn kind(names: &'static [&'static str], open: fn(&OpenArgs<'_>) -> Result<
     Kind { packable: true, tiled: true, ..Kind::new(names, open) }
 }
 
-/// Most bytes of decoded tiles that are kept for a column, for reads smaller than a tile.
+/// Maximum size in bytes of the decoded tiles that are kept in memory for a column, for reads that are smaller than a
+/// tile.
 const CACHE_BYTES: usize = 8 << 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,7 +111,7 @@ struct Cubes<F: ?Sized = dyn ReadAt> {
 #[derive(Debug)]
 struct DataColumn {
     cubes: Arc<Cubes>,
-    /// Index of the column in [`Cubes::data_types`].
+    /// Index (from 0) of the column among the data columns, in the order in which a tile stores them.
     index: usize,
     cache: ChunkCache,
 }
@@ -214,7 +215,7 @@ fn roles(columns: &[ColumnSpec], private_keywords: &Record, hypercolumn: &BStr, 
         .collect()
 }
 
-/// The name of the private keyword of the table that holds the definition of a hypercolumn.
+/// The name of the table's private keyword that holds the definition of the hypercolumn of this name.
 fn definition_key(hypercolumn: &BStr) -> String {
     format!("Hypercolumn_{}", hypercolumn.to_str_lossy())
 }
@@ -278,7 +279,8 @@ fn tile_order(columns: &[ColumnSpec], roles: &[Role]) -> Vec<usize> {
     order
 }
 
-/// Opens the files of tiles of a tiled manager, and checks that none that holds tiles is missing.
+/// Opens the files of tiles of a tiled manager, and checks that they are long enough for their hypercubes. `None` for
+/// files that hold no tiles.
 fn open_files(args: &OpenArgs<'_>, header: &Header, data_types: &[DataType]) -> Result<Vec<Option<Arc<dyn ReadAt>>>> {
     let mut files: Vec<Option<Arc<dyn ReadAt>>> = vec![None; header.files.len()];
     let mut lens = vec![0; header.files.len()];
@@ -333,7 +335,8 @@ impl<F: ReadAt + ?Sized> Cubes<F> {
         self.header.cubes[cube].shape[..self.cell_axes].into()
     }
 
-    /// The tiles of data column `index` in hypercube `cube`, both from 0; a hypercube that is a single cell gets a row axis.
+    /// The tiles of data column `index` in hypercube `cube`, both from 0; a hypercube that consists of a single cell gets
+    /// a row axis of extent 1.
     fn column(&self, cube: usize, index: usize) -> Result<CubeColumn<F>> {
         let entry = &self.header.cubes[cube];
         // the file's length was checked when it was opened
@@ -343,8 +346,8 @@ impl<F: ReadAt + ?Sized> Cubes<F> {
         Ok(CubeColumn::new(entry, file, self.data_types[index], self.order, (starts[index], stride), row_axis))
     }
 
-    /// The region of a hypercube that covers `region` of the cells (`None`: whole cells) of `count` rows, which begin at
-    /// `place` and follow each other along the first row axis.
+    /// The region of a hypercube that `count` rows (or `region` of each of their cells) cover; the first row is at
+    /// `place`, and the others follow it along the first row axis.
     fn region(&self, place: &RowPlace, count: u64, region: Option<&Region>) -> Result<Region> {
         let cell = self.cell_shape(place.cube);
         let region = match region {
@@ -363,8 +366,8 @@ impl<F: ReadAt + ?Sized> Cubes<F> {
         })
     }
 
-    /// The shape of the cell in `row` of a column with the coordinates of `axis`, or of an id column (`None`), fastest axis
-    /// first.
+    /// The shape (fastest axis first) of the cell in `row` of a column that holds the coordinates along `axis` of the
+    /// hypercube, or an id if `axis` is `None`.
     fn coordinate_shape(&self, axis: Option<usize>, row: u64) -> Result<Option<Shape>> {
         match axis {
             Some(axis) if axis < self.cell_axes => {
@@ -375,8 +378,8 @@ impl<F: ReadAt + ?Sized> Cubes<F> {
         }
     }
 
-    /// Index (from 0), in the hypercube's values for `axis`, or for the id (`None`), of the first value in the cell at
-    /// `place`.
+    /// Index (from 0) of the value for the row at `place` in the coordinates that the hypercube stores for `axis`; 0 for
+    /// an axis of the cell, whose coordinates all rows share, and for an id (`None`).
     fn first_coordinate(&self, axis: Option<usize>, place: &RowPlace) -> u64 {
         match axis {
             Some(axis) if axis >= self.cell_axes => place.at.get(axis - self.cell_axes).copied().unwrap_or_default(),
@@ -386,8 +389,8 @@ impl<F: ReadAt + ?Sized> Cubes<F> {
 }
 
 impl DataColumn {
-    /// Appends `region` of the cells (`None`: whole cells) of `count` rows to `out`; the rows begin at `place` and follow
-    /// each other along the first row axis.
+    /// Appends the cells of `count` rows, or `region` of each of them, to `out`; the first row is at `place`, and the
+    /// others follow it along the first row axis of the hypercube.
     fn read_at(&self, place: &RowPlace, count: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
         let cube = self.cubes.column(place.cube, self.index)?;
         let region = self.cubes.region(place, count, region)?;
@@ -485,7 +488,8 @@ impl ColumnCells for CoordinateColumn {
         self.cubes.coordinate_shape(self.axis, row)
     }
 
-    /// Reads the coordinates or the id of a row from the record of its hypercube; values that the record lacks are read as 0.
+    /// Reads the coordinates or the id of a row from the header record of its hypercube; values that the record lacks are
+    /// read as 0.
     fn read_cell(&self, row: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
         let shape = self.cell_shape(row)?.ok_or_else(|| undefined(row))?;
         let (start, wanted) = match region {

@@ -1,4 +1,4 @@
-//! The parameters of a tiled manager: the fields of casacore's `SPEC` record.
+//! The parameters of a tiled manager (tile shapes, cache size, hypercubes): the fields of casacore's `SPEC` record.
 //!
 //! | field            | type        | meaning                                                          |
 //! |------------------|-------------|------------------------------------------------------------------|
@@ -30,8 +30,8 @@ use super::{Tiled, Type};
 use crate::error::{Error, Result, ResultExt};
 use crate::value::{Record, Shape, Value, Values};
 
-/// The parameters of an open tiled manager, from which [`Wanted::new`] and, for TiledDataStMan, [`restore`] can create an
-/// equal manager.
+/// The parameters of an open tiled manager, as a record from which [`Wanted::new`] (for TiledDataStMan also [`restore`])
+/// can create an equal manager.
 pub(super) fn describe(manager: &Tiled) -> Record {
     let cubes = &manager.cubes;
     let mut parameters = Record::default();
@@ -88,7 +88,8 @@ fn shape(extents_of: &[u64]) -> Value {
     extents(extents_of.iter().map(|&extent| extent as i64))
 }
 
-/// Makes an array of extents, of type Int as casacore stores it, or of Int64 if an extent exceeds 32 bits.
+/// Makes the value of a parameter from the extents of a shape: an array of Int as casacore stores it, or of Int64 if an
+/// extent exceeds 32 bits.
 fn extents(values: impl ExactSizeIterator<Item = i64> + Clone) -> Value {
     let narrow: Result<Vec<i32>, _> = values.clone().map(i32::try_from).collect();
     let count = Shape::from([values.len() as u64]);
@@ -100,8 +101,8 @@ fn extents(values: impl ExactSizeIterator<Item = i64> + Clone) -> Value {
 pub(super) struct Wanted {
     pub(super) default_tile: Vec<i64>,
     pub(super) cache: u32,
-    /// Requested tile shapes by the shape of a cell, in the order of their use; the last one is used for all further
-    /// hypercubes.
+    /// Requested tile shapes by the shape of a cell, in the order in which hypercubes with such cells are created; the
+    /// last shape is used for all further hypercubes.
     tiles: HashMap<Shape, VecDeque<Shape>>,
 }
 
@@ -119,8 +120,8 @@ impl Wanted {
         Ok(Wanted { default_tile, cache, tiles })
     }
 
-    /// Returns the requested tile shape for a new hypercube with cells of shape `cell`; a 0 or missing extent leaves the
-    /// choice to the manager.
+    /// Returns the requested tile shape for a new hypercube with cells of shape `cell`; the extents that are 0 or missing
+    /// in it are not requested, but chosen by the manager.
     pub(super) fn tile(&mut self, cell: &Shape) -> Shape {
         match self.tiles.get_mut(cell) {
             Some(tiles) if tiles.len() > 1 => tiles.pop_front().unwrap_or_default(),
@@ -139,8 +140,8 @@ pub(super) struct Given {
     pub(super) values: Record,
 }
 
-/// Reads from its parameters the hypercubes of a TiledDataStMan, and which rows are where in them. Without a row map, the
-/// rows fill one hypercube after the other.
+/// Reads the hypercubes of a TiledDataStMan, and the position of each row in them, from the parameters. If these have no
+/// row map, the rows fill one hypercube after the other.
 pub(super) fn restore(parameters: &Record, cell_axes: usize) -> Result<(Vec<Given>, RowMap)> {
     let mut cubes = Vec::new();
     for (name, cube) in hypercubes(parameters) {

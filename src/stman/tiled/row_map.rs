@@ -1,4 +1,5 @@
-//! The row map of a tiled manager: which rows are where in the hypercubes. formats/stman.md 6.1, 6.6, 6.7.
+//! The row map of a tiled manager: in which hypercube, and at which position in it, each row is. formats/stman.md 6.1,
+//! 6.6, 6.7.
 
 use std::ops::Range;
 
@@ -11,11 +12,11 @@ use crate::value::Shape;
 /// The row map of a tiled manager: the hypercube and position of each row.
 #[derive(Debug)]
 pub(super) enum RowMap {
-    /// Row r of the table is position r of the only hypercube.
+    /// Row r of the table is at position r along the row axes of the only hypercube (TiledColumnStMan).
     Column,
-    /// Row r of the table is the only cell of hypercube r.
+    /// Row r of the table is the only cell of hypercube r (TiledCellStMan).
     Cell,
-    /// Intervals of rows, each at consecutive positions of a hypercube.
+    /// Intervals of rows, each at consecutive positions of a hypercube (TiledShapeStMan and TiledDataStMan).
     Intervals(Vec<Interval>),
 }
 
@@ -24,19 +25,19 @@ pub(super) enum RowMap {
 pub(super) struct Interval {
     pub(super) first_row: u64,
     pub(super) end_row: u64,
-    /// Index of the hypercube in the header, from 0; `None` for undefined cells.
+    /// Index of the interval's hypercube in the header, from 0; `None` if the cells of its rows are undefined.
     pub(super) cube: Option<usize>,
-    /// Position (from 0) of `first_row` on the last axis of the hypercube.
+    /// Position (from 0) of the interval's first row on the last axis of the hypercube.
     pub(super) position: u64,
 }
 
-/// Location of a row in a tiled manager: hypercube and position.
+/// Location of a row in a tiled manager: its hypercube, and its position on the row axes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) cube: usize,
     /// Position of the row on the row axes of the hypercube, from 0, fastest axis first.
     pub(super) at: Shape,
-    /// Number of rows from this one on that follow each other along the first row axis.
+    /// Number of rows, this one included, that follow each other along the first row axis of the hypercube.
     pub(super) stretch: u64,
 }
 
@@ -150,7 +151,8 @@ impl RowMap {
         }
     }
 
-    /// Moves `rows` (half-open, from 0) to consecutive positions of hypercube `cube`, from `position` on, wherever they were.
+    /// Sets the location of `rows` (half-open, from 0) in the row map to consecutive positions of hypercube `cube`, from
+    /// `position` on; replaces their earlier location.
     pub(super) fn assign(&mut self, rows: Range<u64>, cube: usize, position: u64) {
         let RowMap::Intervals(intervals) = self else { return };
         let end = intervals.last().map_or(0, |last| last.end_row);
@@ -185,7 +187,8 @@ impl RowMap {
         intervals.splice(from..to, pieces);
     }
 
-    /// Checks that the hypercubes exist to which the row map refers, and have positions for all `rows` rows.
+    /// Checks that the hypercubes to which the row map refers exist and, for TiledColumnStMan and TiledCellStMan, that
+    /// they have positions for all `rows` rows of the table.
     pub(super) fn check(&self, cubes: &[CubeEntry], rows: u64) -> Result<()> {
         let damaged = |message: String| Err(Error::format(message));
         match self {
@@ -209,7 +212,7 @@ impl RowMap {
         }
     }
 
-    /// Finds `row` (from 0) in the hypercubes; `None` if its cells are undefined.
+    /// Finds the hypercube and position of `row` (from 0); `None` if the cells of this row are undefined.
     pub(super) fn locate(&self, row: u64, cubes: &[CubeEntry], cell_axes: usize) -> Result<Option<Place>> {
         let (cube, ahead, position, left) = match self {
             RowMap::Column => (0, row, 0, u64::MAX),
@@ -255,8 +258,8 @@ impl RowMap {
         Ok(Some(Place { cube, at, stretch }))
     }
 
-    /// The runs of rows in the hypercubes; `None` if a hypercube has several row axes, or if rows are in more than
-    /// `max_cubes` hypercubes.
+    /// The ranges of consecutive rows that are at consecutive positions of a hypercube; `None` if a hypercube has several
+    /// row axes, or if rows are in more than `max_cubes` hypercubes.
     pub(super) fn runs(&self, cubes: &[CubeEntry], cell_axes: usize, max_cubes: usize) -> Option<Vec<RowRun>> {
         match self {
             RowMap::Cell => {

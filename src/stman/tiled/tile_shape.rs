@@ -2,11 +2,11 @@
 
 use crate::value::Shape;
 
-/// Number of elements that a tile has by default, approximately.
+/// Approximate number of elements (pixels) in a tile if no tile shape is requested, as in casacore.
 const TILE_PIXELS: f64 = 32768.;
 
-/// Chooses the tile shape of a hypercube as casacore does, fastest axis first. Extents that are 0 or missing in `wanted` are
-/// chosen; the others are used, up to the extents of the hypercube.
+/// Chooses the tile shape (fastest axis first) of a hypercube of shape `cube` as casacore does. Extents in `wanted` are
+/// used, up to those of the hypercube; the ones that are 0 or missing are chosen.
 ///
 /// It is casacore's wherever the axes to choose have fewer than 4 * 32768 pixels in all, and mostly where they have more:
 /// then any choice will do, and only experiments say how casacore weighs axes that cannot be cut evenly.
@@ -28,8 +28,8 @@ pub(super) fn choose(cube: &Shape, wanted: &[u64], extensible: bool) -> Shape {
     tile.into_iter().collect()
 }
 
-/// Chooses the tile extents of the axes `open` of a hypercube, such that their product is about `pixels` and tiles need as
-/// little padding as possible; puts them into `tile`.
+/// Chooses the tile extents of those axes of a hypercube that are listed in `open`, such that their product is about
+/// `pixels` and tiles need little padding; stores them in `tile`.
 fn cut(cube: &Shape, open: &[usize], pixels: f64, tile: &mut [u64]) {
     let total: f64 = open.iter().map(|&axis| cube[axis] as f64).product();
     if total < 4. * pixels {
@@ -51,8 +51,8 @@ fn cut(cube: &Shape, open: &[usize], pixels: f64, tile: &mut [u64]) {
     }
 }
 
-/// The tile extent nearest to `ideal` that divides an axis of `axis` elements without remainder, or, if none is near, divides
-/// it into nearly equal parts.
+/// The extent of a tile along an axis of `axis` elements: the number nearest to `ideal` that divides the axis without
+/// remainder or, if none is near, into nearly equal parts.
 fn nearest_cut(axis: u64, ideal: f64) -> u64 {
     let (low, high) = ((0.5 * ideal).ceil().max(1.) as u64, (1.5 * ideal).floor().max(1.) as u64);
     // by the number of parts, of which there are few

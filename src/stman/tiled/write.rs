@@ -1,4 +1,4 @@
-//! Writes tiled managers. formats/stman.md 6.8.
+//! Writes tiled storage managers: adds hypercubes and rows, and writes cells into tiles. formats/stman.md 6.8.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -17,10 +17,10 @@ use crate::stman::with_context::WithContext;
 use crate::stman::{ColumnSpec, CreateArgs, LinkedCube, ManagerMut, TilePlace};
 use crate::value::{BString, DataType, Field, Record, Region, Shape, Value, Values};
 
-/// Number of files of tiles whose pages are cached in memory at the same time; a cache has a few MB.
+/// Number of files of tiles whose pages are cached in memory at the same time; each cache has a few MB.
 const PAGED_FILES: usize = 4;
 
-/// Most files of tiles that a manager can have: casacore's names number them with three digits.
+/// Maximum number of files of tiles that a manager can have: casacore numbers them with three digits.
 const MAX_FILES: usize = 1000;
 
 /// A tiled manager that is being written.
@@ -31,18 +31,18 @@ struct TiledMut {
     sequence: u32,
     columns: Vec<ColumnSpec>,
     roles: Vec<Role>,
-    /// Position, for each column of the manager, of its elements in a tile among those of the data columns, from 0; unused
-    /// for id and coordinate columns.
+    /// Position (from 0) of the part of each column of the manager within a tile, which has a part for each data column;
+    /// unused for id and coordinate columns.
     tile_places: Vec<usize>,
     rows: u64,
     cubes: Cubes<dyn WriteAt>,
     /// Shape of all cells of the manager's data columns, fastest axis first; `None` if it is not fixed.
     fixed: Option<Shape>,
-    /// Indices of the hypercubes that rows can be added to, by the shape of their cells.
+    /// Indices (from 0) of the hypercubes whose row axis can grow, by the shape of their cells.
     growing: HashMap<Shape, usize>,
     wanted: Wanted,
     header: Arc<dyn WriteAt>,
-    /// Caches of pages of the files of tiles, with the index of each file; the one used last is at the end.
+    /// Page caches of files of tiles, each with the index (from 0) of its file; the one used last is at the end.
     paged: Vec<(usize, PagedMut)>,
 }
 
@@ -106,7 +106,7 @@ impl TiledMut {
         Ok(manager)
     }
 
-    /// Makes the files and hypercubes that the manager has before it has rows.
+    /// Adds the files and hypercubes that a new tiled manager has before rows are added.
     fn first_cubes(&mut self, parameters: &Record) -> Result<()> {
         let header = &mut self.cubes.header;
         match (self.kind, self.fixed.clone()) {
@@ -142,7 +142,7 @@ impl TiledMut {
         Ok(())
     }
 
-    /// Adds a hypercube at the end of a file, by the file's index from 0.
+    /// Adds a hypercube of `shape` and places its tiles at the end of the file of tiles with index `file` (from 0).
     fn add_cube(&mut self, shape: &Shape, wanted_tile: &[u64], extensible: bool, file: usize) -> Result<()> {
         let tile = tile_shape::choose(shape, wanted_tile, extensible);
         let mut cube = CubeEntry { extensible, shape: shape.clone(), tile, ..CubeEntry::undefined(Some(file)) };
@@ -151,7 +151,8 @@ impl TiledMut {
         Ok(())
     }
 
-    /// Places a hypercube at the end of its file: sets its offset there, and extends the file by its tiles.
+    /// Reserves space for the tiles of a new hypercube at the end of its file of tiles: sets its offset, and increases
+    /// the length of the file by its tiles.
     fn allot(&mut self, cube: &mut CubeEntry) -> Result<()> {
         if let Some(Some(entry)) = cube.file.and_then(|file| self.cubes.header.files.get_mut(file)) {
             cube.offset = entry.len;
@@ -183,8 +184,8 @@ impl TiledMut {
         Ok(())
     }
 
-    /// Index of the hypercube that gets new rows with cells of this shape; if there is none, one is made with an empty row
-    /// axis.
+    /// Index (from 0) of the hypercube to which rows with cells of this shape are added; if none exists, a new one with a
+    /// row axis of extent 0.
     fn growing_cube(&mut self, cell: &Shape) -> Result<usize> {
         if let Some(&cube) = self.growing.get(cell) {
             return Ok(cube);
@@ -197,8 +198,8 @@ impl TiledMut {
         Ok(cube)
     }
 
-    /// Extends the row axis of a hypercube, the only one in its file, by `count` positions; returns the first of them, from
-    /// 0.
+    /// Extends the row axis of a hypercube, which must be the only one in its file, by `count` positions; returns the
+    /// first new position.
     fn extend(&mut self, cube: usize, count: u64) -> Result<u64> {
         let Cubes { header, data_types, .. } = &mut self.cubes;
         let entry = &mut header.cubes[cube];
@@ -216,7 +217,8 @@ impl TiledMut {
         Ok(position)
     }
 
-    /// Adds `rows` (half-open, from 0) at the end of the hypercube that has cells of shape `cell`.
+    /// Adds `rows` (half-open, from 0) at the end of the hypercube that has cells of shape `cell`, which is created if
+    /// missing.
     fn add_to_cube(&mut self, rows: Range<u64>, cell: &Shape) -> Result<()> {
         if self.kind == Type::Shape && rows.end > u64::from(u32::MAX) + 1 {
             return Err(Error::limit(format!(
@@ -230,7 +232,8 @@ impl TiledMut {
         Ok(())
     }
 
-    /// The page cache of a file of tiles, by its index from 0; the file is extended to the length that its header states.
+    /// Returns the page cache of the file of tiles with index `file` (from 0), and extends the file to the length that
+    /// the manager's header states.
     fn pages(&mut self, file: usize) -> Result<&PagedMut> {
         let handle = self.cubes.files.get(file).cloned().flatten();
         let (Some(handle), Some(Some(entry))) = (handle, self.cubes.header.files.get(file)) else {
@@ -261,7 +264,7 @@ impl TiledMut {
         Ok(())
     }
 
-    /// Writes the cells of `count` rows that begin at `place`, or a region of a cell, from the elements of `values` from
+    /// Writes the cells of `count` rows from `place` on, or `region` of each of them, with the elements of `values` from
     /// index `first` on; returns the number of elements written.
     fn write_at(
         &mut self,
@@ -285,7 +288,8 @@ impl TiledMut {
         Ok(elements as usize)
     }
 
-    /// Writes the id or the coordinates in the record of a row's hypercube, which all its rows share.
+    /// Writes the id or the coordinates of a row into the header record of its hypercube; all rows of the hypercube share
+    /// this record.
     fn write_coordinates(
         &mut self,
         column: usize,
@@ -379,7 +383,7 @@ impl TiledMut {
         Ok(())
     }
 
-    /// Names a column and a row for error messages.
+    /// Describes the cell of a column and row for error messages.
     fn cell(&self, column: usize, row: u64) -> String {
         format!("column {}, row {row}", self.columns[column].name)
     }
@@ -404,8 +408,8 @@ impl TiledMut {
     }
 }
 
-/// The tile shape of a hypercube whose tiles are in a block of another file: `wanted` if with it the tiles have the same
-/// bytes in the same order and end within the block, otherwise the shape of the block's chunks.
+/// The tile shape of a hypercube whose tiles are a block of another file: `wanted` if the block's bytes are also valid in
+/// tiles of this shape, otherwise the shape of the block's chunks.
 fn tile_of_block(wanted: &Shape, block: &LinkedCube) -> Shape {
     let (Some((shape, rows)), Some((tile, tile_rows)), Some((chunk, chunk_rows))) =
         (block.shape.split_last(), wanted.split_last(), block.chunk.split_last())
@@ -417,13 +421,13 @@ fn tile_of_block(wanted: &Shape, block: &LinkedCube) -> Shape {
     if fits { wanted.clone() } else { block.chunk.clone() }
 }
 
-/// The error of a write into an undefined cell of a tiled column.
+/// The error of a write into a cell of a tiled column whose shape is not set yet.
 fn without_shape() -> Error {
     Error::usage("the cell has no shape yet")
 }
 
-/// Checks that data columns can share hypercubes: all fixed shapes of cells must be equal, and cells of other columns need a
-/// fixed number of axes. Returns the fixed shape, fastest axis first, or `None`.
+/// Checks that data columns can share hypercubes: all fixed shapes must be equal, and columns without a fixed shape need
+/// a fixed number of axes. Returns the fixed shape (fastest axis first), `None` if no column has one.
 fn check_data_columns(columns: &[ColumnSpec], roles: &[Role], kind: Type) -> Result<Option<Shape>> {
     let mut fixed: Option<&ColumnSpec> = None;
     for (spec, role) in columns.iter().zip(roles) {
@@ -447,7 +451,7 @@ fn check_data_columns(columns: &[ColumnSpec], roles: &[Role], kind: Type) -> Res
     Ok(fixed.and_then(|spec| spec.shape.clone()))
 }
 
-/// Number of axes of a column's cells.
+/// Number of axes of a column's cells; 0 for scalars and if it is not fixed.
 fn cell_ndim(spec: &ColumnSpec) -> usize {
     match &spec.shape {
         Some(shape) => shape.len(),
@@ -455,7 +459,7 @@ fn cell_ndim(spec: &ColumnSpec) -> usize {
     }
 }
 
-/// Offset in its file of the end of a hypercube's last tile, in bytes.
+/// Offset in bytes of the end of a hypercube's last tile in its file of tiles.
 fn cube_end(cube: &CubeEntry, columns: &[DataType]) -> Result<u64> {
     let too_large = || {
         Error::limit(format!(
@@ -471,8 +475,8 @@ fn cube_end(cube: &CubeEntry, columns: &[DataType]) -> Result<u64> {
 }
 
 impl CubeEntry {
-    /// Changes the value of a hypercube's id column, or of the coordinate column of `axis`, by calling `change`; the value is
-    /// empty before it is first set.
+    /// Changes the stored value of a hypercube's id (`axis` is `None`) or of its coordinates along `axis` with the
+    /// function `change`, which gets an empty value if none was set yet.
     fn change_values(
         &mut self,
         spec: &ColumnSpec,
@@ -643,8 +647,8 @@ impl ManagerMut for TiledMut {
 }
 
 impl TiledMut {
-    /// Sets the shape of the cells of `rows` (half-open, from 0), which have another shape or none. `shape` must have as many
-    /// axes as cells of the columns.
+    /// Sets the shape of the cells of `rows` (half-open, from 0), all of which have another shape or none yet. `shape`
+    /// must have the number of axes of the columns' cells.
     fn set_shape_of(&mut self, rows: Range<u64>, shape: &Shape) -> Result<()> {
         let wrong = |message: String| Err(Error::usage(message));
         if shape.contains(&0) {

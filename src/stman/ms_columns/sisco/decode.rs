@@ -10,33 +10,35 @@ use crate::error::{Error, Result};
 use crate::stman::antennas::read_keys;
 use crate::value::Complex32;
 
-/// Number of rows whose keys (field, data description and antennas) are read at once.
+/// Number of rows whose keys (field, data description and antennas) are read from the table at a time.
 const STEP_ROWS: u64 = 1 << 14;
 
 /// The key of a baseline: values of FIELD_ID, DATA_DESC_ID, ANTENNA1 and ANTENNA2, which all its rows have in common.
 type Key = [i32; KEYS.len()];
 
-/// State of the sequential decoding of a SiscoStMan file.
+/// State of decoding a SiscoStMan file row by row: predictions need the values of the rows before.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     /// Number (from 0) of the next row to be decoded.
     pub(super) row: u64,
-    /// The cell of the row that was decoded last.
+    /// The decoded visibilities of the last row that was decoded; empty if its cell is undefined.
     pub(super) cell: Vec<Complex32>,
-    /// Index of the next chunk to be inflated, from 0.
+    /// Index (from 0) of the next deflated chunk of the SiscoStMan file that is to be inflated.
     chunk: usize,
     values: Vec<Value>,
-    /// Index in `values` of the first value that is not yet decoded.
+    /// Index in `values`, which are those of the current chunk, of the first value that is not yet decoded.
     next: usize,
-    /// Number of values that were decoded so far, of those in the whole file.
+    /// Number of values of the whole SiscoStMan file that were decoded so far.
     used: u64,
     keys: Vec<Key>,
     key_rows: Range<u64>,
-    /// Values of earlier rows by the key of their baseline; for each correlation those of the real and of the imaginary part.
+    /// Decoded values of up to four earlier rows of each baseline, from which values are predicted; for each correlation,
+    /// those of the real and of the imaginary part.
     history: HashMap<Key, Vec<[History; 2]>>,
 }
 
-/// Values of the last rows of a baseline, for the real or imaginary part of one correlation; the last row comes first.
+/// Decoded values of the last rows (up to four) of a baseline, for the real or imaginary part of one correlation; the
+/// most recent row comes first.
 #[derive(Debug, Default)]
 struct History(VecDeque<Vec<Value>>);
 
@@ -87,8 +89,8 @@ impl Decoder {
         Ok(())
     }
 
-    /// Takes the next `len` values of the file, inflating the next chunk if necessary; returns the index of the first in
-    /// `values`. They must be in one chunk.
+    /// Takes the next `len` stored values of the file, inflating the next chunk if the last is used up; returns the index
+    /// of the first in `values`. Fails if they are not all in one chunk.
     fn item(&mut self, file: &SiscoFile, len: usize) -> Result<usize> {
         while self.next == self.values.len() && self.chunk < file.chunk_count() {
             self.values = file.read_chunk(self.chunk)?;
@@ -126,8 +128,8 @@ impl Decoder {
     }
 }
 
-/// Number of values that the SiscoStMan file has for a cell of this shape: two, real and imaginary part, for each stored
-/// visibility.
+/// Number of values that the SiscoStMan file has for a cell of this shape: two (real and imaginary part) for each
+/// visibility that `mode` stores.
 pub(super) fn cell_values(mode: Mode, [correlations, channels]: [u64; 2]) -> Result<u64> {
     if correlations == 0 || channels == 0 {
         return Ok(0);
@@ -137,7 +139,8 @@ pub(super) fn cell_values(mode: Mode, [correlations, channels]: [u64; 2]) -> Res
     values.ok_or_else(|| Error::format(format!("a cell of {correlations} x {channels} elements exceeds 2^64 elements")))
 }
 
-/// Number of correlations that the SiscoStMan file stores for a cell with `correlations` of them.
+/// Number of correlations that the SiscoStMan file stores for a cell with `correlations` correlations: all, 2 or 1,
+/// depending on `mode`.
 fn stored_correlations(mode: Mode, correlations: u64) -> Result<u64> {
     match mode {
         Mode::All => Ok(correlations),
@@ -150,7 +153,8 @@ fn stored_correlations(mode: Mode, correlations: u64) -> Result<u64> {
 }
 
 impl History {
-    /// Adds its prediction to each value of a row: from the channels before it, then from earlier rows of the baseline.
+    /// Turns the stored differences in `row` into final values by adding predictions: first from lower channels, then
+    /// from earlier rows of the baseline.
     fn predict(&mut self, level: &Level, row: &mut [Value]) -> Result<()> {
         // from channel to channel, before anything is added for earlier rows
         let mut past = [Value::default(); 4];

@@ -13,8 +13,8 @@ const HEADER_BYTES: u64 = 21;
 const CHUNK_HEADER_BYTES: u64 = 16;
 const PIECE_HEADER_BYTES: u64 = 8;
 
-/// Largest ratio of inflated to deflated bytes of a Deflate stream. Larger declared sizes are refused before memory is
-/// allocated.
+/// Largest ratio of inflated to deflated size of a DEFLATE stream. A chunk that declares a larger one is refused before
+/// memory is allocated.
 const MOST_INFLATED: u64 = 1032;
 
 /// Which correlations of a cell SiscoStMan stores.
@@ -23,11 +23,11 @@ pub(super) enum Mode {
     All,
     /// Only the first and the last of four correlations are stored.
     Diagonal,
-    /// One value is stored, which is both the first and the last of four correlations.
+    /// Only one value is stored, Stokes I, which is read as the first and the last of four correlations.
     StokesI,
 }
 
-/// The main file of SiscoStMan, `table.f<n>`.
+/// The main file of SiscoStMan, `table.f<n>`: a header and deflated chunks of values.
 ///
 /// | offset | type    | field                                                                    |
 /// |--------|---------|--------------------------------------------------------------------------|
@@ -41,7 +41,7 @@ pub(super) enum Mode {
 pub(super) struct SiscoFile {
     file: Arc<dyn ReadAt>,
     pub(super) mode: Mode,
-    /// Prediction level of the SiscoStMan file; -1 for no prediction.
+    /// Prediction level of the SiscoStMan file, which selects the predictors; -1 for no prediction.
     pub(super) level: i8,
     chunks: Vec<Chunk>,
     /// Number of values (real and imaginary parts of stored visibilities) in all chunks of the file.
@@ -50,7 +50,7 @@ pub(super) struct SiscoFile {
 
 #[derive(Debug, Clone, Copy)]
 struct Chunk {
-    /// Offset of the chunk's deflated bytes in the SiscoStMan file.
+    /// Offset in bytes of the chunk's deflated bytes in the SiscoStMan file.
     offset: u64,
     len_bytes: u64,
     values: u64,
@@ -78,7 +78,7 @@ impl SiscoFile {
         Ok(file)
     }
 
-    /// Size of a value in an inflated chunk, in bytes.
+    /// Size of a value in an inflated chunk of the SiscoStMan file, in bytes: 4 without prediction, 5 with.
     fn value_bytes(&self) -> u64 {
         if self.level == -1 { 4 } else { 5 }
     }
@@ -108,8 +108,9 @@ impl SiscoFile {
         self.chunks.len()
     }
 
-    /// Reads the values of a chunk, by its index from 0. It has a plane for each byte of the values' mantissa words, lowest
-    /// byte first, and a plane of exponents. Without prediction the third plane has 7 bits of the third byte, and the sign.
+    /// Reads a chunk, by its index from 0, as stored: with prediction, the values are differences from predictions. A
+    /// chunk has a plane for each mantissa byte, lowest first, and a plane of exponents. Without prediction, the third
+    /// plane also has the sign, in its highest bit.
     pub(super) fn read_chunk(&self, index: usize) -> Result<Vec<Value>> {
         let chunk = self.chunks[index];
         let deflated = read_bytes(&self.file, chunk.offset, chunk.len_bytes)?;
@@ -129,9 +130,9 @@ impl SiscoFile {
     }
 }
 
-/// Reads the shape of each row's cell from `table.f<n>-shapes`, `None` for a row with 0 axes: blocks of u32 inflated size,
-/// u32 deflated size (bytes) and raw DEFLATE of u64s, for each row the number of axes and the extents. Skipped rows have
-/// shape `[0, 0]`.
+/// Reads the shape of each row's cell from `table.f<n>-shapes`, `None` for a row with 0 axes. The file consists of
+/// blocks: u32 inflated and u32 deflated size in bytes, then raw DEFLATE of u64s, for each row the number of axes and the
+/// extents. Skipped rows have shape `[0, 0]`.
 pub(super) fn read_shapes(file: &dyn ReadAt) -> Result<Vec<Option<[u64; 2]>>> {
     let len = file.len()?;
     let mut offset = 0;

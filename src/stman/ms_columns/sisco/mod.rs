@@ -26,7 +26,8 @@ use crate::value::{DataType, Region, Shape, Values};
 
 pub(crate) static KIND: Kind = Kind::new(&["SiscoStMan"], open);
 
-/// Names of the key columns, which tell which rows belong to one baseline.
+/// Names of the key columns: rows in which all four have the same values belong to one baseline, from whose earlier rows
+/// values are predicted.
 const KEYS: [&str; 4] = ["FIELD_ID", "DATA_DESC_ID", "ANTENNA1", "ANTENNA2"];
 
 /// An open SiscoStMan and its only column.
@@ -40,9 +41,10 @@ struct Sisco {
     shapes: Shapes,
     /// Number of rows of the table that the SiscoStMan belongs to.
     rows: u64,
-    /// The key columns in the order of [`KEYS`]; empty without prediction.
+    /// The columns that tell which rows belong to one baseline, in the order of [`KEYS`]; empty if values are stored
+    /// without prediction.
     keys: Vec<OtherColumn>,
-    /// Whether every cell of the column must have a value, since its description says Direct.
+    /// Whether every cell of the column must have a value, because the table description declares the column as Direct.
     direct: bool,
     decoder: Mutex<Decoder>,
 }
@@ -91,8 +93,9 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
 }
 
 impl Shapes {
-    /// Finds the shape of each row's cell. Some versions of casacore write a file of shapes even for a column of fixed shape,
-    /// and do not store skipped rows then: the number of stored values tells which version wrote the file.
+    /// Determines the shape of each row's cell. Some versions of casacore write a file of shapes even for a column of
+    /// fixed shape, and then store nothing for skipped rows: the number of stored values tells which version wrote the
+    /// file.
     fn find(args: &OpenArgs<'_>, fixed: Option<&Shape>, file: &SiscoFile) -> Result<Self> {
         let name = args.file_name("-shapes");
         let each = match args.files.open(&name) {

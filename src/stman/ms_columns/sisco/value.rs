@@ -3,7 +3,8 @@
 //! All arithmetic on mantissas wraps, and operations are in the order in which casacore carries them out: a prediction
 //! that differs in one bit spoils every value that follows.
 
-/// A float of SiscoStMan taken apart: `mantissa * 2^(exponent - 23)`, negative or not. Mantissas need not be normalised.
+/// A float as SiscoStMan stores it: `mantissa * 2^(exponent - 23)`, with the sign apart. Mantissas need not be
+/// normalised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Value {
     mantissa: u32,
@@ -11,15 +12,17 @@ pub(super) struct Value {
     negative: bool,
 }
 
-/// Exponents of values that are stored without prediction: -128 for infinities and NaNs, -127 for zeros and subnormal
-/// numbers.
+/// Exponents that mark values of SiscoStMan stored without prediction: -128 for infinities and NaNs, -127 for zeros and
+/// subnormal numbers.
 const SPECIAL: [i8; 2] = [-128, -127];
 
-/// Bits of a mantissa that are too high for a prediction: a predicted value that has one of them is replaced by zero.
+/// Mask of the mantissa bits (25 and up) that a predicted value must not have: a prediction with one of them is replaced
+/// by zero.
 const EXCESS: u32 = 0xfe00_0000;
 
 impl Value {
-    /// Makes a value from its mantissa word and its exponent in the file; the word's highest bit is the sign.
+    /// Makes a value from the mantissa word and the exponent in the SiscoStMan file; the highest bit of the word is the
+    /// sign.
     pub(super) fn new(word: u32, exponent: i8) -> Self {
         Value { mantissa: word & 0x7fff_ffff, exponent, negative: word >> 31 != 0 }
     }
@@ -84,7 +87,8 @@ impl Value {
         Value { mantissa: self.mantissa / divisor, ..self }
     }
 
-    /// The same number with another exponent, its mantissa shifted; `None` if the exponent is too small for the mantissa.
+    /// The same number expressed with another exponent, its mantissa shifted by the difference; `None` if `exponent` is
+    /// smaller by 8 or more.
     fn matching(self, exponent: i8) -> Option<Self> {
         let up = i32::from(self.exponent) - i32::from(exponent);
         let mantissa = match up {
@@ -96,13 +100,13 @@ impl Value {
         Some(Value { mantissa, exponent, ..self })
     }
 
-    /// The value itself, or zero if its mantissa is too large for a predicted value.
+    /// The predicted value itself, or zero if its mantissa is too large (2^25 or more).
     fn capped(self) -> Self {
         if self.mantissa & EXCESS != 0 { Value::zero(self.exponent) } else { self }
     }
 }
 
-/// A way to predict a visibility's value from those before it.
+/// A method to predict a value from those of lower channels or of earlier rows; SiscoStMan stores the difference from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Predictor {
     /// Predicts that a value equals the last one.
@@ -122,8 +126,8 @@ pub(super) enum Predictor {
 }
 
 impl Predictor {
-    /// Predicts a value with `exponent`, which must not be special; `past` has the values before it, last first, as many as the
-    /// predictor needs.
+    /// Predicts a value that has the exponent `exponent`, which must not be a special one; `past` has the earlier values,
+    /// most recent first, as many as the predictor needs.
     pub(super) fn predict(self, past: &[Value], exponent: i8) -> Value {
         match (self, past) {
             (Predictor::Last, [p1, ..]) => last(*p1, exponent),
@@ -217,17 +221,20 @@ fn of_four([p4, p3, p2, p1]: [Value; 4], exponent: i8, combine: impl Fn([Value; 
     combine([m4, m3, m2, m1]).capped()
 }
 
-/// The predictors of a prediction level, along the channels of a row and in time.
+/// The predictors that a prediction level of SiscoStMan uses, along the channels of a row and along the rows of a
+/// baseline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Level {
-    /// Predictors from lower channels of the same row: the first after 1 channel, then after 2, after 3, and after 4 or more.
+    /// Predictors from lower channels of the same row, by the number of lower channels that exist: 1, 2, 3, and 4 or
+    /// more.
     pub(super) frequency: [Predictor; 4],
-    /// Predictors from earlier rows of the baseline: the first after 1 row, then after 2, after 3, and after 4 or more.
+    /// Predictors from earlier rows of the baseline, by the number of earlier rows that exist: 1, 2, 3, and 4 or more.
     pub(super) time: [Predictor; 4],
 }
 
 impl Level {
-    /// The prediction level with this number, as stored in the file; `None` if there is none.
+    /// The prediction level with this number, as stored in the SiscoStMan file; `None` if the number is not a known
+    /// level.
     pub(super) fn new(number: i8) -> Option<Self> {
         use Predictor::{Cubic, Last, Linear, LinearFit, Mean, Quadratic, QuadraticFit};
         let level = |frequency, time| Some(Level { frequency, time });
