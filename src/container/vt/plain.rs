@@ -59,8 +59,8 @@ impl PlainFiles {
         PlainFiles { directories, ..PlainFiles::default() }
     }
 
-    /// Searches the ordinary files for a vt block with this hash, and reads it: only files as long as the file of the archive
-    /// that `place` names, at the same offset. `None` if no file has it.
+    /// Searches the ordinary files of Platonic vt stores for a block with this hash and returns its bytes. Only files as long
+    /// as the archived file are read, at the offset that `place` gives; `None` if no file has the block.
     ///
     /// # Errors
     /// `Io` if the files cannot be listed or read; `Limit` if there are too many.
