@@ -1,4 +1,5 @@
-//! Datasets of the recipes of a restorable file, written without knowing their length in advance.
+//! Writes the datasets under `/_ctds/restore` of a restorable file (recipes and bytes from which original files are rebuilt)
+//! without knowing their length in advance.
 
 use rayon::prelude::*;
 
@@ -23,7 +24,7 @@ pub(super) struct AppendBuffer {
     /// The open recipe dataset; `None` until there is more than one chunk to write.
     dataset: Option<Dataset>,
     compression: Compression,
-    /// Number of chunks that are written to the recipe dataset.
+    /// Number of chunks that have been written to the recipe dataset so far.
     chunks: u64,
     pending: Vec<u8>,
 }

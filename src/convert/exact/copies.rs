@@ -46,8 +46,8 @@ impl<'a> Copies<'a> {
         Ok(Copies { parts, can_share: AtomicBool::new(true) })
     }
 
-    /// Lets the restored file `target` share the bytes of the native file that equal `bytes`, which belong at byte `offset` of
-    /// `target`; returns whether it does.
+    /// Makes the restored file `target` share (reflink) bytes of the native file if they equal `bytes`, which belong at byte
+    /// `offset` of `target`. Returns false if it does not share them: the caller then has to write `bytes`.
     ///
     /// # Errors
     /// Those of reading the native file; `NoSpace`, `Interrupted`.

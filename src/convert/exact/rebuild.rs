@@ -17,7 +17,8 @@ use crate::value::{Region, Shape, Values, swap_bytes, swap_width};
 pub(super) const WINDOW_BYTES: u64 = 2 << 20;
 /// Most windows of an original file that are rebuilt together; as many may wait to be hashed or written.
 pub(super) const WINDOWS: usize = 4;
-/// Bytes of a dataset that are read at a time to rebuild an original file, if a box of elements is not larger.
+/// Bytes of a dataset that are read at a time to rebuild an original file; at least one block of elements, even if it is
+/// larger.
 const STEP_BYTES: u64 = 1 << 20;
 
 /// A part of an original file, and the segments of its recipe that have bytes in it.
@@ -123,8 +124,8 @@ impl Window {
         (self.bytes.end - self.bytes.start) as usize
     }
 
-    /// Fills `out` with the bytes that the recipe's segments give for the window, those of literals last; `covered` gets a 1
-    /// for each byte that a segment gives.
+    /// Fills `out` with the bytes of the window that the recipe's segments give, literals after all others, and sets `covered`
+    /// to 1 for each byte that a segment gives.
     pub(super) fn fill(&self, sources: &Sources, out: &mut [u8], mut covered: Option<&mut [u8]>) -> Result<()> {
         for literal in [false, true] {
             for segment in self.segments.iter().filter(|segment| (segment.stream == LITERALS) == literal) {
@@ -164,7 +165,8 @@ impl RestoreFile<'_> {
         &mut self.out[range]
     }
 
-    /// Copies those of `bytes`, which belong at `offset` of the restored file, that lie in the range of the buffer.
+    /// Copies `bytes`, which belong at byte `offset` of the restored file, to the buffer; those outside the buffer's range are
+    /// left out.
     fn put(&mut self, offset: u64, bytes: &[u8]) {
         let wanted = self.wanted(offset..offset + bytes.len() as u64);
         let from = wanted.start.saturating_sub(offset) as usize;
@@ -176,7 +178,7 @@ impl RestoreFile<'_> {
 }
 
 impl OpenStream {
-    /// Copies the bytes of the restored file that a segment of the recipe gives to the buffer, as far as they are in its range.
+    /// Copies to the buffer those bytes of its range of the restored file that a segment of the recipe gives.
     fn fill(&self, segment: &Segment, mut target: RestoreFile<'_>) -> Result<()> {
         let box_bytes = self.box_bytes(segment.rows)?;
         if box_bytes == 0 || segment.offset >= target.end() {
@@ -225,7 +227,8 @@ impl OpenStream {
         Ok(())
     }
 
-    /// Copies `rows` rows of the stream's dataset, from row `first` on, to the buffer; in the restored file their bytes begin at byte `offset`.
+    /// Copies `rows` rows of the stream's dataset, from row `first` on, to the buffer, in the byte order of the original file;
+    /// their bytes begin at byte `offset` of the restored file.
     fn fill_rows(
         &self,
         first: u64,
@@ -265,7 +268,8 @@ impl OpenStream {
         self.reader.read_rows(first, there, row_bytes)
     }
 
-    /// Bytes of box number `number` of a recipe's segment, where boxes are parts of cells (tiles); elements beyond the edge of the dataset are zeros.
+    /// Reads block number `number` (from 0) of a recipe's segment whose blocks are tiles (parts of cells), and returns its
+    /// bytes as in the original file; elements beyond the edge of the dataset are zeros.
     fn tile(&self, segment: &Segment, number: u64) -> Result<Vec<u8>> {
         let mut rest = number;
         let mut start: Vec<u64> = Vec::with_capacity(self.cell.len() + 1);
@@ -295,8 +299,8 @@ impl OpenStream {
         Ok(self.encode(&mut values.into_bytes(), 1).to_vec())
     }
 
-    /// Converts the little-endian elements of `boxes` equal boxes to the form that they have in the original file: big-endian,
-    /// or bits.
+    /// Converts the little-endian elements of `boxes` blocks of equal size to their bytes in the original file: in its byte
+    /// order, or Bools as bits.
     fn encode<'a>(&self, plain: &'a mut Vec<u8>, boxes: usize) -> &'a [u8] {
         if self.encoding == Encoding::Bits {
             let box_elements = plain.len() / boxes.max(1);

@@ -18,16 +18,17 @@ use crate::native::{CTDS, RESTORE, Reader, json, restore_path};
 use crate::sha::Sha256;
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Number of the stream of literals in every recipe: the bytes of original files that no other dataset holds.
+/// Number of the first stream in every recipe: the dataset of literals, the bytes of original files that no other dataset
+/// holds.
 pub(super) const LITERALS: u32 = 0;
 /// Most segments in the recipe of an original file; all of them are in memory together.
 pub(super) const MAX_STORED_SEGMENTS: u64 = 1 << 20;
-/// Largest block of elements, in bytes, that is copied at once from a dataset to an original file: it is in memory as a whole, or at
-/// least one row of it.
+/// Largest block of elements, in bytes, that a recipe may copy to an original file, because it is in memory as a whole; where
+/// blocks are read row by row, largest row.
 const MAX_BOX_BYTES: usize = 32 << 20;
 /// How many numbers describe a segment of a recipe in the stored form.
 pub(super) const FIELDS: usize = 6;
-/// Bytes of decoded chunks that are kept in memory for all streams of an original file.
+/// Bytes of decoded chunks that are kept in memory for all datasets that supply bytes of one original file.
 const CACHE_BYTES: usize = 32 << 20;
 
 /// How the elements of a dataset are encoded in an original file.
@@ -157,7 +158,7 @@ impl Recipe {
         })
     }
 
-    /// Decodes the recipes from JSON and checks all names: none leads out of the directory, none occurs twice.
+    /// Decodes the recipes from JSON and checks all paths: none leads out of the restored directory, none occurs twice.
     pub(super) fn from_json(document: &Json) -> Result<Self> {
         let missing = |what: &str| Error::format(format!("{what} is missing or has the wrong type"));
         let list = |of: &Json, name: &str| of.get(name).and_then(Json::as_array).cloned().ok_or_else(|| missing(name));
@@ -224,7 +225,8 @@ impl Recipe {
     }
 }
 
-/// Converts a stored path to one of the file system; `None` if it would lead out of the directory or is not in normal form.
+/// Converts a stored path to one of the file system; `None` if it would lead out of the restored directory or is not in normal
+/// form.
 pub(super) fn relative(path: &[u8]) -> Option<PathBuf> {
     let path = path.to_path().ok()?;
     let plain = path.components().all(|part| matches!(part, Component::Normal(_)));
@@ -252,7 +254,8 @@ pub(super) struct Archive {
     root: Group,
     source: Arc<dyn ReadAt>,
     segments: Reader,
-    /// Index of the first number of each original file in the dataset of segments, which has six numbers for each segment.
+    /// Index in the dataset `segments`, for each original file, of its first number; the dataset has six numbers for each
+    /// segment.
     starts: Vec<u64>,
 }
 
@@ -335,7 +338,8 @@ impl Archive {
     }
 }
 
-/// Encodes the segments of a recipe as numbers: field after field, each number as the difference from the one before.
+/// Encodes the segments of a recipe as stored: the values of the first field for all segments, then those of the next field,
+/// each as the difference from the value before it (the first from 0).
 pub(super) fn encode(segments: &[Segment]) -> Vec<i64> {
     let mut numbers = Vec::with_capacity(segments.len() * FIELDS);
     for field in 0..FIELDS {
@@ -366,11 +370,12 @@ fn decode(numbers: &[i64], count: usize) -> Result<Vec<Segment>> {
     fields.into_iter().enumerate().map(segment).collect()
 }
 
-/// The open datasets that supply the bytes of one original file, by number of the stream.
+/// The open datasets that supply the bytes of one original file, by number of the stream; `None` for those that it does not
+/// use.
 #[derive(Debug)]
 pub(super) struct Sources(Vec<Option<OpenStream>>);
 
-/// A stream of a recipe whose dataset is open.
+/// An opened dataset that supplies bytes of original files: a stream of a recipe.
 #[derive(Debug)]
 pub(super) struct OpenStream {
     pub(super) reader: Reader,
@@ -409,7 +414,8 @@ impl Sources {
         found.ok_or_else(|| Error::format(format!("stream {} is not open", segment.stream)))
     }
 
-    /// Checks that a segment of a recipe lies within the original file and its dataset; returns its number of bytes.
+    /// Checks that a segment of a recipe lies within the original file and its dataset; returns its number of bytes in the
+    /// original file.
     pub(super) fn check(&self, segment: &Segment, file_len: u64) -> Result<u64> {
         let stream = self.get(segment)?;
         let box_bytes = stream.box_bytes(segment.rows)?;

@@ -125,8 +125,8 @@ impl Recorder<'_> {
         Ok(found)
     }
 
-    /// Tests the segments of an original file's recipe, and stores them together with the bytes that they do not give (literals). `elements` counts,
-    /// for each stream, the elements that the file has unchanged.
+    /// Tests the segments of an original file's recipe, and stores them together with literals for the bytes that they do not
+    /// give. Adds to `elements`, by number of the stream, the number of dataset elements that the file has unchanged.
     fn file(
         &mut self,
         name: &BString,
@@ -257,8 +257,8 @@ struct WindowTrial {
     as_expected: bool,
 }
 
-/// Compares a window of an original file with the bytes that segments have given; `covered` is 1 where one has. Returns the ranges to store as
-/// literals, joined where close, and whether all given bytes are right.
+/// Compares a window of an original file with the bytes that segments give; `covered` is 1 where a segment gives one. Returns
+/// the ranges to store as literals, joined where close, and whether all given bytes are right.
 fn differences(actual: &[u8], given: &[u8], covered: &[u8]) -> (Vec<Range<usize>>, bool) {
     const BLOCK: usize = 64;
     let (mut wrong, mut as_expected) = (Vec::<Range<usize>>::new(), true);

@@ -153,8 +153,8 @@ pub(crate) struct ChangedFile {
     pub(crate) found: Result<Sha256>,
 }
 
-/// Rebuilds all original files of the restorable file at `path` without writing them; returns their number, and the files whose SHA-256 differs from
-/// the stored one.
+/// Rebuilds all original files of the restorable file at `path` without writing them; returns their number, and the files whose
+/// SHA-256 differs from the stored one. If the file is not restorable: 0 and an empty list.
 pub(crate) fn changed_files(path: &Path, progress: &dyn Progress) -> Result<(u64, Vec<ChangedFile>)> {
     let Some(archive) = open(path)? else { return Ok((0, Vec::new())) };
     let (pool, buffers) = (thread_pool(0)?, Buffers::default());
