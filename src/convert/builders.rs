@@ -96,7 +96,8 @@ impl<'a> ToHdf5<'a> {
         self
     }
 
-    /// Leaves these columns out of the conversion, named as in [`columns`](Self::columns).
+    /// Leaves these columns out of the conversion, named as for [`columns`](Self::columns): `DATA` of the main table,
+    /// `ANTENNA/NAME` of a subtable.
     pub fn exclude<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.options.exclude = names.into_iter().map(Into::into).collect();
         self
@@ -282,7 +283,7 @@ impl<'a> ToHdf5Plan<'a> {
         &self.source
     }
 
-    /// Plans of the tables that will be converted, the main one first, parents before children.
+    /// Plans of the tables that will be converted, the main one first, each table before its subtables.
     pub fn tables(&self) -> &[TablePlan] {
         &self.plan.tables
     }
@@ -408,7 +409,8 @@ pub struct ToTable<'a> {
 }
 
 impl<'a> ToTable<'a> {
-    /// Prepares to write a casacore table from the table at `source`, which can be anything that [`ToHdf5::new`] takes.
+    /// Prepares to write a casacore table from the table at `source`: a table directory, a file that holds a whole table, or a
+    /// native HDF5 file.
     pub fn new(source: impl AsRef<Path>) -> Self {
         let (open, options) = (OpenOptions::default(), ToTableOptions::default());
         ToTable { source: source.as_ref().to_owned(), open, options, salvage: false, call: Call::default() }
@@ -535,7 +537,8 @@ pub struct Compare<'a> {
 }
 
 impl<'a> Compare<'a> {
-    /// Prepares a comparison of all tables of two sources, each given as for [`ToHdf5::new`]: rows, columns, keywords, cells.
+    /// Prepares a comparison of all tables of two sources, each a table directory, a file that holds a whole table, or a native
+    /// HDF5 file: rows, columns, keywords, cells.
     pub fn new(left: impl AsRef<Path>, right: impl AsRef<Path>) -> Self {
         Self::of(left.as_ref(), Some(right.as_ref()))
     }
@@ -608,7 +611,8 @@ pub struct Digest<'a> {
 }
 
 impl<'a> Digest<'a> {
-    /// Prepares fingerprints of all tables of the source at `source`, which is given as for [`ToHdf5::new`].
+    /// Prepares fingerprints of all tables of `source`: a table directory, a file that holds a whole table, or a native HDF5
+    /// file.
     pub fn new(source: impl AsRef<Path>) -> Self {
         let (source, open) = (source.as_ref().to_owned(), OpenOptions::default());
         Digest { source, open, columns: Vec::new(), call: Call::default() }

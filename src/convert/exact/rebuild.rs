@@ -124,8 +124,8 @@ impl Window {
         (self.bytes.end - self.bytes.start) as usize
     }
 
-    /// Fills `out` with the bytes of the window that the recipe's segments give, literals after all others, and sets `covered`
-    /// to 1 for each byte that a segment gives.
+    /// Fills `out` with the bytes of the window that the recipe's segments give, literals after all others, and sets `covered`,
+    /// if it is given, to 1 for each byte that a segment gives.
     pub(super) fn fill(&self, sources: &Sources, out: &mut [u8], mut covered: Option<&mut [u8]>) -> Result<()> {
         for literal in [false, true] {
             for segment in self.segments.iter().filter(|segment| (segment.stream == LITERALS) == literal) {

@@ -81,15 +81,17 @@ pub(super) struct Stream {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Segment {
     pub(super) stream: u32,
-    /// Row (index on the slowest axis, from 0) of the dataset at which the first block starts; it starts at 0 on the other axes.
+    /// Row (index on the slowest axis, from 0) of the dataset at which the first block of elements of a recipe's segment
+    /// starts; on the other axes it starts at 0.
     pub(super) first: u64,
-    /// Number of rows (extent on the slowest axis of the dataset) of each block.
+    /// Number of rows (extent on the slowest axis of the dataset) of each block of elements of a recipe's segment.
     pub(super) rows: u64,
-    /// Number of blocks; they follow one another in the dataset, fastest axis first.
+    /// Number of blocks of elements of a recipe's segment; they follow one another in the dataset, fastest axis first.
     pub(super) count: u64,
-    /// Offset in the original file of the bytes of the first block, in bytes.
+    /// Offset in the original file, in bytes, of the first block of elements of a recipe's segment.
     pub(super) offset: u64,
-    /// Bytes in the original file from the start of a block to the start of the next; 0 for a single block.
+    /// Bytes in the original file from the start of a block of elements to the start of the next in a recipe's segment; 0 for a
+    /// single block.
     pub(super) stride: u64,
 }
 
@@ -118,7 +120,7 @@ impl Segment {
 /// Recipe of an original file: path, length, SHA-256 and number of segments.
 #[derive(Debug, Clone)]
 pub(super) struct File {
-    /// Path of the original file relative to the directory, with `/`; empty if the source was this file alone.
+    /// Path of the original file relative to the table's directory, with `/`; empty if the source was this file alone.
     pub(super) path: BString,
     pub(super) len: u64,
     pub(super) sha256: Sha256,
