@@ -1,5 +1,5 @@
-//! Writes the datasets under `/_ctds/restore` of a restorable file (recipes and bytes from which original files are rebuilt)
-//! without knowing their length in advance.
+//! Writes the datasets under `/_ctds/restore` of a restorable file (recipes and bytes from which original casacore files are
+//! rebuilt) without knowing their length in advance.
 
 use rayon::prelude::*;
 
@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::h5::{Compression, Dataset, DatasetSpec, Effort, FilterScratch, Group};
 use crate::value::{DataType, Shape};
 
-/// Chunk size in bytes of the recipe datasets, from which original files are rebuilt.
+/// Chunk size in bytes of the recipe datasets, from which original casacore files are rebuilt.
 const CHUNK_BYTES: usize = 1 << 20;
 /// Number of chunks of a recipe dataset that are compressed together, in parallel.
 const CHUNKS_COMPRESSED_TOGETHER: usize = 8;
@@ -16,7 +16,8 @@ const EFFORT: Effort = Effort::Thorough;
 /// Compression effort for a recipe dataset of one chunk, which takes little time anyway.
 const EFFORT_OF_ONE_CHUNK: Effort = Effort::Most;
 
-/// Writer of a recipe dataset (data from which original files are rebuilt) with one axis, whose length is known only at the end.
+/// Writer of a recipe dataset (data from which original casacore files are rebuilt) with one axis, whose length is known only
+/// at the end.
 pub(super) struct AppendBuffer {
     group: Group,
     name: &'static str,
