@@ -64,7 +64,8 @@ impl Places {
         block.checked_mul(self.skip)?.checked_add(self.starts[task])
     }
 
-    /// Where the stream of `task` is in the SION file; `written` is the number of bytes in each of its chunks.
+    /// List of the byte ranges (extents) of the SION file that hold the stream of `task`; `written` is the number of bytes in
+    /// each of its chunks.
     pub(super) fn extents(&self, task: usize, written: impl IntoIterator<Item = u64>) -> Result<Extents> {
         let mut extents = Extents::default();
         for (block, written) in (0..).zip(written) {
@@ -279,7 +280,8 @@ impl Physical {
             .collect()
     }
 
-    /// Where the stream of a task is in this physical SION file, which numbers its tasks from 0.
+    /// List of the byte ranges (extents) of this physical SION file that hold the stream of a task, given by its number in the
+    /// file, from 0.
     pub(super) fn extents(&self, task: usize) -> Result<Extents> {
         self.places.extents(task, self.written(task)?)
     }

@@ -122,7 +122,7 @@ pub(super) struct Known {
     found: Arc<Found>,
     /// The data files of the content-addressed (vt) store, each with the number of bytes that were scanned or indexed.
     pub(super) files: Vec<Indexed>,
-    /// Number of bytes in the data files that no index file covers.
+    /// Number of bytes in the data files of the vt store that no index file covers.
     pub(super) unindexed_bytes: u64,
 }
 

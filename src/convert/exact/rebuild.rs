@@ -139,7 +139,7 @@ impl Window {
     }
 }
 
-/// A range of the bytes of a restored file, from byte `start` on, and the buffer that receives them.
+/// A byte range of a restored file that begins at `start`, and the buffer that receives its bytes.
 struct RestoreFile<'a> {
     start: u64,
     out: &'a mut [u8],

@@ -263,7 +263,7 @@ pub(super) struct Archive {
 }
 
 impl Archive {
-    /// Opens the recipes of a native file; `None` if it is not restorable.
+    /// Opens the recipes (rules by which original casacore files are rebuilt) of a native file; `None` if it has none.
     pub(super) fn open(root: &Group, source: Arc<dyn ReadAt>) -> Result<Option<Self>> {
         let exact = root.group(CTDS)?;
         if !exact.has(RESTORE) {

@@ -127,7 +127,7 @@ impl Restorer<'_> {
     }
 }
 
-/// Converts a stored path, which was checked when the recipe was read, to one relative to the target directory.
+/// Converts a path from a recipe, which was checked when the recipe was read, to one relative to the target directory.
 fn inside(path: &[u8]) -> Result<std::path::PathBuf> {
     relative(path).ok_or_else(|| {
         Error::format(format!(
@@ -137,7 +137,7 @@ fn inside(path: &[u8]) -> Result<std::path::PathBuf> {
     })
 }
 
-/// Opens the recipes of the native file at `path`; `None` if it is not restorable.
+/// Opens the recipes (rules by which original casacore files are rebuilt) of the native file at `path`; `None` if it has none.
 fn open(path: &Path) -> Result<Option<Archive>> {
     let open = || -> Result<_> {
         let (file, source) = File::open_with_source(path)?;
