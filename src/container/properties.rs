@@ -1,8 +1,8 @@
 //! Format-specific properties of a container and of its files. A container of another format into which the files are copied
 //! keeps them, so that the first one can be made again.
 
-/// Named values that only the format of a container has, for the container or one of its files, in the order in which they are
-/// shown.
+/// Metadata of a container, or of one of its files, that only the format of this container has: named values in the order in
+/// which they are shown.
 ///
 /// They are what another kind of container has to keep so that the first one can be made again; in HDF5 they are attributes.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -63,14 +63,15 @@ impl Properties {
     }
 }
 
-/// All files that a container will hold, known before the first one is written, for formats that need that.
+/// List of all files that a container will hold, made before the first one is written: some formats need all names and lengths
+/// in advance.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Announced {
     /// Properties of the source container, which the new one is to keep.
     pub(crate) properties: Properties,
     /// Files that the container will hold, in the order in which they will be written.
     pub(crate) files: Vec<AnnouncedFile>,
-    /// Names and contents of the nested containers, which are written after the files of this one.
+    /// Name of each nested container and the list of its files; nested containers are written after the files of this one.
     pub(crate) nested: Vec<(String, Announced)>,
 }
 

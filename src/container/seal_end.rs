@@ -8,13 +8,14 @@ use crate::io::{ReadAt, read_array};
 /// follow them.
 pub(super) const MAGIC: [u8; 8] = *b"ctdsseal";
 
-/// Size in bytes of the entry of a region in a seal: length, owner and CRC-32 of the region.
+/// Size in bytes of the entry of a region (byte range of the HDF5 file) in a seal: its length, the number of the virtual file
+/// to which it belongs, its CRC-32.
 pub(super) const ENTRY_BYTES: usize = 16;
 
-/// Size in bytes of the last fields of a seal, those of fixed size: a sealed file ends with them.
+/// Size in bytes of the fields of fixed size at the end of a seal; they are the last bytes of a sealed HDF5 file.
 pub(super) const END_BYTES: usize = 36;
 
-/// The last fields of a seal, which is stored after the end of a sealed HDF5 file.
+/// The last fields of a seal: the checksums of all bytes of a MultiHDF5 container, stored after the end of the HDF5 file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Seal {
     /// Length in bytes of the HDF5 file before the seal.
@@ -26,7 +27,8 @@ pub(super) struct Seal {
 }
 
 impl Seal {
-    /// Reads the end of the seal of `file`, even of a damaged one; `None` if the file has no seal.
+    /// Reads the last fields of the seal (checksums after an HDF5 file) of `file`, even of a damaged seal; `None` if the file
+    /// has no seal.
     pub(super) fn find(file: &dyn ReadAt) -> Result<Option<Self>> {
         let file_len = file.len()?;
         let Some(start) = file_len.checked_sub(END_BYTES as u64) else { return Ok(None) };

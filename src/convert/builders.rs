@@ -1,4 +1,5 @@
-//! The conversions as builders: each has a source, options, and a call that writes the target.
+//! Builders of the conversions to HDF5, to casacore tables and to the original files, of comparisons and of fingerprints: each
+//! has a source, options, and a call that does the work.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -20,8 +21,8 @@ use crate::table::OpenOptions;
 /// Whether a conversion to HDF5 computes digests (CTFP-1 fingerprints) of what it reads and keeps them in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DigestPolicy {
-    /// Digests are computed for compressed files, and for files from which the originals can be restored. Where large columns
-    /// are not compressed (`none`, `shared`) they would take as long as everything else.
+    /// Digests are computed for compressed and for restorable HDF5 files. For others, whose large columns are not compressed
+    /// (`none`, `shared`), they would take as long as everything else.
     #[default]
     Auto,
     /// Digests are always computed and kept in the file.
@@ -79,8 +80,8 @@ impl<'a> ToHdf5<'a> {
 
     open_setters!(native);
 
-    /// Leaves out damaged tables, columns and rows and converts everything else; otherwise damage ends the conversion.
-    /// [`ToHdf5Summary::damage`] lists what was left out, and so does the file. Everything is read once in advance.
+    /// Sets whether damaged tables, columns and rows are left out and everything else is converted, after it was read once; by
+    /// default damage ends the conversion. [`ToHdf5Summary::damage`] and the HDF5 file list what was left out.
     ///
     /// Not for [`restorable`](Self::restorable) files, which have every byte of the original.
     pub fn salvage(mut self, salvage: bool) -> Self {
@@ -95,7 +96,8 @@ impl<'a> ToHdf5<'a> {
         self
     }
 
-    /// Leaves these columns out of the conversion, named as in [`columns`](Self::columns).
+    /// Leaves these columns out of the conversion, named as for [`columns`](Self::columns): `DATA` of the main table,
+    /// `ANTENNA/NAME` of a subtable.
     pub fn exclude<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.options.exclude = names.into_iter().map(Into::into).collect();
         self
@@ -114,7 +116,8 @@ impl<'a> ToHdf5<'a> {
     }
 
     /// Converts only the rows of the main table that satisfy `predicate`, of those that [`rows`](Self::rows) selects. Only the
-    /// tiles and buckets that hold them are read. The dimension scale `row` has their numbers in the table.
+    /// tiles and buckets with cells of these rows are read. The dimension scale `row` of the HDF5 file has their row numbers in
+    /// the source.
     ///
     /// ```no_run
     /// use ctds_hdf5::convert::ToHdf5;
@@ -155,7 +158,8 @@ impl<'a> ToHdf5<'a> {
         self
     }
 
-    /// Sets where the HDF5 file will be read; the default is on a disk.
+    /// Sets where the HDF5 file will be read, on a disk (the default) or from an object store; this decides how large chunks
+    /// are and where metadata are stored.
     pub fn profile(mut self, profile: Profile) -> Self {
         self.options.profile = profile;
         self
@@ -182,14 +186,15 @@ impl<'a> ToHdf5<'a> {
     }
 
     /// Sets whether the HDF5 file gets small versions of the visibilities, in the group `quicklook`: means, extreme amplitudes
-    /// and flags by time and channel, in levels that halve. Viewers of HDF5 files draw them as heat maps. They are not part of
-    /// the table.
+    /// and flags by time and channel, in levels of which each has half the times and channels of the one before. Viewers of
+    /// HDF5 files draw them as heat maps. They are not part of the table.
     pub fn quicklook(mut self, quicklook: bool) -> Self {
         self.options.quicklook = quicklook;
         self
     }
 
-    /// Keeps in the HDF5 file what [`ToOriginal`] needs, besides the datasets, to restore every original file byte for byte.
+    /// Sets whether the HDF5 file keeps what [`ToOriginal`] needs, besides the datasets, to restore every original file byte
+    /// for byte.
     pub fn restorable(mut self, restorable: bool) -> Self {
         self.options.restorable = restorable;
         self
@@ -207,7 +212,7 @@ impl<'a> ToHdf5<'a> {
         self
     }
 
-    /// Sets how many bytes of memory the conversion may hold at a time; 256 MiB by default.
+    /// Sets about how many bytes of memory the conversion may hold at a time; 256 MiB by default.
     pub fn max_memory(mut self, bytes: u64) -> Self {
         self.options.max_memory = bytes;
         self
@@ -278,7 +283,7 @@ impl<'a> ToHdf5Plan<'a> {
         &self.source
     }
 
-    /// Plans of the tables that will be converted, the main one first, parents before children.
+    /// Plans of the tables that will be converted, the main one first, each table before its subtables.
     pub fn tables(&self) -> &[TablePlan] {
         &self.plan.tables
     }
@@ -330,7 +335,8 @@ impl<'a> ToHdf5Plan<'a> {
     }
 
     /// Estimates how much of an HDF5 file at `target` would share its bytes with the source; `None` without
-    /// [`Compress::Shared`]. A file without a name is made beside `target` to try.
+    /// [`Compress::Shared`]. A temporary file without a name is created beside `target` to find out whether the file system can
+    /// share.
     ///
     /// # Errors
     /// `Unsupported` with [`Reflink::Always`] if bytes cannot be shared; those of opening columns.
@@ -374,9 +380,10 @@ impl<'a> ToHdf5Plan<'a> {
         })
     }
 
-    /// Prepares a conversion to the file `target` that many processes do: everything but the large datasets of numbers is written
-    /// to [a directory beside it](super::ShardPlan::directory_of), and these are cut into items of about `work_bytes` bytes;
-    /// 0: of a 64th of them, but at least 32 MiB and at most 512 MiB. [`ShardWorker`](super::ShardWorker) has an example. Only with [`Compress::Shared`].
+    /// Prepares a conversion to the file `target` by several processes: writes everything but the large datasets of numbers to
+    /// [a directory beside it](super::ShardPlan::directory_of), and divides these datasets into work items of about
+    /// `work_bytes` bytes (0: 1/64 of them, but 32 to 512 MiB). [`ShardWorker`](super::ShardWorker) has an example. Only with
+    /// [`Compress::Shared`].
     ///
     /// # Errors
     /// `Usage` for options that are not for plans, conditions on rows and averages among them; `Exists` if `target` exists or has
@@ -402,7 +409,8 @@ pub struct ToTable<'a> {
 }
 
 impl<'a> ToTable<'a> {
-    /// Prepares to write a casacore table from the table at `source`, which can be anything that [`ToHdf5::new`] takes.
+    /// Prepares to write a casacore table from the table at `source`: a table directory, a file that holds a whole table, or a
+    /// native HDF5 file.
     pub fn new(source: impl AsRef<Path>) -> Self {
         let (open, options) = (OpenOptions::default(), ToTableOptions::default());
         ToTable { source: source.as_ref().to_owned(), open, options, salvage: false, call: Call::default() }
@@ -412,8 +420,8 @@ impl<'a> ToTable<'a> {
 
     open_setters!(native);
 
-    /// Leaves out damaged tables, columns and rows and writes everything else; otherwise damage ends the call.
-    /// [`ToTableSummary::damage`] lists what was left out. Everything is read once in advance.
+    /// Sets whether damaged tables, columns and rows are left out and everything else is written, after it was read once; by
+    /// default damage ends the call. [`ToTableSummary::damage`] lists what was left out.
     ///
     /// Damaged scalars and arrays of fixed shape, which a table cannot leave undefined, are zeros.
     pub fn salvage(mut self, salvage: bool) -> Self {
@@ -421,15 +429,15 @@ impl<'a> ToTable<'a> {
         self
     }
 
-    /// Sets the byte order of the data files of the casacore table; the default is the order of the original ones if that is
-    /// known.
+    /// Sets the byte order of the data files of the casacore table; the default is the order of the original table's files if
+    /// the source records it, else that of this machine.
     pub fn byte_order(mut self, order: ByteOrder) -> Self {
         self.options.byte_order = Some(order);
         self
     }
 
-    /// Sets whether virtual column engines of casacore are restored where they compute the same values; otherwise the values
-    /// are stored.
+    /// Sets whether columns that a virtual column engine of casacore computed get that engine again where it computes the same
+    /// values; otherwise, the default, the values are stored.
     pub fn engines(mut self, engines: bool) -> Self {
         self.options.engines = engines;
         self
@@ -458,10 +466,10 @@ impl<'a> ToTable<'a> {
         written.map_err(|error| error.of_file(&place))
     }
 
-    /// Prepares a conversion to the table directory `target` that many processes do, as
-    /// [`ToHdf5Plan::shard`] does for an HDF5 file: everything but the tiles of large hypercubes is written to
-    /// [a directory beside it](super::ShardPlan::directory_of), and these are cut into items of about `work_bytes` bytes; 0: of a
-    /// 64th of them, but at least 32 MiB and at most 512 MiB. The table will be that of [`write`](Self::write), byte for byte.
+    /// Prepares a conversion to the table directory `target` by several processes: writes everything but the tiles of large
+    /// hypercubes to [a directory beside it](super::ShardPlan::directory_of), and divides these tiles into work items of about
+    /// `work_bytes` bytes (0: 1/64 of them, but 32 to 512 MiB). The table will be that of [`write`](Self::write), byte for
+    /// byte.
     ///
     /// # Errors
     /// `Usage` with [`salvage`](Self::salvage) or [`engines`](Self::engines); `Exists` if `target` exists or has a plan; `NoSpace`,
@@ -529,7 +537,8 @@ pub struct Compare<'a> {
 }
 
 impl<'a> Compare<'a> {
-    /// Prepares a comparison of all tables of two sources, each given as for [`ToHdf5::new`]: rows, columns, keywords, cells.
+    /// Prepares a comparison of all tables of two sources, each a table directory, a file that holds a whole table, or a native
+    /// HDF5 file: rows, columns, keywords, cells.
     pub fn new(left: impl AsRef<Path>, right: impl AsRef<Path>) -> Self {
         Self::of(left.as_ref(), Some(right.as_ref()))
     }
@@ -545,7 +554,8 @@ impl<'a> Compare<'a> {
         Compare { left, right, predicate: None, open: OpenOptions::default(), call: Call::default() }
     }
 
-    /// Restricts the comparison to the rows of the left main table that satisfy `predicate`, as [`ToHdf5::rows_where`] selects them.
+    /// Takes only the rows of the left main table that satisfy `predicate`, as [`ToHdf5::rows_where`] selects them, and
+    /// compares them with all rows of the right one, such as a file converted with the same condition.
     pub fn rows_where(mut self, predicate: Predicate) -> Self {
         self.predicate = Some(predicate);
         self
@@ -601,7 +611,8 @@ pub struct Digest<'a> {
 }
 
 impl<'a> Digest<'a> {
-    /// Prepares fingerprints of all tables of the source at `source`, which is given as for [`ToHdf5::new`].
+    /// Prepares fingerprints of all tables of `source`: a table directory, a file that holds a whole table, or a native HDF5
+    /// file.
     pub fn new(source: impl AsRef<Path>) -> Self {
         let (source, open) = (source.as_ref().to_owned(), OpenOptions::default());
         Digest { source, open, columns: Vec::new(), call: Call::default() }

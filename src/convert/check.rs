@@ -10,8 +10,8 @@ use crate::source::stored_digests::changes;
 use crate::source::{Comparison, Source};
 use crate::table::OpenOptions;
 
-/// Compares the native file at `path` with the digests that were stored in it when it was made: every column, every keyword
-/// set, and of a restorable file the bytes of every original file.
+/// Compares the native file at `path` with the digests that were stored in it when it was made (every column, every keyword
+/// set, and of a restorable file the bytes of every original file) and returns the differences.
 ///
 /// # Errors
 /// `Usage` if the file has no digests; `Interrupted` if `progress` says so; those of reading it. Damage in the elements of a column is a difference.

@@ -25,17 +25,18 @@ pub struct ToHdf5Summary {
     pub tables: usize,
     /// Number of columns that were written to the HDF5 file.
     pub columns: usize,
-    /// Number of columns of the source that were not converted.
+    /// Number of selected columns of the source that were not converted, because this program cannot read them or because they
+    /// are damaged.
     pub missing: usize,
     /// Number of rows of the main table that were written.
     pub rows: u64,
-    /// Bytes of all elements that were converted, uncompressed.
+    /// Bytes of all elements that were converted, uncompressed; strings are counted as 16 bytes each.
     pub bytes: u64,
     /// Size of the HDF5 file in bytes.
     pub file_bytes: u64,
     /// How much of the HDF5 file shares its bytes with the source; `None` without [`Compress::Shared`].
     pub sharing: Option<Sharing>,
-    /// CTFP-1 digest of the main table; `None` if digests were not requested.
+    /// CTFP-1 digest of the main table; `None` if digests were not computed.
     pub digest: Option<Sha256>,
     /// Damaged parts of the source that were left out; empty without [`ToHdf5::salvage`](super::ToHdf5::salvage).
     pub damage: Vec<Damage>,

@@ -17,14 +17,14 @@ const VIRTUAL_BYTES: u64 = 1 << 20;
 /// Longest path, in bytes, by which a joined file refers to one of its parts (the files with ranges of rows).
 const MAX_NAME: usize = 1000;
 
-/// How many rows of a joined file are compared with its parts (the files with ranges of rows) before it gets its name. Subtables, and the structure
-/// that readers see, are always compared as a whole.
+/// How many rows of a joined file are compared with its parts (the files with ranges of rows) before it appears under its name.
+/// Subtables, and the structure of the tables, are always compared as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum JoinCheck {
-    /// The first and the last row of each part are compared, in every column.
+    /// The first and the last row that a joined file has from each part are compared with the part, in every column.
     #[default]
     Edges,
-    /// All rows are compared.
+    /// All rows of the joined file are compared with its parts.
     All,
 }
 
@@ -50,7 +50,7 @@ pub struct JoinParts<'a> {
     call: Call<'a>,
 }
 
-/// Summary of files that were joined.
+/// Summary of native files that [`JoinParts::write`] has joined.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct JoinSummary {
@@ -193,7 +193,8 @@ struct Links {
 }
 
 impl Links {
-    /// Makes hard links to the parts in `directory`, under the relative paths by which the joined file refers to them.
+    /// Makes hard links to the parts of a joined file in `directory`, under the relative paths by which the joined file refers
+    /// to them.
     fn make(parts: &[PartFile], directory: &Path) -> Result<Self> {
         let mut links = Links { directory: directory.to_owned(), made: Vec::new() };
         for part in parts {
@@ -214,7 +215,7 @@ impl Links {
         Ok(links)
     }
 
-    /// Removes the hard links to the parts, and the directories made for them.
+    /// Removes the temporary hard links to the parts of a joined file, and the directories made for them.
     fn remove(self) -> Result<()> {
         for link in &self.made {
             fs::remove_file(link).with_context(|| Context::path(link))?;
@@ -226,7 +227,8 @@ impl Links {
     }
 }
 
-/// Lists the parts, each with the relative path by which the joined file at `target` will refer to it.
+/// Lists the native files that will be joined, each with the relative path by which the joined file at `target` will refer to
+/// it.
 fn part_files(parts: &[PathBuf], target: &Path) -> Result<Vec<PartFile>> {
     let directory = directory_of(target);
     let directory = directory.canonicalize().with_context(|| Context::path(directory))?;

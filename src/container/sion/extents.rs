@@ -23,8 +23,8 @@ impl Extents {
         }
     }
 
-    /// Offset in the SION file of byte `offset` of a task's stream, and how many bytes of the stream follow it there
-    /// contiguously; `None` after the end.
+    /// Offset in the SION file of byte `offset` of a task's stream, and the number of bytes of the stream that are contiguous
+    /// there, this byte included; `None` after the end of the stream.
     fn find(&self, offset: u64) -> Option<(u64, u64)> {
         let next = self.starts.partition_point(|&(start, _)| start <= offset);
         let (start, position) = *self.starts.get(next.checked_sub(1)?)?;
@@ -32,8 +32,8 @@ impl Extents {
         (offset < end).then(|| (position + (offset - start), end - offset))
     }
 
-    /// Calls `each` for every piece of `count` bytes of a stream, from `offset` on, that is contiguous in the SION file: with
-    /// the offset of the piece in that file, and its range within the `count` bytes.
+    /// Divides `count` bytes of a task's stream, from byte `offset` on, into pieces that are contiguous in the SION file, and
+    /// calls `each` for every piece with its offset in that file and its range within the `count` bytes.
     fn pieces(
         &self,
         offset: u64,
@@ -78,7 +78,7 @@ impl ReadAt for Stream {
     }
 }
 
-/// A stream of a SION file that is written; its length is fixed.
+/// A stream of a SION file that is open for writing; its length is fixed.
 #[derive(Debug)]
 pub(super) struct StreamMut {
     pub(super) file: Arc<FileTarget>,

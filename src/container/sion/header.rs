@@ -11,15 +11,15 @@ const PREFIX_BYTES: usize = 1024;
 /// First version of the SION file format whose header has the file number and flags.
 const WITH_FILE_NUMBER: i32 = 3;
 
-/// First version of the SION file format that stores the space of a chunk; before, the stored chunk size has to be rounded up
-/// to whole blocks.
+/// First version of the SION file format whose stored chunk sizes are the space that chunks occupy; in older files they have to
+/// be rounded up to whole file system blocks.
 const STORED_SPACES: i32 = 4;
 
 /// Version of the SION file format whose header has the key-value mode.
 const WITH_KEY_VALUES: i32 = 5;
 
-/// Length of META1 in bytes, apart from 16 bytes for each task, by which SIONlib computes the offset of the first chunk,
-/// whatever the file format.
+/// Length in bytes of the SION header META1, without 16 bytes for each task, that SIONlib assumes for every version of the
+/// format when it computes the offset of the first chunk.
 const NOMINAL_BYTES: u64 = 1088;
 
 /// The header of a SION file, its first metadata block (META1).
@@ -52,7 +52,7 @@ pub(super) struct Meta1 {
     pub(super) meta2: u64,
 }
 
-/// Reads the numbers of a SION header in sequence, in its byte order.
+/// Reader of the numbers of a SION header in sequence, in the byte order of the file.
 struct Numbers<'a> {
     bytes: &'a [u8],
     order: ByteOrder,

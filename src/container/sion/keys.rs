@@ -9,8 +9,8 @@ use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{ReadAt, read_array};
 use crate::value::ByteOrder;
 
-/// End of the name of the container that shows the key-value records in a task's stream as files, as in `TASK3.keys`. It is
-/// not listed, because the file `TASK3` has the same bytes.
+/// End of the name of a container, as in `TASK3.keys`, whose files are the values of the key-value records in a task's stream.
+/// Listings leave it out, because the file `TASK3` has the same bytes.
 const SUFFIX: &str = ".keys";
 
 /// Name of the stream that has the key-value records of the container `name`: without `.keys`; `None` for other names.
@@ -18,7 +18,7 @@ pub(super) fn stream_of(name: &str) -> Option<&str> {
     name.strip_suffix(SUFFIX)
 }
 
-/// The values in a stream of key-value records as a container: a file for each key, named by its decimal number.
+/// A stream of key-value records in a SION file, read as a container: a file for each key, named by its decimal number.
 #[derive(Debug)]
 pub(super) struct Keys {
     stream: Arc<dyn ReadAt>,
@@ -26,7 +26,8 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// Reads the key and length of each record in a stream. The values of records with the same key are joined, in their order.
+    /// Reads the key and length of each key-value record in a stream of a SION file. The values of records with the same key
+    /// are joined, in their order.
     ///
     /// # Errors
     /// `Format` if a record is longer than the stream.

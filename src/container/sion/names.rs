@@ -14,7 +14,8 @@ use crate::limits;
 /// First bytes of the stream of task 0 in a SION file if it is an index of file names.
 const LINE: &[u8] = b"ctds-names 1\n";
 
-/// Start of the names of virtual files that are called by their task, `TASK0`, `TASK1` …
+/// Start of the names that the streams of tasks have as virtual files if the SION file has no index of names: `TASK0`, `TASK1`
+/// …
 const TASK: &str = "TASK";
 
 /// Name of the virtual file with the stream of a task, such as `TASK3` for task 3.
@@ -83,8 +84,8 @@ impl Folder {
         Ok(Some(root.finish()))
     }
 
-    /// Encodes a SION file's index of names, which task 0 holds as its stream, for announced files; `None` if it is not
-    /// needed because their names are those of tasks (`TASK3`).
+    /// Encodes the index of file names that task 0 of a SION file holds, for the files that will be written; `None` if no index
+    /// is needed because the files are named by their tasks: `TASK0`, `TASK1` …
     pub(super) fn index(files: &Announced) -> Result<Option<Vec<u8>>> {
         let is_task = |(task, name): (usize, &String)| task_of(name) == Some(task);
         let names: Vec<String> = files.files.iter().map(|file| file.name.clone()).collect();
@@ -111,8 +112,8 @@ fn collect(files: &Announced, prefix: &str, paths: &mut Vec<String>, folders: &m
 }
 
 impl Growing {
-    /// The folder at a path in the SION file's index of names, made if it is missing; `None` if a file has the name of one of
-    /// the folders.
+    /// Returns the folder at a path in the SION file's index of names and creates it if it is missing; `None` if a part of the
+    /// path is the name of a file.
     fn folder<'a>(&mut self, path: impl Iterator<Item = &'a str>) -> Result<Option<&mut Self>> {
         let mut folder = self;
         for (depth, name) in path.enumerate() {
@@ -126,7 +127,8 @@ impl Growing {
         Ok(Some(folder))
     }
 
-    /// Adds the file at `path`, whose bytes are in `task`, to the SION file's index of names; false if the path is taken.
+    /// Adds the file at `path`, whose bytes task number `task` holds, to the SION file's index of names; returns false if the
+    /// path is taken.
     fn add_file(&mut self, path: &str, task: usize) -> Result<bool> {
         let (folder, name) = match path.rsplit_once('/') {
             Some((folder, name)) => (self.folder(folder.split('/'))?, name),

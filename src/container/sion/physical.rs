@@ -23,14 +23,14 @@ pub(super) struct Physical {
     /// Length in bytes of the stream of each task in the physical SION file.
     lens: Vec<u64>,
     written: Written,
-    /// For each logical task of the SION set, as stored: the number of its file and its local number in that file. `None` if
-    /// the field is missing.
+    /// Number of the file, and of the task in that file, of each logical task of the SION set, both from 0, as stored. An empty
+    /// list, or `None` if the field is missing: tasks are numbered in the order of the files.
     pub(super) mapping: Option<Vec<[i32; 2]>>,
-    /// Number that META2 of the SION file has for chunks that are not used: 0 or -1.
+    /// Value that META2 of the SION file stores as the number of bytes in a chunk that is not used: 0 or -1.
     pub(super) unused: i64,
 }
 
-/// Where the chunks of each task are in a SION file.
+/// Offsets and sizes of the chunks of each task in a SION file.
 #[derive(Debug, Clone)]
 pub(super) struct Places {
     /// Space in bytes that a chunk of each task occupies in the SION file.
@@ -58,12 +58,14 @@ impl Places {
         Ok(Places { spaces, starts, skip: next - first })
     }
 
-    /// Offset in the SION file of the chunk that a task has in a block (from 0); `None` if it exceeds 2^64.
+    /// Offset in the SION file of the chunk of task number `task` in block number `block`, both from 0 (a block has one chunk
+    /// of each task); `None` if it is 2^64 or more.
     pub(super) fn chunk(&self, task: usize, block: u64) -> Option<u64> {
         block.checked_mul(self.skip)?.checked_add(self.starts[task])
     }
 
-    /// Where the stream of `task` is in the SION file; `written` is the number of bytes in each of its chunks.
+    /// List of the byte ranges (extents) of the SION file that hold the stream of `task`; `written` is the number of bytes in
+    /// each of its chunks.
     pub(super) fn extents(&self, task: usize, written: impl IntoIterator<Item = u64>) -> Result<Extents> {
         let mut extents = Extents::default();
         for (block, written) in (0..).zip(written) {
@@ -74,13 +76,15 @@ impl Places {
     }
 }
 
-/// Where the numbers of bytes in the chunks of a SION file come from.
+/// Source of the number of bytes written to each chunk of a SION file: META2, or the space of the chunks if the file was not
+/// closed.
 #[derive(Debug, Clone, Copy)]
 enum Written {
-    /// META2, the second metadata block, has the numbers of bytes in the chunks; its rows of them begin at this offset of the
-    /// SION file.
+    /// META2, the second metadata block, stores the number of bytes written to each chunk of the SION file; this list begins at
+    /// the given offset of the file.
     Rows(u64),
-    /// META2, the second metadata block, is missing: every chunk counts with all its space, as far as the SION file goes.
+    /// META2, the second metadata block, is missing: all bytes of every chunk of the SION file count as written, up to the
+    /// offset `end` of the file.
     Spaces { end: u64 },
 }
 
@@ -216,7 +220,8 @@ impl Physical {
         Ok(())
     }
 
-    /// Reads the mapping of logical tasks to files; `None` if the SION file ends before it, as parallel single files do.
+    /// Reads the mapping of logical tasks to files of a SION set; `None` if the SION file ends before it, as single files
+    /// written by parallel programs do.
     fn read_mapping(&self, position: u64, end: u64) -> Result<Option<Vec<[i32; 2]>>> {
         if end - position < 4 {
             return Ok(None);
@@ -275,7 +280,8 @@ impl Physical {
             .collect()
     }
 
-    /// Where the stream of a task is in this physical SION file, which numbers its tasks from 0.
+    /// List of the byte ranges (extents) of this physical SION file that hold the stream of a task, given by its number in the
+    /// file, from 0.
     pub(super) fn extents(&self, task: usize) -> Result<Extents> {
         self.places.extents(task, self.written(task)?)
     }

@@ -14,7 +14,8 @@ use crate::io::{Raw, ReadAt};
 /// Key-value mode of SION files whose streams consist of key-value records.
 const INLINE_KEYS: i64 = 51;
 
-/// A SION set as a container: its streams, or those in one folder of its index of names.
+/// A SION set (one or more physical files) read as a container of virtual files: all streams, or those in one folder of its
+/// index of names.
 #[derive(Debug)]
 pub(super) struct Sion {
     set: Arc<Set>,
@@ -95,7 +96,8 @@ impl Container for Sion {
         })
     }
 
-    /// The fields of the SION metadata (META1 and META2) as properties; a list has a number for each file of the set.
+    /// The fields of the SION metadata (META1 and META2) as properties; lists are in the order of the physical files of the
+    /// set.
     fn properties(&self) -> Result<Properties> {
         let each = |value: fn(&Meta1) -> i64| Property::Ints(self.meta1s().map(value).collect());
         let mut found = Properties::default();
@@ -146,7 +148,7 @@ impl Container for Sion {
     }
 }
 
-/// The stream of a logical task of a SION set. META2 is read for its chunks on the first access to its bytes.
+/// The stream of a logical task of a SION set. The lengths of its chunks are read from META2 on the first access to its bytes.
 #[derive(Debug)]
 struct TaskStream {
     set: Arc<Set>,

@@ -31,7 +31,7 @@ impl Set {
         Self::open_by(inside, name, Physical::open)
     }
 
-    /// Opens a damaged SION set, with files without META2 as far as that is possible, and returns the error that describes the
+    /// Opens a damaged SION set: files without META2 are read as far as possible. Also returns an error that describes the
     /// damage.
     ///
     /// # Errors
@@ -86,7 +86,8 @@ pub(super) fn member_name(name: &str, number: u32) -> String {
     format!("{name}.{number:06}")
 }
 
-/// File and local task of each logical task of the SION set: by the stored mapping, else in order of the files.
+/// Index of the file, and number of the task in that file, of each logical task of the SION set: by the stored mapping, or
+/// without one in the order of the files.
 fn logical_tasks(files: &[Physical]) -> Result<Vec<(u32, u32)>> {
     let stored = files[0].mapping.as_deref().unwrap_or_default();
     if stored.is_empty() {
@@ -110,7 +111,8 @@ fn logical_tasks(files: &[Physical]) -> Result<Vec<(u32, u32)>> {
     stored.iter().enumerate().map(place).collect()
 }
 
-/// Names of the other files of the SION set of which `name` is the first, and of copies of them.
+/// Names of the other files of the SION set whose first file is `name`, and of the copies of the set (`_BUDDY_`) that SIONlib
+/// made.
 pub(super) fn parts(inside: &dyn Container, name: &str) -> Result<Vec<String>> {
     let is_part = |other: &String| {
         let rest = other.strip_prefix(name);

@@ -22,7 +22,8 @@ const VERSION: (i32, i32) = (1007, 6);
 /// Version of the SION file format that is written, the newest.
 const FILE_FORMAT: i32 = 5;
 
-/// First flag word in the header of written SION files: their streams are not key-value records.
+/// Value of the first flag word in the header of written SION files. Its upper half is the key-value mode 50: streams are not
+/// key-value records.
 const NO_KEYS: i64 = 50 << 32;
 
 /// Metadata and layout of a physical SION file that is going to be written.
@@ -31,7 +32,7 @@ struct FilePlan {
     places: Places,
     /// Number of bytes in each chunk of each task of the planned SION file.
     written: Vec<Vec<u64>>,
-    /// Number with which META2 of the SION file is filled up for chunks that are not used.
+    /// Value that META2 of the planned SION file stores as the number of bytes in each chunk that is not used.
     unused: i64,
     mapping: Option<Vec<[i32; 2]>>,
 }
@@ -113,8 +114,8 @@ impl SionMut {
     }
 }
 
-/// Lists all announced files with their paths, in the order of the SION tasks that will hold them, and the paths of the
-/// folders.
+/// Lists all files that will be written to a SION container, with their paths, in the order of the tasks that will hold them,
+/// and the paths of the folders.
 fn collect<'a>(
     files: &'a Announced,
     prefix: &str,
@@ -187,7 +188,8 @@ fn new_plan(
     })
 }
 
-/// File number and local task that a stream had in the SION file it came from, by its properties; `None` if they do not tell.
+/// Index of the physical file and task number in it of a stream in the SION set that it is copied from, by its recorded
+/// properties; `None` if they are missing.
 fn stored_place(file: &AnnouncedFile) -> Option<(usize, usize)> {
     let number = |name| file.properties.int(name).and_then(|value| usize::try_from(value).ok());
     Some((number("sion_file")?, number("sion_local_task")?))

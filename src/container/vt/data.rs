@@ -19,11 +19,11 @@ use crate::sync::LockUnpoisoned;
 #[derive(Debug)]
 pub(super) struct Reader {
     pub(super) store: Arc<Store>,
-    /// Decoded blocks of references to vt blocks that were used last, with their hashes, oldest first.
+    /// The last used vt blocks that consist of references to other blocks, decoded, with their hashes, oldest first.
     children: Mutex<Vec<(BlockHash, Arc<Children>)>>,
 }
 
-/// Largest number of decoded blocks of references (to vt blocks) that are kept in memory.
+/// Most decoded vt blocks that consist of references, of which a reader of vt data keeps the last used in memory.
 const KEPT: usize = 64;
 const KEPT_REFERENCES: usize = 1 << 12;
 
@@ -31,7 +31,7 @@ const KEPT_REFERENCES: usize = 1 << 12;
 #[derive(Debug)]
 struct Children {
     references: Vec<BlockRef>,
-    /// Length in bytes of all data up to the end of each reference in the block.
+    /// Total length in bytes of the data of the references in the vt block, up to and including each of them.
     ends: Vec<u64>,
 }
 
@@ -48,7 +48,8 @@ struct Wanted<'o> {
     hash: BlockHash,
     span: Option<u64>,
     offset: u64,
-    /// Where the wanted vt block is in a file of the archive; `None` if it is not the data of a file.
+    /// Byte range of the wanted vt block in the archived file that it is a part of; `None` if it is part of a directory or of a
+    /// list of references.
     place: Option<InFile>,
     out: &'o mut [u8],
 }

@@ -144,7 +144,8 @@ pub(super) struct Indexed {
 pub(super) struct IndexFile {
     file: Arc<dyn ReadAt>,
     files: Vec<Indexed>,
-    /// Number that each data file of this index has in the content-addressed (vt) store.
+    /// Number that each data file listed in this index file has among the data files of the open vt stores, which number them
+    /// in sequence.
     numbers: Vec<usize>,
     entries: u64,
     /// Offset in the index file of the first entry.
@@ -198,7 +199,8 @@ impl IndexFile {
         &self.files
     }
 
-    /// Sets the numbers in the store of the data files of the index: file i gets `numbers[i]`.
+    /// Replaces the numbers by which the entries of the vt index file refer to data files: file i of its list becomes file
+    /// `numbers[i]`.
     pub(super) fn renumber(&mut self, numbers: Vec<usize>) {
         self.numbers = numbers;
     }
@@ -311,8 +313,8 @@ const MOST_RECENT: usize = 1 << 18;
 /// Number of sorted runs (files with sorted entries) of a [`Growing`] index of vt blocks at which they are merged to one.
 const MOST_RUNS: usize = 8;
 
-/// An index of blocks to which entries are added one by one, with bounded memory: the newest entries are in memory, the others
-/// in sorted runs, in files without names.
+/// Index of vt blocks that are added one by one, with bounded memory: the newest entries are in memory, the others in sorted
+/// runs (unnamed files).
 #[derive(Debug)]
 pub(super) struct Growing {
     /// Directory in which the unnamed files with the index's runs are made.
@@ -323,8 +325,8 @@ pub(super) struct Growing {
     most_recent: usize,
 }
 
-/// A Bloom filter of hashes: a hash that is not in it was certainly not added. With 10⁷ hashes, one in 25 others is taken for
-/// added. Its memory is allocated when the first hash is added.
+/// A Bloom filter of hashes: a hash that it does not contain was certainly not added. With 10⁷ hashes added, it falsely
+/// contains one in 25 of all other hashes. Its memory is allocated when the first hash is added.
 #[derive(Debug, Default)]
 struct Filter(Vec<u64>);
 
@@ -332,8 +334,8 @@ struct Filter(Vec<u64>);
 const FILTER_BITS: u32 = 1 << 26;
 
 impl Filter {
-    /// For each of the four parts of a key, its bit in the Bloom filter: index of the word, and the word with only this bit
-    /// set.
+    /// The four bits of the Bloom filter that stand for a key (the first 16 bytes of a hash), one for each 4 bytes of it: index
+    /// of the word, and the word with only this bit set.
     fn bits(key: [u64; 2]) -> [(usize, u64); 4] {
         let bit = |part: u64| {
             let bit = part as u32 % FILTER_BITS;
@@ -361,7 +363,8 @@ impl Growing {
         Growing { directory: directory.to_owned(), recent, runs, in_runs, most_recent: MOST_RECENT }
     }
 
-    /// Whether the index of the content-addressed (vt) store has an entry for the block `hash`.
+    /// Whether the vt block `hash` has been added to this index: searches the newest entries in memory, then the sorted runs in
+    /// files.
     pub(super) fn contains(&self, hash: &BlockHash) -> Result<bool> {
         if self.was_just_added(hash) {
             return Ok(true);
@@ -382,8 +385,8 @@ impl Growing {
         self.recent.contains_key(&key(hash))
     }
 
-    /// Adds the vt block `hash`, whose record is at `offset` of the only data file. If a block is added twice, one of the
-    /// entries is kept.
+    /// Adds the vt block `hash`, whose record is at byte `offset` of the data file that is being written. If a block is added
+    /// twice, one of the entries is kept.
     pub(super) fn add(&mut self, hash: &BlockHash, offset: u64) -> Result<()> {
         self.recent.insert(key(hash), Place::new(0, offset));
         if self.recent.len() < self.most_recent {
@@ -410,8 +413,8 @@ impl Growing {
         IndexFile::open(target)
     }
 
-    /// Returns all entries of the index, those in sorted runs and those in memory; `file` is set as the number of their data
-    /// file.
+    /// Ends the index of written vt blocks: returns its sorted runs (index files) and the entries still in memory, all with
+    /// `file` as the number of the data file that has the blocks.
     pub(super) fn finish(mut self, file: usize) -> (Vec<IndexFile>, Vec<Entry>) {
         let recent = self.take_recent().entries.into_iter().map(|entry| entry.in_file(file)).collect();
         self.runs.iter_mut().for_each(|run| run.renumber(vec![file]));

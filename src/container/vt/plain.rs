@@ -1,4 +1,4 @@
-//! Blocks of a Platonic store of vt: ranges of ordinary files.
+//! Reads blocks of Platonic stores of vt: these stores have no copies of blocks, which are byte ranges of ordinary files.
 //!
 //! The original finds them through an LMDB index. Here a block is looked for where the reference to it says that it is: at its
 //! position in a file of the archive, in the files of the store that have the length of that file. The hash decides.
@@ -12,7 +12,8 @@ use crate::container::Container;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::limits;
 
-/// Start of the names of the index files in a Platonic store, by which it is recognised.
+/// Start of the names of the index files in a Platonic vt store (its blocks are ranges of ordinary files), by which it is
+/// recognised.
 const INDEX: &str = "index-";
 
 /// Most ordinary files that are listed in the Platonic stores of a vt archive; more are an error.
@@ -38,11 +39,11 @@ pub(super) struct InFile {
 /// The ordinary files in the Platonic stores of a vt archive: stores whose blocks are not copies but ranges of these files.
 #[derive(Debug, Default)]
 pub(super) struct PlainFiles {
-    /// Data directories of the Platonic stores, with their paths relative to the archive.
+    /// Data directories of the Platonic vt stores (with ordinary files), and their paths relative to the archive.
     directories: Vec<(String, Arc<dyn Container>)>,
-    /// All ordinary files of the stores, listed on the first search for a block.
+    /// All ordinary files of the Platonic vt stores, listed on the first search for a block.
     files: OnceLock<Result<Vec<PlainFile>>>,
-    /// Index in `files` of the ordinary file that had the last block, and often has the next one.
+    /// Index in `files` of the ordinary file that had the last vt block read, and often has the next one.
     last: AtomicUsize,
 }
 
@@ -59,8 +60,8 @@ impl PlainFiles {
         PlainFiles { directories, ..PlainFiles::default() }
     }
 
-    /// Searches the ordinary files for a vt block with this hash, and reads it: only files as long as the file of the archive
-    /// that `place` names, at the same offset. `None` if no file has it.
+    /// Searches the ordinary files of Platonic vt stores for a block with this hash and returns its bytes. Only files as long
+    /// as the archived file are read, at the offset that `place` gives; `None` if no file has the block.
     ///
     /// # Errors
     /// `Io` if the files cannot be listed or read; `Limit` if there are too many.

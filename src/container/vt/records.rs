@@ -17,7 +17,8 @@ use crate::io::ReadAt;
 
 const COMPRESSED: u64 = 1;
 
-/// Largest vt block in bytes that is read. Blocks of files have at most 16 KiB; a directory is one block, however large it is.
+/// Largest vt block in bytes that is read. Blocks of files have at most 16 KiB by default; a directory is one block, however
+/// large it is.
 pub(super) const LARGEST_BLOCK: usize = 64 << 20;
 
 /// Largest header in bytes of a record in a vt data file.

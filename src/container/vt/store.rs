@@ -41,8 +41,8 @@ fn is_data_file(name: &str) -> bool {
     name.ends_with(SUFFIX) && !name.starts_with('.')
 }
 
-/// Finds the content-addressed (vt) stores beside archives in `inside`: that directory itself, and the directories in it. Returns for each the
-/// name, with a slash at its end, and its data directory.
+/// Finds the content-addressed (vt) stores for the archives in `inside`: that directory itself, and the directories in it.
+/// Returns the name of each with a slash at its end (empty for `inside` itself), and its data directory.
 pub(super) fn find_stores(inside: &dyn Container) -> Result<Vec<(String, Arc<dyn Container>)>> {
     let mut found = Vec::new();
     if is_store(inside)? {
@@ -122,7 +122,7 @@ pub(super) struct Known {
     found: Arc<Found>,
     /// The data files of the content-addressed (vt) store, each with the number of bytes that were scanned or indexed.
     pub(super) files: Vec<Indexed>,
-    /// Number of bytes in the data files that no index file covers.
+    /// Number of bytes in the data files of the vt store that no index file covers.
     pub(super) unindexed_bytes: u64,
 }
 
@@ -201,14 +201,16 @@ impl Store {
         Ok(store)
     }
 
-    /// Counts the different vt blocks with hashes of this kind; also returns errors that describe damage found in counting.
+    /// Number of distinct vt blocks with hashes of this kind, by the index files and a scan of the rest of the data files; also
+    /// returns an error for each damaged record that the scan found.
     pub(super) fn survey(&self, kind: HashKind) -> Result<(u64, Vec<Error>)> {
         let found = self.found(kind)?;
         let blocks = found.in_files.iter().map(IndexFile::len).sum::<u64>() + found.scanned.len();
         Ok((blocks, found.damage.clone()))
     }
 
-    /// Makes those data files of the content-addressed (vt) store durable that are not covered by an index.
+    /// Flushes to disk those data files of the content-addressed (vt) store that no index file for this kind of hash covers
+    /// completely.
     pub(super) fn sync(&self, kind: HashKind) -> Result<()> {
         let found = self.found(kind)?;
         for (file, &end) in self.files.iter().zip(&found.ends) {
@@ -223,8 +225,8 @@ impl Store {
         Ok(())
     }
 
-    /// Collects the index file that fits the content-addressed (vt) store and entries of blocks with hashes of this kind that it does not cover,
-    /// to make a new index file.
+    /// Collects the sources of a new index file of the content-addressed (vt) store for this kind of hash: the existing index
+    /// file, and entries of the blocks that it does not cover.
     pub(super) fn known(&self, kind: HashKind) -> Result<Known> {
         let found = self.found(kind)?;
         let covered: u64 = found.in_files.iter().flat_map(IndexFile::files).map(|file| file.bytes).sum();
@@ -234,8 +236,8 @@ impl Store {
         Ok(Known { found, files, unindexed_bytes: bytes.saturating_sub(covered) })
     }
 
-    /// Counts the different vt blocks with hashes of this kind by reading every byte, without index files; also returns errors
-    /// that describe damage.
+    /// Number of distinct vt blocks, found by reading and hashing all data files without index files; also returns an error for
+    /// each damaged or incomplete record.
     pub(super) fn survey_all(&self, kind: HashKind) -> Result<(u64, Vec<Error>)> {
         let found = self.scan_all(kind)?;
         Ok((found.scanned.len(), [&found.damage[..], &found.cut_off].concat()))
@@ -351,8 +353,8 @@ impl Store {
         Ok(found)
     }
 
-    /// Opens the index files that fit the content-addressed (vt) store's data files. `starts` becomes the number of bytes of each data file that
-    /// they cover.
+    /// Opens the index files for this kind of hash whose data files exist in the vt store with at least the indexed length.
+    /// `starts` is set to the number of bytes of each data file that they cover.
     fn index_files(&self, kind: HashKind, starts: &mut [u64]) -> Vec<IndexFile> {
         let mut fitting = Vec::new();
         for (_, store, file) in self.index_files.iter().filter(|(of, ..)| *of == kind) {
@@ -402,8 +404,8 @@ impl Store {
     }
 }
 
-/// Applies `f` to each record of a vt data file, on all processors. The threads are not those of a pool: a worker that waits
-/// would begin other work, which may need the lock that the caller of the scan holds.
+/// Applies `f` to each record of a vt data file, on all processors. It starts its own threads: a thread of the shared pool that
+/// waits may begin other work, which would wait for the lock that the caller holds.
 fn in_threads<'a, T: Send>(records: &[Record<'a>], f: impl Fn(&Record<'a>) -> T + Sync) -> Vec<T> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let share = records.len().div_ceil(threads).max(MIN_SHARE);

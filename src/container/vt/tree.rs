@@ -89,7 +89,8 @@ impl Archive {
         Ok(found)
     }
 
-    /// The root entry in the last line of the vt archive that has this name or date; `None` if no line has it.
+    /// The root entry in the last line of the vt archive that has this date or, if none has, this name; `None` if no line has
+    /// either.
     fn entry(&self, name: &str) -> Option<Result<Dirent>> {
         let dated = self.lines.iter().rfind(|line| line.date == name);
         let named = || self.lines.iter().rfind(|line| line.entry.as_ref().is_ok_and(|entry| entry.name == name));
@@ -110,7 +111,7 @@ impl Container for Archive {
         self.root.nested()
     }
 
-    /// Enters a directory of the vt archive's current tree, or an archived state by its date or name.
+    /// Opens a directory of the vt archive's current tree, or an archived state named by its date or name, as a container.
     fn enter(&self, name: &str) -> Result<Arc<dyn Container>> {
         let error = match self.root.enter(name) {
             Err(error) if error.kind() == ErrorKind::NotFound => error,
@@ -208,7 +209,8 @@ impl Folder {
     }
 }
 
-/// Entries of a directory in the vt archive; a file is the only entry of its own tree.
+/// Entries of a directory in the vt archive. If `dirent` is a file that was archived by itself, the list has only the file's
+/// entry.
 fn entries(reader: &Reader, dirent: &Dirent) -> Result<Vec<Dirent>> {
     if dirent.kind != EntryKind::Directory {
         let mut only = dirent.clone();
@@ -379,7 +381,8 @@ impl Container for BareStore {
         ContainerInfo { format: STORE_NAME, checksum: Some("zlib, sha1"), ..ContainerInfo::default() }
     }
 
-    /// Reads and decodes every block of the content-addressed (vt) store. A data file with an incomplete or damaged block is an error.
+    /// Reads and decodes every block of the content-addressed (vt) store; returns true, or an error if a data file has an
+    /// incomplete or damaged block.
     fn check(&self) -> Result<bool> {
         let (_, damage) = self.store.survey_all(HashKind::Sha1)?;
         match damage.first() {

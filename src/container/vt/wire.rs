@@ -70,8 +70,8 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Decodes the vt integer at the beginning of `bytes`; returns it with its encoded length, or `None` if the bytes end within
-/// it.
+/// Decodes the integer of variable length (vt format) at the beginning of `bytes`; returns its value and its encoded length in
+/// bytes, or `None` if `bytes` ends within it.
 pub(super) fn decode_uint(bytes: &[u8]) -> Result<Option<(u64, usize)>> {
     let mut value: u64 = 0;
     for (at, &byte) in bytes.iter().take(LONGEST_UINT).enumerate() {

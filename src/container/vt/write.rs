@@ -301,7 +301,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Encodes the vt record of a block, compressed if that saves a tenth.
+/// Encodes the vt record of a block, compressed if that saves at least a tenth of its bytes.
 fn record(block: &[u8]) -> Vec<u8> {
     thread_local! {
         static COMPRESSOR: std::cell::RefCell<Compressor> = std::cell::RefCell::new(Compressor::new(CompressionLvl::fastest()));
@@ -375,8 +375,8 @@ impl Levels {
         self.push_at(writer, level + 1, &reference, span)
     }
 
-    /// Ends a file, whose blocks have been stored: stores lists of references to blocks (hash and length), lists of these and so on,
-    /// and returns the encoded reference to the topmost, which stands for the file in its directory of the vt archive.
+    /// Ends a file whose blocks are stored: writes the remaining lists of references as vt blocks, level by level, and returns
+    /// the encoded reference to the topmost one, by which a directory entry refers to the file.
     fn finish(mut self, writer: &mut Writer<'_>) -> Result<Vec<u8>> {
         let mut level = 0;
         loop {
@@ -451,12 +451,13 @@ impl Drop for DataFile {
     }
 }
 
-/// A content-addressed (vt) store gets a new index file once one byte in this number is not indexed: these bytes have to be read whenever the
-/// store is opened.
+/// A content-addressed (vt) store gets a new index file if at least one in this number of its bytes is not indexed: these bytes
+/// have to be read whenever the store is opened.
 const UNINDEXED_SHARE: u64 = 16;
 const UNINDEXED_BYTES: u64 = 1 << 30;
 
-/// Writes a new index file for the content-addressed (vt) store at `path`, if the existing one lacks a large part of the store.
+/// Writes a new index file for the content-addressed (vt) store at `path`, if it has none or the existing one does not cover
+/// 1/16 of the store or 1 GiB.
 fn write_index(path: &Path, store: &Store, own: Indexed, written: Growing) -> Result<()> {
     let name = store::index_name(KIND);
     let lock = File::options().create(true).truncate(false).write(true).open(path.join(format!("{name}.lock")))?;

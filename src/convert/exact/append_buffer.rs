@@ -1,4 +1,5 @@
-//! Datasets of the recipes of a restorable file, written without knowing their length in advance.
+//! Writes the datasets under `/_ctds/restore` of a restorable file (recipes and bytes from which original casacore files are
+//! rebuilt) without knowing their length in advance.
 
 use rayon::prelude::*;
 
@@ -6,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::h5::{Compression, Dataset, DatasetSpec, Effort, FilterScratch, Group};
 use crate::value::{DataType, Shape};
 
-/// Chunk size in bytes of the recipe datasets, from which original files are rebuilt.
+/// Chunk size in bytes of the recipe datasets, from which original casacore files are rebuilt.
 const CHUNK_BYTES: usize = 1 << 20;
 /// Number of chunks of a recipe dataset that are compressed together, in parallel.
 const CHUNKS_COMPRESSED_TOGETHER: usize = 8;
@@ -15,7 +16,8 @@ const EFFORT: Effort = Effort::Thorough;
 /// Compression effort for a recipe dataset of one chunk, which takes little time anyway.
 const EFFORT_OF_ONE_CHUNK: Effort = Effort::Most;
 
-/// Writer of a recipe dataset (data from which original files are rebuilt) with one axis, whose length is known only at the end.
+/// Writer of a recipe dataset (data from which original casacore files are rebuilt) with one axis, whose length is known only
+/// at the end.
 pub(super) struct AppendBuffer {
     group: Group,
     name: &'static str,
@@ -23,7 +25,7 @@ pub(super) struct AppendBuffer {
     /// The open recipe dataset; `None` until there is more than one chunk to write.
     dataset: Option<Dataset>,
     compression: Compression,
-    /// Number of chunks that are written to the recipe dataset.
+    /// Number of chunks that have been written to the recipe dataset so far.
     chunks: u64,
     pending: Vec<u8>,
 }

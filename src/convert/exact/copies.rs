@@ -1,4 +1,5 @@
-//! Finds parts of original files that the native HDF5 file contains as the same bytes, so that a restored file can share them (reflink).
+//! Finds parts of original casacore files that the native HDF5 file contains as the same bytes, so that a restored file can
+//! share them (reflink).
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +10,8 @@ use crate::error::Result;
 use crate::grid::ChunkStorage;
 use crate::io::{ByteOrder, FileTarget, Raw, ReadAt};
 
-/// The parts of an original file that the native file may contain as contiguous bytes; the bytes are compared before they are shared.
+/// The parts of an original casacore file that the native file may contain as contiguous bytes; the bytes are compared before
+/// they are shared.
 pub(super) struct Copies<'a> {
     parts: Vec<Copy<'a>>,
     /// Whether the file system lets the restored file share bytes with the native file; false after the first failure.
@@ -17,11 +19,11 @@ pub(super) struct Copies<'a> {
 }
 
 struct Copy<'a> {
-    /// Half-open range of bytes in the original file that the native file may also hold as contiguous bytes.
+    /// Half-open range of bytes in the original casacore file that the native file may also hold as contiguous bytes.
     bytes: Range<u64>,
-    /// The opened native file, which may contain bytes of an original file.
+    /// The opened native file, which may contain bytes of an original casacore file.
     file: &'a dyn ReadAt,
-    /// Offset in the native file of the contiguous bytes that may equal a part of the original file.
+    /// Offset in the native file of the contiguous bytes that may equal a part of the original casacore file.
     offset: u64,
 }
 
@@ -46,8 +48,8 @@ impl<'a> Copies<'a> {
         Ok(Copies { parts, can_share: AtomicBool::new(true) })
     }
 
-    /// Lets the restored file `target` share the bytes of the native file that equal `bytes`, which belong at byte `offset` of
-    /// `target`; returns whether it does.
+    /// Makes the restored file `target` share (reflink) bytes of the native file if they equal `bytes`, which belong at byte
+    /// `offset` of `target`. Returns false if it does not share them: the caller then has to write `bytes`.
     ///
     /// # Errors
     /// Those of reading the native file; `NoSpace`, `Interrupted`.

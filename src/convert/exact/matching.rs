@@ -1,4 +1,4 @@
-//! Finds where in the original files the elements of columns are, as segments of recipes (rules by which the files are
+//! Finds where in the original casacore files the elements of columns are, as segments of recipes (rules by which the files are
 //! rebuilt).
 
 use std::collections::HashMap;
@@ -15,11 +15,11 @@ use crate::value::{DataType, Shape};
 
 /// Number of rows whose offsets are read at a time, for a ragged column (cells of differing shapes).
 const OFFSETS_READ_TOGETHER: u64 = 1 << 16;
-/// Most segments (ranges of an original file with elements of a column) in its recipe; a file with more is stored as it is. After as many
-/// literals (bytes that no dataset gives), the rest of the file is stored as it is.
+/// Most segments (ranges of an original casacore file with elements of a column) that a recipe may have; a file with more is
+/// stored as it is. After this number of literals (bytes that no dataset gives), the rest of the file is stored as it is.
 pub(super) const MAX_SEGMENTS_PER_FILE: usize = 1 << 18;
 
-/// The streams of a recipe (datasets that supply bytes of original files) and their numbers.
+/// The streams of a recipe (datasets that supply bytes of original casacore files) and their numbers.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     pub(super) list: Vec<Stream>,
@@ -39,17 +39,17 @@ impl Streams {
     }
 }
 
-/// Segments of an original file (ranges that a dataset supplies), in the order in which they are found.
+/// Segments of an original casacore file (ranges that a dataset supplies), in the order in which they are found.
 #[derive(Debug, Default)]
 pub(super) struct Segments {
     pub(super) list: Vec<Segment>,
-    /// Whether more segments of an original file were found than can be held: the file is then stored as it is.
+    /// Whether more segments of an original casacore file were found than a recipe may have: the file is then stored as it is.
     too_many: bool,
 }
 
 impl Segments {
-    /// Adds the segment of an original file that a box of a stream's dataset supplies, at byte `offset` of the file: `rows` rows from `first` on. If
-    /// it continues the last segment, that is extended.
+    /// Adds a segment: `rows` rows of a stream's dataset, from row `first` on, give the bytes of the original casacore file
+    /// from byte `offset` on. If they continue the last segment, that is extended instead.
     pub(super) fn push(&mut self, stream: u32, first: u64, rows: u64, offset: u64) {
         if let Some(last) = self.list.last_mut()
             && (last.stream, last.rows, last.first + last.count * last.rows) == (stream, rows, first)
@@ -64,8 +64,9 @@ impl Segments {
         self.list.push(Segment { stream, first, rows, count: 1, offset, stride: 0 });
     }
 
-    /// Adds literal bytes (that no dataset holds) at byte `offset` of the original file; they extend the last literals if they
-    /// continue those.
+    /// Adds a segment of `bytes` literal bytes (that no other dataset holds), stored from index `first` of the dataset of
+    /// literals on, at byte `offset` of the original casacore file. If they continue the last literals, those are extended
+    /// instead.
     pub(super) fn push_literal(&mut self, first: u64, bytes: u64, offset: u64) {
         match self.list.last_mut() {
             Some(last) if last.count == 1 && last.offset + last.rows == offset => last.rows += bytes,

@@ -1,4 +1,4 @@
-//! Rebuilds the bytes of an original file by its recipe, window by window, on several threads.
+//! Rebuilds the bytes of an original casacore file by its recipe, window by window, on several threads.
 
 use std::ops::Range;
 
@@ -13,24 +13,26 @@ use crate::pool::Buffers;
 use crate::sha::Sha256;
 use crate::value::{Region, Shape, Values, swap_bytes, swap_width};
 
-/// Size in bytes of a window, the part of an original file that a thread rebuilds at a time.
+/// Size in bytes of a window, the part of an original casacore file that a thread rebuilds at a time.
 pub(super) const WINDOW_BYTES: u64 = 2 << 20;
-/// Most windows of an original file that are rebuilt together; as many may wait to be hashed or written.
+/// Most windows of an original casacore file that are rebuilt together; as many may wait to be hashed or written.
 pub(super) const WINDOWS: usize = 4;
-/// Bytes of a dataset that are read at a time to rebuild an original file, if a box of elements is not larger.
+/// Bytes of a dataset that are read at a time to rebuild an original casacore file; at least one block of elements, even if it
+/// is larger.
 const STEP_BYTES: u64 = 1 << 20;
 
-/// A part of an original file, and the segments of its recipe that have bytes in it.
+/// A part of an original casacore file, and the segments of its recipe that have bytes in it.
 #[derive(Debug)]
 pub(super) struct Window {
     pub(super) bytes: Range<u64>,
     segments: Vec<Segment>,
 }
 
-/// Iterator that cuts an original file into windows (blocks of `WINDOW_BYTES`), each with the segments of the recipe that have bytes in it.
+/// Iterator that cuts an original casacore file into windows (blocks of `WINDOW_BYTES`), each with the segments of the recipe
+/// that have bytes in it.
 struct Windows<'a> {
     segments: &'a [Segment],
-    /// Segments of the recipe that may reach into the next window, each with its end in the original file.
+    /// Segments of the recipe that may reach into the next window, each with its end in the original casacore file.
     active: Vec<(Segment, u64)>,
     sources: &'a Sources,
     next: u64,
@@ -63,8 +65,8 @@ impl Iterator for Windows<'_> {
     }
 }
 
-/// Calls `work` for every window (block of `WINDOW_BYTES`) of an original file of `len` bytes, `count` windows in parallel, and `take` on the results
-/// in order.
+/// Calls `work` for every window (block of `WINDOW_BYTES`) of an original casacore file of `len` bytes, `count` windows in
+/// parallel, and `take` on the results in order.
 pub(super) fn for_windows<T: Send>(
     len: u64,
     mut segments: Vec<Segment>,
@@ -92,8 +94,8 @@ pub(super) fn for_windows<T: Send>(
     }
 }
 
-/// Rebuilds an original file of `len` bytes, passes its bytes to `write`, from several threads and in no order, and returns
-/// their SHA-256.
+/// Rebuilds an original casacore file of `len` bytes, passes its bytes to `write`, from several threads and in no order, and
+/// returns their SHA-256.
 pub(super) fn rebuild(
     len: u64,
     segments: Vec<Segment>,
@@ -123,8 +125,8 @@ impl Window {
         (self.bytes.end - self.bytes.start) as usize
     }
 
-    /// Fills `out` with the bytes that the recipe's segments give for the window, those of literals last; `covered` gets a 1
-    /// for each byte that a segment gives.
+    /// Fills `out` with the bytes of the window that the recipe's segments give, literals after all others, and sets `covered`,
+    /// if it is given, to 1 for each byte that a segment gives.
     pub(super) fn fill(&self, sources: &Sources, out: &mut [u8], mut covered: Option<&mut [u8]>) -> Result<()> {
         for literal in [false, true] {
             for segment in self.segments.iter().filter(|segment| (segment.stream == LITERALS) == literal) {
@@ -137,7 +139,7 @@ impl Window {
     }
 }
 
-/// A range of the bytes of a restored file, from byte `start` on, and the buffer that receives them.
+/// A byte range of a restored file that begins at `start`, and the buffer that receives its bytes.
 struct RestoreFile<'a> {
     start: u64,
     out: &'a mut [u8],
@@ -164,7 +166,8 @@ impl RestoreFile<'_> {
         &mut self.out[range]
     }
 
-    /// Copies those of `bytes`, which belong at `offset` of the restored file, that lie in the range of the buffer.
+    /// Copies `bytes`, which belong at byte `offset` of the restored file, to the buffer; those outside the buffer's range are
+    /// left out.
     fn put(&mut self, offset: u64, bytes: &[u8]) {
         let wanted = self.wanted(offset..offset + bytes.len() as u64);
         let from = wanted.start.saturating_sub(offset) as usize;
@@ -176,7 +179,7 @@ impl RestoreFile<'_> {
 }
 
 impl OpenStream {
-    /// Copies the bytes of the restored file that a segment of the recipe gives to the buffer, as far as they are in its range.
+    /// Copies to the buffer those bytes of its range of the restored file that a segment of the recipe gives.
     fn fill(&self, segment: &Segment, mut target: RestoreFile<'_>) -> Result<()> {
         let box_bytes = self.box_bytes(segment.rows)?;
         if box_bytes == 0 || segment.offset >= target.end() {
@@ -225,7 +228,8 @@ impl OpenStream {
         Ok(())
     }
 
-    /// Copies `rows` rows of the stream's dataset, from row `first` on, to the buffer; in the restored file their bytes begin at byte `offset`.
+    /// Copies `rows` rows of the stream's dataset, from row `first` on, to the buffer, in the byte order of the original
+    /// casacore file; their bytes begin at byte `offset` of the restored file.
     fn fill_rows(
         &self,
         first: u64,
@@ -265,7 +269,8 @@ impl OpenStream {
         self.reader.read_rows(first, there, row_bytes)
     }
 
-    /// Bytes of box number `number` of a recipe's segment, where boxes are parts of cells (tiles); elements beyond the edge of the dataset are zeros.
+    /// Reads block number `number` (from 0) of a recipe's segment whose blocks are tiles (parts of cells), and returns its
+    /// bytes as in the original casacore file; elements beyond the edge of the dataset are zeros.
     fn tile(&self, segment: &Segment, number: u64) -> Result<Vec<u8>> {
         let mut rest = number;
         let mut start: Vec<u64> = Vec::with_capacity(self.cell.len() + 1);
@@ -295,8 +300,8 @@ impl OpenStream {
         Ok(self.encode(&mut values.into_bytes(), 1).to_vec())
     }
 
-    /// Converts the little-endian elements of `boxes` equal boxes to the form that they have in the original file: big-endian,
-    /// or bits.
+    /// Converts the little-endian elements of `boxes` blocks of equal size to their bytes in the original casacore file: in its
+    /// byte order, or Bools as bits.
     fn encode<'a>(&self, plain: &'a mut Vec<u8>, boxes: usize) -> &'a [u8] {
         if self.encoding == Encoding::Bits {
             let box_elements = plain.len() / boxes.max(1);

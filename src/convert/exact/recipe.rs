@@ -1,5 +1,5 @@
-//! Recipes of the original files of a restorable file: how each is rebuilt from datasets. In memory, and as stored under `/_ctds/restore`.
-//! docs/restorable.md.
+//! Recipes of the original casacore files of a restorable file: how each is rebuilt from datasets. In memory, and as stored
+//! under `/_ctds/restore`. docs/restorable.md.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fmt;
@@ -18,25 +18,26 @@ use crate::native::{CTDS, RESTORE, Reader, json, restore_path};
 use crate::sha::Sha256;
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Number of the stream of literals in every recipe: the bytes of original files that no other dataset holds.
+/// Number of the first stream in every recipe: the dataset of literals, the bytes of original casacore files that no other
+/// dataset holds.
 pub(super) const LITERALS: u32 = 0;
-/// Most segments in the recipe of an original file; all of them are in memory together.
+/// Most segments in the recipe of an original casacore file; all of them are in memory together.
 pub(super) const MAX_STORED_SEGMENTS: u64 = 1 << 20;
-/// Largest block of elements, in bytes, that is copied at once from a dataset to an original file: it is in memory as a whole, or at
-/// least one row of it.
+/// Largest block of elements, in bytes, that a recipe may copy to an original casacore file, because it is in memory as a
+/// whole; where blocks are read row by row, largest row.
 const MAX_BOX_BYTES: usize = 32 << 20;
 /// How many numbers describe a segment of a recipe in the stored form.
 pub(super) const FIELDS: usize = 6;
-/// Bytes of decoded chunks that are kept in memory for all streams of an original file.
+/// Bytes of decoded chunks that are kept in memory for all datasets that supply bytes of one original casacore file.
 const CACHE_BYTES: usize = 32 << 20;
 
-/// How the elements of a dataset are encoded in an original file.
+/// How the elements of a dataset are encoded in an original casacore file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Encoding {
-    /// Elements follow one another in the original file, in this byte order.
+    /// Elements follow one another in the original casacore file, in this byte order.
     Bytes(ByteOrder),
-    /// Bools are eight to a byte in the original file, the first in its lowest bit; the unused bits in the last byte of a block
-    /// of elements are 0.
+    /// Bools are eight to a byte in the original casacore file, the first in its lowest bit; the unused bits in the last byte
+    /// of a block of elements are 0.
     Bits,
 }
 
@@ -54,7 +55,7 @@ impl Encoding {
             .find(|encoding| encoding.name() == name)
     }
 
-    /// Number of bytes that `elements` of `data_type` occupy in an original file.
+    /// Number of bytes that `elements` of `data_type` occupy in an original casacore file.
     pub(super) fn len(self, data_type: DataType, elements: u64) -> Result<u64> {
         let len = match self {
             Encoding::Bits => Some(elements.div_ceil(8)),
@@ -67,11 +68,11 @@ impl Encoding {
 /// One dataset of the native file from which bytes of original casacore files are rebuilt, and how its elements become bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Stream {
-    /// Path in the native file of the dataset that supplies bytes of original files.
+    /// Path in the native file of the dataset that supplies bytes of original casacore files.
     pub(super) dataset: String,
     pub(super) encoding: Encoding,
-    /// Extents of the blocks of elements (hyperslabs) by which the dataset is copied to original files, on all axes but the rows;
-    /// fastest axis first.
+    /// Extents of the blocks of elements (hyperslabs) by which the dataset is copied to original casacore files, on all axes
+    /// but the rows; fastest axis first.
     pub(super) cell: Shape,
 }
 
@@ -80,15 +81,17 @@ pub(super) struct Stream {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Segment {
     pub(super) stream: u32,
-    /// Row (index on the slowest axis, from 0) of the dataset at which the first block starts; it starts at 0 on the other axes.
+    /// Row (index on the slowest axis, from 0) of the dataset at which the first block of elements of a recipe's segment
+    /// starts; on the other axes it starts at 0.
     pub(super) first: u64,
-    /// Number of rows (extent on the slowest axis of the dataset) of each block.
+    /// Number of rows (extent on the slowest axis of the dataset) of each block of elements of a recipe's segment.
     pub(super) rows: u64,
-    /// Number of blocks; they follow one another in the dataset, fastest axis first.
+    /// Number of blocks of elements of a recipe's segment; they follow one another in the dataset, fastest axis first.
     pub(super) count: u64,
-    /// Offset in the original file of the bytes of the first block, in bytes.
+    /// Offset in the original casacore file, in bytes, of the first block of elements of a recipe's segment.
     pub(super) offset: u64,
-    /// Bytes in the original file from the start of a block to the start of the next; 0 for a single block.
+    /// Bytes in the original casacore file from the start of a block of elements to the start of the next in a recipe's
+    /// segment; 0 for a single block.
     pub(super) stride: u64,
 }
 
@@ -114,21 +117,22 @@ impl Segment {
     }
 }
 
-/// Recipe of an original file: path, length, SHA-256 and number of segments.
+/// Recipe of an original casacore file: path, length, SHA-256 and number of segments.
 #[derive(Debug, Clone)]
 pub(super) struct File {
-    /// Path of the original file relative to the directory, with `/`; empty if the source was this file alone.
+    /// Path of the original casacore file relative to the table's directory, with `/`; empty if the source was this file alone.
     pub(super) path: BString,
     pub(super) len: u64,
     pub(super) sha256: Sha256,
     pub(super) segments: u64,
 }
 
-/// The recipes of all original files of a restorable file: the content of `/_ctds/restore/index`.
+/// The recipes of all original casacore files of a restorable file: the content of `/_ctds/restore/index`.
 #[derive(Debug, Default)]
 pub(super) struct Recipe {
     pub(super) streams: Vec<Stream>,
-    /// Paths of the datasets whose elements are all in original files: a change of such a dataset shows in the SHA-256 of a restored file.
+    /// Paths of the datasets whose elements are all in original casacore files: a change of such a dataset shows in the SHA-256
+    /// of a restored file.
     pub(super) whole: Vec<String>,
     /// Paths of the original directories, relative to the table's, parents before children.
     pub(super) directories: Vec<BString>,
@@ -157,7 +161,7 @@ impl Recipe {
         })
     }
 
-    /// Decodes the recipes from JSON and checks all names: none leads out of the directory, none occurs twice.
+    /// Decodes the recipes from JSON and checks all paths: none leads out of the restored directory, none occurs twice.
     pub(super) fn from_json(document: &Json) -> Result<Self> {
         let missing = |what: &str| Error::format(format!("{what} is missing or has the wrong type"));
         let list = |of: &Json, name: &str| of.get(name).and_then(Json::as_array).cloned().ok_or_else(|| missing(name));
@@ -224,7 +228,8 @@ impl Recipe {
     }
 }
 
-/// Converts a stored path to one of the file system; `None` if it would lead out of the directory or is not in normal form.
+/// Converts a stored path to one of the file system; `None` if it would lead out of the restored directory or is not in normal
+/// form.
 pub(super) fn relative(path: &[u8]) -> Option<PathBuf> {
     let path = path.to_path().ok()?;
     let plain = path.components().all(|part| matches!(part, Component::Normal(_)));
@@ -252,12 +257,13 @@ pub(super) struct Archive {
     root: Group,
     source: Arc<dyn ReadAt>,
     segments: Reader,
-    /// Index of the first number of each original file in the dataset of segments, which has six numbers for each segment.
+    /// Index in the dataset `segments`, for each original casacore file, of its first number; the dataset has six numbers for
+    /// each segment.
     starts: Vec<u64>,
 }
 
 impl Archive {
-    /// Opens the recipes of a native file; `None` if it is not restorable.
+    /// Opens the recipes (rules by which original casacore files are rebuilt) of a native file; `None` if it has none.
     pub(super) fn open(root: &Group, source: Arc<dyn ReadAt>) -> Result<Option<Self>> {
         let exact = root.group(CTDS)?;
         if !exact.has(RESTORE) {
@@ -295,7 +301,7 @@ impl Archive {
         open().context(restore_path()).map(Some)
     }
 
-    /// Estimates how many bytes of the original files, restored to `directory`, could be shared with the native file.
+    /// Estimates how many bytes of the original casacore files, restored to `directory`, could be shared with the native file.
     pub(super) fn shareable(&self, sharer: &Sharer<'_>, directory: &Path) -> Result<u64> {
         if !sharer.can_share(&*self.source, directory) {
             return Ok(0);
@@ -312,8 +318,8 @@ impl Archive {
         Ok(bytes)
     }
 
-    /// Opens the recipe of original file `number`: its segments and the datasets that supply its bytes, checked against its
-    /// length and the datasets.
+    /// Opens the recipe of original casacore file `number`: its segments and the datasets that supply its bytes, checked
+    /// against its length and the datasets.
     pub(super) fn file(&self, number: usize) -> Result<(Vec<Segment>, Sources)> {
         let file = &self.recipe.files[number];
         let read = || -> Result<_> {
@@ -335,7 +341,8 @@ impl Archive {
     }
 }
 
-/// Encodes the segments of a recipe as numbers: field after field, each number as the difference from the one before.
+/// Encodes the segments of a recipe as stored: the values of the first field for all segments, then those of the next field,
+/// each as the difference from the value before it (the first from 0).
 pub(super) fn encode(segments: &[Segment]) -> Vec<i64> {
     let mut numbers = Vec::with_capacity(segments.len() * FIELDS);
     for field in 0..FIELDS {
@@ -366,11 +373,12 @@ fn decode(numbers: &[i64], count: usize) -> Result<Vec<Segment>> {
     fields.into_iter().enumerate().map(segment).collect()
 }
 
-/// The open datasets that supply the bytes of one original file, by number of the stream.
+/// The open datasets that supply the bytes of one original casacore file, by number of the stream; `None` for those that it
+/// does not use.
 #[derive(Debug)]
 pub(super) struct Sources(Vec<Option<OpenStream>>);
 
-/// A stream of a recipe whose dataset is open.
+/// An opened dataset that supplies bytes of original casacore files: a stream of a recipe.
 #[derive(Debug)]
 pub(super) struct OpenStream {
     pub(super) reader: Reader,
@@ -409,7 +417,8 @@ impl Sources {
         found.ok_or_else(|| Error::format(format!("stream {} is not open", segment.stream)))
     }
 
-    /// Checks that a segment of a recipe lies within the original file and its dataset; returns its number of bytes.
+    /// Checks that a segment of a recipe lies within the original casacore file and its dataset; returns its number of bytes in
+    /// the original file.
     pub(super) fn check(&self, segment: &Segment, file_len: u64) -> Result<u64> {
         let stream = self.get(segment)?;
         let box_bytes = stream.box_bytes(segment.rows)?;

@@ -1,4 +1,5 @@
-//! Finds the recipe of every original file during a conversion (which datasets supply which of its bytes), tests it, and stores the remaining bytes.
+//! Finds the recipe of every original casacore file during a conversion (which datasets supply which of its bytes), tests it,
+//! and stores the remaining bytes.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -25,7 +26,8 @@ use crate::source::tree::Tree;
 use crate::table::Extent;
 use crate::value::{DataType, Shape};
 
-/// Memory in bytes that is estimated for testing one window (block) of an original file: buffers, waiting results, and a share of the caches.
+/// Memory in bytes that is estimated for testing one window (block) of an original casacore file: buffers, waiting results, and
+/// a share of the caches.
 const MEMORY_OF_WINDOW: u64 = 64 << 20;
 /// Number of correct bytes between two literals (bytes that no dataset gives) up to which the two are stored as one literal.
 const MIN_MERGE_GAP_BYTES: usize = 8;
@@ -33,8 +35,8 @@ const MIN_MERGE_GAP_BYTES: usize = 8;
 const _: () =
     assert!(2 * MAX_SEGMENTS_PER_FILE as u64 + WINDOW_BYTES / MIN_MERGE_GAP_BYTES as u64 <= MAX_STORED_SEGMENTS);
 
-/// Finds and stores, in the group `/_ctds/restore`, how the original files of `tree` are rebuilt from the datasets of the native file, which are all
-/// written already.
+/// Finds and stores, in the group `/_ctds/restore`, how the original casacore files of `tree` are rebuilt from the datasets of
+/// the native file, which are all written already.
 ///
 /// `source` is the file itself, `root` its root group. About `max_memory` bytes are held at a time.
 #[allow(clippy::too_many_arguments, reason = "the parts of a conversion")]
@@ -85,7 +87,7 @@ struct Recorder<'a> {
     root: &'a Group,
     source: &'a Arc<dyn ReadAt>,
     pool: &'a rayon::ThreadPool,
-    /// Number of windows of an original file that are tested together.
+    /// Number of windows of an original casacore file that are tested together.
     windows: usize,
     recipe: Recipe,
     streams: Streams,
@@ -95,7 +97,8 @@ struct Recorder<'a> {
 }
 
 impl Recorder<'_> {
-    /// Finds where in the original files of `tree` the elements of all columns are; returns the segments of each file by its path.
+    /// Finds where in the original casacore files of `tree` the elements of all columns are; returns the segments of each file
+    /// by its path.
     fn find_segments(&mut self, tree: &Tree, tables: &Source, plan: &Plan) -> Result<HashMap<PathBuf, Segments>> {
         let mut found: HashMap<PathBuf, Segments> =
             tree.files.iter().map(|(_, path)| (path.clone(), Segments::default())).collect();
@@ -125,8 +128,8 @@ impl Recorder<'_> {
         Ok(found)
     }
 
-    /// Tests the segments of an original file's recipe, and stores them together with the bytes that they do not give (literals). `elements` counts,
-    /// for each stream, the elements that the file has unchanged.
+    /// Tests the segments of an original casacore file's recipe, and stores them together with literals for the bytes that they
+    /// do not give. Adds to `elements`, by number of the stream, the number of dataset elements that the file has unchanged.
     fn file(
         &mut self,
         name: &BString,
@@ -157,7 +160,8 @@ impl Recorder<'_> {
         Ok(())
     }
 
-    /// Compares the bytes that a recipe's segments give with the original file, and stores the bytes that differ or are missing as literals.
+    /// Compares the bytes that a recipe's segments give with the original casacore file, and stores the bytes that differ or
+    /// are missing as literals.
     fn try_segments(
         &mut self,
         file: &FileSource,
@@ -199,7 +203,7 @@ impl Recorder<'_> {
         Ok(trial)
     }
 
-    /// Finds the datasets of the native file of which every element is in the original files.
+    /// Finds the datasets of the native file of which every element is in the original casacore files.
     fn find_whole(&mut self, elements: HashMap<u32, u64>) -> Result<()> {
         let mut given: HashMap<&str, u64> = HashMap::new();
         for (stream, elements) in elements {
@@ -217,14 +221,14 @@ impl Recorder<'_> {
     }
 }
 
-/// Result of testing the recipe of an original file: which of its bytes the segments give.
+/// Result of testing the recipe of an original casacore file: which of its bytes the segments give.
 struct FileTrial {
     sha256: Sha256,
-    /// Literals for the bytes of the original file that no other segment of the recipe gives.
+    /// Literals for the bytes of the original casacore file that no other segment of the recipe gives.
     literals: Segments,
-    /// Whether every byte that the recipe's segments give equals that of the original file.
+    /// Whether every byte that the recipe's segments give equals that of the original casacore file.
     as_expected: bool,
-    /// Number of bytes of the original file that the recipe's segments give, each counted once.
+    /// Number of bytes of the original casacore file that the recipe's segments give, each counted once.
     covered: u64,
 }
 
@@ -233,8 +237,8 @@ impl FileTrial {
         self.literals.list.iter().map(|segment| segment.rows * segment.count).sum()
     }
 
-    /// Ranges of a window of the original file, in bytes from its start, that are stored as literals: the whole window if the
-    /// file has too many literals.
+    /// Ranges of a window of the original casacore file, in bytes from its start, that are stored as literals: the whole window
+    /// if the file has too many literals.
     fn ranges_to_keep(&self, window: &WindowTrial) -> Vec<Range<usize>> {
         if self.literals.list.len() < MAX_SEGMENTS_PER_FILE {
             window.wrong.clone()
@@ -244,7 +248,7 @@ impl FileTrial {
     }
 }
 
-/// Result of comparing a window of an original file with the bytes that the recipe's segments give.
+/// Result of comparing a window of an original casacore file with the bytes that the recipe's segments give.
 struct WindowTrial {
     start: u64,
     actual: Vec<u8>,
@@ -253,12 +257,12 @@ struct WindowTrial {
     wrong: Vec<Range<usize>>,
     /// Number of bytes in the window that the recipe's segments give.
     covered: u64,
-    /// Whether every byte that the recipe's segments give for the window equals that of the original file.
+    /// Whether every byte that the recipe's segments give for the window equals that of the original casacore file.
     as_expected: bool,
 }
 
-/// Compares a window of an original file with the bytes that segments have given; `covered` is 1 where one has. Returns the ranges to store as
-/// literals, joined where close, and whether all given bytes are right.
+/// Compares a window of an original casacore file with the bytes that segments give; `covered` is 1 where a segment gives one.
+/// Returns the ranges to store as literals, joined where close, and whether all given bytes are right.
 fn differences(actual: &[u8], given: &[u8], covered: &[u8]) -> (Vec<Range<usize>>, bool) {
     const BLOCK: usize = 64;
     let (mut wrong, mut as_expected) = (Vec::<Range<usize>>::new(), true);

@@ -1,4 +1,4 @@
-//! Restores original files from a restorable native file.
+//! Restores original casacore files from a restorable native file.
 
 use std::path::Path;
 
@@ -19,11 +19,11 @@ use crate::sha::Sha256;
 use crate::source::Source;
 use crate::source::stored_digests::changed_columns;
 
-/// Summary of [`ToOriginal::write`](super::super::ToOriginal::write), which restores the original files of a table.
+/// Summary of [`ToOriginal::write`](super::super::ToOriginal::write), which restores the original casacore files of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ToOriginalSummary {
-    /// Number of original files that were restored.
+    /// Number of original casacore files that were restored.
     pub files: u64,
     /// Length of all restored files in bytes.
     pub bytes: u64,
@@ -80,7 +80,7 @@ pub(crate) fn restore(
     Ok(ToOriginalSummary { files: recipe.files.len() as u64, bytes, shared_bytes: sharer.shared() })
 }
 
-/// Restores the original files of a native file into a directory.
+/// Restores the original casacore files of a native file into a directory.
 struct Restorer<'a> {
     source: &'a Source,
     archive: &'a Archive,
@@ -111,7 +111,7 @@ impl Restorer<'_> {
         Err(Error::format(format!("it would not be what it was, {why}")).context(name))
     }
 
-    /// Writes original file `number` (its index in the recipe) below the target directory and returns its SHA-256.
+    /// Writes original casacore file `number` (its index in the recipe) below the target directory and returns its SHA-256.
     fn write(&self, number: usize, advance: impl Fn(u64) -> Result<()> + Sync) -> Result<Sha256> {
         let file = &self.archive.recipe.files[number];
         let path = if file.path.is_empty() { self.root.to_owned() } else { self.root.join(inside(&file.path)?) };
@@ -127,7 +127,7 @@ impl Restorer<'_> {
     }
 }
 
-/// Converts a stored path, which was checked when the recipe was read, to one relative to the target directory.
+/// Converts a path from a recipe, which was checked when the recipe was read, to one relative to the target directory.
 fn inside(path: &[u8]) -> Result<std::path::PathBuf> {
     relative(path).ok_or_else(|| {
         Error::format(format!(
@@ -137,7 +137,7 @@ fn inside(path: &[u8]) -> Result<std::path::PathBuf> {
     })
 }
 
-/// Opens the recipes of the native file at `path`; `None` if it is not restorable.
+/// Opens the recipes (rules by which original casacore files are rebuilt) of the native file at `path`; `None` if it has none.
 fn open(path: &Path) -> Result<Option<Archive>> {
     let open = || -> Result<_> {
         let (file, source) = File::open_with_source(path)?;
@@ -146,15 +146,16 @@ fn open(path: &Path) -> Result<Option<Archive>> {
     open().with_context(|| Context::path(path))
 }
 
-/// An original file that would not be restored correctly, with the stored SHA-256 and that of the bytes which the recipe now gives.
+/// An original casacore file that would not be restored correctly, with the stored SHA-256 and that of the bytes which the
+/// recipe now gives.
 pub(crate) struct ChangedFile {
     pub(crate) name: String,
     pub(crate) stored: Sha256,
     pub(crate) found: Result<Sha256>,
 }
 
-/// Rebuilds all original files of the restorable file at `path` without writing them; returns their number, and the files whose SHA-256 differs from
-/// the stored one.
+/// Rebuilds all original casacore files of the restorable file at `path` without writing them; returns their number, and the
+/// files whose SHA-256 differs from the stored one. If the file is not restorable: 0 and an empty list.
 pub(crate) fn changed_files(path: &Path, progress: &dyn Progress) -> Result<(u64, Vec<ChangedFile>)> {
     let Some(archive) = open(path)? else { return Ok((0, Vec::new())) };
     let (pool, buffers) = (thread_pool(0)?, Buffers::default());

@@ -1,4 +1,4 @@
-//! How the bytes of a native file divide among elements and what is kept to restore the original files.
+//! How the bytes of a native file divide into datasets, data to restore the original casacore files, and the rest.
 
 use std::path::Path;
 
@@ -14,15 +14,18 @@ use crate::native::{self, restore_path};
 pub struct SpaceUsage {
     /// Size of the whole native file in bytes.
     pub file: u64,
-    /// Stored bytes of all datasets of the native layout, without the text of variable-length strings.
+    /// Stored bytes, compressed if they are, of all datasets of the native file but those for restoring original casacore
+    /// files, without the text of variable-length strings.
     pub datasets: u64,
-    /// Stored bytes of the recipes, which describe how the original files are rebuilt from datasets.
+    /// Stored bytes, compressed if they are, of the recipes, which describe how the original casacore files are rebuilt from
+    /// datasets.
     pub recipes: u64,
-    /// Stored bytes of the literals, the parts of the original files that no other dataset holds.
+    /// Stored bytes, compressed if they are, of the literals: the parts of the original casacore files that no other dataset
+    /// holds.
     pub literals: u64,
     /// All other bytes of the native file: the structure of HDF5, attributes, the text of strings.
     pub other: u64,
-    /// Whether the original files can be restored from the native file.
+    /// Whether the original casacore files can be restored from the native file.
     pub restorable: bool,
 }
 
