@@ -21,7 +21,7 @@ impl Document {
         Ok(Document { text: String::from_utf8_lossy(bytes).into_owned(), value })
     }
 
-    /// Makes the document of a JSON value whose numbers are all finite.
+    /// Makes a document of `value`, with its text as JSON. The caller ensures that all numbers are finite: JSON has no others.
     pub(super) fn new(value: Value) -> Self {
         let mut text = String::new();
         encode(&value, &mut text);

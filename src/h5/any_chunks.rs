@@ -273,8 +273,8 @@ fn advance(at: &mut [usize], axes: &[Vec<Segment>]) {
 }
 
 impl Runs {
-    /// Finds the runs of bytes in a chunk that `segments` of `block` select; `extents` are those of a chunk. All have an
-    /// entry for each axis, slowest first.
+    /// Finds the runs of bytes to copy from one chunk. `block` has the elements that are read of the dataset, `segments` those of them in this
+    /// chunk (as `segments` splits them), `extents` the extents of a chunk; each for every axis, slowest first.
     fn new(segments: &[Segment], block: &[Steps], extents: &[u64], element_bytes: usize) -> Self {
         let mut runs = Runs { len: element_bytes, from: 0, to: 0, axes: Vec::new() };
         // bytes from one element of the axis to the next, in the chunk and in the block

@@ -222,8 +222,8 @@ impl Sample {
         Ok(sample)
     }
 
-    /// Makes a look at `file` from these values. The fields that they do not determine, such as `rows`, are empty for the
-    /// caller to set.
+    /// Makes the summary ([`Look`]) of `file` from this sample of its newest rows. `kind` is `live`, `hdf5` or `table`. Fields that the
+    /// sample does not determine, such as `rows`, are empty for the caller to set.
     pub(super) fn look(self, file: &Path, kind: &'static str) -> Look {
         Look {
             taken: SystemTime::now(),

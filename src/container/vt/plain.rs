@@ -30,7 +30,7 @@ pub(super) fn is_platonic(directory: &dyn Container) -> Result<bool> {
 pub(super) struct InFile {
     /// Offset of the block in the file of the archive, in bytes.
     pub(super) start: u64,
-    /// Length of the vt block in bytes.
+    /// Length of the block (a part of a file) in bytes.
     pub(super) span: u64,
     /// Length in bytes of the archived file that has the vt block.
     pub(super) total: u64,

@@ -38,7 +38,8 @@ const KIND: HashKind = HashKind::Sha1;
 /// Largest data in bytes that a vt reference holds itself, without a block.
 const LITERAL_BYTES: usize = 32;
 
-/// Largest block of references in bytes that is written to a content-addressed (vt) store.
+/// Largest list of references to blocks (hash and length of each), in bytes, that is written as a block of its own: as large as
+/// the largest block of a file. A longer list becomes several blocks, with a list of these.
 const REFERENCES_BYTES: usize = 16_383;
 
 /// Number of bytes of a file that are read at a time to be cut into vt blocks.

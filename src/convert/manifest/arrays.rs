@@ -284,8 +284,8 @@ impl<'a> Arrays<'a> {
         })
     }
 
-    /// Writes the array with the values of an axis into the manifest; refers to the dataset in the HDF5 file if that has the
-    /// same values.
+    /// Writes the values along an axis (such as CHAN_FREQ) into the manifest (references for Zarr readers) as an array: a reference to
+    /// the dimension scale of the HDF5 file if that has the same values, else the values.
     fn write_coordinate<W: Write>(
         &self,
         outline: &TableOutline,

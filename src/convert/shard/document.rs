@@ -239,8 +239,8 @@ impl Dataset {
         Compression::parse(&self.compression).map_err(Error::blame_source)
     }
 
-    /// Half-open range of bytes in the HDF5 file that the chunks of a contiguous dataset occupy; `None` if it is not
-    /// contiguous.
+    /// Half-open range of bytes in the HDF5 file that a dataset occupies whose chunks were allocated together, one after the other; `None`
+    /// for any other dataset.
     pub(super) fn block(&self) -> Result<Option<Range<u64>>> {
         let Some(start) = self.address else { return Ok(None) };
         let bytes = self.grid().counts().elements()?.checked_mul(self.chunk_bytes()?);

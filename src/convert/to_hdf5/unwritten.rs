@@ -52,8 +52,8 @@ impl Unwritten {
         self.places.get(path).copied()
     }
 
-    /// Reads the elements of a box of a dataset from the source. Axes are in casacore's order, fastest first, rows last.
-    /// `cache` is for this dataset only.
+    /// Reads the elements in `region` of a dataset that is not in the file, from the table or column `place` of the source, as found by
+    /// [`place`](Self::place). Axes are in casacore's order, fastest first, rows last. `cache` is for this dataset only.
     ///
     /// # Errors
     /// Those of reading the cells.

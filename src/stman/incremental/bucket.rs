@@ -252,8 +252,9 @@ impl Values<'_> {
         })
     }
 
-    /// Fills `out` with the values that hold for `rows`, `bytes` bytes each. Returns the index of the last value, 0 for the
-    /// first of `self`; `None` if a value is outside the data part or `out` is too short.
+    /// Fills `out` with the values that hold for `rows`, for values of any length: `bytes` bytes each. Row numbers in the bucket have
+    /// `row_bytes` bytes, 4 or 8. Returns the index of the last value, 0 for the first of `self`; `None` if a value is outside the data part
+    /// or `out` is too short.
     fn fill_long(&self, row_bytes: usize, rows: Range<u64>, bytes: usize, out: &mut [u8]) -> Option<usize> {
         self.for_each(row_bytes, rows, |offset, rows| {
             let value = self.data.get(offset..)?.get(..bytes)?;
