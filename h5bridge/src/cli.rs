@@ -127,7 +127,7 @@ pub(crate) enum Verb {
     Refs(refs::Args),
     /// Keep a live HDF5 file in step with a table that another program is writing
     Follow(follow::Args),
-    /// Convert a live HDF5 file that is no longer being written to one for the archive
+    /// Convert a live HDF5 file whose writer has ended to one for the archive
     Finalize(finalize::Args),
     /// Repair a live HDF5 file whose writer was killed
     Repair(repair::Args),

@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use hdf5::plist::dataset_create::ChunkOpts;
 
 use super::chunk_reader::with_decoded;
-use super::dataset::each_stored_chunk;
+use super::dataset::{counts_from_start, each_stored_chunk};
 use super::sys::{self, StoredChunk};
 use super::{ChunkInfo, Pipeline};
 use crate::error::Result;
@@ -105,12 +105,8 @@ impl AnyChunks {
         if !pipeline.is_empty() && chunk_bytes > MAX_DECODED {
             return Ok(None);
         }
-        // before 1.14 addresses are counted from the user block, or from the start of the file
         let file = dataset.file()?;
-        if !sys::has_descriptor(&file)? {
-            return Ok(None);
-        }
-        if hdf5::library_version() < (1, 14, 0) && file.userblock() > 0 {
+        if !sys::has_descriptor(&file)? || !counts_from_start(&file) {
             return Ok(None);
         }
         let file = fs::File::from(sys::descriptor(&file)?);

@@ -582,8 +582,7 @@ impl Dataset {
     /// Fails with `Unsupported` if libhdf5 may count the addresses of chunks from elsewhere than the start of the file: before
     /// 1.14 it does so after a user block.
     pub(super) fn check_addresses(&self) -> Result<()> {
-        #[cfg(not(feature = "static-hdf5"))]
-        if hdf5::library_version() < (1, 14, 0) && self.dataset.file()?.userblock() > 0 {
+        if !counts_from_start(&self.dataset.file()?) {
             let message = "chunks after a user block are read with HDF5 1.14 or newer";
             return Err(Error::unsupported(message).context(self.place()));
         }
@@ -700,6 +699,12 @@ impl fmt::Debug for Dataset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Dataset").field(&self.path).finish()
     }
+}
+
+/// Whether libhdf5 counts the addresses of chunks in `file` from the start of the file: before 1.14 it does so only without a user
+/// block.
+pub(super) fn counts_from_start(file: &hdf5::File) -> bool {
+    cfg!(feature = "static-hdf5") || hdf5::library_version() >= (1, 14, 0) || file.userblock() == 0
 }
 
 /// Calls `visit` with the index of the first element (slowest axis first, from 0) of each chunk of the dataset that exists in the

@@ -280,6 +280,10 @@ impl LiveDataset {
             }
             let offset: Vec<u64> = std::iter::once(first).chain(self.cell.iter().map(|_| 0)).collect();
             let stored = sys::stored_chunk(self.dataset.inner(), &offset)?;
+            // a damaged index may lead out of the file: libhdf5 says so when it writes there
+            let end = self.dataset.inner().file()?.size();
+            let chunk_bytes = self.chunk_rows.saturating_mul(self.row_bytes as u64);
+            let stored = stored.filter(|chunk| chunk.address.saturating_add(chunk_bytes) <= end);
             self.chunk.set(stored.map(|stored| PlacedChunk { first, address: stored.address }));
         }
         Ok(self.chunk.get())
@@ -317,8 +321,9 @@ impl LiveDataset {
 
     /// Hands the changes of this dataset that are in memory to the operating system.
     pub(crate) fn flush(&self) -> Result<()> {
-        if self.changed.replace(false) {
+        if self.changed.get() {
             sys::flush_dataset(self.dataset.inner()).with_context(|| self.place())?;
+            self.changed.set(false);
         }
         Ok(())
     }
