@@ -635,9 +635,12 @@ fn wrong_calls_of_the_lowest_level_are_refused() {
     let element = Element::Number(DataType::Int);
     root.create_live("rows", &LiveSpec { element, cell: &Shape::scalar(), chunk_rows: 10 }).unwrap();
     root.create_dataset("fixed", &spec(DataType::Int, &shape, None)).unwrap();
+    let parts = DatasetSpec { appendable: true, ..spec(DataType::Int, &shape, Some(Shape::from([1, 3]))) };
+    root.create_dataset("parts", &parts).unwrap();
     drop(root);
     let live = file.go_live().unwrap();
     refused(live.dataset("/fixed"), Usage, "no rows can be appended: the first axis has a limit");
+    refused(live.dataset("/parts"), Usage, "rows can be appended to chunks of whole rows without filters only");
     let rows = live.dataset("/rows").unwrap();
     rows.append(&[0; 12]).unwrap();
     refused(
