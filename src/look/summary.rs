@@ -2,16 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::sync::Arc;
 
 use bstr::ByteSlice;
 use rayon::prelude::*;
 
 use super::describe::{Antenna, antennas};
 use super::subtables::{cells, correlation, doubles, each, integers, named, rows, strings};
-use crate::error::Result;
+use crate::error::Error;
 use crate::source::Source;
 use crate::source::blocks::RowBlocks;
-use crate::value::Values;
+use crate::stman::ColumnCells;
+use crate::value::{DataType, Values};
 
 /// Maximum number of rows of the main table that are read for its scans. A longer table is sampled: blocks at equal
 /// distances, with this number of rows together.
@@ -20,7 +22,7 @@ const MAX_ROWS: u64 = 1 << 20;
 /// Number of blocks of rows that are read of a main table that is too long to be read as a whole.
 const SAMPLES: u64 = 256;
 
-/// Number of rows of the main table that are read at a time.
+/// Number of rows of the main table that are in memory at a time.
 const BLOCK_ROWS: u64 = 1 << 16;
 
 /// Maximum number of elements of FLAG that are read; if it has more, FLAG_ROW is read instead.
@@ -192,51 +194,35 @@ impl Summary {
     fn read_main(&mut self, main: &Main<'_>) {
         let blocks = row_blocks(self.rows);
         self.rows_read = blocks.iter().map(|block| block.end - block.start).sum();
-        let read: Vec<_> = COLUMNS.par_iter().map(|name| (*name, main.values(name, &blocks))).collect();
-        let mut columns = BTreeMap::new();
-        for (name, values) in read {
-            match values {
-                Some(Ok(values)) => drop(columns.insert(name, values)),
-                Some(Err(error)) => self.problems.push(format!("column {name} cannot be read: {error}")),
-                None => {}
+        let windows = main.column("DATA_DESC_ID").is_some().then(|| {
+            // rows refer to spectral windows by the rows of this subtable
+            integers(main.source, "DATA_DESCRIPTION", "SPECTRAL_WINDOW_ID")
+        });
+        let mut names = COLUMNS.to_vec();
+        // each round leaves out a column
+        let found = loop {
+            match MainRows::read(main, &names, &blocks, windows.as_deref()) {
+                Ok(found) => break found,
+                Err((unreadable, error)) => {
+                    self.problems.push(format!("column {unreadable} cannot be read: {error}"));
+                    names.retain(|name| *name != unreadable);
+                }
             }
-        }
-        let times = match columns.remove("TIME") {
-            Some(Values::Double(times)) => times,
-            _ => Vec::new(),
         };
-        let ids = |name: &str| columns.get(name).and_then(Values::integers).unwrap_or_default();
-        let (scans, fields, states) = (ids("SCAN_NUMBER"), ids("FIELD_ID"), ids("STATE_ID"));
-        let windows = match main.column("DATA_DESC_ID") {
-            Some(_) => {
-                let windows = integers(main.source, "DATA_DESCRIPTION", "SPECTRAL_WINDOW_ID");
-                let window = |id: i64| usize::try_from(id).ok().and_then(|id| windows.get(id)).copied().unwrap_or(-1);
-                ids("DATA_DESC_ID").into_iter().map(window).collect()
-            }
-            None => ids("SPECTRAL_WINDOW_ID"),
-        };
-        let flag_row = match columns.get("FLAG_ROW") {
-            Some(Values::Bool(flags)) => flags.as_slice(),
-            _ => &[],
-        };
-        self.interval =
-            main.values("INTERVAL", std::slice::from_ref(&(0..self.rows.min(1)))).and_then(|values| match values {
-                Ok(Values::Double(values)) => values.first().copied(),
-                _ => None,
-            });
-        self.time_range = range(&times);
-        for &id in &fields {
+        self.interval = main.first("INTERVAL");
+        self.time_range = found.time_range;
+        for (id, rows) in found.fields {
             if let Some(field) = usize::try_from(id).ok().and_then(|id| self.fields.get_mut(id)) {
-                field.rows += 1;
+                field.rows += rows;
             }
         }
-        for &id in &windows {
+        for (id, rows) in found.windows {
             if let Some(window) = usize::try_from(id).ok().and_then(|id| self.spectral_windows.get_mut(id)) {
-                window.rows += 1;
+                window.rows += rows;
             }
         }
-        let columns = ScanColumns { scans, times, fields, windows, states };
-        self.scans = columns.group(&strings(main.source, "STATE", "OBS_MODE"));
+        self.scans = found.scans.summaries(&strings(main.source, "STATE", "OBS_MODE"));
+        let flag_row = found.flag_row.as_slice();
         self.flagged = main.flagged(self.rows, flag_row).or_else(|| {
             let flagged = flag_row.iter().filter(|flag| **flag).count();
             (!flag_row.is_empty()).then(|| Flagged { fraction: flagged as f64 / flag_row.len() as f64, of: "rows" })
@@ -255,16 +241,12 @@ impl Main<'_> {
         self.source.tables().first()?.columns().ok()?.iter().position(|info| info.desc.name == name)
     }
 
-    /// The elements of a column of scalars in some blocks of rows; `None` if the table lacks the column.
-    fn values(&self, name: &str, blocks: &[Range<u64>]) -> Option<Result<Values>> {
-        let index = self.column(name)?;
-        let read = || {
-            let (content, cells) = self.source.cells_at(0, index)?;
-            let mut values = Values::new(content.columns()[index].data_type());
-            blocks.iter().try_for_each(|block| cells.read_rows(block.clone(), &mut values))?;
-            Ok(values)
-        };
-        Some(read())
+    /// The first element of a column of doubles; `None` if the table lacks the column or it cannot be read.
+    fn first(&self, name: &str) -> Option<f64> {
+        let (_, cells) = self.source.cells_at(0, self.column(name)?).ok()?;
+        let mut values = Values::new(DataType::Double);
+        cells.read_rows(0..1, &mut values).ok()?;
+        doubles(&Some(values))?.first().copied()
     }
 
     /// Fraction of the elements of FLAG that are flagged; `None` if FLAG is missing or has too many elements to be read.
@@ -320,50 +302,135 @@ fn row_blocks(rows: u64) -> Vec<Range<u64>> {
     (0..SAMPLES).map(|block| start(block)..start(block) + length).collect()
 }
 
-/// Columns of the main table from which scans are summarized, with an element for each row that was read; those that the
-/// table lacks are empty.
-struct ScanColumns {
+/// What is counted in the rows of the main table, block by block.
+#[derive(Debug, Default)]
+struct MainRows {
+    /// Smallest and largest finite TIME, in seconds of MJD.
+    time_range: Option<[f64; 2]>,
+    /// Number of rows of each FIELD_ID.
+    fields: BTreeMap<i64, u64>,
+    /// Number of rows of each spectral window, -1 for an unknown one.
+    windows: BTreeMap<i64, u64>,
+    scans: Scans,
+    /// FLAG_ROW of all rows that were read; empty if the table lacks it.
+    flag_row: Vec<bool>,
+}
+
+/// A scalar column of the main table, of which a block of rows is in memory.
+struct BlockColumn<'a> {
+    name: &'static str,
+    cells: Arc<dyn ColumnCells + 'a>,
+    values: Values,
+}
+
+impl MainRows {
+    /// Reads the columns `names` of the main table, if it has them, in some blocks of rows. `windows` has the spectral window of
+    /// each row of DATA_DESCRIPTION, or is `None` if the main table itself refers to windows.
+    ///
+    /// # Errors
+    /// The name of the column that cannot be read, and the error.
+    fn read(
+        main: &Main<'_>,
+        names: &[&'static str],
+        blocks: &[Range<u64>],
+        windows: Option<&[i64]>,
+    ) -> std::result::Result<Self, (&'static str, Error)> {
+        let mut columns = Vec::new();
+        for &name in names {
+            let Some(index) = main.column(name) else { continue };
+            let (content, cells) = main.source.cells_at(0, index).map_err(|error| (name, error))?;
+            let values = Values::new(content.columns()[index].data_type());
+            columns.push(BlockColumn { name, cells, values });
+        }
+        let mut found = MainRows::default();
+        for block in blocks {
+            columns.par_iter_mut().try_for_each(|BlockColumn { name, cells, values }| {
+                values.clear();
+                cells.read_rows(block.clone(), values).map_err(|error| (*name, error))
+            })?;
+            found.add(&columns, windows);
+        }
+        Ok(found)
+    }
+
+    /// Counts the rows of the block that is in memory.
+    fn add(&mut self, columns: &[BlockColumn<'_>], of_windows: Option<&[i64]>) {
+        let column = |name: &str| Some(&columns.iter().find(|column| column.name == name)?.values);
+        let ids = |name: &str| column(name).and_then(Values::integers).unwrap_or_default();
+        let times = match column("TIME") {
+            Some(Values::Double(times)) => times.as_slice(),
+            _ => &[],
+        };
+        let fields = ids("FIELD_ID");
+        let windows = match of_windows {
+            Some(windows) => {
+                let window = |id: i64| usize::try_from(id).ok().and_then(|id| windows.get(id)).copied().unwrap_or(-1);
+                ids("DATA_DESC_ID").into_iter().map(window).collect()
+            }
+            None => ids("SPECTRAL_WINDOW_ID"),
+        };
+        self.time_range = widest(self.time_range, range(times));
+        count(&mut self.fields, &fields);
+        count(&mut self.windows, &windows);
+        let scans = ScanColumns { scans: ids("SCAN_NUMBER"), times, fields, windows, states: ids("STATE_ID") };
+        self.scans.add(&scans);
+        if let Some(Values::Bool(flags)) = column("FLAG_ROW") {
+            self.flag_row.extend_from_slice(flags);
+        }
+    }
+}
+
+/// Columns of a block of rows of the main table from which scans are summarized; those that the table lacks are empty.
+struct ScanColumns<'a> {
     scans: Vec<i64>,
-    times: Vec<f64>,
+    times: &'a [f64],
     fields: Vec<i64>,
-    /// Number of the spectral window of each row that was read; -1 if unknown.
+    /// Number of the spectral window of each row; -1 if unknown.
     windows: Vec<i64>,
     states: Vec<i64>,
 }
 
-impl ScanColumns {
-    fn group(&self, modes: &[String]) -> Vec<ScanSummary> {
-        let mut found: BTreeMap<i64, ScanSummary> = BTreeMap::new();
-        let mut states: BTreeMap<i64, BTreeSet<i64>> = BTreeMap::new();
+/// The scans of a main table by their numbers, and the numbers of their states (rows of STATE).
+#[derive(Debug, Default)]
+struct Scans(BTreeMap<i64, (ScanSummary, BTreeSet<i64>)>);
+
+impl Scans {
+    /// Adds the rows of a block to the scans; scans beyond the limit of [`MAX_SCANS`] are left out.
+    fn add(&mut self, columns: &ScanColumns<'_>) {
         let mut start = 0;
-        while start < self.scans.len() {
+        while start < columns.scans.len() {
             // rows of a scan follow each other as a rule
-            let number = self.scans[start];
-            let end = start + self.scans[start..].iter().take_while(|scan| **scan == number).count();
-            if found.len() < MAX_SCANS || found.contains_key(&number) {
-                let scan = found.entry(number).or_insert_with(|| ScanSummary { number, ..ScanSummary::default() });
+            let number = columns.scans[start];
+            let end = start + columns.scans[start..].iter().take_while(|scan| **scan == number).count();
+            if self.0.len() < MAX_SCANS || self.0.contains_key(&number) {
+                let new = || (ScanSummary { number, ..ScanSummary::default() }, BTreeSet::new());
+                let (scan, states) = self.0.entry(number).or_insert_with(new);
                 scan.rows += (end - start) as u64;
-                let times = scan
-                    .time_range
-                    .iter()
-                    .flatten()
-                    .copied()
-                    .chain(range(part(&self.times, start..end)).into_iter().flatten());
-                scan.time_range = range(&times.collect::<Vec<_>>());
-                collect(&mut scan.fields, part(&self.fields, start..end));
-                collect(&mut scan.spectral_windows, part(&self.windows, start..end));
-                collect(states.entry(number).or_default(), part(&self.states, start..end));
+                scan.time_range = widest(scan.time_range, range(part(columns.times, start..end)));
+                collect(&mut scan.fields, part(&columns.fields, start..end));
+                collect(&mut scan.spectral_windows, part(&columns.windows, start..end));
+                collect(states, part(&columns.states, start..end));
             }
             start = end;
         }
-        for (number, states) in states {
+    }
+
+    /// The summaries of the scans in the order of their numbers, with their intents; `modes` has OBS_MODE of each row of STATE.
+    fn summaries(self, modes: &[String]) -> Vec<ScanSummary> {
+        let with_intents = |(mut scan, states): (ScanSummary, BTreeSet<i64>)| {
             let modes = states.into_iter().filter_map(|state| modes.get(usize::try_from(state).ok()?));
             let intents = modes.flat_map(|mode| mode.split(',')).map(str::trim).filter(|intent| !intent.is_empty());
-            if let Some(scan) = found.get_mut(&number) {
-                scan.intents.extend(intents.map(str::to_owned));
-            }
-        }
-        found.into_values().collect()
+            scan.intents.extend(intents.map(str::to_owned));
+            scan
+        };
+        self.0.into_values().map(with_intents).collect()
+    }
+}
+
+/// Adds to `counts` how often each number occurs.
+fn count(counts: &mut BTreeMap<i64, u64>, numbers: &[i64]) {
+    for equal in numbers.chunk_by(|a, b| a == b) {
+        *counts.entry(equal[0]).or_default() += equal.len() as u64;
     }
 }
 
@@ -390,6 +457,14 @@ fn range(numbers: &[f64]) -> Option<[f64; 2]> {
         Some([low, high]) => Some([number.min(low), number.max(high)]),
         None => Some([number, number]),
     })
+}
+
+/// The smallest range that includes both ranges.
+fn widest(one: Option<[f64; 2]>, other: Option<[f64; 2]>) -> Option<[f64; 2]> {
+    match (one, other) {
+        (Some([a, b]), Some([c, d])) => Some([a.min(c), b.max(d)]),
+        _ => one.or(other),
+    }
 }
 
 fn fields(source: &Source) -> Vec<FieldSummary> {
@@ -522,19 +597,33 @@ mod tests {
 
     #[test]
     fn scans_are_grouped_by_their_numbers() {
-        let columns = ScanColumns {
-            scans: vec![1, 1, 2, 1],
-            times: vec![5., 6., f64::NAN, 4.],
-            fields: vec![0, 0, 3, -1],
+        let times = [5., 6., f64::NAN, 4., 7.];
+        let block = |rows: Range<usize>| ScanColumns {
+            scans: [1, 1, 2, 1, 1][rows.clone()].to_vec(),
+            times: &times[rows.clone()],
+            fields: [0, 0, 3, -1, 4][rows.clone()].to_vec(),
             windows: vec![],
-            states: vec![0, 1, 7, 0],
+            states: [0, 1, 7, 0, 0][rows].to_vec(),
         };
         let modes = ["TARGET,OTHER".to_owned(), "TARGET".to_owned()];
-        let scans = columns.group(&modes);
-        assert_eq!(scans.len(), 2);
-        assert_eq!((scans[0].number, scans[0].rows, scans[0].time_range), (1, 3, Some([4., 6.])));
-        assert_eq!(scans[0].fields, BTreeSet::from([0]));
-        assert_eq!(scans[0].intents, BTreeSet::from(["OTHER".to_owned(), "TARGET".to_owned()]));
-        assert_eq!((scans[1].time_range, scans[1].intents.len()), (None, 0));
+        for middle in 0..=5 {
+            let mut scans = Scans::default();
+            scans.add(&block(0..middle));
+            scans.add(&block(middle..5));
+            let scans = scans.summaries(&modes);
+            assert_eq!(scans.len(), 2);
+            assert_eq!((scans[0].number, scans[0].rows, scans[0].time_range), (1, 4, Some([4., 7.])));
+            assert_eq!(scans[0].fields, BTreeSet::from([0, 4]));
+            assert_eq!(scans[0].intents, BTreeSet::from(["OTHER".to_owned(), "TARGET".to_owned()]));
+            assert_eq!((scans[1].time_range, scans[1].intents.len()), (None, 0));
+        }
+    }
+
+    #[test]
+    fn numbers_are_counted_in_blocks() {
+        let mut counts = BTreeMap::new();
+        count(&mut counts, &[3, 3, 1, 3]);
+        count(&mut counts, &[3, -1]);
+        assert_eq!(counts, BTreeMap::from([(-1, 1), (1, 1), (3, 4)]));
     }
 }
