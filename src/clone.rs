@@ -278,8 +278,8 @@ impl RawCopy for SharedOnly<'_> {
 /// Most bytes that one system call copies between files if they are not shared.
 const RAW_BYTES: u64 = 4 << 20;
 
-/// Truncates the file at `path` to its own length, which releases disk space that the file system reserved after its end: XFS
-/// reserves half a gigabyte for a file that shares as much.
+/// Truncates the file at `path` to its own length, which releases disk space that the file system reserved after its
+/// end: XFS reserves half a gigabyte for a file with half a gigabyte of shared bytes.
 pub(crate) fn trim(path: &Path) -> Result<()> {
     let file = File::options().write(true).open(path)?;
     Ok(file.set_len(file.metadata()?.len())?)

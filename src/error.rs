@@ -51,8 +51,8 @@ pub enum Context {
         /// Type of the data manager that reads the file, if it is known: `StandardStMan`.
         manager: Option<String>,
     },
-    /// The table in which the error happened: `.` is the main table (`MAIN` in HDF5 files that are being written), `ANTENNA` a subtable. If
-    /// a column's engine reads another table, it is the path of that table.
+    /// The table in which the error happened: `.` for the main table (`MAIN` in HDF5 files that are being written),
+    /// `ANTENNA` for a subtable, or the path of another table that a column's engine reads.
     Table(String),
     /// A subtable that cannot be opened, named by the keywords that lead to it, such as `ANTENNA` or `A/B`.
     Subtable(String),
@@ -256,8 +256,9 @@ impl Error {
         error
     }
 
-    /// Whether a conversion may leave out the column that has this error, because its form is not supported although its file is sound.
-    /// False if its elements are in another file that is not opened: these are not to be lost silently.
+    /// Whether a conversion may leave out a column that fails with this error: the file is sound, but the form of the
+    /// column is not supported. False if the column's elements are in another file that is not opened, since they must
+    /// not be lost silently.
     pub(crate) fn may_be_left_out(&self) -> bool {
         self.kind() == ErrorKind::Unsupported && !self.0.elsewhere
     }
@@ -306,8 +307,8 @@ impl Error {
         self
     }
 
-    /// Adds the path of a file (`place`) as the outermost step of the error's context, unless a step is a path already, such as that of the
-    /// target.
+    /// Adds the path of a file (`place`) as the outermost step of the error's context, unless the context contains a
+    /// path already, such as that of a conversion's target.
     pub(crate) fn of_file(self, place: &Context) -> Self {
         let names_a_path = self.0.contexts.iter().any(|context| matches!(context, Context::Path(_)));
         if names_a_path { self } else { self.context(place) }
@@ -337,8 +338,8 @@ impl Error {
     }
 }
 
-/// Formats a path for messages. Of a URL, the password is left out, and the query, which may be a signature that would let
-/// every reader of the message open the file.
+/// Formats a path for messages. A URL is shown without user name, password and query: the query may be a signature with
+/// which every reader of the message could open the file.
 pub fn shown_path(path: &Path) -> String {
     let text = path.display().to_string();
     let Some((scheme, rest)) = text.split_once("://").filter(|(scheme, _)| matches!(*scheme, "http" | "https")) else {

@@ -1,5 +1,5 @@
-//! Limits on the memory, nesting and number of tables that one table may require without storing as many bytes; they stop damaged and
-//! malicious files.
+//! Limits on the memory, nesting and number of tables that a table can claim in only a few stored bytes; they stop
+//! damaged and malicious files.
 //!
 //! Counts are checked against the bytes that remain (see [`crate::aipsio::Decoder`]); these limits are for sizes
 //! that no input backs.
@@ -28,7 +28,7 @@ const MAX_TABLES: usize = 1 << 14;
 /// Deepest nesting of records, subtables and groups. In JSON a record takes three levels, and the parser allows 128.
 pub(crate) const MAX_DEPTH: usize = 40;
 
-/// Refuses a cell of `bytes` bytes of which the file stores none, if it exceeds the limit.
+/// Refuses a cell of `bytes` bytes of which the file stores none, if it is larger than [`UNBACKED_CELL_BYTES`].
 pub(crate) fn unbacked_cell(bytes: u64) -> Result<()> {
     if bytes > UNBACKED_CELL_BYTES {
         return Err(Error::limit(format!(

@@ -45,11 +45,12 @@ const LOCK: &str = "lock";
 /// Number of random letters in the name of the temporary directory of an output.
 const LETTERS: usize = 8;
 
-/// Longest file name of a target, in bytes, that its temporary directory repeats; longer ones are cut, for a name has at most
-/// 255 bytes.
+/// Longest file name of a target, in bytes, that the name of its temporary directory repeats in full. The start and a
+/// hash replace a longer one, since a name has at most 255 bytes.
 const LONGEST_STEM: usize = 200;
 
-/// End of the name of a companion, a second HDF5 file beside the output that refers to it: `NAME.rest.h5`.
+/// End of the name of a companion, `NAME.rest.h5`: an HDF5 file beside the output `NAME`, which refers to the companion
+/// for a part of its data.
 pub(crate) const COMPANION: &str = ".rest.h5";
 
 /// How often a temporary name is chosen, or an exchange of two paths is tried, before interference by another process is
@@ -169,8 +170,8 @@ fn remove_abandoned(parent: &Path, name: &OsStr) {
     }
 }
 
-/// File name of the target whose temporary directory has this name; `None` for names of other files, and for targets whose
-/// long name is cut in it.
+/// File name of the target to which a temporary directory called `name` belongs, shortened as in `name` if it is long;
+/// `None` if `name` is not the name of a temporary directory.
 pub(crate) fn partial_target(name: &OsStr) -> Option<&[u8]> {
     let rest = name.as_bytes().strip_suffix(SUFFIX.as_bytes())?;
     let dot = rest.iter().rposition(|&byte| byte == b'.')?;
@@ -198,8 +199,8 @@ fn is_partial_of(stem: &[u8], name: &OsStr) -> bool {
     })
 }
 
-/// Whether the file `other` beside the output `name` belongs to it: a part such as `NAME.000001`, or its companion
-/// `NAME.rest.h5`.
+/// Whether the file `other` belongs to the output `name` beside it: a further file of a SION container, such as
+/// `NAME.000001`, or the companion `NAME.rest.h5`.
 fn is_part(name: &OsStr, other: &OsStr) -> bool {
     if is_companion(name, other) {
         return true;
@@ -237,8 +238,8 @@ fn remove_if_abandoned(directory: &Path, name: &OsStr) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes a temporary directory whose lock this process holds. The lock file is removed last: until then no other process
-/// takes the directory for a new one.
+/// Removes a temporary directory whose lock this process holds. The lock file is removed last, so that no other process
+/// mistakes the directory for a new one before that.
 fn remove_partial(directory: &Path) -> io::Result<()> {
     for entry in fs::read_dir(directory)?.flatten() {
         if entry.file_name() != LOCK {
@@ -313,13 +314,14 @@ impl Output {
         Ok(Output { target: target.to_owned(), partial: Partial::create(target)?, kind, publishing })
     }
 
-    /// Path under which the output is written until it is published. A file may have parts beside it, named `NAME.` and digits,
-    /// and a [companion](COMPANION); they are published before it ([`publish_parts`](Self::publish_parts)).
+    /// Path under which the output is written until it is published. Further files may be beside an output that is a
+    /// file: `NAME.000001` … and a [companion](COMPANION); [`publish_parts`](Self::publish_parts) publishes them first.
     pub(crate) fn partial(&self) -> &Path {
         self.partial.path()
     }
 
-    /// Temporary paths of the parts and the companion of an output that is a file, sorted; empty for a directory.
+    /// Temporary paths of the further files of an output that is a file, sorted: `NAME.000001` … and the companion
+    /// `NAME.rest.h5`; empty for a directory.
     fn parts(&self) -> Result<Vec<PathBuf>> {
         let name = self.partial().file_name().unwrap_or_default();
         let mut parts = Vec::new();
@@ -402,8 +404,8 @@ impl Output {
         Ok(())
     }
 
-    /// Moves the parts of an output (`NAME.000001`, a companion) beside its target. An existing target, useless without its
-    /// own parts, is removed before that: after a `kill -9` the output is all old, all new, or missing.
+    /// Moves the further files of an output (`NAME.000001`, a companion) beside its target. If an existing target is to
+    /// be replaced, it is removed before that: after a `kill -9` the output is all old, all new, or missing.
     fn publish_parts(&self) -> Result<()> {
         let (parts, target) = (self.parts()?, &self.target);
         let place = |part: &Path| target.with_file_name(part.file_name().unwrap_or_default());
@@ -537,7 +539,8 @@ fn check_target(target: &Path, kind: OutputKind, if_exists: IfExists) -> Result<
 /// Outcome of a rename that must not overwrite, or that exchanges two paths.
 enum Renamed {
     Done,
-    /// The rename did nothing: the new name exists already (`EEXIST`), or the other path is missing.
+    /// The rename did nothing: the new name exists already (`EEXIST`), or a path that is to be renamed or exchanged is
+    /// missing (`ENOENT`).
     Not,
     /// The rename did nothing: the file system does not support it in one step.
     Unsupported,
@@ -611,8 +614,8 @@ fn replace_with_directory(new: &Path, target: &Path) -> Result<()> {
     Err(Error::new(ErrorKind::Io, "other processes make and remove the target all the time"))
 }
 
-/// Replaces the directory `target` where the file system cannot exchange two directories. The old one has a temporary name in
-/// between, which no other run removes.
+/// Replaces the directory `target` by two renames where the file system cannot exchange two directories. First the old
+/// one is renamed to a temporary name, which other runs do not remove, then `new` to `target`.
 fn replace_in_two_steps(new: &Path, target: &Path) -> Result<()> {
     let name = [target.file_name().unwrap_or_default().as_bytes(), b".replaced-"].concat();
     let aside = tempfile::Builder::new().prefix(OsStr::from_bytes(&name)).tempdir_in(directory_of(target))?;

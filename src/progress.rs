@@ -36,7 +36,8 @@ pub trait Progress: Sync {
     /// Reports that `bytes` more bytes of the column or file `part` of the table `table` have been written or compared.
     fn advance(&self, _bytes: u64, _table: &str, _part: &str) {}
 
-    /// Reports that the call has entered another phase. Before the first report it prepares: opens the source and makes a plan.
+    /// Reports that the call has entered another phase. Before the first of these reports the call opens the source and
+    /// plans its work.
     fn phase(&self, _phase: Phase) {}
 
     /// Whether the call should stop. It is asked between blocks of data, from any thread; the call then returns
@@ -101,7 +102,8 @@ impl CancelToken {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Combines the token with `progress`: a call that gets the result reports there, and stops when the token is cancelled.
+    /// Combines the token with `progress`, as one argument of a call: the call reports to `progress`, and stops when
+    /// the token is cancelled.
     pub fn with<'a>(&'a self, progress: &'a dyn Progress) -> Cancellable<'a> {
         Cancellable { token: self, progress }
     }

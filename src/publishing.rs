@@ -23,8 +23,8 @@ impl IfExists {
 /// policies differ in what a power failure can destroy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SyncPolicy {
-    /// An output is never made durable, as with `cp`: after a power failure it may be empty or damaged for as long as the
-    /// system keeps it in memory, half a minute as a rule.
+    /// An output is never made durable, as with `cp`: a power failure can leave it empty or damaged until the system
+    /// has written it to the disk, usually about half a minute later.
     Never,
     /// An output is made durable once, before it gets its final name.
     End,

@@ -1,4 +1,5 @@
-//! Shuffles data for compression: sorts the bytes or bits of elements by their place in the element, and back.
+//! Shuffles data for compression: sorts the bytes of elements by their position in the element. Reverses shuffles of
+//! bytes and of bits.
 
 /// Number of elements that are shuffled at a time: the bytes at the same position of each make a 64-bit word.
 const BLOCK: usize = 8;
@@ -105,9 +106,9 @@ fn transpose_words(mut words: [u64; 8]) -> [u64; 8] {
     words
 }
 
-/// Reverses a bit shuffle: `planes` has, for each bit of an element of `typesize` bytes, this bit of all elements together.
-/// `out`, as long as `planes`, gets the elements. Bytes after the last whole element are copied, and all bytes if the number
-/// of elements is not a multiple of 8.
+/// Reverses a bit shuffle: `planes` holds the first bit of all elements of `typesize` bytes, then the second bit of
+/// all, and so on; `out`, as long, receives the elements. Bytes after the last whole element are copied, and all bytes
+/// if the number of elements is not a multiple of 8.
 pub(crate) fn unshuffle_bits(typesize: usize, planes: &[u8], out: &mut [u8]) {
     let elements = planes.len() / typesize.max(1);
     if !elements.is_multiple_of(8) || elements == 0 {

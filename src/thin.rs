@@ -129,8 +129,8 @@ impl Record {
     }
 }
 
-/// Reads the link record in `directory` and checks that the HDF5 file was not moved or rewritten since; `None` if the
-/// directory is not a thin table.
+/// Reads the link record in `directory` and checks that the HDF5 file was not moved or rewritten since the thin table
+/// was linked to it; `None` if the directory is not a thin table.
 ///
 /// # Errors
 /// Those of [`Record::check`].

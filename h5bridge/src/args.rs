@@ -37,13 +37,14 @@ pub(crate) struct Global {
     /// Open tables without locks, for example on read-only media
     #[arg(long, global = true)]
     pub(crate) no_lock: bool,
-    /// End when the process with this number, which started this one, ends
+    /// End this process when its parent process, whose process id is given, ends
     #[arg(long, global = true, hide = true, value_name = "PROCESS")]
     pub(crate) end_with: Option<i32>,
     /// The command line by which this program is started again as a child process; empty: the executable of the running process
     #[arg(skip)]
     pub(crate) program: Vec<OsString>,
-    /// The program that runs the verb within its own process; `None`: the verb was started from a command line
+    /// Connection to the program, such as the Python package, that runs the verb within its own process; `None`: the
+    /// verb was started from a command line
     #[arg(skip)]
     pub(crate) caller: Option<Caller>,
 }
@@ -67,8 +68,8 @@ impl External {
 /// The option `--sync`, of the verbs that write a file or table.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Durable {
-    /// When to flush the output to disk (fsync): "behind" while it is written and at the end, "end" only then, "never"
-    /// for speed: a power failure in the next half minute can then damage the output
+    /// When to flush the output to disk (fsync): "behind": while it is written and at the end; "end": only at the end;
+    /// "never": not at all, which is fastest, but a power failure in the next half minute can damage the output
     #[arg(long, value_name = "WHEN", default_value = "behind", value_parser = sync_policy())]
     sync: SyncPolicy,
 }

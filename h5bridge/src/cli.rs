@@ -119,15 +119,15 @@ pub(crate) enum Verb {
     Digest(digest::Args),
     /// Make a table directory whose large files are links into an HDF5 file: one copy of the data for both
     Link(link::Args),
-    /// Copy the data that a thin table (made by link) has in an HDF5 file into files of its own
+    /// Make a thin table (made by link) independent of its HDF5 file: copy the data from that file into the table
     Materialize(materialize::Args),
-    /// Write references to the chunks of an unconverted table, which xarray and zarr open (kerchunk)
+    /// Write references (kerchunk JSON) by which xarray and zarr read a table that is not converted
     Manifest(manifest::Args),
-    /// Print references to the chunks of a native HDF5 file, also one in a bucket, which xarray and zarr open (kerchunk)
+    /// Print references (kerchunk JSON) by which xarray and zarr read a native HDF5 file, also one in an object store
     Refs(refs::Args),
     /// Keep a live HDF5 file in step with a table that another program is writing
     Follow(follow::Args),
-    /// Convert a live HDF5 file whose writer has ended to one for the archive
+    /// Convert a live HDF5 file whose writer has ended to an archive file (compressed, with digests)
     Finalize(finalize::Args),
     /// Repair a live HDF5 file whose writer was killed
     Repair(repair::Args),
@@ -146,7 +146,7 @@ pub(crate) enum Verb {
     /// Show HDF5 files and MeasurementSets in a browser, also while they are being written
     #[cfg(feature = "serve")]
     Serve(serve::Args),
-    /// Say which builds have the server
+    /// Fail with a message that names the builds of h5bridge that have the web server
     #[cfg(not(feature = "serve"))]
     #[command(hide = true)]
     Serve(Ignored),

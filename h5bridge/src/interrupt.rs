@@ -51,8 +51,8 @@ impl Interrupts {
         Self::listen_in(Phase::Idle, caller)
     }
 
-    /// A value for verbs (subcommands) that write nothing: no signals are handled, so SIGINT and SIGTERM end the program; an embedding `caller` can
-    /// stop the verb by its token.
+    /// Makes an `Interrupts` for verbs (subcommands) that write nothing. It handles no signals, so SIGINT and SIGTERM
+    /// end the program; an embedding `caller` can stop the verb by its token.
     pub(crate) fn of_caller(caller: Option<&Caller>) -> Self {
         let token = caller.map(|caller| caller.token.clone()).unwrap_or_default();
         Interrupts { token, phase: Arc::new(Mutex::new(Phase::Idle)), caller: caller.cloned() }

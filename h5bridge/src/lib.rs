@@ -27,7 +27,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Status {
     run_as(Vec::new(), args)
 }
 
-/// Runs a command line like `run`, in a program that is started by the command line `program`; the verb `batch` uses it to start child processes.
+/// Runs the command line `args` like `run`. The verb `batch` starts child processes with the command line `program`, or
+/// with the executable of this process if `program` is empty.
 pub fn run_as(program: Vec<OsString>, args: impl IntoIterator<Item = OsString>) -> Status {
     let mut cli = match cli::Cli::parse_words(args) {
         Ok(cli) => cli,

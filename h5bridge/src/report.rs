@@ -150,7 +150,7 @@ pub(crate) struct Ending<'a> {
     pub(crate) found: Vec<String>,
     /// Lines of the summary, printed on stderr unless `--quiet` is given.
     pub(crate) summary: Vec<String>,
-    /// Bytes of the target that it shares with the source, copied by reference.
+    /// Number of bytes that the target shares with the source by reflinks: they take no disk space of their own.
     pub(crate) shared: u64,
     /// The HDF5 filter plugins that readers of the target need.
     pub(crate) plugins: Vec<Plugin>,

@@ -12,7 +12,7 @@ pub(crate) struct Topic {
     text: Text,
 }
 
-/// Source of a help page: the title in its first line, an empty line, the rest.
+/// Source of the text of a help page: the first line is the title, the second is empty.
 #[derive(Debug, Clone, Copy)]
 enum Text {
     Written(&'static str),

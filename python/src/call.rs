@@ -42,8 +42,9 @@ pub(crate) fn call(py: Python<'_>, words: Vec<OsString>, progress: Option<Py<PyA
     Ok((status.code(), document))
 }
 
-/// Runs `work` in a new thread and returns its result; the calling Python thread handles signals. A signal cancels `token`; its exception is raised
-/// after `work` has cleaned up, or at once if `work` has not begun to write.
+/// Runs `work` in a new thread and returns its result; the calling Python thread handles signals. An exception raised
+/// by a signal handler or by `progress` cancels `token`; it is raised after `work` has ended, or at once if `work` has
+/// not begun to write.
 pub(crate) fn waited_for<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send + 'static,
@@ -111,7 +112,8 @@ impl Counts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).begun
     }
 
-    /// Progress that was not yet reported: bytes done, bytes in all, table, and the part of it that is processed; `None` if nothing is new.
+    /// Progress that was not yet reported: bytes done, bytes in all, name of the table, and name of its column or file
+    /// that is being processed; `None` if nothing is new.
     fn news(&self) -> Option<(u64, u64, String, String)> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut state.changed).then(|| (state.done, state.total, state.table.clone(), state.part.clone()))

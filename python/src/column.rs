@@ -248,7 +248,8 @@ fn read_into<'py, T: Element + numpy::Element>(
     Ok(out.clone())
 }
 
-/// Fills `out` with cells of numbers, in steps; between two steps signals of the Python interpreter are handled.
+/// Reads the cells of `rows`, which are numbers or Bools, into `out`. A large range of rows is read in steps; between
+/// two steps signals of the Python interpreter are handled.
 fn fill<T: Element>(
     py: Python<'_>,
     column: &ctds_hdf5::Column<'_>,

@@ -184,8 +184,8 @@ impl Encoder {
         self.record("TableRecord", record)
     }
 
-    /// Encodes an object `Record` or `TableRecord` as a record whose fields may change: each nested record is stored with
-    /// its own description, and the outer description of it is empty.
+    /// Encodes an object `Record` or `TableRecord`, marked as one whose fields may change. The description of a nested
+    /// record is stored with the nested record, and left empty in the description of the outer one.
     ///
     /// | field       | type         |                       |
     /// |-------------|--------------|-----------------------|

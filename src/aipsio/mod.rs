@@ -156,8 +156,8 @@ impl<'a> Decoder<'a> {
         end.saturating_sub(self.position)
     }
 
-    /// Checks that `count` items of at least `bytes` bytes each fit into the rest of the object, before memory is allocated for
-    /// them.
+    /// Checks that `count` items of at least `bytes` bytes each fit between the current position and the end of the
+    /// innermost AipsIO object, before memory is allocated for them.
     fn check_count(&self, field: &str, count: u64, bytes: u64) -> Result<()> {
         let remaining = self.remaining();
         match count.checked_mul(bytes) {
@@ -166,8 +166,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Returns the next `count` bytes of the AipsIO stream; fails if the rest of the object is shorter. For short fields: all
-    /// bytes are in memory at once.
+    /// Returns the next `count` bytes of the AipsIO stream; fails if the innermost object ends earlier. Suitable for
+    /// short fields only, since all the bytes are in memory at once.
     fn take(&mut self, field: &str, count: usize) -> Result<&[u8]> {
         self.check_count(field, count as u64, 1)?;
         let inside = self.position >= self.window_start

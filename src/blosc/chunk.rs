@@ -19,7 +19,8 @@ pub(super) const COPIED: u8 = 2;
 /// Flag of a Blosc chunk: bits are shuffled.
 const BIT_SHUFFLED: u8 = 4;
 const RESERVED: u8 = 8;
-/// Flag of a Blosc chunk: blocks are compressed as a whole, not in parts of one byte of each element.
+/// Flag of a Blosc chunk: each block is compressed as a whole, not split into a compressed stream for each byte of an
+/// element.
 pub(super) const NOT_SPLIT: u8 = 16;
 
 /// Fewest elements in a block of a Blosc chunk that is split into parts, one for each byte of an element.
@@ -128,7 +129,8 @@ impl<'a> Blocks<'a> {
         Ok(Blocks { chunk, header, starts: starts.as_chunks().0 })
     }
 
-    /// Calls `visit` for each block of a Blosc chunk with its decoded length, and its parts.
+    /// Calls `visit` for each block of a Blosc chunk with the decoded length of the block in bytes and its parts, which
+    /// are its compressed streams.
     fn visit(&self, mut visit: impl FnMut(usize, Parts<'a>) -> Result<()>) -> Result<()> {
         let (bytes, block_bytes) = (self.header.bytes as usize, self.header.block_bytes as usize);
         for (block, start) in self.starts.iter().enumerate() {
@@ -147,7 +149,7 @@ impl<'a> Blocks<'a> {
     }
 }
 
-/// The parts of a Blosc block, each compressed on its own.
+/// Iterator over the parts of a Blosc block: its compressed streams, one for each byte of an element, or a single one.
 struct Parts<'a> {
     stored: &'a [u8],
     count: usize,
@@ -168,7 +170,8 @@ impl<'a> Iterator for Parts<'a> {
 }
 
 impl ChunkHeader {
-    /// Number of parts into which a block of `len` bytes is split; a shorter last block of a chunk (`is_rest`) is not split.
+    /// Number of compressed streams (parts) of a Blosc block of `len` decoded bytes: the size of an element in bytes if
+    /// the block is split, else 1. A shorter last block of a chunk (`is_rest`) is not split.
     fn parts(&self, len: usize, is_rest: bool) -> usize {
         let typesize = usize::from(self.typesize).max(1);
         let is_split =
@@ -239,7 +242,8 @@ pub(crate) fn decode(chunk: &[u8], most: u64, out: &mut Vec<u8>) -> Result<()> {
     })
 }
 
-/// Decodes a block of `len` bytes into `out` from index `start` on; its bytes stay shuffled.
+/// Decompresses the compressed streams `parts` of a Blosc block of `len` decoded bytes into `out` from index `start`
+/// on; the bytes stay shuffled.
 fn decode_block(header: &ChunkHeader, parts: Parts<'_>, len: usize, start: usize, out: &mut Vec<u8>) -> Result<()> {
     let part_bytes = len / parts.count;
     for (number, part) in parts.enumerate() {

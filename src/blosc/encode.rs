@@ -1,4 +1,4 @@
-//! Encodes Blosc chunks that every Blosc 1 reads, about as small as Blosc's own.
+//! Encodes Blosc chunks in the format of the Blosc 1 library, about as small as the chunks that the library writes.
 
 use std::cell::RefCell;
 use std::str::FromStr;

@@ -1,5 +1,5 @@
-//! Opens one array of BLZ, bcolz or bloscpack and reads its elements. It is a directory with JSON documents and files of
-//! chunks, a single file of chunks, or a dataset of HDF5. The format: docs/formats/blz.md.
+//! Opens one array of the formats BLZ, bcolz or bloscpack, and reads its elements. The array is a directory with JSON
+//! documents and files of chunks, a single file of chunks, or a dataset of HDF5. The format: docs/formats/blz.md.
 
 use std::sync::Arc;
 
@@ -57,7 +57,8 @@ pub(super) type EachBatch<'a> = dyn FnMut(&[StoredChunk], u64, u64) -> Result<()
 pub(super) enum Stored {
     Files(ChunkFiles),
     Dataset(Box<Rows>),
-    /// The array has no files of chunks: it has no rows, or they are missing, which reading reports as an error.
+    /// The array has no files of chunks: either it has no rows, or its files are missing, in which case reading it
+    /// fails.
     Nowhere,
 }
 

@@ -29,8 +29,8 @@ pub struct Arrays {
     pub(super) columns: Option<Vec<String>>,
     pub(super) attributes: Option<Document>,
     pub(super) arrays: Vec<Array>,
-    /// The format in which the arrays are stored, or from which datasets of HDF5 were converted; `None` for datasets of
-    /// other programs.
+    /// The format of the files that the arrays are stored in. If the arrays are HDF5 datasets, the format from which
+    /// they were converted; `None` for datasets of other programs.
     pub(super) format: Option<ArrayFormat>,
     pub(super) place: Context,
 }
@@ -76,8 +76,8 @@ pub struct ArrayInfo {
 }
 
 impl Arrays {
-    /// Whether BLZ, bcolz or bloscpack arrays are at `path`: a directory with the documents of an array or table, a file of
-    /// chunks, or an HDF5 file that such arrays were converted to.
+    /// Whether BLZ, bcolz or bloscpack arrays are at `path`: a directory with the JSON metadata of an array or table, a
+    /// file of chunks, or an HDF5 file that such arrays were converted to.
     pub fn are_at(path: impl AsRef<Path>) -> bool {
         let path = path.as_ref();
         if directory(path).is_some() || from_hdf5::is_marked(path) {
@@ -272,8 +272,8 @@ impl Arrays {
         }
     }
 
-    /// The format in which the arrays are stored, or from which datasets of HDF5 were converted; `None` for datasets of
-    /// other programs.
+    /// The format of the files that the arrays are stored in. If the arrays are HDF5 datasets, the format from which
+    /// they were converted; `None` for datasets of other programs.
     pub fn format(&self) -> Option<ArrayFormat> {
         self.format
     }
@@ -291,7 +291,7 @@ fn directory(path: &Path) -> Option<Arc<dyn Container>> {
     (path.is_dir() && (is_array(&*root) || root.open(COLUMNS).is_ok())).then_some(root)
 }
 
-/// Whether the directory `root` has the documents of a BLZ array.
+/// Whether the directory `root` is that of a BLZ array: it has the JSON document `meta/storage` or `meta/sizes`.
 fn is_array(root: &dyn Container) -> bool {
     root.enter("meta").is_ok_and(|meta| meta.open("storage").is_ok() || meta.open("sizes").is_ok())
 }

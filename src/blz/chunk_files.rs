@@ -6,10 +6,11 @@ use super::superchunk::{Place, Superchunk};
 use crate::container::Container;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 
-/// Most bytes of decoded chunks of an array that are held in memory at a time, but for a single chunk that is larger.
+/// Largest number of bytes of decoded chunks of an array that are held in memory at a time; a single larger chunk is
+/// held nevertheless.
 pub(super) const BATCH_BYTES: u64 = 32 << 20;
 
-/// Most chunks of an array that are held in memory at a time, since each may keep a file of its own open.
+/// Largest number of chunks of an array that are held in memory at a time, since each may keep a file of its own open.
 pub(super) const BATCH_FILES: usize = 256;
 
 /// How the files of an array's chunks are named: numbered in one of two ways, or a single file.
@@ -38,8 +39,8 @@ pub(super) struct StoredChunk {
 }
 
 impl StoredChunk {
-    /// The stored (compressed) bytes of the chunk, after comparing them with its checksum and checking that all its blocks are
-    /// in it.
+    /// The stored (compressed) bytes of the chunk, after its checksum was verified and each block of the Blosc chunk
+    /// was found to be present.
     ///
     /// # Errors
     /// `Format` if it is damaged.

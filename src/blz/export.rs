@@ -27,8 +27,8 @@ use crate::progress::{Phase, Progress};
 /// Blosc compression level of exported chunks if the array's metadata name none, as in blz and bcolz.
 const LEVEL: u8 = 5;
 
-/// Number of unused offsets for each chunk, and of bytes reserved for each byte of metadata, in exported bloscpack files;
-/// bloscpack reserves as much.
+/// Factor of the spare space in exported bloscpack files, the same as bloscpack's own: 10 unused chunk offsets for each
+/// chunk, and 10 times the size of the metadata reserved for it.
 const SPARE: u64 = 10;
 
 /// Number of the kind of checksum in exported bloscpack files: Adler-32, which bloscpack uses by default.
@@ -199,8 +199,8 @@ impl<'a> Export<'a> {
         put(path, "__attrs__", &attributes(array.attributes.as_ref()))
     }
 
-    /// The text of the JSON document `meta/storage` of an exported array: the old text if the array came from this format
-    /// and no compression was set.
+    /// The text of the JSON document `meta/storage` of an exported array. The text that was read is kept if it is in
+    /// the exported format and no compression was set.
     fn storage(&self, array: &Array, format: ArrayFormat, settings: &ChunkSettings) -> String {
         let key = if format == ArrayFormat::Blz { "bparams" } else { "cparams" };
         let before = array.storage.as_ref();
@@ -278,8 +278,8 @@ impl<'a> Export<'a> {
         Ok(file.write_all_at(&offsets, list)?)
     }
 
-    /// The JSON metadata of an exported bloscpack file: the old ones if the array came from bloscpack in C order, else new
-    /// ones; `None` if it came from a bloscpack file without metadata.
+    /// The JSON metadata of an exported bloscpack file: kept if the array came from bloscpack in C order, else made
+    /// from its type and shape; `None` if it came from a bloscpack file without metadata.
     fn metadata(&self, array: &Array) -> Option<Document> {
         let before = array.storage.as_ref().filter(|_| self.arrays.format == Some(ArrayFormat::Bloscpack));
         match before {

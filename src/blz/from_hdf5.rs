@@ -31,7 +31,8 @@ pub(super) const FORMAT: &str = "blz_format";
 /// Attribute of a converted dataset with the element type in the spelling of the original array.
 pub(super) const DTYPE: &str = "blz_dtype";
 
-/// Attribute of a converted dataset with the text of `meta/storage`, or of the metadata of a single file of chunks.
+/// Attribute of a converted dataset with the text of the array's JSON document `meta/storage` (element type,
+/// compression …), or of the JSON metadata in a single file of chunks.
 pub(super) const STORAGE: &str = "blz_storage_json";
 
 /// Attribute of a converted dataset, or of the root for a table, with the JSON text of the attributes that the user gave the

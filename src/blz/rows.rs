@@ -27,7 +27,8 @@ pub(super) struct Rows {
     /// Number of rows of the array, its extent on the slowest axis.
     len: u64,
     row_bytes: u64,
-    /// Number of rows of the dataset that are read at a time: those of a chunk, or about 1 MiB of them if it has no chunks.
+    /// Number of rows of the dataset that are read at a time: the rows of a chunk, or about 1 MiB of rows if the
+    /// dataset has no chunks.
     rows: u64,
     /// The stored chunks of the dataset, if they can be read and decoded without libhdf5; `None` if they cannot.
     direct: Option<Direct>,
@@ -88,7 +89,7 @@ impl Rows {
         Ok(Rows { dataset, element, dtype, len, row_bytes, rows, direct, _file: file.clone() })
     }
 
-    /// Number of rows in a chunk of the dataset; without chunks as many as take about 1 MiB.
+    /// Number of rows in a chunk of the dataset; if the dataset has no chunks, the number of rows in about 1 MiB.
     pub(super) fn chunk_rows(&self) -> u64 {
         self.rows
     }

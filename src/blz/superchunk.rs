@@ -120,8 +120,8 @@ impl Superchunk {
         read().with_context(|| place.place())
     }
 
-    /// The stored (compressed) bytes of a chunk, after comparing them with its checksum and checking that all its blocks are in
-    /// it.
+    /// The stored (compressed) bytes of a chunk, after its checksum was verified and each block of the Blosc chunk was
+    /// found to be present.
     ///
     /// # Errors
     /// `Format` if it is damaged.

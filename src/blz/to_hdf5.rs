@@ -1,5 +1,5 @@
-//! Converts BLZ arrays to HDF5: each becomes a dataset, with chunks of the same number of rows. The layout: docs/layout.md,
-//! "Arrays".
+//! Converts BLZ arrays to HDF5: each array becomes a dataset, whose chunks have the same number of rows as those of the
+//! array. The layout: docs/layout.md, "Arrays".
 
 use std::path::Path;
 
@@ -19,8 +19,8 @@ use crate::output::Output;
 use crate::progress::{Phase, Progress};
 use crate::value::{Shape, Values};
 
-/// Chunk size in bytes above which a chunk of the HDF5 dataset has no more rows than the array; smaller chunks may be longer
-/// than the array.
+/// Chunk size in bytes above which a chunk of the HDF5 dataset has at most the number of rows of the array; a smaller
+/// chunk may have more rows than the array.
 const LARGE_CHUNK: u64 = 1 << 20;
 
 /// Blosc compression level of chunks in HDF5 that are compressed again, because the stored ones do not fit the chunks of the
@@ -63,9 +63,9 @@ impl<'a> ToHdf5<'a> {
         self
     }
 
-    /// Keeps the stored Blosc chunks unchanged in the HDF5 datasets, with the HDF5 filter of Blosc; those that do not fit the
-    /// chunks of the dataset, such as the last one, are compressed by this program. The compression that was set is then
-    /// ignored. Chunks are not decoded: of those without a checksum, only the places of their blocks are checked.
+    /// Keeps the stored Blosc chunks unchanged in the HDF5 datasets, with Blosc's HDF5 filter; those that do not fit
+    /// the chunks of the dataset, such as the last one, are compressed again. The compression that was set is then
+    /// ignored. Chunks are not decoded: if they have no checksum, only the presence of their blocks is checked.
     pub fn keep_chunks(mut self, keep: bool) -> Self {
         self.keep = keep;
         self
@@ -185,8 +185,8 @@ fn filter_parameters(settings: &ChunkSettings, chunk_bytes: usize) -> Vec<u32> {
     vec![2, 2, settings.typesize().into(), chunk_bytes as u32, settings.level.into(), shuffle, settings.compressor()]
 }
 
-/// Writes the stored chunks of an array to the dataset unchanged where they are whole chunks of it; the others are encoded
-/// again.
+/// Writes each stored chunk of an array unchanged to the dataset if it fills exactly one chunk of the dataset; other
+/// chunks are decoded and encoded again.
 fn keep(array: &Array, chunks: &mut Chunks<'_>, progress: &dyn Progress) -> Result<()> {
     let chunk_bytes = chunks.chunk_bytes as u64;
     array.each_batch(array.bytes()?, progress, &mut |batch, start, left| {
@@ -233,8 +233,8 @@ struct Chunks<'a> {
     encoding: Encoding,
     /// Size of a chunk of the dataset in bytes, before it is encoded.
     chunk_bytes: usize,
-    /// Bytes of the element that fills the last chunk after the last row of the array, in numpy's form; empty if the fill is
-    /// zeros.
+    /// Bytes of the element that fills the dataset's last chunk after the last row of the array, in the form that
+    /// elements have in the array; empty if these bytes are zeros.
     fill: Vec<u8>,
     /// Decoded bytes of the rows that were received but are not yet written to the dataset.
     held: Vec<u8>,

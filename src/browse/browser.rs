@@ -42,7 +42,8 @@ impl<'a> Browser<'a> {
         Ok(Browser { resolver: Resolver { file, is_served }, limits })
     }
 
-    /// Browses a casacore table as the HDF5 file that `to-hdf5` would make of it. `is_served` is as in [`open`](Self::open).
+    /// Browses a casacore table as the HDF5 file that `to-hdf5` would make of it. As in [`open`](Self::open), other
+    /// files that this file names are opened only if `is_served` is true for their canonical path.
     pub fn of_table(table: &TableFile, is_served: &'a (dyn Fn(&Path) -> bool + Sync), limits: &'a Limits) -> Self {
         Browser { resolver: Resolver { file: Arc::clone(&table.0), is_served }, limits }
     }
@@ -170,8 +171,8 @@ impl<'a> Browser<'a> {
     }
 }
 
-/// Begins to list a group: returns it, its path, and the names of its members, sorted so that the first one is taken from
-/// the end.
+/// Returns a group with its path and the names of its members, in descending order: popping names from the end of the
+/// list lists them in ascending order.
 fn sorted_names(group: &Group, path: String) -> Result<(Group, String, Vec<String>)> {
     let mut names = group.link_names()?;
     names.sort_unstable_by(|a, b| b.cmp(a));

@@ -16,7 +16,8 @@ use crate::error::{Error, Result};
 /// that an error in it can still be sent as an error.
 const PIECE: usize = PIECE_BYTES as usize;
 
-/// Least bytes of a piece of an answer, except for the last one. A block that already has them is passed on without a copy.
+/// Least size of a piece of an answer in bytes, except for the last piece: encoded blocks are appended to a smaller
+/// piece until it has this size.
 const SMALL_PIECE: usize = PIECE / 2;
 
 /// Encoding in which the values of a dataset are returned.
@@ -82,9 +83,9 @@ impl fmt::Debug for Data {
 pub struct Pieces {
     /// Encoded bytes, of which the first `given` were already returned.
     ready: Vec<u8>,
-    /// Number of bytes of `ready` that were already returned.
+    /// Number of bytes at the start of `ready`, the encoded bytes, that were already returned in pieces.
     given: usize,
-    /// Encoder of the bytes after those in `ready`; `None` if all are encoded.
+    /// Encoder of the values that are not yet encoded; `None` if all are.
     source: Option<Box<dyn Source>>,
 }
 
@@ -105,7 +106,7 @@ impl Pieces {
         Pieces { ready: Vec::new(), given: 0, source: Some(Box::new(source)) }
     }
 
-    /// Makes pieces of bytes that are already encoded.
+    /// Makes an iterator that returns `ready`, an answer that is already encoded as a whole, in pieces.
     pub(super) fn of(ready: Vec<u8>) -> Self {
         Pieces { ready, given: 0, source: None }
     }
@@ -159,7 +160,7 @@ struct Raw {
     blocks: Blocks,
     /// The bytes of the block of elements that was read last.
     block: Vec<u8>,
-    /// Number of bytes of `block` that were already returned.
+    /// Number of bytes that were already returned of the block of elements that was read last (`block`).
     taken: usize,
     /// The numpy type in which numbers are read, and the one to which they are converted; `None` if the elements are not
     /// numbers.

@@ -115,8 +115,8 @@ fn push_value(attribute: &AnyAttribute, out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// Describes the object or link at `path` in JSON. A group is described with its members, but without theirs; one of more
-/// than `most_children` members is an error.
+/// Describes the object or link at `path` in JSON. A group is described with its direct members, but without the
+/// members of its subgroups; a group of more than `most_children` members is an error.
 pub(super) fn describe_found(resolver: &Resolver<'_>, found: Found, path: &str, most_children: u64) -> Result<Value> {
     let name = path.rsplit('/').next().unwrap_or_default();
     let target = match found {

@@ -8,13 +8,14 @@ use crate::h5::{AnyClass, AnyType, ReferenceKind, Visitor};
 /// elements.
 pub(super) struct JsonElements<'a> {
     out: &'a mut Vec<u8>,
-    /// Offsets in `out` at which the elements end.
+    /// Offsets in bytes at which the written elements end in the JSON text (`out`).
     ends: &'a mut Vec<usize>,
     depth: usize,
-    /// Number of axes of elements that are HDF5 arrays, 0 for others. Brackets for these axes are left out: each element of
-    /// the array counts as one.
+    /// Number of axes of each element if it is itself an HDF5 array, else 0. Brackets for these axes are left out: each
+    /// value in such an array counts as an element of its own.
     array_axes: usize,
-    /// Number of lists that are open at the moment and whose brackets were left out.
+    /// Number of begun and not yet ended lists that are written without brackets, because they stand for the axes of an
+    /// element that is an HDF5 array.
     arrays: usize,
     /// Whether the list that is open already has a value, so that the next one needs a comma before it.
     follows: bool,

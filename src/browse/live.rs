@@ -7,7 +7,8 @@ use crate::h5::{Group, Link};
 use crate::native::{COMMITTED_ROWS, Growth, described_tables, growth, is_position, row_map};
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Number of rows of `row_cube` that are read at a time; it has the number of the hypercube of each row of a column.
+/// Number of rows that are read at a time of the dataset `row_cube`, in which a column stores the number of the
+/// hypercube that holds the cell of each row.
 const BLOCK: u64 = 1 << 16;
 
 /// Returns the committed length of the first axis (rows or cells) of the dataset `name` in the group at `path`; `None` if it
@@ -53,8 +54,8 @@ fn committed_rows(root: &Group, path: &str) -> Result<Option<u64>> {
     counter.read_counter().map(Some)
 }
 
-/// Counts how many of the first `rows` rows of a column have their cells in hypercube `cube`: the dataset number `cube` of
-/// those that each hold the cells of one shape.
+/// Counts the cells of the first `rows` rows of a column that are in hypercube number `cube`, from 0. Such a column has
+/// several hypercubes: datasets, each with the cells of one shape.
 fn positions(column: &Group, rows: u64, cube: usize) -> Result<u64> {
     let (cubes, indices) = row_map();
     let (cubes, indices) = (column.dataset(cubes)?, column.dataset(indices)?);

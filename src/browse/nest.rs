@@ -43,8 +43,9 @@ impl Nest {
         lists
     }
 
-    /// Writes the next `count` elements, with brackets and commas where lists begin and end. `write` is called for each run
-    /// of elements in one innermost list; it gets the run's first element, counted within this call, and its length.
+    /// Writes the next `count` elements, with brackets and commas where lists begin and end. `write` is called for each
+    /// run of elements in one innermost list, with the number of its first element (0 is the first of this call) and
+    /// its length.
     pub(super) fn elements(
         &mut self,
         count: usize,

@@ -50,7 +50,8 @@ impl Form {
         format!("{order}{letter}{}", self.size)
     }
 
-    /// Bytes of each real number in an element: half the size of a complex number, else the whole.
+    /// Size in bytes of each real number in an element: half the element for complex numbers, the whole element for
+    /// others.
     pub(super) fn part(self) -> usize {
         if self.kind == Kind::Complex { self.size / 2 } else { self.size }
     }
@@ -203,8 +204,8 @@ impl Number {
     }
 }
 
-/// Finds how an HDF5 complex or compound type is converted to complex numbers. Their parts have type `part`, and begin at
-/// the bytes `offsets`; `None` if numpy has no such type.
+/// Finds how an HDF5 complex or compound type is converted to complex numbers; `None` if numpy has no such type. The
+/// real and the imaginary part of an element have type `part` and begin at its bytes `offsets`.
 fn complex(element: &AnyType, part: &AnyType, offsets: [usize; 2]) -> Option<Number> {
     let AnyClass::Float(layout) = &part.class else { return None };
     let (form, is_stored_so) = float(layout, part.size)?;

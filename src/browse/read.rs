@@ -11,14 +11,16 @@ use crate::convert::Unwritten;
 use crate::error::{Error, ErrorKind, Result};
 use crate::h5::{AnyClass, AnyDataset, AnyObject, AnyType, Served, Visitor};
 
-/// Bytes of a selection that are read at a time, if a chunk that several blocks have parts of is decoded only once.
+/// Bytes of a selection that are read at a time from a dataset whose chunks stay decoded between two reads, so that a
+/// block may end within a chunk.
 const BLOCK_BYTES: u64 = 1 << 20;
 
-/// Bytes of a selection that are read at a time, if libhdf5 decodes a chunk again for each block that has a part of it.
+/// Bytes of a selection that are read at a time from a dataset whose chunks do not stay decoded: libhdf5 decodes a
+/// chunk again for each block that overlaps it.
 const LARGE_BLOCK_BYTES: u64 = 4 << 20;
 
-/// Bytes that are read at a time of elements that are not numbers (strings, compounds), which are written as text one by
-/// one.
+/// Bytes of a selection that are read at a time if its elements are not numbers, but strings or compounds, which are
+/// written as text one by one.
 const VISITED_BYTES: u64 = 1 << 20;
 
 /// Number of elements of variable length that are read at a time.
@@ -122,7 +124,8 @@ impl Values {
         Ok(Values { dataset, in_table, file, selected, shape, element, array_axes, number })
     }
 
-    /// Number of selected elements, where an HDF5 array counts as its elements; 0 for a null dataspace.
+    /// Number of selected values: a selected element that is an HDF5 array counts once for each value in it. 0 for a
+    /// null dataspace.
     pub(super) fn count(&self) -> u64 {
         self.shape.as_deref().map_or(0, selection::elements)
     }

@@ -62,8 +62,8 @@ impl OpenFile {
         self.file.root()
     }
 
-    /// Returns the number of committed rows of the table in the group at `path`, which `read` finds. It is called once for
-    /// each path, so that later calls return the same number.
+    /// Returns the number of committed rows of the table in the group at `path`. The function `read` finds it at the
+    /// first call for a path; later calls return the same number.
     pub(super) fn committed_rows(
         &self,
         path: &str,
@@ -182,8 +182,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// Follows the link `name` of a group, and all links on its path, until an object is found. Adds their number to
-    /// `followed`, which is limited.
+    /// Finds the object to which the member `name` of a group leads, through any links on the way. Adds the number of
+    /// followed links to `followed`; more than [`MAX_LINKS`] are an error.
     fn follow(&self, file: &Arc<OpenFile>, group: &Group, name: &str, followed: &mut usize) -> Result<Target> {
         let Some(link) = group.any_link(name)? else {
             return Err(Error::not_found(format!("{} does not exist", join(group.path(), name))));
@@ -249,7 +249,8 @@ impl Resolver<'_> {
         Error::not_found(format!("{path} is not a valid path in {}", self.file.name))
     }
 
-    /// Converts the error of following a part of `path`: an object that is not found makes the whole path an invalid one.
+    /// Converts an error that occurred on the way along `path`: if an object on the way was not found, the new error
+    /// says that `path` is not valid; other errors are returned unchanged.
     fn missing(&self, error: Error, path: &str) -> Error {
         match error.kind() {
             ErrorKind::NotFound => self.invalid(path).caused_by(error),

@@ -23,8 +23,8 @@ pub(super) fn elements(shape: &[u64]) -> u64 {
     if shape.contains(&0) { 0 } else { shape.iter().fold(1, |count, &extent| count.saturating_mul(extent)) }
 }
 
-/// Parses a selection such as `0,:,2:8:2` for a dataset of these extents. Axes that it does not name are taken whole, as is
-/// the dataset if `text` is `None`.
+/// Parses a selection such as `0,:,2:8:2` for a dataset of these extents, slowest axis first. Axes after those that
+/// `text` names are selected whole, as is the dataset if `text` is `None`.
 ///
 /// # Errors
 /// `Usage` with what is wrong.
@@ -97,7 +97,8 @@ pub(super) struct Blocks {
     axis: usize,
     /// Number of selected indices that a block has on the axis along which blocks are cut; the last block may have fewer.
     extent: u64,
-    /// Start of the next block on each axis up to the one that is cut, counted in selected indices; `None` at the end.
+    /// Position at which the next block begins, on each axis up to the one along which blocks are cut, counted in
+    /// selected indices from 0; `None` after the last block.
     next: Option<Vec<u64>>,
 }
 

@@ -22,8 +22,8 @@ const MOST_ELEMENTS: u64 = 1 << 19;
 /// A box (range of indices on each axis) of at most this many elements is read whole, however few of them are selected.
 const FEW_ELEMENTS: u64 = 1 << 12;
 
-/// A box of more than `FEW_ELEMENTS` elements is read whole if at least one in this many of them is selected; otherwise it
-/// is halved.
+/// A box (range of indices on each axis) of more than `FEW_ELEMENTS` elements is halved instead of read whole, unless
+/// at least one in `SPARSE` of its elements is selected.
 const SPARSE: u64 = 4;
 
 /// A casacore table, browsed as the native HDF5 file that `to-hdf5 --compress none` would make of it. Nothing is written to a
@@ -90,8 +90,8 @@ impl TableElements {
         })
     }
 
-    /// Reads `block` (selected indices on each axis) from the table in boxes that follow in the order of the elements.
-    /// `each` is called with the selected indices of a box, and all elements of the box.
+    /// Reads `block` (selected indices on each axis) from the table as a sequence of boxes (ranges of indices on each
+    /// axis), first axis slowest. `each` is called with the selected indices and all elements of each box.
     fn each_box(&self, table: &Unwritten, block: &[Steps], each: &mut dyn FnMut(&[Steps], &Values)) -> Result<()> {
         let product = |of: fn(&Steps) -> u64| block.iter().map(of).fold(1, u64::saturating_mul);
         let (all, wanted) = (product(span), product(|axis| axis.count));

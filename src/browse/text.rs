@@ -4,8 +4,8 @@ use std::io::Write as _;
 
 use super::number::{Form, Kind};
 
-/// Evaluates `$with` for each number in `$bytes`, which `$number` names, decoded from the numpy type `$form`; a complex
-/// number is two numbers.
+/// Evaluates the expression `$with` once for each number in `$bytes`, decoded from the numpy type `$form` and assigned
+/// to the variable `$number`; a complex number counts as two.
 macro_rules! each {
     ($form:expr, $bytes:expr, $number:ident => $with:expr) => {{
         let (form, bytes): (Form, &[u8]) = ($form, $bytes);

@@ -31,7 +31,8 @@ pub(crate) struct WriteOptions {
 /// Result of writing all files of a container at once (`Format::write_tree`).
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Written {
-    /// Number of bytes that writing the container added to the file system; less than its size if a store had some of the bytes already.
+    /// Number of bytes that writing the container added to the file system; it can be less than the size of the files
+    /// in a format that stores equal blocks only once.
     pub(crate) stored_bytes: u64,
     /// Warnings for the user about the written container.
     pub(crate) warnings: Vec<String>,
@@ -67,10 +68,12 @@ pub(crate) struct Format {
     pub(crate) salvage: Option<OfFile<Salvaged>>,
     /// Function that creates a container whose files can be written and changed one by one; `None` if containers of this format cannot be changed.
     pub(crate) create: Option<Create>,
-    /// Function that creates a container for files whose names and lengths are announced before they are written; `None` if
-    /// the format has none. A format that can be written has at least one of `create`, `create_for` and `write_tree`.
+    /// Function that creates a container for files whose names and lengths are announced before they are written;
+    /// `None` if the format has no such function. A format that can be written has at least one of `create`,
+    /// `create_for` and `write_tree`.
     pub(crate) create_for: Option<CreateFor>,
-    /// Function that writes all files of a container in one call, under the container's final path; `None` if the format has none.
+    /// Function that writes all files of a container in one call, under the container's final path; `None` if the
+    /// format has no such function.
     pub(crate) write_tree: Option<WriteTree>,
     /// How casacore stores such a container in a table directory; `None` if casacore does not know the format.
     pub(crate) casacore: Option<CasacoreStorage>,

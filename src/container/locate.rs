@@ -23,8 +23,8 @@ pub(crate) fn locate(path: &Path) -> Result<Arc<dyn Container>> {
     }
 }
 
-/// Opens the files at `path` as [`locate`] does. A container that is damaged as a whole is opened as far as its format can, and
-/// the damage is returned with it.
+/// Opens the files at `path` as a container, like [`locate`]. If `path` is a damaged container file, it is opened as
+/// far as its format supports this, and the error that describes the damage is returned with it.
 pub(crate) fn locate_damaged(path: &Path) -> Result<(Arc<dyn Container>, Option<Error>)> {
     match outermost(path)? {
         Some(found) if found.below.as_os_str().is_empty() => {
@@ -47,7 +47,8 @@ fn not_a_container() -> Error {
     Error::format("the source is neither a table directory, nor a container, nor an HDF5 file")
 }
 
-/// The part of a path that is a file or directory of the file system and a container (the outermost one), and the rest of the path inside it.
+/// The outermost container of a path: a container that is a file or directory of the file system itself, with the rest
+/// of the path, which continues inside it.
 pub(crate) struct Outermost<'a> {
     pub(crate) directory: Directory,
     pub(crate) name: &'a str,

@@ -163,7 +163,7 @@ pub struct ContainerInfo {
     pub checksum: Option<&'static str>,
 }
 
-/// A range of bytes of a container that differ from those that were stored, by its checksums.
+/// A range of bytes of a container that do not match the container's checksums.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
     /// Virtual file to which the damaged bytes belong, with the names of the containers in which it is nested; `None` if they
@@ -196,8 +196,8 @@ pub struct FileLayout {
     pub checksum: Option<&'static str>,
     /// Names of the filters that were applied to the virtual file's bytes on writing, first applied first.
     pub filters: Vec<String>,
-    /// Kind of the HDF5 chunk index of the virtual file's dataset: `btree_v1`, `fixed_array` …; `None` if it is not a chunked
-    /// dataset.
+    /// Kind of the index with which HDF5 finds the chunks of the virtual file's dataset: `btree_v1`, `fixed_array` …;
+    /// `None` if the file is not stored as a chunked dataset.
     pub index: Option<String>,
     /// SHA-256 that the container records for the virtual file, in hexadecimal digits; `None` if it does not record one.
     pub sha256: Option<String>,

@@ -1,5 +1,5 @@
-//! Format-specific properties of a container and of its files. A container of another format into which the files are copied
-//! keeps them, so that the first one can be made again.
+//! Properties of a container and its files that only its format has. A container of another format keeps them with
+//! copies of the files, so that the original can be made again.
 
 /// Metadata of a container, or of one of its files, that only the format of this container has: named values in the order in
 /// which they are shown.

@@ -21,8 +21,8 @@ use crate::table::OpenOptions;
 /// Whether a conversion to HDF5 computes digests (CTFP-1 fingerprints) of what it reads and keeps them in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DigestPolicy {
-    /// Digests are computed for compressed and for restorable HDF5 files. For others, whose large columns are not compressed
-    /// (`none`, `shared`), they would take as long as everything else.
+    /// Digests are computed only for compressed and for restorable HDF5 files; with the compression `none` or `shared`
+    /// they would take as long as the rest of the conversion.
     #[default]
     Auto,
     /// Digests are always computed and kept in the file.
@@ -80,8 +80,8 @@ impl<'a> ToHdf5<'a> {
 
     open_setters!(native);
 
-    /// Sets whether damaged tables, columns and rows are left out and everything else is converted, after it was read once; by
-    /// default damage ends the conversion. [`ToHdf5Summary::damage`] and the HDF5 file list what was left out.
+    /// Sets whether the source is first read once to find damaged tables, columns and rows, which are then left out; by
+    /// default damage ends the conversion. [`ToHdf5Summary::damage`] and the HDF5 file list them.
     ///
     /// Not for [`restorable`](Self::restorable) files, which have every byte of the original.
     pub fn salvage(mut self, salvage: bool) -> Self {
@@ -185,9 +185,9 @@ impl<'a> ToHdf5<'a> {
         self
     }
 
-    /// Sets whether the HDF5 file gets small versions of the visibilities, in the group `quicklook`: means, extreme amplitudes
-    /// and flags by time and channel, in levels of which each has half the times and channels of the one before. Viewers of
-    /// HDF5 files draw them as heat maps. They are not part of the table.
+    /// Sets whether the HDF5 file has a group `quicklook` (not a part of the table), which viewers draw as heat maps:
+    /// mean, smallest and largest amplitudes and fractions of flags by time and channel, each level at half the
+    /// resolution of the one before.
     pub fn quicklook(mut self, quicklook: bool) -> Self {
         self.options.quicklook = quicklook;
         self
@@ -353,7 +353,7 @@ impl<'a> ToHdf5Plan<'a> {
         self.options.appendable
     }
 
-    /// Number of original files that can be restored from the HDF5 file, and their bytes; `None` without
+    /// Number of original files that can be restored from the HDF5 file and their total size in bytes; `None` without
     /// [`ToHdf5::restorable`].
     ///
     /// # Errors
@@ -380,10 +380,10 @@ impl<'a> ToHdf5Plan<'a> {
         })
     }
 
-    /// Prepares a conversion to the file `target` by several processes: writes everything but the large datasets of numbers to
-    /// [a directory beside it](super::ShardPlan::directory_of), and divides these datasets into work items of about
-    /// `work_bytes` bytes (0: 1/64 of them, but 32 to 512 MiB). [`ShardWorker`](super::ShardWorker) has an example. Only with
-    /// [`Compress::Shared`].
+    /// Prepares a conversion to the file `target` by several processes, only with [`Compress::Shared`]: writes
+    /// everything but the large datasets of numbers to [a directory](super::ShardPlan::directory_of) beside `target`,
+    /// and divides these datasets into items of about `work_bytes` bytes (0: 1/64 of their size, at least 32 MiB, at
+    /// most 512 MiB). [`ShardWorker`](super::ShardWorker) has an example.
     ///
     /// # Errors
     /// `Usage` for options that are not for plans, conditions on rows and averages among them; `Exists` if `target` exists or has
@@ -420,8 +420,8 @@ impl<'a> ToTable<'a> {
 
     open_setters!(native);
 
-    /// Sets whether damaged tables, columns and rows are left out and everything else is written, after it was read once; by
-    /// default damage ends the call. [`ToTableSummary::damage`] lists what was left out.
+    /// Sets whether the source is first read once to find damaged tables, columns and rows, which are then left out; by
+    /// default damage ends the call. [`ToTableSummary::damage`] lists them.
     ///
     /// Damaged scalars and arrays of fixed shape, which a table cannot leave undefined, are zeros.
     pub fn salvage(mut self, salvage: bool) -> Self {
@@ -436,8 +436,8 @@ impl<'a> ToTable<'a> {
         self
     }
 
-    /// Sets whether columns that a virtual column engine of casacore computed get that engine again where it computes the same
-    /// values; otherwise, the default, the values are stored.
+    /// Sets whether a column that a virtual column engine of casacore computed is bound to that engine again if the
+    /// engine computes the same values; by default the values are stored.
     pub fn engines(mut self, engines: bool) -> Self {
         self.options.engines = engines;
         self
@@ -466,10 +466,10 @@ impl<'a> ToTable<'a> {
         written.map_err(|error| error.of_file(&place))
     }
 
-    /// Prepares a conversion to the table directory `target` by several processes: writes everything but the tiles of large
-    /// hypercubes to [a directory beside it](super::ShardPlan::directory_of), and divides these tiles into work items of about
-    /// `work_bytes` bytes (0: 1/64 of them, but 32 to 512 MiB). The table will be that of [`write`](Self::write), byte for
-    /// byte.
+    /// Prepares a conversion to the table directory `target` by several processes: writes everything but the tiles of
+    /// large hypercubes to [a directory](super::ShardPlan::directory_of) beside `target`, and divides these tiles into
+    /// items of about `work_bytes` bytes (0: 1/64 of their size, at least 32 MiB, at most 512 MiB). The finished table
+    /// equals that of [`write`](Self::write) byte for byte.
     ///
     /// # Errors
     /// `Usage` with [`salvage`](Self::salvage) or [`engines`](Self::engines); `Exists` if `target` exists or has a plan; `NoSpace`,
@@ -510,7 +510,8 @@ impl<'a> ToOriginal<'a> {
         self
     }
 
-    /// Restores the directory to `target`, where it appears when it is complete and the SHA-256 of every file has been checked.
+    /// Restores the original table directory as `target`, which appears when it is complete and the SHA-256 of every
+    /// file has been checked.
     ///
     /// # Errors
     /// `Usage` if the file does not hold its originals. `Format` if a file would differ from the original, because of damage or
@@ -554,8 +555,8 @@ impl<'a> Compare<'a> {
         Compare { left, right, predicate: None, open: OpenOptions::default(), call: Call::default() }
     }
 
-    /// Takes only the rows of the left main table that satisfy `predicate`, as [`ToHdf5::rows_where`] selects them, and
-    /// compares them with all rows of the right one, such as a file converted with the same condition.
+    /// Compares only the rows of the left source's main table that satisfy `predicate`, as [`ToHdf5::rows_where`]
+    /// selects them, with all rows of the right source's main table, such as a file converted with the same condition.
     pub fn rows_where(mut self, predicate: Predicate) -> Self {
         self.predicate = Some(predicate);
         self

@@ -1,4 +1,5 @@
-//! Writes a native HDF5 file from tables: its structure, the data, and if requested what restores the original files.
+//! Writes a native HDF5 file from tables: its structure, the elements and, if requested, the data from which the
+//! original files are restored.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -36,7 +37,8 @@ pub struct ToHdf5Summary {
     pub file_bytes: u64,
     /// How much of the HDF5 file shares its bytes with the source; `None` without [`Compress::Shared`].
     pub sharing: Option<Sharing>,
-    /// CTFP-1 digest of the main table; `None` if digests were not computed.
+    /// Fingerprint of the main table (SHA-256 of its content by the rules of CTFP-1, whatever the storage); `None` if
+    /// digests were not computed.
     pub digest: Option<Sha256>,
     /// Damaged parts of the source that were left out; empty without [`ToHdf5::salvage`](super::ToHdf5::salvage).
     pub damage: Vec<Damage>,

@@ -21,15 +21,16 @@ const MAX_NAME: usize = 1000;
 /// Subtables, and the structure of the tables, are always compared as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum JoinCheck {
-    /// The first and the last row that a joined file has from each part are compared with the part, in every column.
+    /// The first and the last row of each part (a file with a range of rows) are compared with the joined file, in
+    /// every column.
     #[default]
     Edges,
-    /// All rows of the joined file are compared with its parts.
+    /// All rows of the joined file are compared with its parts (the files with ranges of rows).
     All,
 }
 
-/// Joins native HDF5 files with ranges of rows of one table, as `shard plan --split` plans them, into one native file. Large columns
-/// are virtual datasets: their elements stay in the parts, which HDF5 opens beside the joined file.
+/// Joins native HDF5 files with ranges of rows of one table (parts, as `shard plan --split` plans them) into one file.
+/// Large columns become virtual datasets: their elements stay in the parts, found by paths relative to the joined file.
 ///
 /// Where a part is missing later, HDF5 reads NaN, `true` and the integers farthest from 0 without an error.
 ///
@@ -56,7 +57,7 @@ pub struct JoinParts<'a> {
 pub struct JoinSummary {
     /// Number of parts (native files with ranges of rows) that were joined.
     pub parts: usize,
-    /// Number of rows of the main table in all parts together.
+    /// Number of rows of the main table of the joined file.
     pub rows: u64,
     /// Number of tables of the joined file.
     pub tables: usize,
@@ -66,7 +67,7 @@ pub struct JoinSummary {
     pub virtual_bytes: u64,
     /// Size in bytes of the elements that were copied to the joined file, uncompressed.
     pub copied_bytes: u64,
-    /// Number of cells of the joined file that were compared with those of the parts.
+    /// Number of cells of the joined file that were compared with those of the files from which it is joined.
     pub cells: u64,
     /// Size in bytes of the joined file.
     pub file_bytes: u64,
@@ -90,8 +91,8 @@ impl<'a> JoinParts<'a> {
 
     open_setters!();
 
-    /// Sets the size in bytes from which a column, of all parts together, becomes a virtual dataset; smaller ones are copied. The
-    /// default is 1 MiB.
+    /// Sets the size in bytes from which a column of the joined file becomes a virtual dataset; smaller ones are
+    /// copied. The default is 1 MiB.
     pub fn copy_below(mut self, bytes: u64) -> Self {
         self.virtual_bytes = bytes;
         self
@@ -103,7 +104,8 @@ impl<'a> JoinParts<'a> {
         self
     }
 
-    /// Writes the joined file to `target`, which appears when it is complete and has been compared with the parts.
+    /// Writes the joined file to `target`, which appears when it is complete and has been compared with its parts (the
+    /// files with ranges of rows).
     ///
     /// # Errors
     /// `Usage` if the parts are not in or below the directory of `target`, not parts of one table, or not in order; `Exists`,
@@ -164,7 +166,8 @@ impl<'a> JoinParts<'a> {
         Ok(summary)
     }
 
-    /// Compares the joined file at `partial`, which has not got its name yet, with its parts. It is read through libhdf5, as other programs do.
+    /// Compares the unfinished joined file at `partial` with its parts (the files with ranges of rows). The joined file
+    /// is read through libhdf5, as other programs do.
     fn compare(
         &self,
         source: &Source,

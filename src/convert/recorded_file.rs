@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 /// A file as a document (a manifest or a plan) records it: path, size and modification time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RecordedFile {
-    /// Path of the recorded file; a relative one is resolved against a directory that depends on the document.
+    /// Path of the recorded file: absolute, or relative to the directory of the manifest or to the table directory that
+    /// a plan makes.
     pub(super) path: PathBuf,
     /// Size of the recorded file in bytes.
     pub(super) size: u64,

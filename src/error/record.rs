@@ -12,14 +12,15 @@ use std::panic::Location;
 use std::path::Path;
 use std::sync::{LazyLock, Mutex};
 
-/// Most different messages that are recorded of the errors that one place in the source code makes.
+/// Largest number of different messages that are recorded for one place in the source code that makes errors.
 const MOST_TEXTS: usize = 24;
 
 /// A place in the source code that makes errors: file, line and column.
 type Site = (&'static str, u32, u32);
 
-/// State of the recording of errors: the output file of this process, and the messages recorded for each place in the source code. A
-/// message counts as known by its letters; it is recorded again with more contexts than before.
+/// State of the recording of errors: the output file of this process, and the messages recorded for each place in the
+/// source code. Messages with the same letters count as the same one, which is recorded again only with more contexts
+/// (file, column …).
 struct Recorder {
     file: File,
     program: String,

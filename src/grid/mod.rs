@@ -174,8 +174,9 @@ pub(crate) trait ChunkWrite: Send + Sync {
     /// Writes the whole chunk at `index` (in chunks, first axis fastest), edge padding included.
     fn write_chunk(&self, index: &[u64], values: &Values) -> Result<()>;
 
-    /// Lets `by` copy `bytes` of another file over the stored chunks, from byte `at` after the start of the first chunk on. Returns the
-    /// number of copied bytes, 0 if none can be copied or the chunks are not stored one after the other as plain elements.
+    /// Copies `bytes` of another file over the stored chunks by the method `by` (such as sharing blocks), from `at`
+    /// bytes after the start of the first chunk. Returns the number of copied bytes: 0 if none can be copied, or the
+    /// chunks are not stored one after the other as plain elements.
     fn copy_raw(&self, at: u64, bytes: Raw<'_>, by: &dyn RawCopy) -> u64;
 
     /// Writes consecutive whole chunks from linear number `first` on; `bytes` are the chunks as they are stored.

@@ -6,7 +6,8 @@ use super::{ChunkCache, ChunkRead, Grid};
 use crate::error::Result;
 use crate::value::{Region, Shape, Values};
 
-/// Largest part of a chunk that is read without the rest of it: one element in this many.
+/// Least ratio of the elements of a chunk to those wanted from it at which the wanted ones may be read without the rest
+/// of the chunk.
 const SMALL_PART: u64 = 8;
 /// Most contiguous runs of elements that a part of a chunk may have to be read without the rest of the chunk.
 const FEW_RUNS: usize = 8;

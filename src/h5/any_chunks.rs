@@ -25,11 +25,11 @@ const LONG_RUN: usize = 4 << 10;
 /// read.
 const MAX_DECODED: usize = 8 << 20;
 
-/// Most bytes that are read at once from an unfiltered chunk to get short runs of wanted bytes and the bytes between them;
-/// libhdf5 reads what needs more.
+/// Most bytes that are read at once from an unfiltered chunk to get short runs of wanted bytes together with the bytes
+/// between them; libhdf5 does longer reads.
 const MAX_SPAN: usize = 16 << 20;
 
-/// Largest number of chunks from which one read takes elements here; libhdf5 does reads of more.
+/// Largest number of chunks that one read without libhdf5 may need; libhdf5 does the reads that need more.
 const MAX_CHUNKS: usize = 1 << 20;
 
 /// The elements that a read selects on one axis of a dataset: `count` of them, every `step`-th from index `start` (from 0)
@@ -233,8 +233,9 @@ fn segments(axis: &Steps, extent: u64) -> Vec<Segment> {
     segments
 }
 
-/// Finds in the file the chunks that have elements of a block, given the block's segments on each axis, in order of chunks with
-/// the last axis fastest. An entry is `None` if that chunk was never written; the result is `None` for too many chunks.
+/// Finds the places in the file of all chunks that contain elements of a block, last axis fastest; `None` for a chunk
+/// that was never written. `axes` splits the block on each axis into one segment for each chunk. The result is `None`
+/// for more than [`MAX_CHUNKS`] chunks.
 fn places(dataset: &hdf5::Dataset, axes: &[Vec<Segment>]) -> Result<Option<Vec<Option<StoredChunk>>>> {
     let count = axes.iter().try_fold(1usize, |count, axis| count.checked_mul(axis.len()));
     let Some(count) = count.filter(|&count| count <= MAX_CHUNKS) else { return Ok(None) };
@@ -256,8 +257,8 @@ fn places(dataset: &hdf5::Dataset, axes: &[Vec<Segment>]) -> Result<Option<Vec<O
     Ok(Some(places))
 }
 
-/// Moves to the next combination of segments, last axis fastest, and from the last one to the first: `at` has the number of a
-/// segment of each of `axes`.
+/// Advances `at` to the next chunk of a block, last axis fastest, and from the last chunk to the first. On each axis,
+/// `at` is an index into `axes`, which has one segment of the block for each chunk.
 fn advance(at: &mut [usize], axes: &[Vec<Segment>]) {
     for (number, axis) in at.iter_mut().zip(axes).rev() {
         *number += 1;
@@ -269,8 +270,8 @@ fn advance(at: &mut [usize], axes: &[Vec<Segment>]) {
 }
 
 impl Runs {
-    /// Finds the runs of bytes to copy from one chunk. `block` has the elements that are read of the dataset, `segments` those of them in this
-    /// chunk (as `segments` splits them), `extents` the extents of a chunk; each for every axis, slowest first.
+    /// Finds the runs of bytes to copy from one chunk. `block` selects elements of the dataset, `segments` those in
+    /// this chunk, and `extents` are the chunk's extents in elements; each has one entry for each axis, slowest first.
     fn new(segments: &[Segment], block: &[Steps], extents: &[u64], element_bytes: usize) -> Self {
         let mut runs = Runs { len: element_bytes, from: 0, to: 0, axes: Vec::new() };
         // bytes from one element of the axis to the next, in the chunk and in the block

@@ -1,5 +1,5 @@
-//! Element types of any HDF5 file, described as libhdf5 puts their elements into memory, so that the elements can be decoded
-//! there.
+//! Describes the element types of any HDF5 file as libhdf5 lays out their elements in memory, so that this program can
+//! decode the elements.
 
 /// Deepest nesting of HDF5 types within types that is read.
 pub(crate) const MAX_NESTED_TYPES: usize = 32;
@@ -146,8 +146,8 @@ pub(crate) enum ReferenceKind {
 }
 
 impl AnyType {
-    /// Whether elements of the type are, or contain, strings or sequences of variable length or references: these are
-    /// addresses of values.
+    /// Whether elements of the type are, or contain, addresses of values stored elsewhere: strings or sequences of
+    /// variable length, or references.
     pub(crate) fn has_pointers(&self) -> bool {
         match &self.class {
             AnyClass::Text { variable, .. } => *variable,

@@ -10,8 +10,8 @@ use crate::value::DataType;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ByteRows {
     pub(crate) row_bytes: u64,
-    /// Number of rows of the dataset; at least 1 unless rows can be added later, as HDF5 has no chunks for a fixed number of
-    /// 0.
+    /// Number of rows of the dataset. If rows cannot be added later, it is at least 1, because HDF5 does not make
+    /// chunks for a dataset that stays empty.
     pub(crate) rows: u64,
     /// Whether rows can be added to the dataset later.
     pub(crate) appendable: bool,

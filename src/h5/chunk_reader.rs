@@ -45,9 +45,9 @@ enum Places {
 }
 
 impl ChunkReader {
-    /// Makes a reader of `dataset`, whose file is `source`; `None` if only libhdf5 can read it: without chunks, with a filter
-    /// that this program does not run, with elements in other files or not packed little-endian, or with a fill value for
-    /// chunks that were never written.
+    /// Makes a reader of `dataset`, whose file is `source`. `None` if only libhdf5 can read the dataset, because it is
+    /// not chunked, has a filter that this program does not run, has elements in other files or not packed
+    /// little-endian, or has unwritten chunks that do not read as zeros.
     pub(crate) fn new(dataset: &Dataset, source: Arc<dyn ReadAt>) -> Result<Option<Self>> {
         Self::of_rows(dataset, source, u64::MAX)
     }

@@ -31,8 +31,8 @@ pub(crate) struct DatasetSpec<'a> {
     /// The element type of the new dataset; any type but a record.
     pub(crate) element: DataType,
     pub(crate) shape: &'a Shape,
-    /// Shape of a chunk, fastest axis first, or `None` for one contiguous block. Only the last axis of a dataset that can
-    /// grow may have chunks longer than the dataset. Ignored for a dataset without elements that cannot grow.
+    /// Shape of a chunk, fastest axis first, or `None` for one contiguous block; ignored if the dataset is empty and
+    /// cannot grow. Only the last axis of a dataset that can grow may have chunks longer than the dataset.
     pub(crate) chunk: Option<Shape>,
     /// Whether the last (slowest) axis of the dataset may grow.
     pub(crate) appendable: bool,
@@ -228,7 +228,8 @@ pub(crate) struct Dataset {
     /// Path of the dataset from the root.
     path: String,
     layout: OnceLock<Layout>,
-    /// Whether elements of the dataset are in other files than that of the group it was opened from.
+    /// Whether the dataset, or elements of it, are in other files than the HDF5 file that was opened: only libhdf5
+    /// reads them.
     outside: bool,
 }
 
@@ -333,8 +334,8 @@ impl Dataset {
         Ok(self.layout()?.filters.iter().map(|filter| (filter.id, filter.parameters.clone())).collect())
     }
 
-    /// The byte order of the elements in the file, if they differ at most in this from elements of
-    /// [`data_type`](Self::data_type) in memory; `None` if they have to be converted.
+    /// The byte order of the elements in the file; `None` if more than the byte order has to be converted to make them
+    /// elements of [`data_type`](Self::data_type) in memory.
     pub(crate) fn raw_order(&self) -> Result<Option<ByteOrder>> {
         let element = self.data_type()?;
         if self.is_plain()? {
@@ -368,8 +369,8 @@ impl Dataset {
         self.layout()?.filters.iter().try_for_each(StoredFilter::check_available)
     }
 
-    /// Limits the bytes to which codecs that libhdf5 runs on this thread may decode, to about a chunk of this dataset; ends
-    /// when the result is dropped.
+    /// Limits the bytes to which codecs that libhdf5 runs on this thread may decode a chunk to about the chunk size of
+    /// this dataset. The limit ends when the result is dropped.
     fn limit_chunks(&self) -> Result<ChunkLimit> {
         let layout = self.layout()?;
         let elements = layout.chunk.as_ref().map_or(Ok(0), Shape::elements)?;
@@ -579,8 +580,8 @@ impl Dataset {
         Ok(self.dataset.loc_info().with_context(|| self.place())?.num_links)
     }
 
-    /// Fails with `Unsupported` if libhdf5 may count the addresses of chunks from elsewhere than the start of the file: before
-    /// 1.14 it does so after a user block.
+    /// Fails with `Unsupported` if libhdf5 may not count the addresses of chunks from the start of the file: versions
+    /// before 1.14 do not if the file has a user block.
     pub(super) fn check_addresses(&self) -> Result<()> {
         if !counts_from_start(&self.dataset.file()?) {
             let message = "chunks after a user block are read with HDF5 1.14 or newer";
@@ -729,7 +730,8 @@ pub(super) fn each_stored_chunk(dataset: &hdf5::Dataset, mut visit: impl FnMut(&
     Ok(())
 }
 
-/// Reads `count` elements of a dataset or attribute, stored as `stored`, and appends them to `out`, in its type.
+/// Reads `count` elements of a dataset or attribute, whose type in the file is `stored`, converts them to the element
+/// type of `out`, and appends them to `out`.
 pub(super) fn read_values(target: &Target<'_>, stored: &Datatype, count: usize, out: &mut Values) -> Result<()> {
     let element = out.data_type();
     macro_rules! numbers {

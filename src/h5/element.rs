@@ -1,5 +1,5 @@
-//! Datasets with element types that other array formats (such as BLZ) have, casacore or not; elements are read and written as
-//! raw bytes.
+//! Creates HDF5 datasets with the element types of other array formats, such as BLZ, some of which casacore lacks;
+//! their elements are read and written as raw bytes.
 
 use hdf5::Datatype;
 use hdf5::dataset::AllocTime;
@@ -80,8 +80,8 @@ pub(crate) struct ElementSpec<'a> {
     /// Shape of a chunk in elements, fastest axis first; no extent is 0.
     pub(crate) chunk: &'a Shape,
     pub(crate) compression: Compression,
-    /// HDF5 parameters of the Blosc filter, if the dataset has it; `compression` is then ignored. `None`: the filters are those
-    /// of `compression`.
+    /// Parameters of the Blosc filter (HDF5's `cd_values`), if the chunks pass only this filter; `None` if they pass
+    /// those of the field `compression`, which is otherwise ignored.
     pub(crate) blosc: Option<&'a [u32]>,
     /// Fill value of the dataset: bytes of the element that is read where nothing was written. `None`: zeros.
     pub(crate) fill: Option<&'a [u8]>,

@@ -175,8 +175,8 @@ pub(super) trait Admission {
     /// Whether any file other than the HDF5 file itself may be opened.
     fn takes_other_files(&self) -> bool;
 
-    /// Fails if files are followed while the environment variable `variable` is set: libhdf5 would then search for the files of
-    /// `found` elsewhere than [`admit`](Self::admit) does.
+    /// Fails if other files may be opened while the environment variable `variable` is set, because libhdf5 would then
+    /// search for the files of the reference `found` elsewhere than [`admit`](Self::admit) does.
     fn check_environment(&self, found: &Elsewhere, variable: &str) -> Result<()> {
         if self.takes_other_files() && std::env::var_os(variable).is_some_and(|value| !value.is_empty()) {
             let message =
@@ -219,8 +219,8 @@ impl Admission for Reach {
 
 /// Looks up the datasets that a virtual dataset names as its sources.
 pub(super) trait Objects {
-    /// Finds the dataset at `path` in the file of the virtual dataset. Returns its path from the root, and the reference to its
-    /// elements; `None` if it holds them itself.
+    /// Finds the dataset at `path` in the virtual dataset's own file. Returns the path from the root, and the reference
+    /// to elements in other files or datasets, or `None` if the found dataset holds its elements itself.
     fn inside(&self, path: &str) -> Result<(String, Option<Elsewhere>)>;
 
     /// Fails unless another file, `file`, has a dataset at `path` whose elements are all in that file.
@@ -259,8 +259,8 @@ struct Sources<'a> {
 }
 
 impl Sources<'_> {
-    /// Checks the `sources` of a virtual dataset; `virtuals` are the paths of the datasets that led to it, its own last.
-    /// Returns whether any source is in another file.
+    /// Checks the `sources` of a virtual dataset, recursively; returns whether any source is in another file.
+    /// `virtuals` are the paths of the nested virtual datasets, from the outermost one to this one.
     fn check(&mut self, found: &Elsewhere, sources: &[(String, String)], virtuals: &mut Vec<String>) -> Result<bool> {
         if virtuals.len() > MAX_DEPTH {
             return Err(Error::limit(format!(

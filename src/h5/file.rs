@@ -94,13 +94,13 @@ fn access() -> FileAccessBuilder {
     access
 }
 
-/// Number of slots in libhdf5's chunk cache of each open dataset, for chunks of strings; most others bypass the cache. HDF5 2's
-/// default of 8191 slots takes 64 KiB per dataset: a quarter of a gigabyte for 4000 datasets.
+/// Number of slots in libhdf5's chunk cache of each open dataset; only a few kinds of chunks, such as those of strings,
+/// use the cache. HDF5 2's default of 8191 slots takes 64 KiB per dataset: a quarter of a gigabyte for 4000 datasets.
 const CHUNK_SLOTS: usize = 127;
 /// Largest number of bytes of chunks in libhdf5's chunk cache of a dataset; HDF5 2's default.
 const CHUNK_CACHE_BYTES: usize = 8 << 20;
-/// Preemption of libhdf5's chunk cache: how early it drops chunks that were read or written completely, from 0 (by age, as all
-/// others) to 1 (first). HDF5's default.
+/// Weight from 0 to 1 by which libhdf5's chunk cache prefers to drop chunks that were read or written completely: 0
+/// treats them as all other chunks, 1 drops them first. HDF5's default.
 const CHUNK_PREEMPTION: f64 = 0.75;
 
 /// Largest number of attempts to read metadata whose checksum is wrong because a writer is in the middle of writing it. HDF5
@@ -109,8 +109,9 @@ const READ_ATTEMPTS: u32 = 30;
 
 /// Smallest size in bytes of a block of storage that is aligned in a file made by [`File::create_aligned`].
 pub(crate) const ALIGNED_BYTES: u64 = 4 << 20;
-/// Alignment in bytes of large blocks in a file made by [`File::create_aligned`]. File systems share whole records between
-/// files; the largest are those of ZFS, 128 KiB by default and seldom more than 1 MiB.
+/// Alignment in bytes of large blocks in a file made by [`File::create_aligned`]. File systems can share only whole
+/// blocks of their own between files; the largest are the records of ZFS, 128 KiB by default and seldom more than 1
+/// MiB.
 const ALIGNMENT: u64 = 1 << 20;
 
 /// Number of bytes by which a file in memory grows at a time.
@@ -153,14 +154,14 @@ impl File {
         Ok(File { file: Some(file), writable: false, path: name.into(), reach: Reach::File, bounds: Bounds::V110 })
     }
 
-    /// Creates an HDF5 file in which every dataset that is one block of at least [`ALIGNED_BYTES`] begins at a multiple of
-    /// [`ALIGNMENT`], so that file systems can share its bytes with other files. Everything else is packed.
+    /// Creates an HDF5 file in which each block of storage of at least [`ALIGNED_BYTES`], such as a large contiguous
+    /// dataset, begins at a multiple of [`ALIGNMENT`], so that the file system can share its bytes with other files.
     pub(crate) fn create_aligned(path: &Path) -> Result<Self> {
         Self::create_with(Bounds::V110, path, Bounds::V110.access().alignment(ALIGNED_BYTES, ALIGNMENT))
     }
 
-    /// Creates an HDF5 file whose space is allocated in pages of `page_bytes` bytes: metadata are collected in a few pages, and
-    /// larger blocks begin at a page.
+    /// Creates an HDF5 file whose space is allocated in pages of `page_bytes` bytes: metadata are collected in a few
+    /// pages, and each block of at least one page begins at the start of a page.
     pub(crate) fn create_paged(path: &Path, page_bytes: u64) -> Result<Self> {
         let create = || {
             let mut creation = Bounds::V110.creation_builder();

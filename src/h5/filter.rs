@@ -192,8 +192,8 @@ impl fmt::Display for Pipeline {
     }
 }
 
-/// Passes `bytes` through the filters one after the other; the last output is left in `out`. With two filters, the first output
-/// is always in `scratch`, which so keeps its length from chunk to chunk and is not zeroed again.
+/// Passes `bytes` through the filters one after the other, with outputs alternately in `scratch` and `out`, the last in
+/// `out`. With two filters, `scratch` keeps its length from chunk to chunk, so that it is not zeroed again.
 fn run<'a>(
     filters: impl Iterator<Item = &'a Filter> + Clone,
     scratch: &mut Vec<u8>,

@@ -20,7 +20,7 @@ use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 /// circle.
 const MAX_LINKS: usize = 16;
 
-/// The kind of a link in a group: the kind of the object it leads to, or that it is a link which is not followed.
+/// The kind of a link in a group: that of the object to which it leads, or the reason why the link is not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LinkKind {
     Group,
@@ -47,7 +47,7 @@ pub(crate) struct Group {
     bounds: Bounds,
 }
 
-/// The object that a path leads to, after all soft and external links on the way.
+/// The object that a path leads to, found by following all soft and external links in the path.
 enum Located {
     Group(Group),
     /// The object to which the hard link with this name leads, which is a member of this group.
@@ -91,8 +91,8 @@ impl Group {
         Ok(self.below(self.group.file()?.group("/")?, String::new()))
     }
 
-    /// Finds the object at `path`, and follows each soft and external link on the way here, so that libhdf5 never does; `links`
-    /// counts those that were followed.
+    /// Finds the object at `path`; this function follows the soft and external links in the path itself, so that
+    /// libhdf5 does not follow any. `links` counts those that were followed.
     ///
     /// # Errors
     /// `NotFound` if nothing has this path; `Format` for a soft link that leads nowhere or in a circle; `Unsupported` for
@@ -220,7 +220,7 @@ impl Group {
         Ok(Dataset::new(create().with_context(|| format!("dataset {path}"))?, path))
     }
 
-    /// Creates the virtual dataset `name` in this group, whose elements are in other files.
+    /// Creates the virtual dataset `name` in this group; its elements are stored in other files.
     pub(crate) fn create_virtual(&self, name: &str, spec: &VirtualSpec<'_>) -> Result<Dataset> {
         let path = self.path_of(name);
         let create = || {
@@ -230,7 +230,7 @@ impl Group {
         Ok(Dataset::new(create().with_context(|| format!("dataset {path}"))?, path))
     }
 
-    /// Creates the dataset `name` in this group, whose elements are bytes and each row of which is one chunk.
+    /// Creates the dataset `name` in this group: rows of bytes, each of which is one chunk.
     pub(crate) fn create_byte_rows(&self, name: &str, rows: &ByteRows) -> Result<Dataset> {
         let path = self.path_of(name);
         let create = || {

@@ -23,8 +23,8 @@ use super::{Bounds, Dataset, Group, Reach, dataset, file, group};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::value::{DataType, Shape};
 
-/// Alignment in bytes of what libhdf5 stores in a live file: of everything once the file is live, before that of objects of at
-/// least [`LARGE_METADATA`] bytes.
+/// Alignment in bytes of the blocks that libhdf5 allocates in a live file: of blocks of at least [`LARGE_METADATA`]
+/// bytes while the file is created, of those of 8 bytes or more once it is live.
 ///
 /// A process that is killed may leave a write unfinished where it passes from one page of memory to the next. The
 /// headers of datasets and the counters are rewritten in each commit, and each therefore lies within one page.
@@ -89,7 +89,8 @@ impl LiveSpec<'_> {
 pub(crate) struct LiveFile {
     /// The open live file; `None` only after `close` or `drop`.
     file: Option<hdf5::File>,
-    /// The descriptor of the open file, by which rows are written into chunks that have their place.
+    /// The descriptor of the open file, by which rows are written without libhdf5 into chunks for which libhdf5 has
+    /// allocated space.
     descriptor: Arc<fs::File>,
     path: PathBuf,
 }
@@ -160,7 +161,8 @@ impl Drop for LiveFile {
 pub(crate) struct LiveDataset {
     dataset: Dataset,
     datatype: Datatype,
-    /// The element type of the dataset; `None` for a counter, which has no casacore type.
+    /// The casacore type of the dataset's elements; `None` for a counter, an unsigned 64-bit integer, which casacore
+    /// does not have.
     element: Option<DataType>,
     /// Extents of one row (a cell) of the dataset, slowest axis first.
     cell: Vec<u64>,
@@ -176,11 +178,11 @@ pub(crate) struct LiveDataset {
     file: Arc<fs::File>,
 }
 
-/// Most chunks of a dataset that may be walked over to find one, for each later write that need not find it again: so the walks
-/// cost less than what they save, however long the file grows.
+/// A chunk is searched for only if libhdf5 passes at most this many other chunks for each write that the chunk can
+/// still receive: the search then costs less than it saves, however long the file grows.
 const CHUNKS_WALKED: u64 = 16;
 
-/// A chunk of a growing dataset that has its place in the file.
+/// A chunk of a growing dataset for which libhdf5 has allocated space in the file.
 #[derive(Debug, Clone, Copy)]
 struct PlacedChunk {
     /// The first row of the chunk, from 0.
@@ -217,7 +219,8 @@ impl LiveDataset {
         self.rows.get()
     }
 
-    /// The element type of the dataset; `None` for a counter.
+    /// The casacore type of the dataset's elements; `None` for a counter, an unsigned 64-bit integer, which casacore
+    /// does not have.
     pub(crate) fn data_type(&self) -> Option<DataType> {
         self.element
     }
@@ -268,7 +271,8 @@ impl LiveDataset {
         write().with_context(|| self.place())
     }
 
-    /// The chunk that holds the row `row`, for a write of `rows` rows from it on; `None` if libhdf5 has to write them.
+    /// The first row and the address of the chunk that holds `row`, for a direct write of `rows` rows; `None` if
+    /// libhdf5 has to write them, e.g. because the chunk is not allocated yet or is costly to find.
     fn placed_chunk(&self, row: u64, rows: u64) -> Result<Option<PlacedChunk>> {
         let (number, row_in_chunk) = (row / self.chunk_rows, row % self.chunk_rows);
         let first = row - row_in_chunk;

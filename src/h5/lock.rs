@@ -36,7 +36,8 @@ pub(crate) fn retry_while_locked<T>(open: impl Fn() -> Result<T>) -> Result<T> {
     }
 }
 
-/// Whether the error is that of [`locked`], and not that of a file which is marked as being written: that mark stays.
+/// Whether the error is that of [`locked`], after which another attempt may succeed; false for a file that is marked as
+/// being written, since waiting does not remove the mark.
 fn is_locked(error: &Error) -> bool {
     let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
     error.kind() == ErrorKind::Locked && cause.is_some_and(|cause| cause.kind() == io::ErrorKind::WouldBlock)

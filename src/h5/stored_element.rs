@@ -1,4 +1,5 @@
-//! Element types of HDF5 datasets that other array formats (such as BLZ) have, whether or not casacore has them.
+//! Element types of HDF5 datasets that hold arrays of other formats, such as BLZ (arrays in compressed chunks of rows);
+//! casacore lacks some of these types.
 
 /// The type of the elements of an HDF5 dataset; numbers are little-endian.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -83,8 +83,8 @@ impl StoredFilter {
         )))
     }
 
-    /// The plugin that programs need to read data with this filter; `None` if the filter is part of libhdf5, even if only of
-    /// some builds.
+    /// The plugin that programs need to read data with this filter; `None` if the filter belongs to libhdf5, even if
+    /// some builds of libhdf5 lack it.
     pub(super) fn plugin(&self) -> Option<Plugin> {
         let plugin = |package| Some(Plugin { id: self.id, filter: self.label().to_owned(), package });
         match (codec::find(self.id), self.known()) {

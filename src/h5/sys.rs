@@ -138,8 +138,8 @@ pub(crate) enum Link {
     UserDefined(c_int),
 }
 
-/// The C struct `H5L_info1_t` or `H5L_info2_t`, as far as they agree. The class of the link is a plain number, because a file
-/// may contain any.
+/// The fields that the C structs `H5L_info1_t` and `H5L_info2_t` have in common. The class of the link is a plain
+/// number instead of an enumeration, because a file may contain any value.
 #[repr(C)]
 #[derive(Default)]
 struct LinkInfo {
@@ -305,8 +305,8 @@ fn keep(file: hdf5::File) -> Result<hdf5::File> {
     Ok(file)
 }
 
-/// Makes the file `to` share the range of bytes `from` of another file, at the offset `offset` (in bytes), by the ioctl
-/// `FICLONERANGE` (reflink). Both must be whole blocks of the file system.
+/// Makes the file `to` share the bytes `from` of another file, at `offset` (in bytes), by the ioctl `FICLONERANGE`
+/// (reflink). The shared bytes must be whole blocks of the file system in both files.
 pub(crate) fn clone_range(from: Raw<'_>, to: &File, offset: u64) -> nix::Result<()> {
     let range = nix::libc::file_clone_range {
         src_fd: i64::from(from.file.as_raw_fd()),
@@ -376,8 +376,8 @@ pub(super) fn dataspace(extents: &[u64], unlimited: bool) -> Result<Dataspace> {
     Ok(create!(Dataspace, h5s::H5Screate_simple(axes, extents.as_ptr(), limits.as_ptr()))?)
 }
 
-/// Makes the dataspace of a buffer in memory for a selection of `extents` (slowest axis first) in a file. It has the same axes,
-/// because libhdf5 is slow between different shapes: it copies element by element.
+/// Makes the dataspace of a memory buffer for a selection of `extents` (slowest axis first) in a file. Both have the
+/// same axes: libhdf5 copies element by element, which is slow, between dataspaces of different shapes.
 pub(super) fn memory(extents: &[u64]) -> Result<Dataspace> {
     dataspace(if extents.is_empty() { &[1] } else { extents }, false)
 }
@@ -703,8 +703,8 @@ pub(super) fn is_filter_available(id: i32) -> Result<bool> {
     Ok(call!(h5z::H5Zfilter_avail(id))? > 0)
 }
 
-/// Registers with libhdf5 the compression codecs of this program that it lacks, once per process: libhdf5 runs them when it
-/// reads or writes elements of such datasets itself.
+/// Registers with libhdf5, once per process, the compression codecs of this program that libhdf5 lacks, so that libhdf5
+/// can read and write elements of datasets that are compressed with them.
 fn register_codecs() -> Result<()> {
     static REGISTERED: OnceLock<Result<()>> = OnceLock::new();
     let register = || -> Result<()> {
@@ -854,8 +854,8 @@ pub(super) fn attribute_names(owner: &Location, order: H5_index_t) -> Result<Vec
     }
 }
 
-/// The names of the attributes of an object, sorted by the index `order`, read one by one; `None` for more than 1000, which
-/// would be slow, or if their number is unknown.
+/// The names of the attributes of an object, sorted by the index `order`, read one by one; `None` if the object has
+/// more than 1000 attributes, which would be slow, or their number is unknown.
 fn attribute_names_by_number(owner: &Location, order: H5_index_t) -> Result<Option<Vec<String>>> {
     const MAX_ATTRIBUTES: usize = 1000;
     let count = match owner.loc_info() {
@@ -1318,7 +1318,8 @@ impl Drop for AnyValues<'_> {
 }
 
 impl AnyValues<'_> {
-    /// Returns the bytes of the elements; only for types without pointers, whose targets would be freed.
+    /// Returns the bytes of the elements; only for types without pointers, because the memory that pointers lead to is
+    /// freed.
     pub(super) fn into_bytes(mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)
     }

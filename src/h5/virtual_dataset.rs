@@ -1,4 +1,5 @@
-//! Creates virtual datasets, whose elements are in datasets of other files: one source after the other along the last axis.
+//! Creates virtual datasets, whose elements are in datasets of other files: one source after the other along the
+//! slowest axis.
 
 use hdf5::dataset::DatasetCreateBuilder;
 use hdf5::plist::link_create::LinkCreate;
@@ -26,16 +27,16 @@ pub(crate) struct VirtualSpec<'a> {
     pub(crate) element: DataType,
     /// Shape of the virtual dataset, fastest axis first.
     pub(crate) shape: &'a Shape,
-    /// The source datasets, which follow each other along the last (slowest) axis of the virtual dataset and fill it. If that
-    /// has one axis only, sources may have several, whose elements are taken in the order of the file.
+    /// The source datasets, which follow each other along the slowest axis of the virtual dataset and fill it. If the
+    /// virtual dataset has only one axis, sources with several axes add their elements in row-major order.
     pub(crate) sources: &'a [VirtualSource],
     /// Fill value of the virtual dataset: the little-endian bytes of the element that is read where a source is missing.
     pub(crate) fill: &'a [u8],
 }
 
 impl VirtualSpec<'_> {
-    /// Creates the virtual dataset `name` in `parent`. `links` are the properties of its link; `creation` are its own, to which
-    /// sources and fill value are added.
+    /// Creates the virtual dataset `name` in `parent`, with the HDF5 properties `links` for the link to it and
+    /// `creation` for the dataset; sources and fill value are added to the latter.
     pub(super) fn create(
         &self,
         parent: &hdf5::Group,

@@ -22,8 +22,8 @@ struct Entry<K> {
     /// Start of the part of the block that was asked for last.
     at: u64,
     asks: u32,
-    /// Number of the last consecutive reads of parts of the block that were near each other; 1 if the last read was far from
-    /// the one before.
+    /// Number of reads in the latest run of reads near each other in the block; 1 if the last read was far from the one
+    /// before.
     near: u32,
 }
 

@@ -13,8 +13,8 @@ use crate::error::{Error, Result};
 
 /// Files of fewer bytes than this get no disk space reserved.
 const RESERVED_BYTES: u64 = 1 << 20;
-/// Most bytes that one system call writes. Larger writes use larger pages of the page cache: on a virtual machine, memory for
-/// those may have to be requested from its host, which can take five times as long, and elsewhere they are not faster.
+/// Most bytes that one system call writes. Larger writes are not faster, and use larger pages of the page cache: if a
+/// virtual machine has to request their memory from its host, that can take five times as long.
 const WRITE_BYTES: usize = 64 << 10;
 
 /// A file of the operating system, opened for reading.

@@ -19,14 +19,15 @@ pub(crate) struct Gather<'a> {
     start: u64,
     /// Offset in the file of the end of the last piece that was added.
     end: u64,
-    /// Start, counted from `start`, and length in bytes of each piece that was added and not read yet.
+    /// Offset, counted from the first of these pieces, and length in bytes of each piece that was added and not read
+    /// yet.
     pieces: Vec<(u32, u32)>,
     window: Vec<u8>,
 }
 
 impl<'a> Gather<'a> {
-    /// Prepares to read pieces of `file` into `out`. `None` if `file` is not a file of the operating system: a small read may
-    /// cost more elsewhere than reading a gap.
+    /// Prepares to read pieces of `file` into `out`; `None` if `file` is not a file of the operating system: on a
+    /// server, for instance, one more read may cost more than the bytes of even a large gap.
     pub(crate) fn new(file: &'a dyn ReadAt, out: &'a mut [u8]) -> Option<Self> {
         file.raw(0)?;
         Some(Gather { file, rest: out, start: 0, end: 0, pieces: Vec::new(), window: Vec::new() })

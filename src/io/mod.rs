@@ -148,8 +148,8 @@ impl ReadAt for Vec<u8> {
     }
 }
 
-/// Implements `ReadAt` for pointers to a file by forwarding every method: of a provided method that is not forwarded, the
-/// file's own version would be lost.
+/// Implements `ReadAt` for pointers to a file by forwarding every method, including those with a default
+/// implementation, which the file may override.
 macro_rules! forward_read_at {
     ($($pointer:ty),*) => {$(
         impl<T: ReadAt + ?Sized> ReadAt for $pointer {
@@ -174,7 +174,7 @@ macro_rules! forward_read_at {
 
 forward_read_at!(&T, Arc<T>, Box<T>);
 
-/// The error for reading `wanted` bytes at `offset` of a file of `len` bytes, which ends before.
+/// The error for reading `wanted` bytes at `offset` of a file that is shorter: it has `len` bytes.
 pub(crate) fn past_end(offset: u64, wanted: u64, len: u64) -> Error {
     Error::format(format!("{wanted} bytes expected at byte {offset}, but the file has {len} bytes"))
 }

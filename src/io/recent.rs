@@ -16,7 +16,7 @@ pub(crate) struct Recent<T> {
 }
 
 impl<T> Recent<T> {
-    /// A cache for about `bytes` of items of `item_bytes` each, and for at least one.
+    /// Makes an empty cache for as many items of `item_bytes` bytes as fit into `bytes` bytes: at least 1, at most 64.
     pub(crate) fn new(bytes: u64, item_bytes: u64) -> Self {
         // the search is linear, so there are never many
         let capacity = (bytes / item_bytes.max(1)).clamp(1, 64) as usize;

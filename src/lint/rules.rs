@@ -101,12 +101,12 @@ pub struct Finding {
     pub object: String,
     /// Name of the attribute that the finding is about; `None` if it is about the object itself.
     pub attribute: Option<String>,
-    /// What the rule objects to in this object, in words, such as `a null dataspace`.
+    /// The flaw that the rule found in the object, in words, such as `a null dataspace`.
     pub found: String,
 }
 
-/// The kind of object that a rule examines. The functions describe the flaw of an object in words, and return `None` if it has
-/// none.
+/// The kind of object that a rule examines, if needed with a function, which describes the flaw of an object in words,
+/// or returns `None` if the object does not have it.
 #[derive(Debug)]
 enum Check {
     File(fn(&FileFacts) -> Option<String>),
@@ -362,8 +362,8 @@ fn is_float(element: &AnyType) -> bool {
     matches!(&element.class, AnyClass::Float(layout) if layout.order == Order::Little) && matches!(element.size, 4 | 8)
 }
 
-/// The HDF5 element type of a column's dataset in words, if docs/layout.md does not allow it; `None` if it does, and for
-/// dimension scales, `committed_rows` and datasets outside tables.
+/// The HDF5 element type of a column's dataset in words, if docs/layout.md does not allow that type; else `None`.
+/// Dimension scales, `committed_rows` and datasets outside tables are not checked.
 fn foreign_type(dataset: &DatasetFacts) -> Option<String> {
     // scales without values are of netCDF's type
     if !in_table(dataset) || dataset.is_scale || dataset.path.ends_with(&format!("/{COMMITTED_ROWS}")) {

@@ -55,8 +55,8 @@ fn check_kind(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Opens every column as a conversion does, and adds those that fail to `facts.unreadable`. Returns the paths of the groups of
-/// tables and columns, each with its kind.
+/// Opens every column of the native file as a conversion does, and records the tables and columns that cannot be opened
+/// in `facts.unreadable`. Returns the kind (table or column) of each of their groups, by path.
 fn check_tables(path: &Path, facts: &mut Facts) -> Result<BTreeMap<String, Place>> {
     let mut places = BTreeMap::new();
     for entry in native::open(path, OpenOptions::default())? {
@@ -92,7 +92,8 @@ fn check_tables(path: &Path, facts: &mut Facts) -> Result<BTreeMap<String, Place
 /// A native file whose objects are being read one after the other.
 struct Walk {
     facts: Facts,
-    /// Paths of the groups of tables and columns, each with its kind; datasets in all other groups are [`Place::Other`].
+    /// Kind of each group that is a table ([`Place::Table`]) or a column ([`Place::Column`]), by path; all groups that
+    /// are not listed are [`Place::Other`].
     places: BTreeMap<String, Place>,
     /// Identities of the groups that were read already: hard links may form cycles, and each group is read once.
     seen: BTreeSet<String>,

@@ -1,4 +1,5 @@
-//! Appends rows to a table of a live file: first one block of cells for each column, then all at once.
+//! Appends rows to a table of a live file: first the cells of the new rows are set, one column at a time, then the rows
+//! are appended.
 
 use super::block::Block;
 use super::table::{Checked, Table};
@@ -22,7 +23,8 @@ pub struct Batch<'w, 'b> {
     rows: u64,
     /// The cells that were set so far, one block for each column of the table; `None` for a column without cells yet.
     cells: Vec<Option<Checked<'b>>>,
-    /// Index of the column after the one that got its cells last, among the columns of the table: usually the next to get them.
+    /// Index of the column after the one whose cells were set last: usually the next to be set, and therefore compared
+    /// first when [`set`](Self::set) searches a column by its name.
     next: usize,
 }
 

@@ -15,7 +15,7 @@ use crate::native::{
 };
 use crate::value::{DataType, Record, Shape, Value};
 
-/// Number of rows in a chunk of the dimension scale of a table's rows, which has one number for each row.
+/// Number of rows in an HDF5 chunk of the dataset of row numbers that is the dimension scale of a table's rows.
 const NUMBERS: u64 = 4096;
 
 /// Creates the HDF5 file of a live file with all groups, datasets, attributes and dimension scales of `tables`, but without
@@ -148,8 +148,8 @@ impl ColumnSpec {
         StoredForm::new(kind, link)
     }
 
-    /// Meanings of the axes (`corr`, `chan` …) of a cell that has `axes` axes, first axis fastest. If the column does not
-    /// declare that many, those of the MeasurementSet standard, or `dim` for each.
+    /// Meanings (`corr`, `chan` …) of the axes of a cell, first axis fastest: the declared ones if the column declares
+    /// `axes` of them, otherwise those of the MeasurementSet standard, or `dim` where these are not known.
     fn roles(&self, is_ms: bool, axes: usize) -> Vec<&str> {
         if self.axes.len() == axes {
             self.axes.iter().map(String::as_str).collect()

@@ -18,8 +18,8 @@ use crate::value::{BString, DataType, Record, Shape, Values};
 /// ```
 #[derive(Debug, Clone)]
 pub struct TableSpec {
-    /// Name of the table: `MAIN`, or the keywords that lead to a subtable: `ANTENNA`, `A/B`. The keyword is added to the
-    /// parent table.
+    /// Name of the table: `MAIN`, or the keywords that lead to a subtable, such as `ANTENNA` or `A/B`. The last of
+    /// these keywords is added to the parent table.
     pub name: String,
     /// Type, subtype and readme of the table; a MeasurementSet's main table has the type `Measurement Set`.
     pub info: TableInfo,
@@ -27,13 +27,13 @@ pub struct TableSpec {
     pub keywords: Record,
     /// Declarations of the columns of the table, in their order.
     pub columns: Vec<ColumnSpec>,
-    /// Coordinate values of axes, as pairs of the meaning of an axis (`chan`, `corr`) and a value for each index. All axes
-    /// of this meaning and length get them as their HDF5 dimension scale.
+    /// Coordinate values for axes of cells: pairs of the meaning of an axis (`chan`, `corr`) and one value for each
+    /// index. They become the HDF5 dimension scale of all axes with this meaning and as many indices.
     pub coordinates: Vec<(String, Values)>,
 }
 
 impl TableSpec {
-    /// Declares a table without columns; `name` is `MAIN` or leads to a subtable, as in `A/B`.
+    /// Declares a table without columns; `name` is `MAIN`, or the keywords that lead to a subtable, as in `A/B`.
     pub fn new(name: impl Into<String>) -> Self {
         let name = name.into();
         let (info, keywords) = (TableInfo::default(), Record::default());
@@ -47,8 +47,8 @@ impl TableSpec {
         self
     }
 
-    /// Sets the coordinate values (one for each index) of the axes whose meaning is `role`: `chan`, `corr`, or one that a
-    /// column names. They become the HDF5 dimension scale of these axes.
+    /// Sets coordinate values (one for each index) for the axes of cells whose meaning is `role`: `chan`, `corr`, or
+    /// another that a column declares. They become the HDF5 dimension scale of these axes.
     #[must_use]
     pub fn coordinate(mut self, role: impl Into<String>, values: Values) -> Self {
         self.coordinates.push((role.into(), values));
@@ -63,8 +63,8 @@ pub struct ColumnSpec {
     pub info: ColumnInfo,
     /// Shapes that the cells of the column may have.
     pub cells: CellShapes,
-    /// Meanings of the axes of a cell, first axis fastest: `corr`, `chan` … If empty, those of the column of this name in
-    /// the MeasurementSet standard.
+    /// Meanings of the axes of a cell (`corr`, `chan` …), first axis fastest. If empty, the MeasurementSet standard's
+    /// meanings for a main-table column of this name are used.
     pub axes: Vec<String>,
     /// Rows in a chunk of the column; `None`: as many as make about 1 MiB, at most 4096.
     pub chunk_rows: Option<u64>,
@@ -73,7 +73,8 @@ pub struct ColumnSpec {
 /// The shapes that the cells of a column of a live file may have, first axis fastest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CellShapes {
-    /// All cells have this shape; that of a scalar has no axes. The column is one dataset.
+    /// The shape of all cells, first axis fastest; without axes for a column of scalars. The column is stored as one
+    /// dataset.
     One(Shape),
     /// Each cell has one of these shapes, or is undefined. The column is stored as a group with a dataset for each shape,
     /// and the datasets `row_cube` and `row_index`, which say where the cell of each row is.
@@ -99,7 +100,8 @@ impl ColumnSpec {
         ColumnSpec { info, cells: CellShapes::One(Shape::scalar()), axes: Vec::new(), chunk_rows: None }
     }
 
-    /// Declares a column with the properties of an existing one, whose cells may have these shapes.
+    /// Declares a column with the name, type, keywords and other properties `info` of an existing column; `cells` are
+    /// the shapes that its cells may have.
     pub fn like(info: &ColumnInfo, cells: CellShapes) -> Self {
         ColumnSpec { info: info.clone(), cells, axes: Vec::new(), chunk_rows: None }
     }
@@ -131,8 +133,8 @@ impl ColumnSpec {
         self
     }
 
-    /// Sets the length that a live file reserves for each string of the column, in bytes of UTF-8; longer strings are
-    /// refused. A column of strings needs it.
+    /// Sets the number of bytes (of UTF-8) that a live file reserves for each string of the column; longer strings are
+    /// refused. A column of strings cannot be created without it.
     #[must_use]
     pub fn string_length(mut self, bytes: u32) -> Self {
         self.info.desc.max_length = bytes;
@@ -167,14 +169,16 @@ impl ColumnSpec {
         self
     }
 
-    /// Sets the number of rows in a chunk of the column, instead of as many as make about 1 MiB.
+    /// Sets the number of rows in an HDF5 chunk of the column; by default a chunk has about 1 MiB and at most 4096
+    /// rows.
     #[must_use]
     pub fn with_chunk_rows(mut self, rows: u64) -> Self {
         self.chunk_rows = Some(rows);
         self
     }
 
-    /// Number of rows in an HDF5 chunk of the column; for a column with several cell shapes, that of the first shape.
+    /// Number of rows in an HDF5 chunk of the column; if the cells may have several shapes, in a chunk of the dataset
+    /// for the first shape.
     pub fn chunk_rows(&self) -> u64 {
         let shape = match &self.cells {
             CellShapes::One(shape) => Some(shape),

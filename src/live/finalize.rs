@@ -19,14 +19,14 @@ use crate::table::{ColumnInfo, OpenOptions};
 pub struct FinalizeSummary {
     /// Summary of the conversion to the archive file.
     pub summary: ToHdf5Summary,
-    /// Result of comparing the archive file with what was converted, value by value; it has no differences, as one would
-    /// have been an error.
+    /// Result of comparing the archive file with the converted content, value by value. It lists no differences:
+    /// [`Finalize::write`] fails if any are found.
     pub comparison: Comparison,
 }
 
-/// Converts a live file to an archive file, as [`ToHdf5`](crate::convert::ToHdf5) does: large chunks, filters, fixed extents,
-/// digests. Then compares the two value by value, and only then gives the new file its name, which may be that of the live file
-/// itself.
+/// Converts a live file to an archive file, with large chunks, filters, fixed extents and digests, as
+/// [`ToHdf5`](crate::convert::ToHdf5) does. The new file is compared value by value with its source before it receives
+/// its name, which may be that of the live file.
 ///
 /// ```
 /// use ctds_hdf5::live::{ColumnSpec, Finalize, Schema, TableSpec};
@@ -59,8 +59,8 @@ impl<'a> Finalize<'a> {
         Finalize { live, source: None, open, options, call: Call::default() }
     }
 
-    /// Copies the content from the casacore table at `source`, which the live file has followed, instead of from the live
-    /// file: with columns, keywords and cells that the live file could not store.
+    /// Copies the content from the casacore table at `source`, from which [`Follow`](super::Follow) filled the live
+    /// file, instead of from the live file: with columns, keywords and cells that the live file could not store.
     pub fn source(mut self, source: impl AsRef<Path>) -> Self {
         self.source = Some(source.as_ref().to_owned());
         self
@@ -106,8 +106,8 @@ impl<'a> Finalize<'a> {
 
     call_setters!(target);
 
-    /// Writes the archive file `target`, which gets its name after the comparison with what was converted. If `target` is
-    /// the live file, that is replaced.
+    /// Writes the archive file `target`, which receives its name only after a comparison with the converted content. If
+    /// `target` is the live file itself, the archive file replaces it.
     ///
     /// # Errors
     /// `Locked` while a writer has the live file; `Usage` if the [source](Self::source) does not have all its tables, rows and

@@ -120,7 +120,8 @@ pub(super) fn network_file_system(path: &Path) -> Option<String> {
     ))
 }
 
-/// The number of a process that has the file open for writing; `None` if this process can see none.
+/// The number of another process that has the file open for writing; `None` if `/proc` does not show any to this
+/// process.
 pub(super) fn process_that_writes(path: &Path) -> Option<u32> {
     use std::os::unix::fs::MetadataExt;
     let wanted = fs::metadata(path).map(|found| (found.dev(), found.ino())).ok()?;

@@ -37,8 +37,8 @@ pub struct Reader {
     tables: Vec<TableReader>,
 }
 
-/// Function that is called for each run of cells that are stored one after the other. It gets their positions in the list of
-/// requested rows, the shape of each cell, and a function that reads their elements and appends them.
+/// Function that is called for each run of cells that are stored one after the other. Its arguments are their positions
+/// in the list of requested rows, their shape, and a function that appends their elements to its argument.
 pub(crate) type EachRun<'a> = dyn FnMut(Range<usize>, &Shape, &dyn Fn(&mut Values) -> Result<()>) -> Result<()> + 'a;
 
 /// Reads a table of a live file, with the rows that were committed at the last [`refresh`](Self::refresh).
@@ -47,7 +47,8 @@ pub struct TableReader {
     name: String,
     committed_rows: Dataset,
     committed: AtomicU64,
-    /// Number of refreshes of the table so far. A dataset whose extents were read at an earlier refresh reads them again.
+    /// Number of refreshes of the table so far. A dataset whose extents were read before the last refresh reads them
+    /// again when its cells are read.
     age: AtomicU64,
     columns: Vec<Column>,
 }
@@ -80,8 +81,8 @@ impl Part {
         Ok(Part { dataset, cell, age: AtomicU64::new(0) })
     }
 
-    /// Reads the cells at `rows` of the dataset and appends them to `out`. Reads the extents of the dataset again if it has
-    /// not done so since refresh number `age`.
+    /// Reads the cells at `rows` of the dataset and appends them to `out`. First reads the extents of the dataset,
+    /// unless they were already read since `age`, the table's refresh number.
     fn read(&self, rows: Range<u64>, age: u64, out: &mut Values) -> Result<()> {
         if self.age.load(Ordering::Acquire) != age {
             self.dataset.refresh()?;
@@ -330,8 +331,8 @@ impl TableReader {
     }
 }
 
-/// Makes the error for a row whose entry in `row_cube` and `row_index` leads to no cell: position `position` in hypercube
-/// `cube`.
+/// Makes the error for a row whose cell does not exist, although the column's datasets `row_cube` and `row_index` say
+/// that it is at position `position` of hypercube `cube`.
 fn no_cell(row: u64, cube: i64, position: i64) -> Error {
     Error::format(format!("row {row} refers to position {position} of hypercube {cube}, which does not exist"))
 }

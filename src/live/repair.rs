@@ -18,12 +18,13 @@ use crate::value::{DataType, Region, Shape, Values};
 pub struct Repaired {
     /// Whether the file had not been closed by its writer.
     pub was_open: bool,
-    /// End of the file in bytes, as HDF5 had recorded it before, and as it is now.
+    /// End of the file in bytes: as HDF5 had recorded it before the repair, and as the length of the file and its
+    /// chunks show it.
     pub end: (u64, u64),
     /// Number of datasets whose extents and chunks were checked.
     pub datasets: usize,
-    /// Number of chunks of which the file does not have all bytes, because it ends before them; the missing bytes read as
-    /// zeros. 0 for files of this program, from which such chunks are removed.
+    /// Number of chunks that extend past the end of the file; the missing bytes read as zeros. 0 for live files of this
+    /// program, from which such chunks are removed.
     pub incomplete_chunks: usize,
     /// What was kept and lost of each table; empty for files of other programs, which are closed but not truncated.
     pub tables: Vec<RepairedTable>,
@@ -208,7 +209,8 @@ fn to_trim(root: &Group, len: u64, path: String, rows: u64) -> Result<Trim> {
     Ok(Trim { path, extent, rows })
 }
 
-/// Number of elements of `row_cube` that are read at a time; it has the number of the hypercube of each row of a column.
+/// Number of elements that are read at a time of the dataset `row_cube`, which has the hypercube number of each row of
+/// a column.
 const BLOCK: u64 = 1 << 20;
 
 /// Counts how many of the first `rows` rows have their cells in each of `cubes` hypercubes (datasets that each hold the

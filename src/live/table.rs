@@ -35,11 +35,11 @@ pub(super) struct Column {
 enum Parts {
     Dense(Box<Stream>),
     Cubes {
-        /// Two datasets for each hypercube (the cells of one shape): its cells, and the numbers of their positions in it (a
-        /// dimension scale).
+        /// Two datasets for each hypercube (the cells of one shape): the cells, and the dimension scale that numbers
+        /// them from 0.
         cubes: Vec<(Stream, Stream)>,
-        /// The datasets `row_cube` and `row_index` of the column, which have the hypercube of each row's cell and the
-        /// position in it.
+        /// The datasets `row_cube` and `row_index` of the column: the number of the hypercube with the cell of each
+        /// row, and the position of the cell in the hypercube; both are -1 for an undefined cell.
         map: Box<(Stream, Stream)>,
     },
 }
@@ -100,7 +100,8 @@ impl Stream {
 pub(super) struct Updated {
     /// Whether any of the new cells differed, and was written.
     pub(super) written: bool,
-    /// Number of cells that were not written, because the new cell has another shape, or only one of the two is undefined.
+    /// Number of cells that were not overwritten, because the old and the new cell differ in shape, or only one of them
+    /// is undefined.
     pub(super) refused: u64,
 }
 

@@ -167,8 +167,8 @@ impl Writer {
         result
     }
 
-    /// Appends `rows` rows to the table with index `table`, then commits if it is time; `cells` has one checked block for
-    /// each column of the table.
+    /// Appends `rows` rows to the table with index `table`, then commits if the commit policy says so; `cells` has one
+    /// checked block for each column of the table.
     pub(super) fn append(&mut self, table: usize, rows: u64, cells: &[Checked<'_>]) -> Result<()> {
         self.file()?;
         let streams: usize = self.tables.iter().map(Table::datasets).sum();
@@ -179,8 +179,8 @@ impl Writer {
         self.commit_if_due()
     }
 
-    /// Records that cells of rows appended before were overwritten, for the next commit; closes the file if that failed with
-    /// an error.
+    /// Records, for the next commit, that cells of earlier rows were overwritten. `written` is the result of
+    /// overwriting them and is returned; if it is an error, the file is closed.
     pub(super) fn rewritten(&mut self, written: Result<()>) -> Result<()> {
         self.rewritten = true;
         self.guard(written)
@@ -206,8 +206,9 @@ impl Writer {
         Ok(updated)
     }
 
-    /// Commits if the [`CommitPolicy`](super::CommitPolicy) says that it is time. [`Batch::append`](super::Batch::append)
-    /// does it by itself: this is for a writer that has nothing to append for a while.
+    /// Commits if the [`CommitPolicy`](super::CommitPolicy) says that it is time.
+    /// [`Batch::append`](super::Batch::append) calls this after each batch; a writer that has nothing to append for a
+    /// while calls it directly.
     ///
     /// # Errors
     /// As [`commit`](Self::commit).

@@ -244,9 +244,9 @@ pub(super) enum State {
         map: Map,
         reach: f64,
     },
-    /// Number of flagged visibilities and of all, per antenna or per frequency bin.
+    /// Number of flagged visibilities and number of all visibilities, per antenna or per frequency bin.
     List(Vec<Flags>),
-    /// Sums per baseline: antennas a and b, a not above b, are at index b (b + 1) / 2 + a.
+    /// Sums per baseline: those of the antennas numbered a and b (a <= b) are at index b (b + 1) / 2 + a.
     Pairs(Vec<Sum>),
     PairFlags(Vec<Flags>),
 }

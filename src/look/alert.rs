@@ -13,7 +13,8 @@ use super::rates::Rates;
 use super::rule::{Quantity, Rule};
 use super::sample::Look;
 
-/// Maximum number of earlier integrations whose mean amplitude the amplitude of the newest one is compared with.
+/// Maximum number of earlier integrations over which mean amplitudes are averaged, for comparison with the amplitude of
+/// the newest integration.
 const STEP_INTEGRATIONS: usize = 10;
 
 /// Maximum number of antennas that the text of an alert names; the others are only counted.
@@ -79,7 +80,7 @@ pub struct Alerts {
     history: History,
 }
 
-/// An alert rule, with the newest report of an alert by it.
+/// An alert rule, with the newest report of the alert that it raised: of its beginning or its end.
 #[derive(Debug, Clone)]
 struct Watched {
     rule: Rule,
@@ -109,7 +110,8 @@ enum Finding {
     /// The file does not grow any more, so that missing rows are normal: the alert ends.
     Ended,
     Value(f64),
-    /// Antennas with more flagged visibilities than the rule allows: names, and percentages that are flagged.
+    /// Antennas whose flagged visibilities the rule limits: names, and percentages that are flagged in the newest
+    /// integration.
     Antennas(Vec<(String, f64)>),
 }
 

@@ -148,8 +148,8 @@ impl Map {
         }
     }
 
-    /// Doubles the extent of the map on both axes: bins are merged, two by two along each axis, around its centre, and the
-    /// outer part is empty.
+    /// Doubles the extent of the map on both axes: each square of 2 x 2 bins is merged into one. The merged bins fill
+    /// the central half of both axes, and the outer bins are empty.
     pub(super) fn halve_to_centre(&mut self) {
         let old = std::mem::replace(&mut self.counts, vec![0; MAP * MAP]);
         for (number, count) in old.into_iter().enumerate() {

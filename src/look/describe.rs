@@ -211,7 +211,7 @@ impl Description {
         self.update(rows);
     }
 
-    /// Updates what changes with new rows: number of rows, times, newest spectral window.
+    /// Updates the parts of the description that change with new rows: number of rows, times, newest spectral window.
     pub(super) fn update(&mut self, rows: &Rows) {
         self.rows = rows.rows();
         let Some(newest) = self.rows.checked_sub(1) else { return };

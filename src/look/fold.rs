@@ -43,13 +43,14 @@ pub(super) struct Fold {
     /// Name of the column by which a spectral window is selected: DATA_DESC_ID, or SPECTRAL_WINDOW_ID in calibration tables.
     spw_column: &'static str,
     pending: VecDeque<Block>,
-    /// Number of rows of the table that were added to the sums or are in `pending`.
+    /// Number of rows of the table that were read for the plot, or are in its blocks that are still to be read.
     given: u64,
     /// Number of rows that were read for the sums, whether or not they are selected.
     pub(super) rows_used: u64,
     /// Bytes that were read for the sums of the plot; a block that was read for several plots counts as a whole for each.
     bytes: u64,
-    /// Sequence number, in the session, of the request that last used the sums, by which unused ones are found.
+    /// Number of the request, counted in its session, that last used the sums of the plot; it shows which sums were not
+    /// used for the longest time.
     pub(super) used: u64,
     scans: Scans,
 }
@@ -141,8 +142,8 @@ impl Fold {
         }
     }
 
-    /// Whether reading must stop although rows are left: as many bytes were read as `limit` times (1 + the `more` of the
-    /// request).
+    /// Whether reading for a plot must stop although rows are left: the bytes read so far have reached `limit`,
+    /// multiplied by 1 plus the parameter `more` of the request.
     pub(super) fn is_at_limit(&self, request: &Request, limit: u64) -> bool {
         !self.is_complete() && self.bytes >= limit.saturating_mul(u64::from(request.more) + 1)
     }
@@ -194,8 +195,8 @@ struct Cells<T> {
 }
 
 impl<T> Cells<T> {
-    /// Number of correlations, number of channels and elements of the cell of a row, which counts from the start of the
-    /// block; `None` if it was not read.
+    /// Number of correlations, number of channels and elements of the cell of row `row`, counted from the start of the
+    /// block; `None` if the cell was not read.
     fn get(&self, row: usize) -> Option<(usize, usize, &[T])> {
         let (group, number) = (*self.at.get(row)?)?;
         let (correlations, channels, elements) = self.groups.get(group as usize)?;
@@ -231,7 +232,8 @@ pub(super) struct Read {
     uvw: Vec<f64>,
     flags: Option<Cells<bool>>,
     data: Vec<(String, Cells<Complex32>)>,
-    /// Offsets in the block of the rows that each plot has selected, in the order of the plots for which it was read.
+    /// Rows that each plot has selected, as offsets from the start of the block: one list for each plot for which the
+    /// block was read, in their order.
     selected: Vec<Vec<usize>>,
     rows: u64,
     bytes: u64,
@@ -382,8 +384,8 @@ impl Read {
     }
 }
 
-/// Rows of a block after those of its boundaries that are below `align` were moved to the end of an integration, which keeps
-/// its rows in one block.
+/// The rows of a block after its boundaries are moved to the end of an integration, so that two blocks do not share an
+/// integration (unless it is very long); boundaries from row `align` on are not moved.
 fn actual(rows: &Rows, block: &Block) -> Result<Range<u64>> {
     let moved = |row: u64| -> Result<u64> {
         if row == 0 || row >= block.align {

@@ -174,8 +174,8 @@ pub struct Frame {
     pub plot: Plot,
     /// The arrays of numbers of the plot.
     pub arrays: Vec<Array>,
-    /// Unix time in milliseconds at which the session began, to tell its revisions from those of another session; 0 for
-    /// images.
+    /// Unix time in milliseconds at which the session began, to distinguish equal revisions of different sessions; 0
+    /// for plots of casacore images, which are made without a session.
     pub(super) session: u64,
 }
 
@@ -318,9 +318,9 @@ impl Frame {
 }
 
 impl Frame {
-    /// Joins plots of lines, each with the name of its group (such as an antenna), to one plot; `by` says in the title what
-    /// the groups are. Lines have the names of their groups; they are NaN where only others have a point. `None` without
-    /// frames, or if one is an image.
+    /// Joins plots of lines, each with the name of its group (such as an antenna), to one plot with lines named after
+    /// the groups; `by` says in the title what the groups are. A line is NaN at x values that only other plots have.
+    /// `None` without frames, or if one is an image.
     pub fn joined(frames: Vec<(String, Frame)>, by: &str) -> Option<Frame> {
         let mut places: Vec<f64> = Vec::new();
         for (_, frame) in &frames {
@@ -374,8 +374,8 @@ impl Frame {
     }
 }
 
-/// Writes `bytes` to a file, which appears under its name only when it is complete; `if_exists` decides about an existing
-/// file.
+/// Writes `bytes` to the file `path`, which appears under its name only when it is complete; `if_exists` says whether
+/// an existing file is replaced.
 ///
 /// # Errors
 /// `Exists`; those of writing.

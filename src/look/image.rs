@@ -48,7 +48,8 @@ struct World {
     unit: String,
     /// Number of the reference pixel along the axis, from 0.
     pixel: f64,
-    /// World coordinate of the reference pixel; 0 on the axes of a direction, which show offsets from it.
+    /// World coordinate of the reference pixel, in the unit of the axis; 0 on an axis of a direction, whose coordinates
+    /// are offsets from the reference position.
     value: f64,
     increment: f64,
 }
@@ -126,8 +127,9 @@ impl Image {
         self.frame_of(plane, raster.collect(), (columns, lines), each)
     }
 
-    /// Name of the default mask of the image, with the indices of its table and column (true: the pixel is valid). The inner
-    /// `None`: the mask cannot be read or has another shape than the image; the outer: the image has no default mask.
+    /// Finds the default mask of the image: its name, and the indices of the table and of the Bool column (true: the
+    /// pixel is valid) that hold it. Outer `None`: the image has no default mask; inner `None`: the mask cannot be
+    /// read, or has another shape than the image.
     fn mask(&self) -> Option<(String, Option<(usize, usize)>)> {
         let keywords = self.source.tables()[0].keywords().ok()?;
         let name = keywords.string(DEFAULT_MASK)?.to_string();
@@ -241,8 +243,8 @@ fn coordinate(coordinates: Option<&Record>, axis: usize) -> Option<(&str, &Recor
     None
 }
 
-/// World coordinates along an image axis: offsets from the reference position for directions, otherwise values. Axes that
-/// are rotated or not linear have pixel numbers.
+/// Makes the linear conversion of an image axis (number from 0) to world coordinates; for a direction, to offsets from
+/// the reference position. An axis that is rotated or lacks a linear coordinate keeps pixel numbers.
 fn world(coordinates: Option<&Record>, axis: usize) -> World {
     let pixels = |label: String| World { label, unit: String::new(), pixel: 0., value: 0., increment: 1. };
     let Some((kind, record, at)) = coordinate(coordinates, axis) else {

@@ -6,8 +6,8 @@ use super::rows::Rows;
 use crate::error::Result;
 use crate::value::{DataType, Values};
 
-/// Numbers of newest rows that are searched for the beginning of the newest integration: the first number, and if it is not
-/// found, the next one.
+/// Numbers of newest rows in which the first row of the newest integration is searched: if all these rows have the same
+/// TIME, the next number is tried.
 const SEARCHED_ROWS: [u64; 3] = [64, 1024, 1 << 14];
 
 /// Antennas with this number or a higher one are left out of the summary of an integration.

@@ -1,4 +1,5 @@
-//! Makes plots (axes and arrays of numbers) from the sums of their data, with one function for each kind of plot.
+//! Makes plots (axes and arrays of numbers) from the sums that were accumulated over the rows of a table, with one
+//! function for each kind of plot.
 
 use super::accumulate::{Accumulator, Flags, LIGHT, OCTAVE, Part, State, Sum, UNITY};
 use super::bins::{MAP, Times};
@@ -8,7 +9,8 @@ use super::frame::{Array, Axis, Frame, Numbers, Plot};
 use super::request::{Average, Kind, Quantity, Request, Statistic};
 use super::selection::{Baselines, Selection};
 
-/// State of the session that a frame reports with the plot: revision, number of rows, and whether reading has stopped.
+/// State of the plotted table that is reported with a plot: revision, number of rows, whether cells were overwritten
+/// (`stale`), and whether reading has stopped at its limit of bytes (`stopped`).
 pub(super) struct Progress {
     pub(super) session: u64,
     pub(super) revision: u64,
@@ -411,8 +413,8 @@ impl<'a> Maker<'a> {
         self.lines(x, centres, &sums)
     }
 
-    /// Makes an image of antenna against antenna, which is symmetric, of `pairs` baselines; `value` returns the value of a
-    /// baseline by its index in [`State::Pairs`].
+    /// Makes a symmetric image of antenna against antenna. `pairs` is the number of baselines with sums; `value`
+    /// returns the plotted value of a baseline by its index, as in [`State::Pairs`].
     fn pairs(&self, pairs: usize, value: impl Fn(usize) -> f32) -> Drawing {
         let seen = (0..).find(|antenna| antenna * (antenna + 1) / 2 >= pairs).unwrap_or(0);
         let count = seen.max(self.known.antennas.len().min(1024));

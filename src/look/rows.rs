@@ -65,7 +65,8 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// The elements as doubles: amplitudes of complex numbers, 1 for true and 0 for false; empty for strings and records.
+    /// The elements of all cells of the group as doubles: amplitudes of complex numbers, 1 for true and 0 for false;
+    /// empty for strings and records.
     pub(super) fn numbers(&self) -> Vec<f64> {
         match &self.values {
             Values::Bool(v) => v.iter().map(|&v| f64::from(u8::from(v))).collect(),
@@ -359,8 +360,8 @@ impl Rows {
         Ok(shape.map_or(Ok(0), |shape| shape.elements())?.saturating_mul(element))
     }
 
-    /// Bytes of the largest cell of a column: by its declared shapes in a live file, otherwise the size of the newest row's
-    /// cell.
+    /// Bytes of the largest cell of a column. A live file declares all shapes of a column, which are compared; in other
+    /// sources the cell of the newest row stands for all.
     pub(super) fn largest_cell(&self, name: &str) -> Result<u64> {
         let Place::Live(reader) = &self.place else {
             return self.rows.checked_sub(1).map_or(Ok(0), |newest| self.cell_bytes(name, newest));
@@ -418,7 +419,8 @@ fn main(reader: &Reader) -> Result<&TableReader> {
     reader.tables().first().ok_or_else(|| Error::format("the file has no tables"))
 }
 
-/// Bytes of the cells in one row of a live table; arrays with several shapes count as in the newest row.
+/// Bytes of the cells in one row of a live table. An array column whose cells may have several shapes counts with the
+/// size of its cell in the newest row.
 fn row_bytes(table: &TableReader) -> Result<f64> {
     let mut bytes = 0;
     for info in table.columns() {

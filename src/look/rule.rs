@@ -48,7 +48,8 @@ const EXAMPLES: &str = "flagged > 40 %, flagged > 40 % for antenna m003, lag > 2
 pub struct Rule {
     pub(super) quantity: Quantity,
     pub(super) is_above: bool,
-    /// Limit of the rule's quantity; in percent, seconds or rows per second, or a ratio, as the quantity has it.
+    /// Limit with which the rule compares its quantity: in percent for flags, in seconds for times, in rows per second
+    /// for `rows/s`, and a ratio for `amplitude step`.
     pub(super) limit: f64,
 }
 
@@ -81,8 +82,8 @@ const SILENCE: &str = "no rows for";
 const ANTENNA: &str = "for antenna";
 
 impl Quantity {
-    /// Units in which a limit of this quantity can be given, each with its factor to the first one; empty for quantities
-    /// without a unit.
+    /// Units in which a limit of this quantity can be given (`s`, `min`, `h`), each with the factor that converts it to
+    /// the first unit; empty for quantities without a unit.
     fn units(&self) -> &'static [(&'static str, f64)] {
         match self {
             Quantity::Flagged | Quantity::AntennaFlagged(_) => &[("%", 1.)],
@@ -219,8 +220,8 @@ fn parse(text: &str) -> std::result::Result<Rule, String> {
     Ok(Rule { quantity, is_above, limit })
 }
 
-/// Parses the limit of a rule, a number with or without a unit, into the first unit of the quantity (seconds for times);
-/// also returns the rest of the text.
+/// Parses the limit at the beginning of `text`, a number with or without a unit, and converts times to seconds; also
+/// returns the rest of the text.
 fn limit<'a>(text: &'a str, quantity: &Quantity) -> std::result::Result<(f64, &'a str), String> {
     let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
     let number: f64 = text[..end].parse().map_err(|_| format!("a number instead of {text:?}"))?;

@@ -16,10 +16,12 @@ use crate::value::{DataType, Shape};
 /// Default limit of the bytes of newest cells that a poll reads of each column.
 const SAMPLE_BYTES: u64 = 4 << 20;
 
-/// Names of visibility columns; a look shows amplitudes of the first one that the table has.
+/// Names of visibility columns; the summary of a poll shows amplitudes of the first of these columns that the table
+/// has.
 const VISIBILITIES: [&str; 4] = ["DATA", "CORRECTED_DATA", "FLOAT_DATA", "MODEL_DATA"];
 
-/// Number of lines of the small waterfall image in a look; each is the mean of consecutive rows.
+/// Maximum number of lines of the small waterfall image in the summary of a poll; each line is the mean of consecutive
+/// rows.
 const WATERFALL: usize = 6;
 
 /// If the newest TIME differs from now by more than this, in seconds, no lag (age of the newest data) is reported.
@@ -58,9 +60,9 @@ pub struct Look {
     pub scan: Option<i64>,
     /// Name of the field of the newest row; `None` if it is not known.
     pub field: Option<String>,
-    /// Rows that were added to all tables, per second since the previous look; `None` in the first.
+    /// Rows per second by which all tables together have grown since the previous poll; `None` in the first poll.
     pub rows_per_second: Option<f64>,
-    /// Bytes of the cells that were added, per second since the previous look; `None` in the first.
+    /// Bytes per second by which the cells have grown since the previous poll; `None` in the first poll.
     pub bytes_per_second: Option<f64>,
     /// Time since rows were last committed.
     pub age: Duration,
@@ -101,13 +103,13 @@ pub enum AmplitudesBy {
 }
 
 impl Look {
-    /// Number of rows of all tables together, at the time of the look.
+    /// Number of rows of all tables together when this summary was made.
     pub fn all_rows(&self) -> u64 {
         self.rows.iter().map(|(_, rows)| rows).sum()
     }
 
-    /// Age of the newest data in seconds: the time of the look minus the newest TIME; `None` if that is unknown or more than
-    /// a day.
+    /// Age of the newest data in seconds: the time at which this summary was made minus the newest TIME; `None` if the
+    /// newest TIME is unknown, or differs by more than a day.
     pub fn lag(&self) -> Option<f64> {
         let now = self.taken.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs_f64() + UNIX_ZERO;
         let lag = now - self.newest.as_ref()?.mjd_seconds;
@@ -155,7 +157,7 @@ impl Default for SampleOptions {
     }
 }
 
-/// Values of the newest rows of a main table, from which a look is made.
+/// Values of the newest rows of a main table, from which the summary of a poll ([`Look`]) is made.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sample {
     pub(super) newest: Option<NewestTime>,

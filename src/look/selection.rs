@@ -1,5 +1,5 @@
-//! Translates a request for a plot into numbers of the plotted table: which rows, correlations and channels are added up,
-//! and into which sums.
+//! Converts the names in a request for a plot to numbers in the plotted table: the rows, correlations and channels to
+//! add up, and the kind of sums to which they are added.
 
 use serde_json::{Value as Json, json};
 

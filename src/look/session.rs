@@ -22,9 +22,11 @@ use crate::error::Result;
 /// Default and minimum number of selections (of rows, correlations and channels) whose sums are kept; those that were used
 /// last are kept.
 const SELECTIONS: usize = 8;
-/// Memory for sums in bytes: all sums together may have this number times the maximum number of selections.
+/// Memory in bytes for the sums of one selection (of rows, correlations and channels) on average: all sums together may
+/// have this number times the maximum number of selections.
 const SUMS_BYTES: usize = 12 << 20;
-/// Number of requests for plots after which sums that none of them has used are no longer updated together with others.
+/// Number of recent requests for plots: rows that are read for one plot are added to the sums of other plots only if
+/// one of these requests has used those sums.
 const RECENT: u64 = 32;
 /// Default number of bytes after which reading for a plot stops, until a request has the parameter `more`.
 const READ_LIMIT: u64 = 8 << 30;
@@ -178,8 +180,8 @@ impl Session {
         self.limit = bytes.max(1);
     }
 
-    /// Sets for how many selections (of rows, correlations and channels) sums are kept: 8 by default and at least. Rows are
-    /// read once for all of them if their plots are requested in turn.
+    /// Sets the maximum number of selections (of rows, correlations and channels) whose sums are kept: 8 by default,
+    /// and never fewer. A block of rows is read once for all sums in recent use to which it has to be added next.
     pub fn set_selections(&mut self, count: usize) {
         self.selections = count.max(SELECTIONS);
     }
@@ -375,9 +377,9 @@ impl Session {
         Ok(())
     }
 
-    /// Makes a plot of the rows known since the last [`refresh`](Self::refresh). Rows that are not in its sums yet are read
-    /// first, until the time limit is reached; the frame's `rows_used` says how many have been read, and the next call
-    /// continues.
+    /// Makes a plot of the rows that the last [`refresh`](Self::refresh) has found. Rows that the plot does not contain
+    /// yet are read first, until the time limit is reached; the frame's `rows_used` says how many have been read, and
+    /// the next call continues.
     ///
     /// # Errors
     /// `Usage` if the source lacks what the request names (of scans this is known when all rows are read); `Unsupported` if it has
@@ -439,8 +441,8 @@ impl Session {
         Ok(plots::frame(request, &self.folds[index], &self.known, &progress))
     }
 
-    /// Discards the sums that were used least recently while they exceed the limits of number or memory. The sums at index
-    /// `kept` stay; their new index is returned.
+    /// Discards sums, the least recently used first, until all sums together are within the limits of number and
+    /// memory. The sums at index `kept` stay; their new index is returned.
     fn evict(&mut self, kept: usize) -> usize {
         let used = self.folds[kept].used;
         loop {

@@ -49,7 +49,8 @@ pub struct Summary {
     pub observations: Vec<ObservationSummary>,
     /// Number of rows of the main table of the MeasurementSet.
     pub rows: u64,
-    /// Number of rows from which times, scans and the counts of fields and windows are taken; all rows but in very long tables.
+    /// Number of rows that were read for times, scans and the row counts of fields and spectral windows: all rows, or a
+    /// sample of a very long table.
     pub rows_read: u64,
     /// Smallest and largest TIME of the rows that were read, in seconds of MJD; `None` without rows or TIME.
     pub time_range: Option<[f64; 2]>,
@@ -493,7 +494,8 @@ fn fields(source: &Source) -> Vec<FieldSummary> {
 /// Reference frames, such as `J2000`, of the directions in a column of FIELD.
 #[derive(Default)]
 struct Frames {
-    /// Frame of all rows of the column; empty if it is not recorded or `each` has it.
+    /// Reference frame that all rows of the column have; empty if it is not recorded, or if each row has a frame of its
+    /// own.
     all: String,
     /// Frame of each row of the column; empty if all rows have the same frame.
     each: Vec<String>,

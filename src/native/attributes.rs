@@ -85,13 +85,14 @@ pub(crate) enum Origin {
     /// A keyword; holds the indices (from 0) that lead to its value: that of the field in the keyword set, then that in each
     /// nested record.
     Keyword(Vec<usize>),
-    /// The shape of a keyword that is an array; holds the indices of its field as for [`Origin::Keyword`].
+    /// The shape of a keyword that is an array; holds the indices (from 0) of the array's field in the keyword set and
+    /// in nested records.
     Shape(Vec<usize>),
 }
 
 impl Attributes {
-    /// Makes the readable attributes of a table from its info and keywords; `table_path` gives the path of a subtable's group
-    /// for the reference in a keyword.
+    /// Makes the readable attributes of a table from its type, subtype, readme and keywords; `table_path` returns the
+    /// path of the group of a subtable to which a keyword refers.
     pub(crate) fn of_table(
         exact_name: Option<&BStr>,
         info: &TableInfo,
@@ -109,8 +110,8 @@ impl Attributes {
         attributes
     }
 
-    /// Makes the readable attributes of a column from its comment and keywords; `table_path` gives the path of a subtable's
-    /// group for the reference in a keyword.
+    /// Makes the readable attributes of a column from its comment and keywords; `table_path` returns the path of the
+    /// group of a subtable to which a keyword refers.
     pub(crate) fn of_column(
         exact_name: Option<&BStr>,
         comment: &BStr,
@@ -216,8 +217,8 @@ fn readable(values: &Values, scalar: bool) -> Attribute {
     Attribute::Array(pairs)
 }
 
-/// Info, keywords and column comments of a native table after edits: attributes that a user has changed override the values
-/// under `_ctds`.
+/// Info (type, subtype, readme), keywords and column comments of a table of a native file: the exact values in the
+/// group `_ctds`, except where a user has changed the readable attributes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Edited {
     pub(crate) info: TableInfo,
@@ -276,8 +277,8 @@ pub(crate) struct Changes {
     pub(crate) notes: Vec<String>,
 }
 
-/// Finds the edits of a user by comparing the attributes of a group or dataset with those `expected` from its keywords under
-/// `_ctds`, and applies them to `keywords`.
+/// Finds the edits of a user: compares the attributes of a group or dataset with those that were made from its exact
+/// `keywords` in the group `_ctds` (`expected`); returns keywords and properties after the edits.
 pub(crate) fn diff(object: &Object, expected: &Attributes, keywords: &Record) -> Result<Changes> {
     let mut changes = Changes { keywords: keywords.clone(), own: Vec::new(), notes: Vec::new() };
     let found = Found(object.attributes()?);
@@ -394,8 +395,8 @@ fn is_taql(name: &str) -> bool {
     name.ends_with(TAQL)
 }
 
-/// Makes keywords from the attributes of a group or dataset that `_ctds` does not describe; also returns notes on attributes
-/// that cannot be keywords. The attributes named in `own` are not keywords and are skipped.
+/// Makes keywords from the attributes of a group or dataset without a description in the group `_ctds`, except those
+/// named in `own`; also returns notes on attributes that cannot be keywords.
 pub(super) fn keywords(object: &Object, own: &[&str]) -> Result<(Record, Vec<String>)> {
     let found = Found(object.attributes()?);
     let (mut keywords, mut notes) = (Record::default(), Vec::new());
@@ -443,8 +444,8 @@ pub(crate) fn text(attribute: &Attribute) -> Option<BString> {
     }
 }
 
-/// Whether the attribute `found` has the value that was `written`, bit by bit. Bools compare equal to Shorts, as which HDF5
-/// returns them.
+/// Whether the attribute `found` in the file has the value that was `written`, bit by bit. Written Bools are compared
+/// as Shorts, the type in which HDF5 returns them.
 fn same(written: &Attribute, found: &Attribute) -> bool {
     let as_found = |values: &Values| match values {
         Values::Bool(v) => Values::Short(v.iter().map(|&value| value.into()).collect()),
@@ -470,8 +471,8 @@ fn field<'a>(record: &'a mut Record, path: &[usize]) -> Option<&'a mut Value> {
     }
 }
 
-/// Converts the value of an edited attribute to the type of the keyword `old` it was made from; `None` if it does not fit.
-/// `shape` is the recorded shape of an array, fastest axis first.
+/// Converts the value of the edited attribute `found` to the type of the keyword `old`, from which the attribute was
+/// made; `None` if the value does not fit. `shape` is the recorded shape of an array, fastest axis first.
 fn converted(old: &Value, found: &Attribute, shape: Option<Shape>) -> Option<Value> {
     let data_type = match old {
         Value::Scalar(values) | Value::Array(_, values) => values.data_type(),

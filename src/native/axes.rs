@@ -34,15 +34,15 @@ pub(crate) fn axis_roles(is_main_of_ms: bool, column: &str, axes: usize) -> Vec<
 /// have the same role and length.
 #[derive(Debug, Default)]
 pub(crate) struct Dimensions {
-    /// The names chosen so far, by role and length of the axis and by the number of earlier axes of its dataset with the same
-    /// role and length.
+    /// The names chosen so far. The key has the role (meaning) and length of an axis, and the number of earlier axes of
+    /// the same dataset with this role and length.
     known: BTreeMap<(String, u64, usize), String>,
     counts: BTreeMap<String, usize>,
 }
 
 impl Dimensions {
-    /// Chooses names for the axes of a dataset, given as role and length, none of them `taken`. Two axes of the same role and
-    /// length get different names.
+    /// Chooses names for the axes of a dataset, each given by its role (`chan`, `corr` …) and length. Two axes of the
+    /// same role and length get different names; names for which `taken` returns true are not chosen.
     pub(crate) fn names(&mut self, axes: &[(&str, u64)], taken: &dyn Fn(&str) -> bool) -> Vec<String> {
         let mut names = Vec::new();
         for (i, &(role, len)) in axes.iter().enumerate() {
@@ -90,7 +90,7 @@ impl TreeDimensions {
 /// Coordinates for dimension scales: channel frequencies and Stokes codes, by the role of the axis (`chan`, `corr`).
 #[derive(Debug, Default)]
 pub(crate) struct Coordinates {
-    /// Whether the values are for the axes of a MeasurementSet's main table.
+    /// Whether the coordinates are for the axes of a MeasurementSet's main table.
     is_measurement_set: bool,
     /// Roles of axes (`chan`, `corr`), each with the coordinates of one axis; a role occurs several times, for example for each
     /// spectral window.
@@ -142,7 +142,7 @@ impl NewAxis {
 pub(crate) struct AxisNames<'a> {
     dimensions: &'a mut Dimensions,
     coordinates: &'a Coordinates,
-    /// Function that tells whether an object in the table's group has this name already.
+    /// Function that returns whether an object in the table's group already has the name given to the function.
     taken: &'a dyn Fn(&str) -> bool,
 }
 
@@ -168,7 +168,8 @@ impl<'a> AxisNames<'a> {
         names.into_iter().zip(axes).map(named).collect()
     }
 
-    /// Chooses a name for an axis with this role that no other axis has; the caller creates the dimension scale.
+    /// Chooses an axis name that is not in use yet, made of `role` and a number: `position_0`, `position_1` … The
+    /// caller creates the dimension scale.
     pub(super) fn fresh(&mut self, role: &str) -> String {
         self.dimensions.fresh(role, self.taken)
     }

@@ -15,8 +15,8 @@ use crate::stman::RowRun;
 use crate::table::{ColumnCells, Tiling, read_part};
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Replaces strings in `out`, from index `base` on, by their exact bytes in `raw`, by element number. `first` is the number in
-/// the dataset (from 0) of the element at `base`.
+/// Replaces those strings in `out`, from index `base` on, whose exact bytes are in `raw`. The keys of `raw` are numbers
+/// of elements in the dataset, from 0; `first` is the number of the element at `base`.
 fn restore(raw: &HashMap<u64, BString>, first: u64, base: usize, out: &mut Values) {
     let Values::String(strings) = out else { return };
     if raw.is_empty() {

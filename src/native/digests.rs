@@ -1,5 +1,5 @@
-//! The digests (SHA-256 by CTFP-1) that a native file stores of its tables and columns, to verify its content later.
-//! docs/layout.md, "Digests".
+//! The digests that a native file stores of its tables and columns, to verify its content later: SHA-256 by the rules
+//! of CTFP-1, which do not depend on the storage. docs/layout.md, "Digests".
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
@@ -24,7 +24,8 @@ pub(crate) struct StoredDigests {
     format: String,
     #[serde(rename = "nrow")]
     pub(crate) rows: Option<u64>,
-    /// Digest of the table: SHA-256 by CTFP-1, in hexadecimal digits; `None` if the table has no digest.
+    /// Digest of the table: SHA-256 of its columns by the rules of CTFP-1, which do not depend on the storage; in
+    /// hexadecimal digits. `None` if the table has no digest.
     pub(crate) sha256: Option<String>,
     pub(crate) keywords_sha256: Option<String>,
     /// JSON objects with the digests of each column, by its name, in the order of the table.
@@ -58,7 +59,8 @@ pub(crate) struct StoredMarks {
 }
 
 impl StoredMarks {
-    /// The digest of each mark as a number of 32 bits; `None` if the text is not eight hexadecimal digits for each mark.
+    /// The stored marks (digests of the beginning of a column up to each mark) as numbers of 32 bits; `None` if their
+    /// text is not eight hexadecimal digits for each mark.
     pub(crate) fn numbers(&self) -> Option<Vec<u32>> {
         let digits = self.sha256.as_bytes();
         if !digits.len().is_multiple_of(8) || !digits.iter().all(u8::is_ascii_hexdigit) {
@@ -93,8 +95,8 @@ impl StoredDigests {
         self.columns.iter().map(column).collect()
     }
 
-    /// Writes the digests as an attribute of `exact`, the group `/_ctds/TABLE` of a native file; without marks if the attribute
-    /// would exceed 60,000 bytes.
+    /// Writes the digests as an attribute of `exact`, the group `/_ctds/TABLE` of a native file. If the attribute would
+    /// exceed 60,000 bytes, the marks (digests of parts of columns) are left out.
     pub(crate) fn write(mut self, exact: &Group) -> Result<()> {
         let mut text = json::encode(&self)?;
         if text.len() > LARGEST {

@@ -26,7 +26,8 @@ use crate::value::{DataType, Record, Shape, Values};
 const FORMAT: (&str, &str) = ("format", "ctds-hdf5");
 const FORMAT_VERSION: (&str, &str) = ("format_version", "1.0");
 
-/// Name of the root attribute of a native file with the SHA-256 (CTFP-1) of the main table as it was converted.
+/// Name of the root attribute of a native file with the digest of the main table as it was converted: SHA-256 by the
+/// rules of CTFP-1, which do not depend on the storage.
 pub(crate) const SOURCE_DIGEST: &str = "source_digest";
 /// Name of the root attribute of a native file with the last component of the path that was converted, such as `my.ms`.
 pub(crate) const SOURCE: &str = "source";
@@ -111,7 +112,7 @@ pub(super) fn decode<T: DeserializeOwned>(attribute: &Attribute) -> Result<T> {
     json::decode(string(attribute).ok_or_else(|| Error::format("the attribute is not a string"))?.as_bytes())
 }
 
-/// A table of a native file that `_ctds` describes, with its JSON document not yet decoded.
+/// A table of a native file that has a JSON document in the group `_ctds`; the document is not decoded yet.
 pub(crate) struct DescribedTable {
     /// Path of the table's group in the file; its exact description is at the same path under `_ctds`.
     pub(crate) path: String,
@@ -135,8 +136,8 @@ impl DescribedTable {
     }
 }
 
-/// The tables that `_ctds` of a native file describes: the main table and the tables in its group first, the others in order of
-/// creation, or by name where the file does not record that. Parents precede children.
+/// Lists the tables that the group `_ctds` of a native file describes: first the main table and those in its group,
+/// parents before children, otherwise in order of creation (by name if the file does not record this order).
 pub(crate) fn described_tables(root: &Group) -> Result<Vec<DescribedTable>> {
     let mut tables = Vec::new();
     if root.has(CTDS) {
@@ -168,7 +169,8 @@ pub(crate) struct TableDocument {
     /// Name of the dimension scale of the table's rows, a dataset in the group of the table: `row`, `row__2` …
     #[serde(default)]
     pub(crate) row: String,
-    /// Number of rows of the table; not to be used in a live file, where the dataset named by `committed` counts the rows.
+    /// Number of rows of the table. Without meaning in a live file, which counts its rows in a dataset; `committed` is
+    /// the name of this dataset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rows: Option<u64>,
     /// Number (from 0) in the converted table of the row that is the first one in this file; more than 0 if rows were selected.
@@ -228,7 +230,8 @@ struct ManagerDocument {
 pub(crate) struct Layout {
     /// Byte order of the data files of the casacore table; `None` if it is not recorded.
     pub(crate) order: Option<ByteOrder>,
-    /// Description of the casacore table with name, version, comment and private keywords; without keywords and columns.
+    /// Name, version, comment and private keywords of the casacore table description; its other keywords and its
+    /// columns are left empty.
     pub(crate) desc: TableDesc,
     pub(crate) managers: Vec<ManagerSpec>,
     /// Index (from 0) in `managers` of each column's data manager, in the order of the columns; `None` where it is not
@@ -450,7 +453,7 @@ impl ColumnDocument {
     }
 }
 
-/// A column of a native file that `_ctds` describes, with its document decoded.
+/// A column of a native file that has a JSON document in the group `_ctds`, made by decoding this document.
 pub(crate) struct DescribedColumn {
     pub(crate) info: ColumnInfo,
     /// The storage form of the column's cells, and the name of its dataset or group.
@@ -459,8 +462,9 @@ pub(crate) struct DescribedColumn {
     pub(crate) manager: Option<usize>,
 }
 
-/// Reads the documents of all columns in `exact`, the group `/_ctds/TABLE` of a native file; returns the columns in the order of the
-/// table. Adds the subtables in their keywords to `table_names`: stored reference, last path component.
+/// Reads the documents of all columns in `exact`, the group `/_ctds/TABLE` of a native file; returns the columns in the
+/// order of the table. Each subtable in their keywords is added to `table_names`, from the stored reference to the last
+/// component of its path.
 pub(crate) fn described_columns(
     exact: &Group,
     table_names: &mut HashMap<BString, String>,

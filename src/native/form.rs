@@ -100,7 +100,8 @@ pub(crate) enum Members<T> {
 }
 
 impl<T> Members<T> {
-    /// The values for all datasets of the column, in the order in which the datasets are created in a file.
+    /// The `T` of each dataset of the column (the dataset itself, its path …), in the order in which the datasets are
+    /// created in a file.
     pub(crate) fn list(&self) -> Vec<&T> {
         match self {
             Members::Dense { data, flags } => std::iter::once(data).chain(flags).collect(),
@@ -120,8 +121,8 @@ impl<T> Members<T> {
 }
 
 impl<T> Members<T> {
-    /// The values for all datasets of the column, in the order of [`list`](Self::list), each with the part of the column that
-    /// its dataset holds.
+    /// The `T` of each dataset of the column (the dataset itself, its path …), with the part of the column that the
+    /// dataset holds, in the order of [`list`](Self::list).
     pub(crate) fn parts(&self) -> Vec<(Part, &T)> {
         match self {
             Members::Dense { data, flags } => {
@@ -245,9 +246,12 @@ impl StoredForm {
         }
     }
 
-    /// Plans the datasets of a new column: name, part and axes of each. Names of axes are chosen in the order in which datasets
-    /// are created, so every file of a table has the same. `shape_of` gives the shapes; if the table grows, only extents of
-    /// cells count.
+    /// Plans the datasets of a new column: the name, the part of the column and the named axes of each. `shape_of`
+    /// returns the shape of the dataset for a part; if the table `grows`, the number of cells in this shape is not
+    /// used.
+    ///
+    /// Names of axes are chosen in the order in which datasets are created, so that all files made from a table have
+    /// the same names.
     pub(crate) fn lay_out(
         &self,
         column: &NewColumn<'_>,
@@ -305,8 +309,8 @@ impl StoredForm {
         matches!(self.kind, FormKind::Cubes | FormKind::Ragged)
     }
 
-    /// Creates the datasets of the column, without elements, in the group of its table, with attributes and dimension scales.
-    /// Returns what `maker` made.
+    /// Creates the datasets of the column in a native file, without elements, below the group `table`, with attributes
+    /// and dimension scales. Returns the value that `maker` made for each dataset.
     pub(crate) fn create<M: Maker>(
         &self,
         table: &Group,
@@ -460,7 +464,8 @@ pub(crate) trait Maker {
     fn row(&self) -> &Dataset;
 }
 
-/// The shape of a cell, fastest axis first: that of the dataset of cells without the slowest axis.
+/// The shape of a cell, fastest axis first, from the `shape` of a dataset of cells, whose slowest axis counts the
+/// cells.
 fn cell_of(shape: &Shape) -> Shape {
     shape.split_last().map(|(cell, _)| cell).unwrap_or_default()
 }

@@ -12,8 +12,8 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::value::{DataType, Field, Record, Shape, Value, Values};
 
-/// Converts a record to a JSON array of `[name, value]`. `table_name` gives the last path component of a subtable for the
-/// reference in a keyword (`././ANTENNA`).
+/// Converts a record to a JSON array of pairs `[name, value]`. `table_name` maps the reference to a subtable that a
+/// keyword stores (`././ANTENNA`) to its last path component (`ANTENNA`).
 pub(crate) fn from_record(record: &Record, table_name: &dyn Fn(&[u8]) -> String) -> Json {
     let field = |field: &Field| {
         let mut value = from_value(&field.value, table_name);
@@ -45,7 +45,7 @@ fn from_value(value: &Value, table_name: &dyn Fn(&[u8]) -> String) -> Map<String
     object
 }
 
-/// Name of an element type in JSON values: `bool` instead of python-casacore's `boolean`, otherwise the same.
+/// Name of an element type in JSON values: the name in python-casacore, except `bool` instead of `boolean`.
 fn type_name(data_type: DataType) -> &'static str {
     match data_type {
         DataType::Bool => "bool",
@@ -237,8 +237,8 @@ impl Default for JsonRecord {
 }
 
 impl JsonRecord {
-    /// Converts `record` to JSON. `table_name` gives the last path component of a subtable for the reference in a keyword
-    /// (`././ANTENNA`).
+    /// Converts `record` to JSON. `table_name` maps the reference to a subtable that a keyword stores (`././ANTENNA`)
+    /// to its last path component (`ANTENNA`).
     pub(crate) fn new(record: &Record, table_name: &dyn Fn(&[u8]) -> String) -> Self {
         JsonRecord(from_record(record, table_name))
     }
@@ -248,8 +248,8 @@ impl JsonRecord {
         to_record(&self.0)
     }
 
-    /// Adds each subtable that the record refers to to the map `names`: the reference as stored (`././ANTENNA`), the last path
-    /// component (`ANTENNA`).
+    /// Adds the subtables that the record names to `names`: the reference as stored (`././ANTENNA`) is the key, its
+    /// last path component (`ANTENNA`) the value.
     pub(crate) fn collect_table_names(&self, names: &mut HashMap<BString, String>) {
         collect_names(&self.0, names);
     }
@@ -279,7 +279,7 @@ pub(crate) fn decode<T: DeserializeOwned>(text: &[u8]) -> Result<T> {
     serde_json::from_value(document).map_err(|error| Error::format(error.to_string()).caused_by(error))
 }
 
-/// Encodes a document of a native file as JSON text.
+/// Encodes `document` as JSON text: the form in which a native file describes tables, columns and their digests.
 pub(crate) fn encode(document: &impl Serialize) -> Result<String> {
     serde_json::to_string(document).map_err(|error| Error::format(error.to_string()).caused_by(error))
 }

@@ -4,23 +4,24 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The name of the main table in a MeasurementSet or other tree of tables, where subtables are called `ANTENNA`, `A/B`.
 pub(crate) const MAIN_TABLE: &str = ".";
-/// The name of the main table's group in a native file. Users may also call the main table by it.
+/// The name of the main table's group in a native file, and of the main table in messages and arguments.
 const MAIN: &str = "MAIN";
 /// The name of the group in the root of a native file with exact descriptions of tables and columns, needed to convert it back
 /// without loss.
 pub(crate) const CTDS: &str = "_ctds";
 /// The name of the group in [`CTDS`] with the data that rebuild the original table files byte by byte.
 pub(crate) const RESTORE: &str = "restore";
-/// The name of the group in the root with quicklooks: visibilities at reduced resolution in time and frequency, for display. If
-/// it is taken, a suffix is added.
+/// The usual name of the group with quicklooks in the root of a native file: visibilities at reduced resolution in time
+/// and frequency, for display. `__2` is appended while the name is taken.
 pub(crate) const QUICKLOOK: &str = "quicklook";
-/// The name of the attribute by which the group of a quicklook is recognised, whatever its name.
+/// The name of the attribute that marks a group as one with a quicklook (visibilities at reduced resolution), also if
+/// the group is not called `quicklook`.
 pub(crate) const QUICKLOOK_VERSION: &str = "quicklook_version";
 /// The name of the dataset, in the group of a live table, that holds the number of committed (complete, readable) rows.
 pub(crate) const COMMITTED_ROWS: &str = "committed_rows";
 /// The name of the dimension scale of a table's rows, except in nested subtables (`row__2` …).
 pub(super) const ROW: &str = "row";
-/// Start of the name of the dimension scale of the positions in a hypercube; a number follows.
+/// Start of the names of dimension scales that count the cells in a hypercube: `position_0`, `position_1` …
 pub(super) const POSITION: &str = "position";
 
 /// Whether `name` is that of a dimension scale for the positions of cells in a hypercube: `position_0`, `position_1` …
@@ -81,15 +82,16 @@ pub(crate) fn defined_flags(link: &str) -> String {
     format!("{link}{DEFINED_FLAGS}")
 }
 
-/// The column for which the dataset `link` may tell which cells are defined: `link` without `__defined`; `None` if it does not
-/// end so.
+/// Name of the column whose defined cells the dataset `link` would mark: `link` without the suffix `__defined`; `None`
+/// for names without this suffix.
 pub(super) fn flags_of(link: &str) -> Option<&str> {
     link.strip_suffix(DEFINED_FLAGS)
 }
 
 const DEFINED_FLAGS: &str = "__defined";
 
-/// The name that stands under [`CTDS`] for the dataset of the column `name`, whose cells are not in the file: `NAME__missing`.
+/// The name under which [`CTDS`] describes the column `name` if its cells are not in the file, in place of the name of
+/// a dataset: `NAME__missing`.
 pub(crate) fn missing_link(name: &str) -> String {
     format!("{name}__missing")
 }
@@ -110,8 +112,8 @@ impl Names {
         self.reserve("", &[MAIN, CTDS]);
     }
 
-    /// Marks the names of dimension scales of rows as taken in `group`: the argument `row` for this table, and `row` for its
-    /// parents, since netCDF dimensions of a parent group would hide a column of the same name.
+    /// Marks two names as taken in `group`: `row`, the argument, which is the table's own dimension scale of rows, and
+    /// the constant name `row`, a scale of outer groups whose netCDF dimension would hide a column of this name.
     pub(crate) fn reserve_row(&mut self, group: &str, row: &str) {
         self.reserve(group, &[ROW, row]);
     }

@@ -26,8 +26,8 @@ use crate::stman::LinkedCube;
 use crate::table::{ColumnCells, ColumnInfo, OpenOptions};
 use crate::value::{ByteOrder, DataType, Record, Shape, Value};
 
-/// Whether the file at `path` is HDF5 but not a container, that is an HDF5 file into which files of a table are packed. Always
-/// true for a URL: a wrong guess shows when it is opened.
+/// Whether the file at `path` is HDF5 but not a container of packed files. Always true for a URL, whose content is
+/// checked when it is opened.
 pub(crate) fn is_native(path: &Path) -> Result<bool> {
     if remote::is_remote(path) {
         return Ok(true);
@@ -83,7 +83,8 @@ fn add_described(root: &Group, described: &DescribedTable, source: &Arc<dyn Read
     tables.push(NativeEntry { name, parent, group: path.clone(), table });
 }
 
-/// Opens the tables that a user has added to the file and `_ctds` does not describe, and adds them to `tables`.
+/// Opens the tables that a user has added to a native file and that its group `_ctds` does not describe, and adds them
+/// to `tables`.
 fn find_more_tables(root: &Group, source: &Arc<dyn ReadAt>, tables: &mut Vec<NativeEntry>) -> Result<()> {
     let main = table_path(MAIN_TABLE);
     if tables.is_empty() && root.has(&main[1..]) {
@@ -116,7 +117,8 @@ fn find_more_tables(root: &Group, source: &Arc<dyn ReadAt>, tables: &mut Vec<Nat
     Ok(())
 }
 
-/// Opens the table in the group at `path`, which `_ctds` does not describe; returns an entry that holds the table or the error.
+/// Opens the table that a user has made in the group at `path`, without a description in the group `_ctds`; returns a
+/// [`NativeEntry`] that holds the table or the error of opening it.
 fn by_hand(root: &Group, name: String, parent: Option<usize>, path: String, source: &Arc<dyn ReadAt>) -> NativeEntry {
     let table = NativeTable::open_by_hand(root, &path, source.clone()).with_context(|| format!("group {path}"));
     NativeEntry { name, parent, group: path, table }
@@ -132,7 +134,8 @@ pub(crate) struct NativeTable {
     keywords: Record,
     info: TableInfo,
     columns: Vec<ColumnInfo>,
-    /// Number of columns that `_ctds` describes. They are the first in the list of columns; a user has added the others.
+    /// Number of columns that the group `_ctds` describes. They are the first in the list of columns; a user has added
+    /// the columns after them.
     described: usize,
     forms: Vec<StoredForm>,
     /// The last path component of each subtable (`ANTENNA`), by the reference that keywords store (`././ANTENNA`).
@@ -141,7 +144,8 @@ pub(crate) struct NativeTable {
     /// (`././ANTENNA`).
     groups: HashMap<BString, String>,
     layout: Layout,
-    /// The exact name of the table if its group has another one; `None` if they agree, and for the main table.
+    /// The exact name of the table if the name of its group differs from it; `None` if both agree, and for the main
+    /// table.
     exact_name: Option<BString>,
     /// Sentences for the user about changes since the file was written, and about parts that cannot be used.
     notes: Vec<String>,
@@ -253,7 +257,8 @@ impl NativeTable {
         })
     }
 
-    /// Opens the dataset or group that carries the attributes of the column stored in this form.
+    /// Opens the dataset or group that carries the attributes of a column; `form` tells how and where the column is
+    /// stored.
     fn object(&self, form: &StoredForm) -> Result<Object> {
         object(&self.group, form)
     }
@@ -302,8 +307,8 @@ impl NativeTable {
         Err(Error::format(format!("{link} has {found} rows where {expected} are expected")))
     }
 
-    /// The datasets of the column number `index` (from 0): for each its group, its name in it, and its path from the table's
-    /// group. If the column's group is in another file, the only entry is that group.
+    /// Lists the datasets of the column with the number `index` (from 0), each by its group, its name in that group,
+    /// and its path from the table's group. A column whose group is in another file has that group as its only entry.
     fn datasets(&self, index: usize) -> Result<Vec<(Group, String, String)>> {
         let form = &self.forms[index];
         let whole = |path: String| (self.group.clone(), path.clone(), path);
@@ -334,8 +339,8 @@ impl NativeTable {
         Ok(names.filter_map(|name| root.attribute(&name).ok().flatten().map(|value| (name, value))).collect())
     }
 
-    /// The number (from 0) of each row in the table it was selected from, as the dimension scale of rows records it; `None` if
-    /// no scale with all rows exists.
+    /// The number (from 0) of each row in the table from which the rows were selected, as the dimension scale of rows
+    /// records it; `None` without such a scale, or if the scale of a file that is not live has another number of rows.
     pub(crate) fn row_numbers(&self) -> Result<Option<Vec<i64>>> {
         let name = row_name(self.group.path());
         if !self.group.has(&name) {
@@ -348,8 +353,8 @@ impl NativeTable {
         scale.integers(0..self.rows).map(Some)
     }
 
-    /// The number (from 0) of the first row in the table it was selected from, as the dimension scale of rows records it;
-    /// `None` without rows or such a scale.
+    /// Number (from 0) of the first row in the table from which the rows were selected, as the dimension scale of rows
+    /// records it; `None` if the scale is missing, or if it or the table has no rows.
     pub(crate) fn first_row(&self) -> Result<Option<i64>> {
         let name = row_name(self.group.path());
         if self.rows == 0 || !self.group.has(&name) {
@@ -593,8 +598,8 @@ pub(crate) struct StoredBlock {
 pub struct DatasetInfo {
     /// Path of the dataset in the native file, relative to the group of its table.
     pub name: String,
-    /// Shape of the dataset, first axis fastest. Empty if the elements are in other files that are not read; `chunk`, `filters`
-    /// and the others are then empty, false or 0, and `index` is `none`.
+    /// Shape of the dataset, first axis fastest. Empty if the elements are in another file that is not read: all
+    /// properties except the name, `elsewhere` and `index` (`none`) are then empty, false or 0.
     pub shape: Shape,
     /// Shape of the chunks in elements, first axis fastest; `None` if the dataset is not chunked.
     pub chunk: Option<Shape>,
@@ -615,8 +620,9 @@ pub struct DatasetInfo {
     pub elsewhere: Option<Elsewhere>,
 }
 
-/// A reference out of a native file, or from one of its datasets to others: by external storage, a virtual dataset, an external
-/// or user-defined link. References to other files are followed only if [`OpenOptions::follow_external`] says so.
+/// A reference from a native file to another file, or between its own datasets: external storage, a virtual dataset, an
+/// external or user-defined link. References to other files are followed only if [`OpenOptions::follow_external`] says
+/// so.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Elsewhere {
     /// Kind of the reference out of a native file: `external storage`, `virtual dataset`, `external link` or `user-defined
@@ -629,8 +635,8 @@ pub struct Elsewhere {
     pub text: String,
 }
 
-/// Maps the reference to each subtable, as a keyword stores it, to the path of the subtable's group, which the attribute made
-/// from the keyword has (`Table: /ANTENNA`).
+/// Maps the reference to each subtable, as a keyword stores it (`././ANTENNA`), to the path of the subtable's group,
+/// read from the attribute that shows the keyword (`Table: /ANTENNA`).
 fn groups(
     group: &Group,
     keywords: &Record,
@@ -663,8 +669,8 @@ fn object(group: &Group, form: &StoredForm) -> Result<Object> {
     })
 }
 
-/// The references to subtables in a record and its nested records: name of the attribute made from the keyword, and the
-/// reference as stored.
+/// Finds the references to subtables in a record and its nested records: for each the name of the attribute that shows
+/// it (field names joined by `.`, after `prefix`), and the reference as stored.
 fn table_fields<'a>(prefix: &str, record: &'a Record) -> Vec<(String, &'a BString)> {
     let mut found = Vec::new();
     for field in &record.fields {

@@ -1,5 +1,5 @@
-//! Reads tables and columns of a native file that `_ctds` does not describe, because a user made or added them, for example
-//! with h5py. docs/layout.md, "Files made by hand".
+//! Reads tables and columns that a user made in a native file or added to it, for example with h5py, so that the group
+//! `_ctds` does not describe them. docs/layout.md, "Files made by hand".
 
 use std::collections::HashMap;
 

@@ -209,7 +209,8 @@ impl Container for Plain {
     }
 }
 
-/// Opens the source at `path` as a container; a file inside a container becomes its only member.
+/// Opens the source at `path` as a container. If `path` leads to a single file inside a container, the result is a
+/// container with this file as its only member.
 fn locate_files(path: &Path) -> Result<Arc<dyn Container>> {
     let Some(outermost) = container::outermost(path)? else { return container::locate(path) };
     Ok(match outermost.find()? {
@@ -450,8 +451,8 @@ impl Folder {
         Ok(left_out)
     }
 
-    /// If the folder is a table with a container (`table.mf`), replaces the container in the folder's list of files by the
-    /// files in it. Returns the opened container; `None` if the table has none, or if it is damaged and salvaged.
+    /// If the folder is a table with a container (`table.mf`), replaces the container in the folder's list of files by
+    /// the files in it. Returns the opened container; `None` without one, or if it is damaged and `salvage` is set.
     fn open_table(&mut self, container: &Arc<dyn Container>, salvage: bool) -> Result<Option<Arc<dyn Container>>> {
         let Some(dat) = self.files.iter().position(|file| file.name == TABLE_DAT) else { return Ok(None) };
         let file = self.files[dat].open()?;
@@ -497,8 +498,8 @@ impl Folder {
         Ok(packed)
     }
 
-    /// Replaces the container file of a table (`directory` has the file) by the files inside the container (`packed`), in the
-    /// folder's list of files.
+    /// Replaces the container file of a table by the files inside it, in the folder's list of files. `packed` is the
+    /// opened container, `directory` the directory that holds the container file.
     fn take_from(
         &mut self,
         packed: &Arc<dyn Container>,

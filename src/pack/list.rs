@@ -41,7 +41,7 @@ pub struct Listing {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ListedFile {
-    /// Name of the file as stored; it need not be one that a file in a directory can have.
+    /// Name of the file as stored; containers can hold names that files in directories cannot have, such as `a/b`.
     pub name: String,
     /// Length of the listed file in bytes.
     pub len: u64,
@@ -87,7 +87,7 @@ pub enum Listed<'a> {
     },
     /// Reports a file in the directory or container that was reported last.
     File {
-        /// Name of the file as stored; it need not be one that a file in a directory can have.
+        /// Name of the file as stored; containers can hold names that files in directories cannot have, such as `a/b`.
         name: &'a str,
         /// Length of the reported file in bytes.
         len: u64,
@@ -159,7 +159,7 @@ impl Contents {
 }
 
 impl StoredFiles {
-    /// The path of the container on the disk, or into the container that holds it.
+    /// Path of the container as given to [`Contents::of`]: on the disk, or through the containers that hold it.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -295,8 +295,8 @@ impl Listing {
         Ok(Listing { name, info, properties, files, nested, history, left_out, container })
     }
 
-    /// Adds to `found` all containers and files of this listing, nested ones included, that are to be checked. `is_covered`
-    /// tells that a container around the listing has checksums, which cover all its bytes.
+    /// Adds to `found` all containers and files of this listing, nested ones included, that are to be checked.
+    /// `is_covered` tells whether a container that holds this listing has checksums: these cover the listing as well.
     fn all<'a>(&'a self, prefix: &str, is_covered: bool, found: &mut Vec<Checked<'a>>) {
         let path = if prefix.is_empty() { "." } else { prefix.trim_end_matches('/') };
         found.push(Checked { path: path.to_owned(), container: &*self.container, file: None, is_covered });
@@ -343,8 +343,9 @@ impl Listing {
     }
 }
 
-/// Calls `file` with the name of each file of a container that is not a container itself. Returns the opened containers and
-/// directories in it, sorted by name, without containers for which `wanted` returns false; `prefix` is the container's path.
+/// Calls `file` with the name of each file of a container that is not a container itself. Returns the other members,
+/// opened and sorted by name: directories, and those container files for which `wanted` returns true. `prefix` begins
+/// their paths.
 fn entries(
     prefix: &str,
     container: &dyn Container,

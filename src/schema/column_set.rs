@@ -68,8 +68,8 @@ pub(crate) struct ColumnSet {
     pub(crate) storage: StorageOption,
     /// Block size of the container in bytes, as `table.dat` stores it; `None` in versions 1 and 2 of the column set.
     pub(crate) block_bytes: Option<u32>,
-    /// The part of `table.dat` that holds the column set's fields before its counter: from its version up to the counter.
-    /// Offsets in bytes, half-open; the length depends on the version.
+    /// The part of `table.dat` that holds the first fields of the column set, from its version up to the next sequence
+    /// number (`counter`), which is not included. Offsets in bytes, half-open; the length depends on the version.
     pub(crate) head: Range<u64>,
     /// Sequence number that the next new data manager of the table gets.
     pub(crate) counter: u32,
@@ -137,7 +137,8 @@ impl ColumnSet {
         Ok(ColumnSet { rows, storage, block_bytes, head, counter, managers, columns })
     }
 
-    /// Writes the fields of the column set before the counter: as version 2 if that can hold them, otherwise as version 3.
+    /// Writes the first fields of the column set: version and number of rows, and in version 3 storage option and block
+    /// size. Version 2 is written if it can hold them.
     pub(super) fn encode_head(e: &mut Encoder, rows: u64, storage: StorageOption, block_bytes: Option<u32>) {
         let wide = storage != StorageOption::SepFile || super::is_wide(rows);
         e.i32(if wide { -3 } else { -2 });

@@ -14,8 +14,8 @@ pub struct TableInfo {
 }
 
 impl TableInfo {
-    /// Reads the bytes of `table.info`: `Type = …`, `SubType = …`, an empty line and the readme. The texts before the values
-    /// are not checked, as casacore does not.
+    /// Reads the bytes of `table.info`: `Type = …`, `SubType = …`, an empty line and the readme. The text before each
+    /// value is skipped without a check, as in casacore.
     pub(crate) fn decode(bytes: &[u8]) -> Self {
         let mut lines = bytes.splitn(4, |&byte| byte == b'\n');
         let mut value = |prefix: usize| -> BString {

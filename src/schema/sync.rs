@@ -20,8 +20,8 @@ const LENGTH_OFFSET: u64 = 260;
 pub(crate) struct Sync {
     pub(crate) rows: u64,
     pub(crate) modify: u32,
-    /// Counters of changes in the sync record; `None` if the record has none, as those that fillers (programs that only
-    /// append) write.
+    /// Counters of changes in the sync record; `None` if the record lacks them, which is so after a filler (a program
+    /// that only appends) has written it.
     pub(crate) counters: Option<Counters>,
 }
 

@@ -6,9 +6,9 @@ use crate::error::{Error, Result};
 use crate::table::{ColumnCells, ColumnInfo};
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Most bytes of elements that are held at a time while a column is digested or compared.
+/// Approximate number of bytes of elements that are held in memory at a time while a column is digested or compared.
 pub(crate) const READ_BYTES: u64 = 2 << 20;
-/// Most bytes of elements that are held at a time while a column is written.
+/// Approximate number of bytes of elements that are held in memory at a time while a column is written.
 pub(crate) const WRITE_BYTES: u64 = 4 << 20;
 
 /// Number of rows whose shapes are read together in a column whose cells differ in shape.

@@ -30,8 +30,8 @@ pub struct Comparison {
     pub cells: u64,
     /// Number of original files embedded in a restorable HDF5 file whose SHA-256 was compared with the stored one.
     pub files: u64,
-    /// Descriptions of tables and columns that were not compared: neither source has or can read them, both left them out, or
-    /// they have no digest.
+    /// Descriptions of tables and columns that were not compared: both sources lack them, cannot read them or left them
+    /// out as damaged, or they have no stored digest.
     pub skipped: Vec<String>,
     /// The first difference of each column, keyword set or table; and all parts that only one of the sources left out because
     /// they were damaged.
@@ -75,7 +75,8 @@ pub(super) fn compare_beside_main(left: &Source, right: &Source, progress: &dyn 
     compare_chosen(left, right, Chosen::NotMain, progress)
 }
 
-/// Compares two sources, their subtables as a whole; of the main tables only `rows` (half-open ranges, from 0).
+/// Compares two sources: the subtables as a whole, but only those cells of the main tables that are in `rows`
+/// (half-open ranges, from 0).
 ///
 /// # Errors
 /// As [`compare`].

@@ -254,14 +254,14 @@ impl Content {
         self.as_native()?.only_dataset(index)
     }
 
-    /// The path of the only dataset of a column, and the ranges of bytes in the file of its chunks with some of `rows`; `None`
-    /// if the column has several datasets, or is not in an HDF5 file.
+    /// The path of the dataset of a dense column (all cells in one dataset), and the range of bytes in the file of each
+    /// chunk that has cells of `rows`. `None` for other columns, and if the table is not in an HDF5 file.
     pub(crate) fn chunks_of_rows(&self, index: usize, rows: &Range<u64>) -> Result<Option<(String, Vec<Range<u64>>)>> {
         self.as_native().map_or(Ok(None), |table| table.chunks_of_rows(index, rows))
     }
 
-    /// What each dataset of a column, by its number from 0, holds, and its path from the root; empty if the table is not in an
-    /// HDF5 file.
+    /// The datasets of a column, by its number from 0: for each the part of the column that it holds, and its path from
+    /// the root; empty if the table is not in an HDF5 file.
     pub(crate) fn dataset_paths(&self, index: usize) -> Result<Vec<(Part, String)>> {
         self.as_native().map_or(Ok(Vec::new()), |table| table.dataset_paths(index))
     }
@@ -289,8 +289,9 @@ impl Content {
         self.as_native().map_or(Ok(None), NativeTable::first_row)
     }
 
-    /// The datasets of the joined files from which a virtual dataset of shape `dataset` can have the elements of a column, by
-    /// its number from 0; `None` if the table is not joined from several files, or the elements must be copied.
+    /// The datasets of the joined files that together form a virtual dataset of shape `dataset` (fastest axis first)
+    /// with the elements of a column, by its number from 0. `None` if the table is not joined, or the elements must be
+    /// copied.
     pub(crate) fn virtual_sources(&self, index: usize, dataset: &Shape) -> Result<Option<Vec<VirtualSource>>> {
         match self {
             Content::Joined(table) => table.virtual_sources(index, dataset),
@@ -402,8 +403,8 @@ impl AveragedTable {
 /// A main table whose rows are divided among several native HDF5 files, its parts.
 pub(crate) struct Joined {
     pub(super) parts: Vec<JoinedPart>,
-    /// Descriptions of the columns of the joined table: cells may be undefined if they may be in any part, and a shape is fixed
-    /// if all parts have it.
+    /// Descriptions of the columns of the joined table: a column may have undefined cells if it may in one of the
+    /// parts, and has a fixed shape only if the shape is the same in all parts.
     columns: Vec<ColumnInfo>,
 }
 
@@ -449,8 +450,9 @@ impl Joined {
         Ok(Box::new(JoinedCells { parts, rows: self.rows() }))
     }
 
-    /// The datasets of all parts that a virtual dataset of shape `dataset` can join along its slowest axis to hold the elements
-    /// of a column, by its number from 0. `None` if these are strings, or a part stores them in another form.
+    /// The datasets of all parts that a virtual dataset of shape `dataset` (fastest axis first) joins along its slowest
+    /// axis to hold the elements of a column, by its number from 0. `None` for strings and records, and if the datasets
+    /// do not form this shape.
     pub(super) fn virtual_sources(&self, index: usize, dataset: &Shape) -> Result<Option<Vec<VirtualSource>>> {
         if !self.columns[index].data_type().is_fixed_size() {
             return Ok(None);

@@ -25,7 +25,8 @@ use crate::sha::Sha256;
 use crate::table::{ColumnCells, ColumnInfo, Table};
 use crate::value::{DataType, Record, Shape, Value, Values};
 
-/// The CTFP-1 fingerprint of a table: digests of its columns and keywords.
+/// The fingerprint of a table: digests of its columns and keywords by the rules of CTFP-1, which do not depend on the
+/// storage.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct TableDigest {
@@ -42,7 +43,8 @@ pub struct TableDigest {
     pub columns: Vec<ColumnDigest>,
 }
 
-/// The CTFP-1 fingerprint of a column: digests of its cells and keywords.
+/// The fingerprint of a column: digests of its cells and keywords by the rules of CTFP-1, which do not depend on the
+/// storage.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ColumnDigest {
@@ -56,11 +58,13 @@ pub struct ColumnDigest {
     pub sha256: Result<Sha256>,
     /// SHA-256 of the column's keywords.
     pub keywords_sha256: Sha256,
-    /// Marks of the cells: digests of the first bytes of the column at regular distances; `None` if the cells cannot be read.
+    /// Digests of the column's bytes up to positions at regular distances, which tell where a column begins to differ;
+    /// `None` if the cells cannot be read.
     marks: Option<Marks>,
 }
 
-/// The fingerprint of the cells of a column: its SHA-256, and its marks (digests of the first bytes at regular distances).
+/// The fingerprint of the cells of a column: its SHA-256, and its marks (digests of the column's bytes up to positions
+/// at regular distances).
 #[derive(Debug)]
 pub(crate) struct CellsDigest {
     sha256: Sha256,
@@ -111,7 +115,8 @@ pub(crate) enum CellDigest {
     Skipped,
 }
 
-/// Computes the CTFP-1 fingerprint of a column, by its number `index` from 0: of cells and keywords, or of its keywords only.
+/// Computes the fingerprint of a column (number `index` from 0) by the rules of CTFP-1, which do not depend on the
+/// storage: of cells and keywords, or of its keywords only.
 pub(crate) fn digest_column(
     content: &Content,
     index: usize,
@@ -143,14 +148,14 @@ impl ColumnDigest {
         }
     }
 
-    /// The marks of the column's cells in the form that a native HDF5 file stores; `None` if the cells cannot be read, or are
-    /// too few for a mark.
+    /// The marks of the column (digests of its bytes up to positions at regular distances) in the form that a native
+    /// HDF5 file stores; `None` if the cells cannot be read, or are too few for a mark.
     pub(crate) fn stored_marks(&self) -> Option<StoredMarks> {
         self.marks.as_ref()?.stored()
     }
 
-    /// The range of rows in which a column of `rows` rows begins to differ from its state when the marks `stored` were made;
-    /// `None` if the marks do not tell.
+    /// The range of rows in which a column of `rows` rows begins to differ from its state when the marks `stored`
+    /// (digests of its beginning) were made; `None` if the marks cannot be compared, or the cells cannot be read.
     pub(crate) fn first_difference(&self, stored: &StoredMarks, rows: u64) -> Option<Range<u64>> {
         self.marks.as_ref()?.first_difference(stored, rows)
     }

@@ -13,7 +13,8 @@ use crate::native::{MAIN_TABLE, table_path};
 use crate::progress::Progress;
 use crate::table::{ColumnInfo, OpenOptions};
 
-/// Most files that are joined: HDF5 opens each of them when a virtual dataset is read, and a process may have 1024 files open.
+/// Maximum number of files that are joined: HDF5 opens each of them when a virtual dataset is read, and a process may
+/// have 1024 files open.
 pub(crate) const MOST_PARTS: usize = 512;
 
 /// A native HDF5 file that is to be joined with others to one table.
@@ -24,8 +25,8 @@ pub(crate) struct PartFile {
 }
 
 impl Source {
-    /// Opens native HDF5 files, whose main tables are parts of one table in the order of its rows, as one source. Its subtables
-    /// are those of the first file; all files must have equal ones.
+    /// Opens native HDF5 files as one source: the rows of their main tables, file after file, make its main table. The
+    /// subtables are those of the first file; the other files must have equal ones.
     ///
     /// # Errors
     /// `Usage` if they are not parts of one table, or not in order; those of opening and reading them.

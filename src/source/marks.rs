@@ -7,10 +7,11 @@ use sha2::{Digest as _, Sha256 as Hasher};
 
 use crate::native::StoredMarks;
 
-/// Smallest distance of two marks in the digested bytes of a column, in bytes; it is doubled each time that marks become too
-/// many.
+/// Smallest distance between two marks (digests of all bytes of a column before a position), in bytes of the column; it
+/// is doubled each time that the marks become too many.
 const LEAST: u64 = 256 << 10;
-/// Number of marks of a column at which every second one is dropped, so that their distance doubles.
+/// Number of marks (digests of a column's beginning) at which every second one is dropped, so that their distance
+/// doubles.
 const MOST: usize = 512;
 
 /// The marks of a column: digests of its bytes up to each multiple of the distance `every`, in bytes.
@@ -24,12 +25,14 @@ pub(crate) struct Marks {
 struct Mark {
     /// The first four bytes of the SHA-256 of all bytes of the column before the mark, as a big-endian number.
     sha: u32,
-    /// The rows (half-open, from 0) one of which has the last byte before the mark; they were digested together.
+    /// The rows (half-open, from 0) that were digested together with the last byte before the mark; the byte belongs to
+    /// one of them.
     rows: Range<u64>,
 }
 
 impl Marks {
-    /// Makes an empty list of marks; also returns the number of bytes to digest before the first one.
+    /// Makes an empty list of marks (digests of a column's beginning); also returns the number of bytes before the
+    /// first mark.
     pub(super) fn new() -> (Self, u64) {
         (Marks { every: LEAST, list: Vec::new() }, LEAST)
     }
@@ -45,20 +48,23 @@ impl Marks {
         self.every
     }
 
-    /// Keeps only every `step`-th mark of the column and multiplies the distance of marks by `step`.
+    /// Keeps only every `step`-th mark (digest of the column's beginning), and multiplies the distance of marks by
+    /// `step`.
     fn thin(&mut self, step: usize) {
         self.list = self.list.split_off(0).into_iter().skip(step - 1).step_by(step).collect();
         self.every = self.every.saturating_mul(step as u64);
     }
 
-    /// The marks in the form that a native HDF5 file stores; `None` if the column is too short for a mark.
+    /// The marks (digests of the column's beginning) in the form that a native HDF5 file stores; `None` if the column
+    /// is too short for a mark.
     pub(crate) fn stored(&self) -> Option<StoredMarks> {
         let digits: String = self.list.iter().map(|mark| format!("{:08x}", mark.sha)).collect();
         (!digits.is_empty()).then_some(StoredMarks { every: self.every, sha256: digits })
     }
 
-    /// The range of rows in which a column of `rows` rows begins to differ from its state when the marks `stored` were made.
-    /// `None` if these are malformed, or at distances that cannot be compared, as an edited file may have.
+    /// The range of rows in which a column of `rows` rows begins to differ from its state when the marks `stored`
+    /// (digests of its beginning) were made. `None` if `stored` is malformed, or has a distance of marks that cannot be
+    /// compared.
     pub(super) fn first_difference(&self, stored: &StoredMarks, rows: u64) -> Option<Range<u64>> {
         let mut found = self.clone();
         let mut then = stored.numbers()?;

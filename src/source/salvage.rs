@@ -21,7 +21,7 @@ use crate::value::Values;
 
 /// Number of rows that the search for damage reads together; rows of a block that fails are read one by one.
 const BLOCK_ROWS: u64 = 4096;
-/// Most bytes that the search for damage reads together.
+/// Approximate number of bytes of elements that the search for damage reads together.
 const BLOCK_BYTES: u64 = 4 << 20;
 
 impl Source {

@@ -42,7 +42,8 @@ pub(crate) fn changed_columns(
 pub(crate) struct Change {
     /// Name of the column that differs; `None`: the table itself.
     pub(crate) column: Option<String>,
-    /// What differs (`rows`, `keywords`, …) and the value that the file stores of it, as text: `rows: 100`.
+    /// Name of the property that differs (`rows`, `keywords`, …) and the value that the file stores for it, as text:
+    /// `rows: 100`.
     pub(crate) stored: String,
     pub(crate) found: String,
 }

@@ -292,8 +292,8 @@ impl Source {
         self.remote.as_ref()?.len().ok()
     }
 
-    /// Returns `result`, unless the server of a remote source has failed: then that failure, which may look like missing or
-    /// damaged parts of the file.
+    /// Returns the error of the server if reading the file of a remote source has failed, since `result` may then
+    /// report missing or damaged parts of the file; otherwise returns `result`.
     ///
     /// # Errors
     /// Those of `result`; `Io`.

@@ -35,7 +35,7 @@ impl Tree {
         Ok((self.files.len() as u64, lens.sum::<std::io::Result<u64>>()?))
     }
 
-    /// Warnings for the user about entries that are not restored as they are, in sentences.
+    /// Warnings for the user, in sentences, about entries of the directory that are not restored as they are.
     pub(crate) fn notes(&self) -> &[String] {
         &self.notes
     }

@@ -7,8 +7,8 @@ use crate::grid::copy_box;
 use crate::limits;
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Appends `region` of a cell of `shape`, both fastest axis first, to `out`, or the whole cell for `None`; `read` appends the
-/// whole cell to the values that it is given.
+/// Appends the elements of `region` (`None`: of the whole cell) of a cell of `shape` to `out`, both fastest axis first;
+/// `read` appends all elements of the cell to the values that it is given.
 pub(crate) fn read_part(
     region: Option<&Region>,
     shape: &Shape,

@@ -23,8 +23,8 @@ impl ColumnSpec {
         Ok(())
     }
 
-    /// Checks that `values` fit `region` of the cell in `row`; returns the cell's `shape`, or an error if that is `None`, which
-    /// means undefined.
+    /// Checks that `values` fit `region` of the cell in `row`; returns `shape`, the shape of the cell. Fails if `shape`
+    /// is `None`: the cell is undefined.
     pub(super) fn check_part(
         &self,
         row: u64,
@@ -69,12 +69,13 @@ impl ColumnSpec {
         Err(self.misfit(row, format!("{elements} elements for {cells} cells of shape {shape}")))
     }
 
-    /// The error of a write from `row` on with fewer elements, `given`, than its cells have.
+    /// The error of a write that has only `given` elements, fewer than the cells up to the one in `row` have.
     pub(super) fn too_few(&self, row: u64, given: usize) -> Error {
         self.misfit(row, format!("{given} elements, fewer than the cells up to this one have"))
     }
 
-    /// Checks that a write to `rows` has used all elements it was given: no more than its cells have.
+    /// Checks that a write to `rows` was not given more elements than the cells have: of `given` elements, `used` were
+    /// written.
     pub(super) fn check_all_used(&self, rows: &Range<u64>, used: usize, given: usize) -> Result<()> {
         if used == given {
             return Ok(());

@@ -7,7 +7,8 @@ use crate::grid::copy_box;
 use crate::io::{ByteOrder, PagedMut, ReadAt, past_end};
 use crate::value::{DataType, Region, Shape, Values, bits, for_each_type, swap_bytes, swap_width};
 
-/// Number of bytes that are packed or swapped at a time, so that a large cell is in memory only once.
+/// Number of bytes that are converted at a time (Bools to or from bits, or the byte order of numbers), so that a large
+/// cell is in memory only once.
 const STEP_BYTES: u64 = 1 << 20;
 
 /// The place of elements in a file: element `i` is `first + i` elements (for Bools: bits) after byte `offset`.
@@ -180,7 +181,7 @@ impl ElementsMut<'_> {
         to.write(&span, 0..span.len())
     }
 
-    /// The place of these elements in the file, in the form in which they can be read back.
+    /// Converts this location of elements for writing to a location for reading the same elements.
     fn elements(&self) -> Elements<'_> {
         Elements { file: self.file, order: self.order, offset: self.offset, first: self.first }
     }

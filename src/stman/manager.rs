@@ -278,8 +278,8 @@ pub(crate) trait ManagerMut: Debug + Send {
     /// already.
     fn write_rows(&mut self, column: usize, rows: Range<u64>, values: &Values) -> Result<()>;
 
-    /// The hypercubes of the column with this index (from 0), in the order of the header of a tiled manager; empty if the
-    /// manager is not tiled.
+    /// The hypercubes of the column with this index (from 0), in the order in which the header file of a tiled manager
+    /// lists them; empty if the manager is not tiled.
     fn cubes(&mut self, _column: usize) -> Result<Vec<Box<dyn ChunkWrite + '_>>> {
         Ok(Vec::new())
     }
@@ -290,9 +290,10 @@ pub(crate) trait ManagerMut: Debug + Send {
         Ok(Vec::new())
     }
 
-    /// Makes the only column of a tiled manager use tiles that another file holds already. Returns, in the order of
-    /// `cubes`, the names of the manager's files that the caller has to make links to that file; `None` if it cannot,
-    /// with nothing changed.
+    /// Makes the only column of a tiled manager use tiles that an HDF5 file already stores.
+    ///
+    /// Returns the names of the manager's files, in the order of `cubes`, that the caller must replace by links to the
+    /// HDF5 file; `None`, with nothing changed, if the manager does not support this.
     fn link(&mut self, _cubes: &[LinkedCube]) -> Result<Option<Vec<String>>> {
         Ok(None)
     }
@@ -307,22 +308,23 @@ pub(crate) trait ManagerMut: Debug + Send {
 pub(crate) struct TilePlace {
     /// Name of the file of tiles in the directory of the table.
     pub(crate) file: String,
-    /// Offset in the file of the column's part of the first tile, in bytes.
+    /// Offset in bytes, in the file of tiles, of the column's elements in the first tile.
     pub(crate) offset: u64,
-    /// Distance between the column's parts of consecutive tiles, in bytes.
+    /// Distance in bytes from the column's elements in one tile to those in the next tile.
     pub(crate) stride: u64,
-    /// Size of the column's part of a tile as it is stored, in bytes.
+    /// Size in bytes of the column's elements in one tile, as they are stored.
     pub(crate) bytes: u64,
 }
 
-/// A hypercube whose tiles are already in another file (the HDF5 file of a thin table), one after the other.
+/// A hypercube whose tiles are stored one after the other in an HDF5 file; a thin table has a link to this file in
+/// place of a file of tiles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LinkedCube {
     pub(crate) shape: Shape,
-    /// The shape of a block of the other file: a tile, or several that follow each other along the last axis; in
-    /// elements, fastest axis first.
+    /// The shape of a chunk of the HDF5 dataset that stores the hypercube: a tile, or several that follow each other
+    /// along the last axis; in elements, fastest axis first.
     pub(crate) chunk: Shape,
-    /// Offset of the first tile in the other file, in bytes.
+    /// Offset in bytes of the hypercube's first tile in the HDF5 file.
     pub(crate) offset: u64,
 }
 
@@ -431,7 +433,7 @@ pub(crate) enum Stored {
 
 /// The hypercubes of a tiled column, and the rows that are in each.
 pub(crate) struct Tiling<'a> {
-    /// The hypercubes of the column; the last axis of each is the row axis, whose positions rows are mapped to.
+    /// The hypercubes of the column; the last axis of each is the row axis, and `runs` maps rows to positions on it.
     pub(crate) cubes: Vec<Box<dyn ChunkRead + 'a>>,
     /// The ranges of consecutive rows that are in the hypercubes, ascending and disjoint, none of them empty; cells of
     /// other rows are undefined.
@@ -448,8 +450,8 @@ pub(crate) struct RowRun {
 }
 
 impl RowRun {
-    /// The run of rows of a column with a single hypercube, where row r is at position r of the last axis; empty without
-    /// rows.
+    /// Maps all `rows` rows of a column to its only hypercube, row r to position r of the last axis: a list of one run,
+    /// or an empty list if `rows` is 0.
     pub(crate) fn of_all(rows: u64) -> Vec<RowRun> {
         (rows > 0).then_some(RowRun { rows: 0..rows, cube: 0, position: 0 }).into_iter().collect()
     }

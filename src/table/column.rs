@@ -14,8 +14,8 @@ use crate::h5::prefer_huge_pages;
 use crate::schema::ColumnKind;
 use crate::value::{DataType, Element, Region, Shape, Values};
 
-/// A column opened for reading: that of a table by [`Table::column`], that of any source (table, container, HDF5 file) by
-/// [`Source::column`](crate::convert::Source::column).
+/// A column opened for reading: of a casacore table by [`Table::column`], or of any source (table, container, HDF5
+/// file) by [`Source::column`](crate::convert::Source::column).
 ///
 /// Arrays come as `ndarray` arrays in numpy's axis order, slowest first: a casacore cell of shape `[corr, chan]` is
 /// an array of shape `(chan, corr)`, in the same order in memory.
@@ -58,8 +58,8 @@ impl<'a> Column<'a> {
         Column { info, rows: table.rows(), place, cells: Cells::OfTable(table, index) }
     }
 
-    /// Makes the column of a table of `rows` rows from its opened `cells`; those of a record column must be decoded to
-    /// records, see [`RecordCells`].
+    /// Makes the column of a table of `rows` rows from its opened `cells`; the cells of a record column must be decoded
+    /// to records already, see [`RecordCells`].
     pub(crate) fn opened(info: &'a ColumnInfo, rows: u64, place: Context, cells: Arc<dyn ColumnCells + 'a>) -> Self {
         Column { info, rows, place, cells: Cells::Opened(cells) }
     }
@@ -69,8 +69,8 @@ impl<'a> Column<'a> {
         self.info
     }
 
-    /// The shape of the cell in `row` (from 0), first axis fastest; `None` if the cell is undefined. That of a scalar has no
-    /// axes.
+    /// The shape of the cell in `row` (from 0), first axis fastest; `None` if the cell is undefined. The shape of a
+    /// scalar has no axes.
     ///
     /// # Errors
     /// `Usage` if the row does not exist; `Format` and `Io` if the cell cannot be found.
@@ -79,7 +79,8 @@ impl<'a> Column<'a> {
         self.with_cells(|cells| cells.cell_shape(row))
     }
 
-    /// The shape that all cells of `rows` (half-open, from 0) have, first axis fastest; that of a scalar has no axes.
+    /// The shape that all cells of `rows` (half-open, from 0) have, first axis fastest; the shape of a scalar has no
+    /// axes.
     ///
     /// # Errors
     /// `NotFound` if a cell is undefined, which is named; `Usage` if the shapes differ, or the table lacks the rows; `Format`
@@ -124,8 +125,8 @@ impl<'a> Column<'a> {
         self.array(&region.shape, self.typed(values)?)
     }
 
-    /// The cells of `rows` (half-open, from 0), which must all be defined and have one shape, as an array with the row as its
-    /// first axis, then those of the cell, slowest first. Large reads use all processors.
+    /// The cells of `rows` (half-open, from 0), which must all be defined and have one shape, as one array: its first
+    /// axis is the row, then follow the axes of the cell, slowest first. Large reads use all processors.
     ///
     /// # Errors
     /// As [`cell`](Self::cell); `Usage` if the shapes differ; `Limit` if the array exceeds the memory.
@@ -133,9 +134,9 @@ impl<'a> Column<'a> {
         self.array_of(Rows::Range(rows), None)
     }
 
-    /// The part `region` (fastest axis first) of each cell of `rows` (half-open, from 0), for example one channel, as an
-    /// array with the row as its first axis, then those of the region, slowest first. Of a tiled column only the tiles that
-    /// hold it are read.
+    /// The part `region` (fastest axis first) of each cell of `rows` (half-open, from 0), for example one channel, as
+    /// one array: its first axis is the row, then follow the axes of the region, slowest first. Tiles without elements
+    /// of the region are not read.
     ///
     /// `region` is in casacore's order, first axis fastest; [`Region::c_order`] takes it in that of the array.
     ///

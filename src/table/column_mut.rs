@@ -67,8 +67,8 @@ impl<'a> ColumnMut<'a> {
         &mut self.info.desc.keywords
     }
 
-    /// The shape of the cell in `row` (from 0), first axis fastest; `None` if the cell is undefined. That of a scalar has no
-    /// axes.
+    /// The shape of the cell in `row` (from 0), first axis fastest; `None` if the cell is undefined. The shape of a
+    /// scalar has no axes.
     ///
     /// # Errors
     /// `Usage` if the row does not exist.
@@ -118,8 +118,8 @@ impl<'a> ColumnMut<'a> {
         self.put_values(first_row..first_row.saturating_add(rows), &cell, &values)
     }
 
-    /// Writes a part of the cell in `row` (from 0), which must have its shape already. Give the region with
-    /// [`Region::c_order`], so that its axes are in the order of the array's.
+    /// Writes `array` into the part `region` of the cell in `row` (from 0), whose shape must be set already.
+    /// [`Region::c_order`] makes the region from numbers in the axis order of `array`, slowest first.
     ///
     /// # Errors
     /// As [`put_cell`](Self::put_cell); `NotFound` if the cell is undefined, `Usage` if the region leaves it.
@@ -200,9 +200,9 @@ impl<'a> ColumnMut<'a> {
         self.manager.tile_places(self.index).context(column).context(Context::path(self.path))
     }
 
-    /// Uses the tiles of an HDF5 file at the offsets in `cubes` for the column, instead of a copy of them. Returns the names
-    /// of the table's files that must become links to the HDF5 file, in the order of `cubes`; `None` if it cannot, with
-    /// nothing changed.
+    /// Makes the column use tiles that an HDF5 file has already, at the offsets in `cubes`. Returns the names of the
+    /// table's files that must become links to the HDF5 file, in the order of `cubes`; `None`, with nothing changed, if
+    /// the data manager cannot use the tiles.
     pub(crate) fn link(&mut self, cubes: &[LinkedCube]) -> Result<Option<Vec<String>>> {
         let path = self.path;
         let column = Context::column(&self.info.desc.name);

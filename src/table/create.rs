@@ -177,14 +177,15 @@ impl NewTable {
         self
     }
 
-    /// Assigns columns of the new table to a data manager, by their names; the columns may be added before or after.
+    /// Assigns columns of the new table, by their names, to a data manager; the columns may be added before or after
+    /// this call.
     pub fn bind<N: Into<BString>>(mut self, manager: ManagerSpec, columns: impl IntoIterator<Item = N>) -> Self {
         self.managers.push((manager, columns.into_iter().map(Into::into).collect()));
         self
     }
 
-    /// Defines a hypercolumn of the new table: which columns of the tiled manager of this name are data, coordinates of its
-    /// axes, and ids of hypercubes.
+    /// Defines the hypercolumn `name` of the new table: which columns of the tiled manager of the same name are data,
+    /// coordinates of its axes, and ids of hypercubes.
     ///
     /// `axes` counts those of a hypercube. TiledDataStMan needs it; others where they have coordinates or ids.
     pub fn hypercolumn(mut self, name: &str, axes: u32, data: &[&str], coordinates: &[&str], ids: &[&str]) -> Self {

@@ -39,9 +39,9 @@ pub struct OpenOptions {
     /// How long to wait for a program that is writing to the table, before opening fails with `Locked`; `None`: acquire no
     /// lock at all, as for read-only media or file systems without locks.
     pub lock_timeout: Option<Duration>,
-    /// Whether objects and elements that a native HDF5 file keeps in other files are read: external storage, virtual datasets,
-    /// external links. Only regular files below its own directory are opened, symbolic links resolved; paths with `..` and
-    /// patterns of names are refused. `false`: all of them are refused, with `Unsupported`.
+    /// Whether objects and elements that a native HDF5 file keeps in other files are read: external storage, virtual
+    /// datasets, external links. Other files must be regular, below the directory of the native file (symbolic links
+    /// resolved), and named without `..` and `%` patterns. `false`: all other files are refused, with `Unsupported`.
     pub follow_external: bool,
 }
 

@@ -58,18 +58,18 @@ pub use writer::TableWriter;
 #[derive(Debug)]
 pub struct Table {
     path: PathBuf,
-    /// Path of the table that names in keywords are relative to: this table, or the one whose keywords a reference table or
-    /// concatenation has.
+    /// Path of the table to which table names in keywords are relative: this table or, if it is a reference table or
+    /// concatenation, the table from which its keywords come.
     base: PathBuf,
     kind: TableKind,
-    /// Names of the keywords whose subtables are concatenated like the parts of this concatenation; empty for other tables.
+    /// Names of the keywords of a concatenation whose subtables are concatenated as well; empty for other tables.
     concatenated: Vec<BString>,
     rows: u64,
     order: ByteOrder,
     desc: TableDesc,
     info: TableInfo,
-    /// The read lock on the table, for whose release writers wait: when the table is dropped. `None` if the table was opened
-    /// without a lock.
+    /// The read lock on the table, held until the table is dropped: writers wait for its release. `None` if the table
+    /// was opened without a lock.
     lock: Option<Arc<ReadLock>>,
     columns: Vec<ColumnInfo>,
     /// For each column of the table: the index of its manager in the table's managers, and of the column in the manager, from
@@ -103,16 +103,16 @@ pub enum TableKind {
 pub struct ColumnInfo {
     /// Description of the column in `table.dat`: name, type, keywords …
     pub desc: ColumnDesc,
-    /// The shape that all cells of the column have, first axis fastest; `None` if it is not fixed. That of a scalar has no
-    /// axes.
+    /// The shape that all cells of the column have, first axis fastest; `None` if it is not fixed. The shape of a
+    /// scalar has no axes.
     pub shape: Option<Shape>,
     /// The type name of the data manager that holds the column.
     pub manager: BString,
     /// Name of the data manager that holds the column, as chosen by the creator of the table; empty if the manager cannot be
     /// opened.
     pub manager_name: BString,
-    /// Whether cells of the column may be undefined although casacore always defines those of such a column: damaged cells
-    /// become undefined.
+    /// Whether cells may be undefined even in a scalar or direct column, whose cells casacore always defines: damaged
+    /// cells become undefined.
     pub(crate) may_be_undefined: bool,
 }
 
@@ -302,7 +302,8 @@ impl Table {
         }
     }
 
-    /// The cells of a column, by its number from 0; those of a record column as the bytes that are stored.
+    /// The cells of a column, by its number from 0. The cells of a record column are the stored bytes, not decoded to
+    /// records.
     pub(crate) fn cells(&self, index: usize) -> Result<&dyn ColumnCells> {
         let (manager, column) = self.bindings[index];
         match &self.managers[manager].opened {
@@ -320,15 +321,16 @@ impl Table {
         format!("table.f{}{suffix}", self.managers[self.bindings[index].0].sequence)
     }
 
-    /// The error of opening the first data manager, if none can be opened: then casacore cannot open the table. `None` if
-    /// one can. Managers that compute columns from TaQL expressions, which only casacore can do, do not count.
+    /// The error of opening the first data manager if all fail to open, so that casacore cannot open the table; `None`
+    /// if any opens. Managers of TaQL expressions, which only casacore can evaluate, are ignored.
     pub(crate) fn unreadable(&self) -> Option<Error> {
         let stored = self.managers.iter().filter(|manager| !stman::is_expression(manager.type_name.as_bstr()));
         let errors: Option<Vec<&Error>> = stored.map(|manager| manager.opened.as_ref().err()).collect();
         errors?.first().map(|error| Error::clone(error).context(Context::path(&self.path)))
     }
 
-    /// The subtables: tables that keywords of this one name, its own and its columns', nested records included.
+    /// The subtables: the tables to which keywords of this table and of its columns refer, including keywords in nested
+    /// records.
     pub fn subtables(&self) -> Vec<Subtable> {
         subtable::find(self)
     }

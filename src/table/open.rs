@@ -22,8 +22,8 @@ pub(super) fn open(path: &Path, options: OpenOptions, admits: Option<Admits<'_>>
     open_last(path, &OpenChain::new(path, options, admits, &opened))
 }
 
-/// Opens the table at `path`, from which the last table of `chain` takes values: as its root, a part of a concatenation, or
-/// through forwarded columns.
+/// Opens the table at `path`, from which the last table of `chain` takes values: as a reference table, as a
+/// concatenation, or through forwarded columns.
 pub(super) fn open_next(path: &Path, chain: &OpenChain<'_>) -> Result<Table> {
     let chain = chain.then(path).map_err(|error| error.context(Context::path(path)))?;
     open_last(path, &chain)
@@ -129,9 +129,9 @@ fn missing(path: &Path, error: std::io::Error) -> Error {
     }
 }
 
-/// Most names of a directory that an error message lists.
+/// Maximum number of names of a directory that an error message lists.
 const LISTED: usize = 4;
-/// Most entries of a directory that are examined for an error message.
+/// Maximum number of entries of a directory that are examined for an error message.
 const LOOKED_AT: usize = 1 << 12;
 
 /// Text of an error message on a directory without `table.dat`: what the directory has, and which path to name instead.
@@ -193,8 +193,8 @@ fn read_info(files: &dyn Container) -> Result<TableInfo> {
     }
 }
 
-/// The number of rows that the last writer recorded in `table.lock`, which may be newer than that in `table.dat`; `None`
-/// without a record, or if it states 0 rows, which are ignored as in casacore.
+/// The number of rows that the last writer recorded in `table.lock`, which may be newer than the number in `table.dat`;
+/// `None` if none is recorded, or if it is 0, which casacore ignores.
 fn locked_rows(files: &dyn Container) -> Result<Option<u64>> {
     match optional(files, "table.lock")? {
         Some(lock) => {

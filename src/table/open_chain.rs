@@ -1,5 +1,5 @@
-//! The chain of tables that lead to one that is being opened, through forwarded columns, references and concatenations;
-//! finds circles and limits the number of tables.
+//! Chains of tables that are opened because each takes values from the next (forwarded columns, references,
+//! concatenations): finds circles and limits the number of tables.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};

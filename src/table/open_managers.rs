@@ -31,7 +31,7 @@ pub(super) struct OpenManagers<'a> {
     order: ByteOrder,
     desc: &'a TableDesc,
     set: &'a ColumnSet,
-    /// The chain of tables that led to this one, which is its last.
+    /// The chain of opened tables that ends with this one; each takes values from the next, or has it as a part.
     chain: &'a OpenChain<'a>,
     columns: Vec<ColumnInfo>,
     /// For each column of the table: the index of its manager, and of the column in the manager, from 0.
@@ -93,8 +93,8 @@ impl<'a> OpenManagers<'a> {
         OpenManagers { path, files, rows, order, desc, set, chain, columns, bindings, managers }
     }
 
-    /// Opens all managers of the table. Returns its columns; for each the index of its manager and its own in that manager,
-    /// from 0; and the managers, of which those that cannot be opened hold their error.
+    /// Opens all managers of the table. Returns the columns; for each column the index of its manager and its index
+    /// within the manager, both from 0; and the managers, with the error in place of a manager that cannot be opened.
     pub(super) fn finish(self) -> (Vec<ColumnInfo>, Vec<(usize, usize)>, Vec<OpenManager>) {
         let opened: Vec<_> = (0..self.set.managers.len()).map(|manager| self.open(manager)).collect();
         let mut columns = self.columns;

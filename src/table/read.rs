@@ -23,7 +23,7 @@ const PARALLEL_BYTES: u64 = 4 << 20;
 const PARALLEL_COMPUTED_BYTES: u64 = 512 << 10;
 /// Cells of at most this many bytes are read whole even if only a part of each was asked for.
 const SMALL_CELL_BYTES: u64 = 512;
-/// Most hypercubes of a column that are read tile by tile; columns with more are read cell by cell.
+/// Maximum number of hypercubes of a column that is read tile by tile; a column with more is read cell by cell.
 const MAX_CUBES: usize = 1 << 10;
 
 /// The shape that all cells of `rows` have, first axis fastest. If `rows` is empty, the shape that all cells of the column
@@ -229,7 +229,7 @@ impl<'a> Wanted<'a> {
     }
 
     /// Reads whole cells, of elements of `size` bytes, straight from the file of the only hypercube; returns their byte
-    /// order, or `None` if the cells are stored otherwise or reading failed.
+    /// order, or `None` if the cells are not contiguous in the file of a single hypercube, or reading failed.
     fn gather_bytes(&self, rows: &Rows<'_>, tiling: &Tiling<'_>, out: &mut [u8], size: u64) -> Option<ByteOrder> {
         // one cube: rows in turn from several files are not near each other
         let [cube] = &tiling.cubes[..] else { return None };
@@ -337,8 +337,8 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// Whether `part` is a whole chunk whose elements are also contiguous in an array of shape `region`, so that it is copied in
-/// one piece.
+/// Whether `part` (the elements that a chunk and a region have in common) is a whole chunk and is also contiguous in an
+/// array of shape `region`, so that it is copied in one piece.
 fn is_straight(part: &Part, chunk: &Shape, region: &Shape) -> bool {
     let cell = region.len().saturating_sub(1);
     part.extent == *chunk && part.extent[..cell] == region[..cell]

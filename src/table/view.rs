@@ -25,7 +25,8 @@ const BLOCK_ROWS: u64 = 4096;
 struct View {
     /// For each table that the view is made of: the number (from 0) of its first row in the view, and its column.
     parts: Vec<(u64, OtherColumn)>,
-    /// The rows that a reference table selects from its only part; `None`: all rows of all parts.
+    /// The rows that a reference table selects from its root table; `None` for a concatenation, which has all rows of
+    /// its tables.
     selection: Option<Selection>,
 }
 
@@ -86,8 +87,8 @@ impl View {
         Ok((column.cells(), row - start))
     }
 
-    /// Appends the cells of consecutive rows (half-open, from 0, over all parts of the view) to `out`, from one part after
-    /// the other. The parts of a reference table are all rows of its root.
+    /// Appends the cells of consecutive rows to `out`, from one table of the view after the other. `rows` (half-open,
+    /// from 0) counts all rows of these tables; for a reference table, those of the root table.
     fn read_parts(&self, mut rows: Range<u64>, out: &mut Values) -> Result<()> {
         for (index, (start, column)) in self.parts.iter().enumerate() {
             let end = self.parts.get(index + 1).map_or(u64::MAX, |(next, _)| *next);

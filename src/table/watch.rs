@@ -23,23 +23,23 @@ use crate::schema::Sync;
 /// Time for which a casacore writer that keeps its lock must have prevented reads before it is asked to release the lock.
 const LOCK_REQUEST_DELAY: Duration = Duration::from_millis(200);
 
-/// Least time between two writes that certainly leave different times on a file: the kernel's clock ticks at least 100 times a
-/// second.
+/// Least time between two writes to a file after which its modification time has certainly changed: the kernel's clock
+/// ticks at least 100 times a second.
 const CLOCK_TICK: Duration = Duration::from_millis(12);
 
-/// Longest pause that a writer is assumed to make in the middle of a flush. If the last change of a file is as old as the
-/// sync record, that flush is taken as complete only after this time.
+/// Longest pause that a writer is assumed to make in the middle of a flush. A flush whose last change of a file has the
+/// same time as the sync record in `table.lock` is taken as complete only after this pause.
 const LONGEST_WRITE_PAUSE: Duration = Duration::from_millis(500);
 
 /// Offset in bytes of the sync record (number of rows, counters of changes) in `table.lock`; the record begins with its
 /// length. formats/table.md 4.2.
 const SYNC_OFFSET: u64 = 260;
 
-/// Most bytes of the sync record in `table.lock` that are compared to notice a write; it has a counter for each data
-/// manager.
+/// Maximum number of bytes of the sync record in `table.lock` that are compared to notice a write; the record has a
+/// counter for each data manager.
 const MAX_SYNC_BYTES: u64 = 1 << 16;
 
-/// Most attempts to read a table at a moment when no other process writes to it.
+/// Maximum number of attempts to read a table until no write of another process overlaps the read.
 const READ_TRIES: usize = 50;
 /// Pause between two attempts to read a table that another process is writing to.
 const READ_PAUSE: Duration = Duration::from_millis(20);
@@ -56,13 +56,13 @@ pub(crate) struct Watch {
     request: Option<Request>,
     /// Time since which a writer has prevented reads; `None` if none does.
     hindered: Option<Instant>,
-    /// The newest sync record as stored, and the time of `table.lock` when the record was first seen, since later lock
-    /// requests also change that time. `None` before the first read.
+    /// The bytes of the newest sync record in `table.lock`, and the modification time of that file when the record was
+    /// first seen: later lock requests change the time, but not the record. `None` before the first read.
     flushed: Option<(Vec<u8>, SystemTime)>,
     clock: Clock,
 }
 
-/// The state of a table's files: two that are equal show that no write came between them.
+/// The state of a table's files; two equal states show that no write happened between them.
 #[derive(Debug, PartialEq)]
 struct TableState {
     /// The bytes of the sync record in `table.lock`; empty if it has none.
@@ -94,8 +94,8 @@ fn is_older(time: SystemTime, age: Duration, now: SystemTime) -> bool {
 enum Writer {
     /// No process holds the write lock of the table.
     Idle,
-    /// A process holds the write lock of the table, but has changed no file since the flush that wrote the last sync record.
-    /// This is not certain: a request for the lock also changes the time of that record.
+    /// A process holds the write lock of the table, but has changed no file since the flush that wrote the last sync
+    /// record. This is not certain: lock requests also change the time of `table.lock`, which holds the record.
     Flushed,
     /// A process holds the write lock and may have written since the sync record: the times of the files are too close to
     /// tell.
@@ -190,8 +190,8 @@ impl Watch {
         Ok(Snapshot::Unconfirmed(value))
     }
 
-    /// Returns whether a writer is in the middle of a flush. If one has been for `LOCK_REQUEST_DELAY`, asks it to release
-    /// its lock.
+    /// Returns whether a writer is in the middle of a flush; a writer that has prevented reads for `LOCK_REQUEST_DELAY`
+    /// is asked to release its lock.
     pub(crate) fn prompt(&mut self) -> Result<bool> {
         let state = self.state()?;
         if self.writer(&state)? != Writer::Writing {
@@ -220,8 +220,8 @@ impl Watch {
         })
     }
 
-    /// Time at which the current sync record was written, or somewhat later: that of `table.lock` when the record was first
-    /// seen.
+    /// Modification time of `table.lock` when its current sync record was first seen: the time at which the record was
+    /// written, or a later one.
     fn flushed(&mut self, state: &TableState) -> Result<SystemTime> {
         match &self.flushed {
             Some((sync, time)) if *sync == state.sync => Ok(*time),
@@ -267,8 +267,8 @@ impl Watch {
         Ok(record)
     }
 
-    /// Adds a request to `table.lock`, if a writer has prevented reads for `LOCK_REQUEST_DELAY`, that it release its lock
-    /// for a moment. Casacore checks for requests now and then.
+    /// Asks a writer that has prevented reads for `LOCK_REQUEST_DELAY` to release its lock for a moment, by a request
+    /// in `table.lock`. Casacore checks for requests now and then.
     fn ask(&mut self) -> Result<()> {
         let since = *self.hindered.get_or_insert_with(|| self.clock.now());
         if self.writable
@@ -282,8 +282,8 @@ impl Watch {
     }
 }
 
-/// Calls `read`, which opens the table at `path`, again and again until no write of another process overlaps the read, for
-/// about a second; then once more, and returns that result in any case.
+/// Calls `read`, which opens the table at `path`, again and again until no write of another process overlaps the read.
+/// If all calls within about a second were overlapped, returns the result of one more call in any case.
 ///
 /// # Errors
 /// Those of `read`.

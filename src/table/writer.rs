@@ -190,8 +190,8 @@ impl TableWriter {
         remove().with_context(|| Context::path(&self.path))
     }
 
-    /// Adds a column to the table: stored by `manager` if one of that type and name exists and can take it, else by a new
-    /// manager; with `None`, by a StandardStMan.
+    /// Adds a column to the table. The existing data manager with the type and name of `manager` (`None`: a
+    /// StandardStMan) stores it if it can; otherwise a new manager is added.
     ///
     /// # Errors
     /// `Exists` if there is a column of this name; those of [`NewTable::create`].
@@ -292,7 +292,8 @@ impl TableWriter {
         })
     }
 
-    /// Begins a subtable: a table inside this one, with a keyword of its name that refers to it. Close it before this one.
+    /// Begins the subtable `name` in the directory of this table, and adds a keyword `name` that refers to it. Close
+    /// the subtable before this table.
     ///
     /// # Errors
     /// Those of [`NewTable::create`]; `Usage` if the name cannot be that of a directory.

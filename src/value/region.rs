@@ -35,8 +35,8 @@ impl Region {
         Region { start: shape.iter().map(|_| 0).collect(), shape: shape.clone() }
     }
 
-    /// The region of the whole cells of `rows` (half-open, from 0) in a hypercube of cells of shape `cell`, whose last
-    /// axis is the row.
+    /// The region that the whole cells of `rows` (half-open, from 0) cover in a hypercube: its axes are the axes of a
+    /// cell, of shape `cell`, and then the row.
     pub(crate) fn rows(cell: &Shape, rows: Range<u64>) -> Self {
         let start = cell.iter().map(|_| 0).chain([rows.start]).collect();
         Region { start, shape: cell.with_axis(rows.end.saturating_sub(rows.start)) }

@@ -141,7 +141,8 @@ impl Values {
         Ok(())
     }
 
-    /// Appends the last `cell` elements of the buffer (a cell) `times` more times, for consecutive rows with equal cells.
+    /// Appends the last cell of the buffer, its last `cell` elements, `times` more times, for consecutive rows with
+    /// equal cells.
     pub(crate) fn repeat_last(&mut self, cell: usize, times: usize) {
         for_each_type!(self, v => {
             let start = v.len() - cell;

@@ -10,17 +10,19 @@ use super::receipt::{self, Receipt};
 pub(crate) enum Trust {
     /// The ledger records that the item is done
     Ledger,
-    /// The target has its recorded size and a receipt, and the source is as it was
+    /// The target has the size that the receipt file beside it records, and the source has not changed since the target
+    /// was made
     Receipt,
-    /// Receipt, and the target agrees with its own digests or checksums
+    /// Evidence as for `receipt`, and the target also agrees with the digests stored in it or with the checksums in its
+    /// receipt
     Digest,
 }
 
 /// The state of an item (one job) of a batch, according to its target and the receipt, a file beside the target that records how it was made.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// The item is still to be done: the target or its receipt is missing, the receipt is of another item, or the target has not the size in the
-    /// receipt.
+    /// The item is still to be done: the target or its receipt is missing, the receipt is of another item, or the size
+    /// of the target differs from the size in the receipt.
     Nothing,
     /// The item is done: the target agrees with its receipt, and so does the source, if it still exists.
     Done,
@@ -41,7 +43,8 @@ pub(super) fn look(item: &Item, target: &Path) -> Found {
     }
 }
 
-/// The arguments of `h5bridge` that check a target against the digests stored in it (`verify TARGET`); `None` if the verb that wrote it stores none.
+/// The arguments of `h5bridge` that check a target against the digests stored in it (`verify TARGET`); `None` if
+/// `verb`, which wrote the target, does not store digests.
 pub(super) fn check_words(verb: Verb, target: &Path) -> Option<[std::ffi::OsString; 2]> {
     verb.stores_digests.then(|| ["verify".into(), target.into()])
 }

@@ -23,8 +23,8 @@ pub(crate) enum State {
     Retry,
     /// The attempt failed for a reason that does not pass by itself, such as a damaged source: the item is not tried again.
     Failed,
-    /// The process that did the item was ended by a signal, also in the last attempt of the run: the next run does not try the item again unless told
-    /// to (`--again`).
+    /// A signal ended the child process of the item in the last attempt of the run: the next run does not try the item
+    /// again unless told to (`--again`).
     Killed,
     /// The target that already exists is not the output of this item, or was made from a source that has changed since.
     Conflict,
@@ -70,7 +70,7 @@ pub(crate) struct Record {
     pub(crate) state: State,
     /// Number of the attempt in its run, counted from 1.
     pub(crate) attempt: u32,
-    /// Exit code of the process that did the item; 128 plus the number of the signal if one ended it.
+    /// Exit code of the process that did the item; if a signal ended that process, 128 plus the number of the signal.
     #[serde(default)]
     pub(crate) code: i32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -178,7 +178,7 @@ pub(crate) struct Last {
 pub(crate) struct Folded {
     files: Vec<PathBuf>,
     items: Vec<Last>,
-    /// Lines of the ledger that are not records, other than an incomplete last line of a file.
+    /// Number of lines of the ledger that are not records; an incomplete last line of a file is not counted.
     pub(crate) unreadable: u64,
     /// Times of the first and the last record of the ledger, in seconds since 1970; `None` without records.
     pub(crate) span: Option<(f64, f64)>,

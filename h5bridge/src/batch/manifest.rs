@@ -22,7 +22,8 @@ struct Entry {
     bytes: u64,
 }
 
-/// An open manifest (list of items) of `h5bridge batch`. In memory are only the identity of each item, the size of its source, and where its line is.
+/// An open manifest (list of items) of `h5bridge batch`. It keeps in memory only the identity of each item, the size of
+/// its source, and where its line is in the file.
 #[derive(Debug)]
 pub(crate) struct Manifest {
     path: PathBuf,

@@ -203,8 +203,9 @@ fn text(path: &Path) -> Result<String> {
     text.ok_or_else(|| usage("the path is not UTF-8, as manifests need it").context(path))
 }
 
-/// The target of a source from a template: `{name}` is its file name, `{stem}` the name without extension, `{parent}` the name of its directory,
-/// `{path}` its directory relative to `base`.
+/// Expands the template of a target's path: `{name}` is the file name of the source, `{stem}` the name without
+/// extension, `{parent}` the name of its directory, `{path}` its directory relative to `base` (in patterns, the
+/// directory before the first wildcard).
 fn expand(template: &str, source: &Path, base: &Path) -> Result<String> {
     let parent = source.parent().unwrap_or(Path::new("/"));
     let piece = |name: &str| -> Result<String> {

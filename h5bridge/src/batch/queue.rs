@@ -48,7 +48,8 @@ impl<'a> Queue<'a> {
         Queue { inner: Mutex::new(inner), stop, end }
     }
 
-    /// Whether no item of the queue may start any more: its time is over, it was closed, or a signal has come.
+    /// Whether the queue starts no further items: the time limit of the run is over, the queue was closed, or SIGINT or
+    /// SIGTERM was received.
     pub(super) fn has_ended(&self) -> bool {
         self.stop.is_set() || self.end.is_some_and(|end| Instant::now() >= end) || locked(&self.inner).closed
     }
@@ -94,7 +95,8 @@ impl<'a> Queue<'a> {
         }
     }
 
-    /// Ends an attempt at an item. `again`: the pause after which the item is tried once more; `None`: it is not.
+    /// Ends an attempt at an item. `again`: the pause after which the item is tried once more; `None`: the item is not
+    /// tried again.
     pub(super) fn finish(&self, attempt: Attempt, again: Option<Duration>) {
         let mut inner = locked(&self.inner);
         inner.running -= 1;

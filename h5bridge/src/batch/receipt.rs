@@ -16,7 +16,8 @@ use super::item::Id;
 /// End of the file name of a receipt, which follows the name of the target.
 const SUFFIX: &str = ".receipt.json";
 
-/// End of the name of a receipt file while it is written: it follows the name of the unfinished target, with which the file is removed after a crash.
+/// Suffix of a receipt while it is written: it is then named after the unfinished target and in the same temporary
+/// directory, which is removed as a whole after a crash.
 const PART: &str = ".0";
 
 /// File that casacore changes when it only reads a table; not part of the fingerprint of a source.

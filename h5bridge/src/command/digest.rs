@@ -104,7 +104,8 @@ fn digest_files(listing: &Listing, progress: &dyn Progress, global: &Global, out
     finish_files(&mut files, [], global, out)
 }
 
-/// Ends the list of SHA-256 of a container's files: prints a line for each of the files `more`, or with `--json` the document of `files` and `more`.
+/// Ends the SHA-256 listing of files in a container: prints a line for each file of `more`, or with `--json` one
+/// document with `more` and `files`, those collected before.
 fn finish_files<'a>(
     files: &mut Map<String, Json>,
     more: impl IntoIterator<Item = (&'a str, Sha256)>,

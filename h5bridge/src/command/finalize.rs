@@ -27,7 +27,8 @@ pub(crate) struct Args {
     live: PathBuf,
     /// The HDF5 file to write; if omitted, the live file is replaced
     out: Option<PathBuf>,
-    /// The table that was followed; values that the live file could not store are copied from it
+    /// The casacore table that follow copied to the live file; the content is read from it, also values that the live
+    /// file could not store
     #[arg(long, value_name = "TABLE")]
     source: Option<PathBuf>,
     /// Store the original files of the table that --source names in OUT, so that to-ms --exact restores them

@@ -23,18 +23,19 @@ use crate::report::{self, Ending};
   h5bridge join --virtual parts-0000.h5 parts-0001.h5 joined.h5
   h5bridge join --virtual parts.h5.parts.ndjson joined.h5")]
 pub(crate) struct Args {
-    /// Native HDF5 files with ranges of rows of one table, in the order of the rows, or the list of `shard plan --split`; then the
-    /// file to write, in the directory of the parts or above
+    /// Native HDF5 files with ranges of rows of one table, in the order of the rows, or the list of `shard plan
+    /// --split`; last the file to write, which needs all others in its directory or below
     #[arg(required = true, num_args = 2.., value_name = "PART... OUT")]
     paths: Vec<PathBuf>,
-    /// Make virtual datasets, whose elements stay in the parts. HAZARD: where a part is missing, was renamed or cannot be read later,
-    /// HDF5 gives NaN, true and the integers farthest from 0 in the place of its elements, and no error
+    /// Make virtual datasets, whose elements stay in the input files. HAZARD: where such a file is missing, was renamed
+    /// or cannot be read later, HDF5 gives NaN, true and the integers farthest from 0 in the place of its elements, and
+    /// no error
     #[arg(long = "virtual")]
     is_virtual: bool,
-    /// Copy columns that have fewer bytes than this in all parts together; larger ones become virtual datasets
+    /// Copy columns that have fewer bytes than this in all input files together; larger ones become virtual datasets
     #[arg(long, value_parser = size, value_name = "SIZE", default_value = "1M")]
     copy_below: u64,
-    /// How much is compared with the parts before OUT appears: the first and last row of each part, or all
+    /// Rows of each input file that are compared with OUT before OUT appears: the first and last one (edges), or all
     #[arg(long, value_name = "ROWS", default_value = "edges", value_parser = ["edges", "all"])]
     check: String,
     /// Replace OUT if it exists

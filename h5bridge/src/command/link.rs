@@ -26,7 +26,7 @@ pub(crate) struct Args {
     source: PathBuf,
     /// The table directory to write
     out: PathBuf,
-    /// Let programs write to the table. What they write to linked columns, they write into SOURCE; rows cannot be added
+    /// Let programs write to the table: values written to linked columns change the HDF5 file; rows cannot be added
     #[arg(long)]
     writable: bool,
     /// Replace OUT if it exists

@@ -51,9 +51,9 @@ enum Sort {
     Name,
     /// Files with the most bytes first
     Size,
-    /// Most bytes in the container first: after compression, in whole blocks
+    /// Files that occupy the most bytes in the container first, counted after compression and in whole blocks
     Stored,
-    /// The order in which they are found, which takes no memory
+    /// Files in the order in which they are found in the container, without collecting them in memory
     None,
 }
 

@@ -25,7 +25,8 @@ use crate::report::{self, Ending};
 pub(crate) struct Args {
     /// A table directory, or a native HDF5 file
     source: PathBuf,
-    /// The kerchunk JSON to write; its name should end in .json. Of a table, what is not in tiles goes to OUT.rest.h5
+    /// The kerchunk JSON to write; its name should end in .json. If SOURCE is a table directory, its Bools and the
+    /// numbers that are not in tiles are copied to OUT.rest.h5
     out: PathBuf,
     /// Take this table only (MAIN, ANTENNA): its columns are at the root, where xarray's kerchunk engine finds them
     #[arg(long, value_name = "NAME")]
@@ -38,12 +39,13 @@ pub(crate) struct Args {
     overwrite: bool,
     #[command(flatten)]
     durable: Durable,
-    /// Threads that decode and compress what is not in tiles; 0: one for each processor
+    /// Threads that decode and compress the data for OUT.rest.h5; 0: one for each processor
     #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
 }
 
-/// Runs `h5bridge manifest`: writes the kerchunk JSON, and an HDF5 file for what is not in tiles.
+/// Runs `h5bridge manifest`: writes the kerchunk JSON and, for a table directory, an HDF5 file with its Bools and the
+/// numbers that are not in tiles.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     report::check_target(&args.out, args.overwrite)?;

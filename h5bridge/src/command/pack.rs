@@ -1,4 +1,4 @@
-//! `pack` writes the files of a table into containers.
+//! `h5bridge pack` writes the files of a table into containers, which are files that hold other files.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -27,14 +27,16 @@ use crate::report::{self, Ending};
   h5bridge pack my.ms /archive/my.vt --format vt
   h5bridge pack my.h5/group/data data.bcolz --format bcolz --compress zstd")]
 pub(crate) struct Args {
-    /// A table directory, packed or not, or a single file that holds a whole table. Formats that are not for tables only
-    /// accept any directory or container; formats of arrays accept an array or a dataset in an HDF5 file
+    /// A table directory, packed or not, or a single file that holds a whole table. The formats hdf5, vt and sion
+    /// accept any directory or container; blz, bcolz and bloscpack accept an array or a dataset in an HDF5 file
     source: PathBuf,
-    /// The table directory to create; with --single-file the file, with --format vt the archive
+    /// The table directory to create, or with --single-file the file; with --format vt the archive (of the Python
+    /// package cs.vt) to create or to extend
     out: PathBuf,
     /// Kind of container. Every casacore reads multifile; casacore built with HDF5 reads multihdf5, the default with
-    /// --single-file and --compress. The others are always single files. vt adds an entry to an archive, with the
-    /// blocks in the store beside it. blz, bcolz and bloscpack hold arrays
+    /// --single-file and --compress. hdf5 and sion (SIONlib) are single files. vt adds an entry to an archive of the
+    /// Python package cs.vt, whose blocks are in a directory (store) beside it. blz, bcolz and bloscpack hold arrays in
+    /// Blosc chunks
     #[arg(long, value_parser = formats())]
     format: Option<Format>,
     /// Size of a block in bytes, at least 128; 1M by default, less for small tables
@@ -61,7 +63,7 @@ pub(crate) struct Args {
 /// The kind of output of `h5bridge pack`: a container of files, or arrays.
 #[derive(Debug, Clone, Copy)]
 enum Format {
-    /// A container of files, such as MultiFile or SION.
+    /// A container, which is a file that holds other files, such as casacore's MultiFile.
     Container(PackFormat),
     Arrays(ArrayFormat),
 }
@@ -125,7 +127,8 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     })
 }
 
-/// Writes arrays in one of the formats of Blosc to `target`, and prints a summary; `options` sets the options of the export.
+/// Writes arrays to `target` in a format with Blosc chunks (BLZ, bcolz or bloscpack), and prints a summary; `options`
+/// configures the export.
 pub(super) fn export(
     source: &Path,
     target: &Path,
@@ -168,7 +171,8 @@ pub(super) fn export(
     .print(global, out)
 }
 
-/// Packs a table or file tree into containers in `target`, and prints a summary; `options` sets the other options of the packing.
+/// Packs a table or file tree into containers at `target`, compressed by `compression`, and prints a summary; `options`
+/// sets all further options.
 pub(super) fn write(
     source: &Path,
     target: &Path,

@@ -43,13 +43,15 @@ use crate::report::Ending;
 pub(crate) struct Args {
     /// A table directory, a container, or a native or live HDF5 file
     source: PathBuf,
-    /// Kind of plot [default: waterfall; of a calibration table amplitude and phase by antenna, of an image a plane]
+    /// Kind of plot [default: waterfall; if SOURCE is a calibration table, amplitude and phase by antenna; if SOURCE is
+    /// an image, one plane of it]
     #[arg(value_parser = kinds())]
     kind: Option<String>,
-    /// The axis across, instead of KIND: time, channel, uvdist, u or antenna
+    /// The x axis, which selects the kind of plot instead of KIND: time, channel, uvdist, u or antenna
     #[arg(long, value_name = "AXIS", conflicts_with = "kind")]
     x: Option<String>,
-    /// The axis upwards, instead of KIND: amplitude, phase, real, imag, flagged, time, v or antenna
+    /// The y axis, which selects the kind of plot instead of KIND: amplitude, phase, real, imag, flagged, time, v or
+    /// antenna
     #[arg(long, value_name = "AXIS", conflicts_with = "kind")]
     y: Option<String>,
     /// Draw one line for each correlation, antenna, baseline, field, scan or spectral window, at most 64
@@ -68,7 +70,7 @@ pub(crate) struct Args {
     /// Column of visibilities [default: DATA, or the first that exists]
     #[arg(long)]
     column: Option<String>,
-    /// DATA_DESC_ID, or the name of a spectral window [default: that of the newest row]
+    /// DATA_DESC_ID, or the name of a spectral window [default: the spectral window of the newest row]
     #[arg(long, value_name = "ID")]
     spw: Option<String>,
     /// Only these fields, by name or number
@@ -77,7 +79,8 @@ pub(crate) struct Args {
     /// Only these scans, by SCAN_NUMBER
     #[arg(long, value_name = "SCAN,...")]
     scan: Option<String>,
-    /// Names or numbers of correlations [default: the parallel hands, for flags all]
+    /// Names or numbers of correlations [default: the parallel hands; plots against uvdist show the first of them,
+    /// plots of flags and of u and v show all correlations]
     #[arg(long, value_name = "CORR,...")]
     corr: Option<String>,
     /// "cross", "auto", "all", or pairs of antennas: m000-m001, or CS-1&CS-2 for names that contain "-" [default: cross]
@@ -92,7 +95,7 @@ pub(crate) struct Args {
     /// Channels from A up to but without B, counted from 0
     #[arg(long, value_name = "A..B")]
     chan: Option<String>,
-    /// "amp", "phase", "real", "imag" or "flagged"; not every kind has each
+    /// The quantity to plot: "amp", "phase", "real", "imag" or "flagged"; each kind of plot accepts some of them
     #[arg(long)]
     quantity: Option<String>,
     /// "mean", or "max" to show short interference that a mean hides
@@ -104,13 +107,14 @@ pub(crate) struct Args {
     /// Whether to "omit" or "include" flagged cells
     #[arg(long)]
     flagged: Option<String>,
-    /// Unit of uv: "m" or "klambda", at the middle of the band
+    /// Unit of the axes of a plot of u and v: "m", or "klambda" (kilowavelengths at the middle of the band)
     #[arg(long)]
     unit: Option<String>,
-    /// Plane of an image: a number, from 0 on, for each axis after the first two
+    /// Plane of an image to plot, along its first two axes (fastest first, as in casacore): an index, from 0, on each
+    /// further axis
     #[arg(long, value_name = "N,...", value_delimiter = ',')]
     plane: Vec<u64>,
-    /// Most bytes to read; of a larger source an even sample is shown
+    /// Most bytes of rows to read; the plot of a larger source shows an even sample of its rows
     #[arg(long, value_name = "SIZE", default_value = "8G", value_parser = size)]
     max_read: u64,
     /// Print the fields, spectral windows, antennas and columns that can be selected, as JSON, and draw nothing

@@ -35,13 +35,15 @@ pub(crate) struct Args {
 /// The steps of a conversion by several processes: plan, work, status, commit, verify.
 #[derive(Debug, clap::Subcommand)]
 enum Step {
-    /// Write everything but the large datasets or hypercubes, and cut these into items
+    /// Write everything but the large datasets or hypercubes, and divide these into items (ranges of chunks or tiles)
+    /// for workers
     Plan(plan::Args),
-    /// Write the items that are not done: on any number of machines at the same time
+    /// Write the items of a plan (ranges of chunks or tiles) that are not done; may run on many machines at the same
+    /// time
     Work(work::Args),
-    /// Show how many items are done
+    /// Show how many items of a plan (ranges of chunks or tiles) are done, and which failed
     Status(status::Args),
-    /// Publish the file or table when all items are done
+    /// Publish the HDF5 file or table of a plan under its final name when all its items are done
     Commit(publish::Args),
     /// Read back what was written and compare it with the recorded SHA-256, before or after commit
     Verify(verify::Args),

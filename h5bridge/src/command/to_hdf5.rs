@@ -57,18 +57,21 @@ pub(crate) struct Args {
     /// (never); the file is the same
     #[arg(long, default_value = "auto", value_parser = reflink(), value_name = "WHEN")]
     reflink: Reflink,
-    /// Where the file will be read: default, or cloud, an object store: chunks of 4 MiB, metadata together in pages
+    /// Lay out the file for reading from a disk (default), or from an object store (cloud) with chunks of 4 MiB and all
+    /// metadata together in a few pages
     #[arg(long, value_enum, default_value_t = ProfileName::Default, hide_possible_values = true, value_name = "default|cloud")]
     profile: ProfileName,
     /// The oldest HDF5 that reads the file: 1.10, or 1.8, also for readers that know no newer structures, such as jsfive and
     /// pyfive; h5bridge lint tells what each reader needs
     #[arg(long, default_value = "1.10", value_parser = hdf5_version(), value_name = "1.8|1.10")]
     hdf5: Hdf5Version,
-    /// Make SOURCE, a table directory, a thin table whose tiles are in OUT (docs/thin.md): the data is stored once. Both are
-    /// compared with SOURCE before it is replaced, in one step; --compress is shared
+    /// Replace SOURCE, a table directory, in one step by a thin table whose tiles are in OUT (docs/thin.md), so that
+    /// the data is stored once. OUT and the thin table are first compared with SOURCE; OUT is written as by --compress
+    /// shared
     #[arg(long, conflicts_with_all = ["columns", "exclude", "rows", "predicate", "tables", "appendable", "restorable", "quicklook", "salvage", "dry_run", "dtype", "digest", "no_digest", "max_memory"])]
     replace: bool,
-    /// With --replace: let programs write to the thin table, and by that into OUT
+    /// With --replace: let programs write to the thin table (the new SOURCE); cells whose tiles are in OUT are then
+    /// written into OUT
     #[arg(long, requires = "replace")]
     writable: bool,
     /// Make all datasets appendable along the row axis
@@ -80,8 +83,8 @@ pub(crate) struct Args {
     /// Add small versions of the visibilities by time and channel, which HDFView and H5Web draw as heat maps (group quicklook)
     #[arg(long)]
     quicklook: bool,
-    /// Store the files of a container as arrays of this element type, by numpy's name: f4, int32. Their bytes are
-    /// little-endian
+    /// Store each file of a container as an array of little-endian elements of this type instead of bytes; the type is
+    /// named as in numpy: f4, int32
     #[arg(long, value_name = "f4")]
     dtype: Option<String>,
     /// Replace OUT if it exists
@@ -178,7 +181,7 @@ impl Args {
     }
 }
 
-/// A range of rows: `A..B`.
+/// Parses a range of rows `A..B`: from row A, counted from 0, up to but without row B.
 fn row_range(text: &str) -> Result<Range<u64>> {
     let (start, end) = text.split_once("..").ok_or_else(|| anyhow!("expected A..B"))?;
     let range = start.trim().parse()?..end.trim().parse()?;

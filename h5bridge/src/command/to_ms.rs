@@ -41,7 +41,8 @@ pub(crate) struct Args {
     /// Leave out damaged parts, name them, and write the rest; the exit code is then 6
     #[arg(long, conflicts_with = "exact")]
     salvage: bool,
-    /// Restore engines (ScaledArrayEngine, BitFlagsEngine …) for columns where they compute the same values
+    /// Restore engines (ScaledArrayEngine, BitFlagsEngine …) for columns where they compute exactly the values of the
+    /// source
     #[arg(long, conflicts_with = "exact")]
     engines: bool,
     /// Threads that read and write; 0: one for each processor

@@ -25,7 +25,7 @@ pub(crate) struct Args {
     /// A table directory whose files are in containers, a file that holds a whole table, a container of other files, or an
     /// HDF5 file made from arrays, which are restored in their original format
     source: PathBuf,
-    /// The directory to create; for an array of a single file the file
+    /// The directory to create, or the file if arrays are restored in bloscpack's format
     out: PathBuf,
     /// Replace OUT if it exists and is a table
     #[arg(long)]

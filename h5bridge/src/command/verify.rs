@@ -31,14 +31,14 @@ use crate::report::{self, Ending};
 pub(crate) struct Args {
     #[arg(help = SOURCE)]
     left: PathBuf,
-    /// The source to compare LEFT with, of any of these kinds; if omitted, LEFT is checked against its stored digests and
-    /// checksums, or, if it is a manifest, the files that it refers to against their recorded sizes and modification times
+    /// The source to compare LEFT with; if omitted, LEFT is checked against its stored digests and checksums, or, if
+    /// LEFT is a manifest, the files that it refers to against their recorded sizes and modification times
     right: Option<PathBuf>,
     /// Compare the files of two tables byte by byte, whatever their containers; or check all files of one source against
     /// their checksums. Containers without tables are always compared in this way
     #[arg(long)]
     bytes: bool,
-    /// Take only the rows of the main table of LEFT that satisfy a condition, as to-hdf5 does
+    /// Compare only the rows of the main table of LEFT that satisfy a condition, with all rows of the other source
     #[arg(long = "where", value_name = "CONDITION", requires = "right", conflicts_with = "bytes")]
     predicate: Option<Predicate>,
     #[command(flatten)]
@@ -79,8 +79,8 @@ fn holds_files(source: &Path) -> bool {
     matches!(Contents::of(source), Ok(Contents::Container(_)))
 }
 
-/// Compares arrays and prints the first difference of each. Each side is an array of BLZ, bcolz or bloscpack or an HDF5 file
-/// made of them; one may be any dataset of an HDF5 file.
+/// Compares two sources of arrays (BLZ, bcolz or bloscpack, or an HDF5 file that such arrays were converted to) and
+/// prints the first difference of each array. One of the sources may be any dataset of an HDF5 file.
 fn compare_arrays(left: &Path, right: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
     let names = [left, right];
     let (left, right) = (Arrays::open(left)?, Arrays::open(right)?);
@@ -163,7 +163,8 @@ fn check_thin(table: &Path, global: &Global, out: &mut impl Write) -> Result<Sta
     .print(global, out)
 }
 
-/// Checks arrays: decodes all chunks and compares them with their checksums.
+/// Checks the BLZ, bcolz or bloscpack arrays of `source`: decodes all their chunks and compares them with the stored
+/// checksums.
 fn check_arrays(source: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
     let arrays = Arrays::open(source)?;
     let interrupts = Interrupts::of_caller(global.caller.as_ref());

@@ -63,8 +63,8 @@ fn is_files(inside: &dyn Container, name: &str) -> Result<bool> {
     Ok(is_hdf5_files(&path).unwrap_or(false))
 }
 
-/// Whether the HDF5 file at `path` holds files as datasets (root attribute `ctds_files`). Not to be called for a file with a
-/// seal (checksums after its end), which may be too damaged for libhdf5.
+/// Whether the HDF5 file at `path` holds files as datasets (root attribute `ctds_files`). It must not be called for a
+/// file with a seal (checksums after its end), which may be too damaged for libhdf5.
 ///
 /// # Errors
 /// Those of opening it.

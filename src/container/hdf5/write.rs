@@ -17,7 +17,7 @@ use crate::sync::LockUnpoisoned;
 use crate::value::{ByteOrder, DataType, Region, Shape, Values};
 
 /// Number of zero bytes that are written to a new dataset to make libhdf5 allocate its space in the file. It exceeds
-/// libhdf5's buffer: bytes left in that would later overwrite those written to the file directly.
+/// libhdf5's write buffer: zeros left there would later overwrite bytes that this program writes without libhdf5.
 const RESERVING_BYTES: u64 = 128 << 10;
 
 /// The HDF5 file that is being written, shared by the container and its nested containers.

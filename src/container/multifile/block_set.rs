@@ -41,8 +41,8 @@ impl BlockSet {
         }
     }
 
-    /// Whether the first block number of `range` is in the set, and the longest part of `range` from its start whose numbers are all
-    /// in the set, or all not in it.
+    /// Returns whether the first block number of `range` is in the set, and the longest part of `range` from its start
+    /// for which the answer is the same.
     pub(super) fn split(&self, range: Range<u64>) -> (bool, Range<u64>) {
         if let Some((_, &end)) = self.ranges.range(..=range.start).next_back()
             && end > range.start

@@ -19,9 +19,9 @@ pub(super) struct Blocks<'a> {
 }
 
 impl Blocks<'_> {
-    /// Fills `out` with bytes of consecutive blocks, from byte `within` of `block` on. Each block that it touches is
-    /// compared as a whole with its CRC, unless `known` says that this was done before; `checked` is called if they match,
-    /// else the call fails.
+    /// Fills `out` with bytes of consecutive blocks, from byte `within` of `block` on. Each of them is compared as a
+    /// whole with its CRC, unless `known` is true for its number; `checked` is called for each that matches, and a
+    /// mismatch is an error.
     pub(super) fn read(
         &self,
         block: u64,

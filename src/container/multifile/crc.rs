@@ -8,7 +8,8 @@ pub(super) struct Crc(u32);
 /// Number of bytes that the CRC computation processes in one step.
 const STEP: usize = 16;
 
-/// Effect of each byte value on the CRC after 0 to `STEP` - 1 further bytes.
+/// Lookup tables of the CRC: `TABLES[n][b]` is the contribution of byte value `b` to the CRC if `n` more bytes follow
+/// it.
 static TABLES: [[u32; 256]; STEP] = tables();
 
 const fn tables() -> [[u32; 256]; STEP] {

@@ -68,7 +68,8 @@ pub(super) struct Header {
     pub(super) marked: bool,
     /// Number of blocks in the MultiFile: block 0, continuation and free blocks included.
     pub(super) blocks: u64,
-    /// Entries of the files, by slot; slots of removed files are included and have no name and no blocks.
+    /// Entries of the files in the MultiFile. A removed file leaves its entry as an unused slot, without a name and
+    /// without blocks.
     pub(super) files: Vec<Entry>,
     pub(super) free: Index,
     /// CRC of each block, by block number, without meaning for block 0, continuation and free blocks. The list may be shorter
@@ -78,7 +79,8 @@ pub(super) struct Header {
     pub(super) continuation: [Vec<u64>; 2],
     /// How many continuation blocks of each of the two sets hold a part of the header.
     pub(super) used: [u32; 2],
-    /// Which of the two sets of continuation blocks (0 or 1) holds the rest of this MultiFile header; 0 if the header fits into block 0.
+    /// Which of the two sets of continuation blocks (0 or 1) holds the bytes of this MultiFile header that do not fit
+    /// into block 0; 0 if all of them fit.
     pub(super) current: usize,
     /// Number of bytes at the start of block 0 that the MultiFile header's fields occupy.
     pub(super) extent: u64,
@@ -90,7 +92,8 @@ pub(super) struct Entry {
     pub(super) name: String,
     /// Length in bytes of the file in the MultiFile.
     pub(super) len: u64,
-    /// Whether the file in the MultiFile is a nested container; has a meaning only if the header is `marked`.
+    /// Whether the file in the MultiFile is a nested container; without a meaning if the header does not record this
+    /// for its files (`marked` is false).
     pub(super) nested: bool,
     pub(super) index: Index,
 }
@@ -334,7 +337,8 @@ impl Header {
         checksums[block as usize] = crc;
     }
 
-    /// Number of continuation blocks that the set `target` (0 or 1) needs for this MultiFile header, or that it has, if these are more.
+    /// Number of continuation blocks that the set `target` (0 or 1) must have to hold this MultiFile header; not less
+    /// than the number that it already has.
     pub(super) fn blocks_for(&self, target: usize) -> u64 {
         let body = self.body().len() as u64;
         let (mut count, other) = (self.continuation[target].len() as u64, self.continuation[1 - target].len() as u64);

@@ -31,8 +31,8 @@ impl Run {
 }
 
 impl Index {
-    /// Decodes the block numbers of a file in the packed form of MultiFile version 2; all must be above 0 and below
-    /// `blocks`, the number of blocks in the MultiFile.
+    /// Decodes the block numbers of a file in the MultiFile version 2 form, in which -k stands for the k next
+    /// consecutive numbers; all must be above 0 and below `blocks`, the number of blocks in the MultiFile.
     pub(super) fn decode(d: &mut Decoder<'_>, what: &str, blocks: u64) -> Result<Self> {
         let mut index = Index::default();
         for _ in 0..count(d, what, 8)? {
@@ -84,7 +84,8 @@ impl Index {
         Ok(())
     }
 
-    /// Encodes the block numbers of a file in the packed form of MultiFile version 2.
+    /// Encodes the block numbers of a file in the MultiFile version 2 form, in which -k stands for the k next
+    /// consecutive numbers.
     pub(super) fn encode(&self, e: &mut Encoder) {
         let items: usize = self.runs.iter().map(|run| if run.len() == 1 { 1 } else { 2 }).sum();
         e.u64(items as u64);
@@ -134,8 +135,8 @@ impl Index {
         removed
     }
 
-    /// Replaces as many block numbers of the file as `blocks` has, from the file's block `entry` (from 0) on: these bytes of
-    /// the file are in the blocks `blocks` then.
+    /// Replaces block numbers of a file by the numbers `blocks`, one for one, from the file's block `entry` (from 0)
+    /// on: the blocks that now hold this part of the file.
     pub(super) fn replace(&mut self, entry: u64, blocks: Range<u64>) {
         let end = entry + (blocks.end - blocks.start);
         // with the neighbours, which may now continue in the new blocks or be continued by them
@@ -157,7 +158,8 @@ impl Index {
     }
 }
 
-/// Appends a run of block numbers to a list, and joins it with the last run if it continues that; an empty run is ignored.
+/// Appends a run of block numbers to a list. It is merged with the last run if its numbers directly follow those of
+/// that run; an empty run is ignored.
 fn append(runs: &mut Vec<Run>, run: Run) {
     match runs.last_mut() {
         _ if run.blocks.is_empty() => {}

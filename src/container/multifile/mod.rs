@@ -150,8 +150,8 @@ fn select(inside: &dyn Container, marks: BTreeMap<String, Option<bool>>, nested:
     marks.into_iter().filter(|(name, mark)| wanted(name, *mark)).map(|(name, _)| name).collect()
 }
 
-/// Whether the file `name` of a MultiFile is itself a MultiFile; for headers that do not record it. One that cannot be read
-/// counts as a file: opening it gives the error.
+/// Whether the file `name` of a MultiFile is itself a MultiFile, found by reading the file, because the header does not
+/// record this. A file that cannot be read counts as an ordinary file: the error is returned when it is opened.
 fn looks_nested(inside: &dyn Container, name: &str) -> bool {
     let Ok(file) = inside.open(name) else { return false };
     let mut head = [0; HEAD_BYTES as usize];

@@ -19,7 +19,8 @@ const PIECE_BYTES: u64 = 1 << 18;
 /// State of a MultiFile as it will be after the next commit.
 #[derive(Debug)]
 pub(super) struct Pending {
-    /// Header of the MultiFile's next commit, except that its list of free blocks is that of the last commit; see `free`.
+    /// Header of the MultiFile as the next commit writes it, except that its list of free blocks is still that of the
+    /// last commit; `free` holds the current set.
     pub(super) header: Header,
     /// Index of each virtual file in the header's list of files, by its name.
     pub(super) slots: BTreeMap<String, usize>,

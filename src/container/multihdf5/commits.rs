@@ -72,8 +72,8 @@ impl Commits {
         &self.names
     }
 
-    /// Sizes in bytes of all files of the container at the last commit, in the order of `names`; `None` before the first
-    /// commit.
+    /// Sizes in bytes of all files of the container at the last commit, in the order of the file paths in `names`;
+    /// `None` before the first commit.
     pub(super) fn last(&self) -> Result<Option<Vec<u64>>> {
         let (dataset, count) = (&self.dataset, self.names.len());
         let shape = dataset.shape()?;
@@ -100,7 +100,8 @@ impl Commits {
         Ok(Some(sizes.into_iter().take(count).map(size).collect::<Result<_>>()?))
     }
 
-    /// Appends a commit to the list of commits: a row with the sizes in bytes of all files, in the order of `names`.
+    /// Appends a commit to the list of commits: a row with the sizes in bytes of all files, in the order of the file
+    /// paths in `names`.
     pub(super) fn append(&self, sizes: Vec<i64>) -> Result<()> {
         let columns = columns(sizes.len());
         let shape = self.dataset.shape()?;

@@ -67,12 +67,13 @@ struct Entry {
 
 #[derive(Debug)]
 enum EntryKind {
-    /// A virtual file of the container: its size in bytes at the last commit, and the file while it is open.
+    /// A virtual file of the container: its size in bytes when it was last stored, and the file itself while it is
+    /// open.
     File(u64, Option<Arc<StoredFile>>),
     Nested(Option<Arc<MultiHdf5Mut>>),
 }
 
-/// What to do if an entry of the container already has the name of a new one.
+/// Choice between an error and a replacement if a new entry of the container has the name of an existing one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum IfTaken {
     Fail,
@@ -110,8 +111,8 @@ impl MultiHdf5Mut {
         MultiHdf5Mut { store, path, content: Mutex::new(content) }
     }
 
-    /// Opens an existing MultiHDF5 container for changes. New files are stored without filters if it is an archive (a
-    /// container with more files than casacore reads).
+    /// Opens an existing MultiHDF5 container for changes. Files that are added are stored without compression and
+    /// checksums.
     ///
     /// # Errors
     /// `Locked` if another process has it open; those of reading it.
@@ -169,7 +170,8 @@ impl MultiHdf5Mut {
         format!("{}/{name}", self.path)
     }
 
-    /// Opens the virtual file `name`, or returns the one that is open; it stays open until the commit.
+    /// Returns the virtual file `name` of the container, which is opened if necessary. Virtual files that no caller
+    /// uses are stored and closed before.
     fn file(&self, content: &mut Content, name: &str) -> Result<Arc<StoredFile>> {
         content.store_unused()?;
         let block_bytes = content.block_bytes;
@@ -269,8 +271,8 @@ impl Content {
     }
 }
 
-/// The options with which new files are stored in an existing container: block size as in its header, without checksums and
-/// compression. `archive` is true if the container may hold more than casacore reads.
+/// Options for new files in an existing MultiHDF5 container: block size and archive mark of its header, no checksums or
+/// compression, appendable if it has a list of commits.
 fn stored_options(root: &Group) -> Result<FormatOptions> {
     let Header { block_bytes, archive, .. } = Header::read(root)?;
     Ok(FormatOptions {

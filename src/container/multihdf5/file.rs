@@ -68,8 +68,8 @@ enum Phase {
 
 /// The open dataset of a stored virtual file: a row for each block.
 struct StoredRows {
-    /// Number ([`Access::generation`]) of the HDF5 file in which the dataset was opened. If another HDF5 file is open now,
-    /// the dataset is opened again.
+    /// [`Access::generation`] of the HDF5 file in which the dataset was opened: if the container has opened another
+    /// HDF5 file since, the dataset is opened again.
     generation: u64,
     dataset: Dataset,
     pipeline: Pipeline,
@@ -82,8 +82,8 @@ struct StoredRows {
 enum RowForm {
     /// The rows of the dataset may come from any program, casacore included, and its chunks may have any shape. They are read, but never overwritten.
     Found(VirtualFile),
-    /// The rows of the dataset are in this program's form: one chunk for each block, none after the end of the file. None
-    /// was stored since the dataset was opened.
+    /// The rows of the dataset are in this program's form (one chunk for each block, no chunk after the end of the
+    /// virtual file), and no row was stored since the dataset was opened.
     Ours(VirtualFile),
     /// The rows of the dataset are in this program's form (one chunk for each block), and some were stored since the dataset was opened.
     Written,
@@ -149,8 +149,8 @@ impl StoredFile {
         StoredFile { store, path, block_bytes, state: Mutex::new(FileState::stored(len)) }
     }
 
-    /// Opens a virtual file that grew by live appends, which only the list of commits records. The next commit records its length
-    /// `len` (bytes) in the header, and its hash.
+    /// Opens a virtual file that grew while other processes read it, so that the header states an older length: `len`
+    /// bytes are committed. The next commit records this length and the new SHA-256.
     pub(super) fn appended(store: Arc<Store>, path: String, block_bytes: u64, len: u64) -> Self {
         let state = FileState { changed: true, ..FileState::stored(len) };
         StoredFile { store, path, block_bytes, state: Mutex::new(state) }

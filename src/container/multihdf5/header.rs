@@ -136,7 +136,7 @@ pub(super) fn file_paths(container: &Group) -> Result<Vec<String>> {
     Ok(paths)
 }
 
-/// Names of the fields of the HDF5 compound that stands for an empty array. formats/table.md 6.3.
+/// Names of the fields of the HDF5 compound that casacore stores in place of an empty array. formats/table.md 6.3.
 const EMPTY: [&str; 3] = ["emptyarray", "rank", "casatype"];
 
 fn is_empty_array(group: &Group, name: &str) -> Result<bool> {

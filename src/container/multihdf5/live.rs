@@ -159,8 +159,8 @@ fn listed(root: &Group) -> Result<(Commits, Vec<u64>)> {
     Ok((commits, sizes))
 }
 
-/// Opens the group of the virtual file at `path`; returns it with the size in bytes of its blocks and of the file, as the
-/// container's header states them.
+/// Opens the group of the virtual file at `path`; also returns the block size of the container and the length of the
+/// file, both in bytes, as the container's header states them.
 fn parent(root: &Group, path: &str) -> Result<(Group, u64, u64)> {
     let mut group = root.clone();
     let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
@@ -273,7 +273,7 @@ impl LiveContainerReader {
         Ok(LiveContainerReader { commits, sizes, files: HashMap::new(), file })
     }
 
-    /// Advances to the last commit of the live container; returns whether it is newer than the previous one.
+    /// Advances to the last commit of the live container; returns whether the committed size of any file has changed.
     ///
     /// # Errors
     /// `Io`, `Format`.

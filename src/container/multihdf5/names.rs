@@ -4,7 +4,8 @@
 pub(super) const HEADER: &str = "__MultiHDF5_Header__";
 /// Name of the dataset with the bytes of a virtual file, in the file's group.
 pub(super) const DATA: &str = "FileData";
-/// Name of the dataset that receives the bytes of a virtual file while they move to another storage form.
+/// Name of the dataset to which the bytes of a virtual file are copied before it replaces the file's dataset
+/// `FileData`.
 pub(super) const NEXT_DATA: &str = "FileData.next";
 /// Name of the attribute of a virtual file's group with the SHA-256 of its bytes, in 64 hexadecimal digits. Only archives,
 /// which casacore does not write, have it: casacore would not update it.

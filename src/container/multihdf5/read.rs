@@ -17,14 +17,14 @@ use crate::io::{FileSource, ReadAt};
 use crate::limits;
 use crate::value::Values;
 
-/// An open HDF5 file that is a MultiHDF5 container, nested ones included.
+/// An open HDF5 file with a MultiHDF5 container and the containers nested in it.
 #[derive(Debug)]
 pub(super) struct Opened {
     file: h5::File,
     source: Arc<FileSource>,
     sealed: bool,
-    /// Sizes in bytes of the files, by path, from the last entry in the list of commits: newer than those of the headers.
-    /// Empty without such a list.
+    /// Size in bytes of each file, by path, at the last commit of a container that grows while it is read: newer than
+    /// the sizes in the headers. Empty without commits.
     committed: HashMap<String, u64>,
 }
 

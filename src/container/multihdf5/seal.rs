@@ -174,7 +174,8 @@ impl Seal {
     }
 }
 
-/// Divides an HDF5 file of `len` bytes into regions of at most [`REGION_BYTES`], each of which belongs to one virtual file, or to none.
+/// Divides an HDF5 file of `len` bytes into ranges for one checksum each, of at most [`REGION_BYTES`]; each belongs to
+/// one virtual file or to none of them.
 ///
 /// # Errors
 /// `Format` if extents overlap or exceed the file.

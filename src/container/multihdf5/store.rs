@@ -61,7 +61,8 @@ struct OpenFile {
     copy: Option<Partial>,
 }
 
-/// The open HDF5 file of a MultiHDF5 container for the time of one call; a lock admits one call at a time.
+/// The open HDF5 file of a MultiHDF5 container, as a callback of [`Store::read`] or [`Store::change`] uses it; a lock
+/// excludes other callbacks until it returns.
 pub(super) struct Access<'a> {
     pub(super) file: &'a h5::File,
     pub(super) path: &'a Path,
@@ -89,8 +90,8 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens the HDF5 file of an existing container for changes; the function `options` reads from its root group the options
-    /// with which it was created.
+    /// Opens the HDF5 file of an existing container for changes; the function `options` derives the options for new
+    /// files from the root group of the HDF5 file.
     ///
     /// # Errors
     /// `Locked` if another process has it open; those of reading it.

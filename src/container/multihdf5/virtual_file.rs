@@ -26,7 +26,8 @@ pub(super) struct VirtualFile {
     width: u64,
     chunk: Chunk,
     pipeline: Pipeline,
-    /// Runs of chunks in the HDF5 file, sorted by chunk number; chunks that were never written are in none.
+    /// Chunks of the virtual file's dataset, in runs that are contiguous in the HDF5 file, sorted by chunk number
+    /// (row-major from 0); chunks that were never written are left out.
     runs: Vec<Run>,
     fill: u8,
     decoded: Recent<Vec<u8>>,
@@ -52,12 +53,14 @@ struct Run {
 }
 
 impl Run {
-    /// Offset in the HDF5 file at which the last chunk of the run ends; `None` if it exceeds 2^64.
+    /// Offset in the HDF5 file at which this run (chunks stored one after the other) ends; `None` if it is 2^64 or
+    /// more.
     fn end(&self) -> Option<u64> {
         self.count.checked_mul(self.stored_bytes)?.checked_add(self.address)
     }
 
-    /// Whether the chunk `number`, at byte `address` of the HDF5 file, directly follows the last chunk of the run.
+    /// Whether the chunk `number`, at byte `address` of the HDF5 file, continues this run of chunks, both by its number
+    /// and by its position in the file.
     fn is_followed_by(&self, number: u64, address: u64) -> bool {
         self.first + self.count == number && self.end() == Some(address)
     }

@@ -1,4 +1,4 @@
-//! Where the bytes of a task's stream are in a SION file, as a list of extents.
+//! Where the stream of a task (a process of the program that wrote a SION file) is in that file: a list of extents.
 
 use std::sync::Arc;
 

@@ -5,17 +5,17 @@ use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{ReadAt, read_bytes};
 use crate::value::ByteOrder;
 
-/// Size in bytes of the prefix field in META1, the header of a SION file.
+/// Size in bytes of the field in the header (META1) of a SION file that stores the file name given to SIONlib.
 const PREFIX_BYTES: usize = 1024;
 
-/// First version of the SION file format whose header has the file number and flags.
+/// First version of the SION file format whose header has the number of the file in its set, and two flag words.
 const WITH_FILE_NUMBER: i32 = 3;
 
 /// First version of the SION file format whose stored chunk sizes are the space that chunks occupy; in older files they have to
 /// be rounded up to whole file system blocks.
 const STORED_SPACES: i32 = 4;
 
-/// Version of the SION file format whose header has the key-value mode.
+/// First version of the SION file format whose header states whether the streams consist of key-value records.
 const WITH_KEY_VALUES: i32 = 5;
 
 /// Length in bytes of the SION header META1, without 16 bytes for each task, that SIONlib assumes for every version of the
@@ -37,7 +37,8 @@ pub(super) struct Meta1 {
     /// Number of physical files in the SION set.
     pub(super) files: i32,
     pub(super) file_number: i32,
-    /// First flag word of the SION header; its upper half is the key-value mode.
+    /// First flag word of the SION header; in version 5 of the format, its upper 32 bits tell whether the streams
+    /// consist of key-value records.
     pub(super) flag1: i64,
     pub(super) flag2: i64,
     /// File name that was given to SIONlib, without the zeros after it.

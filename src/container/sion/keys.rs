@@ -1,4 +1,5 @@
-//! The key-value records in a stream of a SION file: u64 key, u64 length, and the value, in the byte order of the metadata.
+//! The key-value records in a stream of a SION file: key and length, 8 bytes each in the byte order of the file's
+//! metadata, then the value.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +14,8 @@ use crate::value::ByteOrder;
 /// Listings leave it out, because the file `TASK3` has the same bytes.
 const SUFFIX: &str = ".keys";
 
-/// Name of the stream that has the key-value records of the container `name`: without `.keys`; `None` for other names.
+/// Name of the stream whose key-value records the container `name` shows: `TASK3` for `TASK3.keys`; `None` for a name
+/// without `.keys`.
 pub(super) fn stream_of(name: &str) -> Option<&str> {
     name.strip_suffix(SUFFIX)
 }

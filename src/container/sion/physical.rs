@@ -23,10 +23,10 @@ pub(super) struct Physical {
     /// Length in bytes of the stream of each task in the physical SION file.
     lens: Vec<u64>,
     written: Written,
-    /// Number of the file, and of the task in that file, of each logical task of the SION set, both from 0, as stored. An empty
-    /// list, or `None` if the field is missing: tasks are numbered in the order of the files.
+    /// File number, and task number in that file, of each logical task of the SION set, both from 0. If the list is
+    /// empty or missing (`None`), logical tasks are numbered file by file.
     pub(super) mapping: Option<Vec<[i32; 2]>>,
-    /// Value that META2 of the SION file stores as the number of bytes in a chunk that is not used: 0 or -1.
+    /// Byte count that the second metadata block (META2) of the SION file stores for chunks that are not used: 0 or -1.
     pub(super) unused: i64,
 }
 
@@ -76,8 +76,8 @@ impl Places {
     }
 }
 
-/// Source of the number of bytes written to each chunk of a SION file: META2, or the space of the chunks if the file was not
-/// closed.
+/// Source of the number of bytes written to each chunk of a SION file: the second metadata block (META2), or the space
+/// of the chunks if the file was not closed.
 #[derive(Debug, Clone, Copy)]
 enum Written {
     /// META2, the second metadata block, stores the number of bytes written to each chunk of the SION file; this list begins at
@@ -165,7 +165,8 @@ impl Physical {
         })
     }
 
-    /// Reads the number of chunks of each task from META2 and sums up their bytes, some numbers at a time.
+    /// Reads META2, the second metadata block of a SION file: number of chunks and length of the stream of each task,
+    /// and the mapping of logical tasks to files.
     fn read_meta2(&mut self, end: u64) -> Result<()> {
         let (tasks, blocks) = (self.tasks() as u64, u64::from(self.meta1.blocks));
         let numbers = (blocks + 1).checked_mul(tasks).filter(|&numbers| numbers <= (end - self.meta1.meta2) / 8);

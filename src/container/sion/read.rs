@@ -19,7 +19,8 @@ const INLINE_KEYS: i64 = 51;
 #[derive(Debug)]
 pub(super) struct Sion {
     set: Arc<Set>,
-    /// Folder of the index of names that this container shows; `None` if the streams are named by their tasks.
+    /// Folder in the SION file's index of names that this container shows; `None` without an index: the virtual files
+    /// are named `TASK0`, `TASK1` …
     folder: Option<Arc<Folder>>,
 }
 
@@ -148,7 +149,8 @@ impl Container for Sion {
     }
 }
 
-/// The stream of a logical task of a SION set. The lengths of its chunks are read from META2 on the first access to its bytes.
+/// The stream of a logical task of a SION set. The lengths of its chunks are read from the metadata on the first access
+/// to its bytes.
 #[derive(Debug)]
 struct TaskStream {
     set: Arc<Set>,

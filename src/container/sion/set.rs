@@ -1,4 +1,4 @@
-//! The physical files of a SION set, and which logical task is in which of them.
+//! The physical files of a SION set, and which of them holds each logical task (numbered across all files).
 
 use std::sync::Arc;
 
@@ -31,8 +31,8 @@ impl Set {
         Self::open_by(inside, name, Physical::open)
     }
 
-    /// Opens a damaged SION set: files without META2 are read as far as possible. Also returns an error that describes the
-    /// damage.
+    /// Opens a damaged SION set: files without the second metadata block (META2) are read as far as possible. Also
+    /// returns an error that describes the damage.
     ///
     /// # Errors
     /// `Format` if META1 of a file is damaged, or a file is missing.

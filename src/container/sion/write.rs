@@ -32,7 +32,8 @@ struct FilePlan {
     places: Places,
     /// Number of bytes in each chunk of each task of the planned SION file.
     written: Vec<Vec<u64>>,
-    /// Value that META2 of the planned SION file stores as the number of bytes in each chunk that is not used.
+    /// Byte count that the second metadata block (META2) of the planned SION file stores for each chunk that is not
+    /// used.
     unused: i64,
     mapping: Option<Vec<[i32; 2]>>,
 }
@@ -51,7 +52,8 @@ struct OpenFile {
 #[derive(Debug)]
 struct Shared {
     files: Vec<OpenFile>,
-    /// Index of the physical file and extents in it of each stream, by the path of its virtual file.
+    /// Stream of each virtual file, by path: index of the physical SION file that holds it, and its byte ranges
+    /// (extents) in that file.
     streams: HashMap<String, (usize, Extents)>,
     folders: BTreeSet<String>,
     info: ContainerInfo,
@@ -188,8 +190,8 @@ fn new_plan(
     })
 }
 
-/// Index of the physical file and task number in it of a stream in the SION set that it is copied from, by its recorded
-/// properties; `None` if they are missing.
+/// Physical file and task number in it (both from 0) that a stream had in the SION set from which it is copied, by its
+/// recorded properties; `None` if they are missing.
 fn stored_place(file: &AnnouncedFile) -> Option<(usize, usize)> {
     let number = |name| file.properties.int(name).and_then(|value| usize::try_from(value).ok());
     Some((number("sion_file")?, number("sion_local_task")?))

@@ -1,7 +1,7 @@
 //! Cuts files into blocks for a content-addressed (vt) store: at boundaries that depend on their content, so that bytes inserted into a file change
 //! few blocks.
 
-/// Smallest block in bytes that the chunker ends at a boundary in the content.
+/// Length in bytes that a block must exceed before it can end at a boundary in the content.
 const SMALLEST: usize = 2048;
 
 /// Largest block in bytes that is cut by content, as in the original vt program.
@@ -39,7 +39,7 @@ const fn gear() -> [u64; 256] {
 }
 
 impl Cut {
-    /// Largest block in bytes that this rule cuts.
+    /// Length in bytes of the largest block into which this rule cuts files.
     pub(super) fn largest(self) -> usize {
         match self {
             Cut::Content => LARGEST,
@@ -47,8 +47,8 @@ impl Cut {
         }
     }
 
-    /// Length in bytes of the block at the beginning of `data`, by the rule for cutting. Unless the file ends in `data`, it
-    /// must have at least as many bytes as the largest block.
+    /// Length in bytes of the block at the beginning of `data`, by the rule for cutting; `data` must have at least as
+    /// many bytes as the largest block, or reach the end of the file.
     pub(super) fn first(self, data: &[u8]) -> usize {
         let data = &data[..data.len().min(self.largest())];
         if self != Cut::Content || data.len() <= SMALLEST {

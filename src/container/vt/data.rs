@@ -19,11 +19,12 @@ use crate::sync::LockUnpoisoned;
 #[derive(Debug)]
 pub(super) struct Reader {
     pub(super) store: Arc<Store>,
-    /// The last used vt blocks that consist of references to other blocks, decoded, with their hashes, oldest first.
+    /// The vt blocks that consist of references to other blocks and were decoded last, with their hashes, oldest first.
     children: Mutex<Vec<(BlockHash, Arc<Children>)>>,
 }
 
-/// Most decoded vt blocks that consist of references, of which a reader of vt data keeps the last used in memory.
+/// Number of decoded vt blocks (those that consist of references) that a reader of vt data keeps in memory; more
+/// displace the oldest.
 const KEPT: usize = 64;
 const KEPT_REFERENCES: usize = 1 << 12;
 
@@ -31,11 +32,11 @@ const KEPT_REFERENCES: usize = 1 << 12;
 #[derive(Debug)]
 struct Children {
     references: Vec<BlockRef>,
-    /// Total length in bytes of the data of the references in the vt block, up to and including each of them.
+    /// Offset in bytes at which the data of each reference ends, in the joined data of all references of the vt block.
     ends: Vec<u64>,
 }
 
-/// A file of a vt archive, open for reading: the data of its reference.
+/// A file of a vt archive, open for reading: its bytes are those for which its block reference stands.
 #[derive(Debug)]
 pub(super) struct VtFile {
     reader: Arc<Reader>,
@@ -72,7 +73,8 @@ impl Reader {
         Reader { store, children: Mutex::default() }
     }
 
-    /// Reads all data of a vt reference, such as a directory; fails if it is longer than the largest block.
+    /// Reads all data for which a vt reference stands, such as the entries of a directory; fails if they exceed 64 MiB,
+    /// the largest block.
     pub(super) fn all(&self, block: &BlockRef) -> Result<Vec<u8>> {
         let span = self.span(block, 0)?;
         if span > LARGEST_BLOCK as u64 {

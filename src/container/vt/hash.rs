@@ -55,7 +55,7 @@ impl HashKind {
             .ok_or_else(|| Error::format(format!("hash type {name:?}; expected sha1, sha256 or blake3")))
     }
 
-    /// Length in bytes of the hashes that this function makes.
+    /// Length in bytes of a hash of this kind.
     pub(super) fn bytes(self) -> usize {
         match self {
             HashKind::Sha1 => 20,

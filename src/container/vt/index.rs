@@ -144,8 +144,7 @@ pub(super) struct Indexed {
 pub(super) struct IndexFile {
     file: Arc<dyn ReadAt>,
     files: Vec<Indexed>,
-    /// Number that each data file listed in this index file has among the data files of the open vt stores, which number them
-    /// in sequence.
+    /// Index (from 0) that each data file of this index file has in the list of all data files of the open vt stores.
     numbers: Vec<usize>,
     entries: u64,
     /// Offset in the index file of the first entry.

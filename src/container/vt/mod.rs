@@ -44,14 +44,15 @@ pub(crate) static FORMAT: Format = Format {
     ..Format::read_only("vt", tree::is_archive, |inside, name| Ok(Arc::new(Archive::open(inside, name)?)))
 };
 
-/// The container format of a vt store without an archive: a directory that is known by its data files.
+/// The container format of a vt store without an archive: a directory that is recognised by its data files
+/// (`data/*.vtd`).
 pub(crate) static STORE: Format = Format {
     is_directory: true,
     ..Format::read_only(tree::STORE_NAME, tree::is_store, |inside, name| Ok(Arc::new(BareStore::open(inside, name)?)))
 };
 
-/// Makes, for tests, an archive with these files, and the data file of its store: each file is a literal, and the first one
-/// also a block.
+/// Makes, for tests, a vt archive whose references hold the bytes of `files`, and the data file of its store, in which
+/// the first file is also a block.
 #[cfg(any(test, feature = "internals"))]
 pub(crate) fn archive_of(files: &[(String, Vec<u8>)]) -> [Vec<u8>; 2] {
     let (mut directory, mut data) = (Vec::new(), Vec::new());

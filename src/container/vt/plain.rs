@@ -16,10 +16,12 @@ use crate::limits;
 /// recognised.
 const INDEX: &str = "index-";
 
-/// Most ordinary files that are listed in the Platonic stores of a vt archive; more are an error.
+/// Most files that are listed in the Platonic vt stores (their blocks are ranges of ordinary files) beside an archive;
+/// more are an error.
 const MOST_FILES: usize = 1 << 24;
 
-/// Whether a directory that has no data files is a Platonic store: one whose blocks are ranges of ordinary files.
+/// Whether a directory without `.vtd` data files is a Platonic vt store (its blocks are ranges of ordinary files): it
+/// contains an index, `index-…`.
 pub(super) fn is_platonic(directory: &dyn Container) -> Result<bool> {
     let is_index = |name: &String| name.starts_with(INDEX);
     Ok(directory.nested()?.iter().any(is_index) || directory.names()?.iter().any(is_index))

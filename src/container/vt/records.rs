@@ -56,7 +56,7 @@ pub(super) struct Record<'a> {
 pub(super) struct ScanEnd {
     /// Offset in the vt data file after the last whole record.
     pub(super) end: u64,
-    /// The damage at which the scan ended; `None` if it reached the end of the file.
+    /// Damage at which the scan of a vt data file ended; `None` if it reached the end of the file.
     pub(super) damage: Option<Error>,
     /// Whether the data file ends in the middle of a record, because its writer was killed or is still writing.
     pub(super) is_cut_off: bool,

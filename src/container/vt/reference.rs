@@ -26,18 +26,21 @@ const INDIRECT: u64 = 1;
 const TYPED: u64 = 2;
 const TYPE_FLAGS: u64 = 4;
 
-/// A reference: the data of a file or directory of a vt archive, by the blocks that hold it. Spans are lengths in bytes.
+/// Reference to the data of a file or directory of a vt archive: the hash of a block, the data themselves, or a rule that
+/// makes them (repetition, part, list of references). Spans are lengths in bytes.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum BlockRef {
-    /// Reference to a block of the store by its hash; the span is the length of the block, which the text form may omit.
+    /// Reference to a block of a vt store by its hash; `span` is the length of the block in bytes, which the text form
+    /// may omit.
     Hash { hash: BlockHash, span: Option<u64> },
     /// The reference stands for data that is `span` times the byte `octet`.
     Rle { octet: u8, span: u64 },
-    /// The reference holds its data itself.
+    /// A vt reference that holds its data itself, without a block.
     Literal(Arc<[u8]>),
     /// The reference stands for a part of the data of another reference, `span` bytes from byte `offset` on.
     Sub { block: Arc<BlockRef>, offset: u64, span: u64 },
-    /// The reference stands for a block whose data are references; the span is the length of all data that those stand for.
+    /// A vt reference to a block that is a list of references; it stands for the joined data of the listed references,
+    /// `span` bytes.
     Indirect { block: Arc<BlockRef>, span: Option<u64> },
 }
 

@@ -79,7 +79,7 @@ fn find_platonic(inside: &dyn Container) -> Result<Vec<(String, Arc<dyn Containe
 #[derive(Debug)]
 pub(super) struct Store {
     files: Vec<DataFile>,
-    /// Data files of the content-addressed (vt) stores that were read last and are kept open, by their numbers.
+    /// Data files of the content-addressed (vt) stores that were read last and are kept open, by index in `files`.
     opened: Recent<Opened>,
     indexes: Mutex<HashMap<HashKind, Arc<Found>>>,
     /// Index files of the content-addressed (vt) stores: kind of hash, name of the store, and the open file.
@@ -262,8 +262,8 @@ impl Store {
         self.block_of_file(hash, None)
     }
 
-    /// Reads a vt block by its hash as [`block`](Self::block) does. With `place`, the block's range in a file of the archive,
-    /// it is also searched for in the ordinary files of Platonic stores.
+    /// Reads a vt block by its hash as [`block`](Self::block) does. With `place`, its range in an archived file, it is
+    /// also searched for in Platonic stores, whose blocks are ranges of ordinary files.
     pub(super) fn block_of_file(&self, hash: &BlockHash, place: Option<InFile>) -> Result<Arc<Vec<u8>>> {
         if let Some(block) = self.cache.lock_unpoisoned().get(hash) {
             return Ok(block);

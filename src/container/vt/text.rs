@@ -233,7 +233,8 @@ impl<'a> Text<'a> {
         Ok(bytes)
     }
 
-    /// Parses the data of a literal in a vt archive: pairs of hexadecimal digits, and runs of readable bytes in brackets.
+    /// Parses the data that a vt reference holds itself (a literal): pairs of hexadecimal digits, and runs of readable
+    /// bytes in brackets.
     fn literal(&mut self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         while self.peek() != Some('}') {

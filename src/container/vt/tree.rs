@@ -89,8 +89,8 @@ impl Archive {
         Ok(found)
     }
 
-    /// The root entry in the last line of the vt archive that has this date or, if none has, this name; `None` if no line has
-    /// either.
+    /// Root entry of the last line of the vt archive whose date is `name` or, without such a line, whose entry has this
+    /// name; `None` if no line matches.
     fn entry(&self, name: &str) -> Option<Result<Dirent>> {
         let dated = self.lines.iter().rfind(|line| line.date == name);
         let named = || self.lines.iter().rfind(|line| line.entry.as_ref().is_ok_and(|entry| entry.name == name));

@@ -342,7 +342,7 @@ struct Levels(Vec<Level>);
 struct Level {
     references: Vec<u8>,
     count: usize,
-    /// Number of bytes of the file that the references of this level stand for.
+    /// Number of bytes of the file for which the collected `references` stand; together they become one vt block.
     span: u64,
 }
 
@@ -367,7 +367,8 @@ impl Levels {
         Ok(())
     }
 
-    /// Writes the references of a level as a vt block, and adds a reference to it to the next level.
+    /// Writes the references collected at `level` as one vt block, and adds a reference to this block to the next
+    /// level.
     fn close(&mut self, writer: &mut Writer<'_>, level: usize) -> Result<()> {
         let Level { references, span, .. } = std::mem::take(&mut self.0[level]);
         let hash = writer.block(&references)?;
@@ -457,8 +458,8 @@ impl Drop for DataFile {
 const UNINDEXED_SHARE: u64 = 16;
 const UNINDEXED_BYTES: u64 = 1 << 30;
 
-/// Writes a new index file for the content-addressed (vt) store at `path`, if it has none or the existing one does not cover
-/// 1/16 of the store or 1 GiB.
+/// Writes a new index file for the content-addressed (vt) store at `path`, if it has none, or if at least 1/16 of the
+/// store or 1 GiB is not indexed.
 fn write_index(path: &Path, store: &Store, own: Indexed, written: Growing) -> Result<()> {
     let name = store::index_name(KIND);
     let lock = File::options().create(true).truncate(false).write(true).open(path.join(format!("{name}.lock")))?;
@@ -500,8 +501,8 @@ const LOCK_POLL: Duration = Duration::from_millis(50);
 struct ArchiveLock(PathBuf);
 
 impl ArchiveLock {
-    /// Acquires the lock file of a vt archive. The caller holds this program's own lock (`flock`) on the archive, so a lock
-    /// file that this program wrote was left by a killed process.
+    /// Creates the lock file of a vt archive. The caller holds `flock` on the archive, so an existing lock file with
+    /// this program's mark is left from a killed process, and is replaced.
     ///
     /// # Errors
     /// `Locked` if another program holds it for longer than `wait`.

@@ -9,11 +9,11 @@ use crate::value::{DataType, Shape};
 
 /// Chunk size in bytes of the recipe datasets, from which original casacore files are rebuilt.
 const CHUNK_BYTES: usize = 1 << 20;
-/// Number of chunks of a recipe dataset that are compressed together, in parallel.
+/// Number of chunks of a dataset under `/_ctds/restore` that are compressed together, in parallel.
 const CHUNKS_COMPRESSED_TOGETHER: usize = 8;
-/// Compression effort for a recipe dataset of several chunks.
+/// Compression effort for a dataset under `/_ctds/restore` that has several chunks.
 const EFFORT: Effort = Effort::Thorough;
-/// Compression effort for a recipe dataset of one chunk, which takes little time anyway.
+/// Compression effort for a dataset under `/_ctds/restore` that has one chunk, which takes little time anyway.
 const EFFORT_OF_ONE_CHUNK: Effort = Effort::Most;
 
 /// Writer of a recipe dataset (data from which original casacore files are rebuilt) with one axis, whose length is known only
@@ -22,10 +22,10 @@ pub(super) struct AppendBuffer {
     group: Group,
     name: &'static str,
     element: DataType,
-    /// The open recipe dataset; `None` until there is more than one chunk to write.
+    /// The HDF5 dataset to which chunks are appended; `None` until the first chunks are written.
     dataset: Option<Dataset>,
     compression: Compression,
-    /// Number of chunks that have been written to the recipe dataset so far.
+    /// Number of chunks that have been written to the HDF5 dataset so far.
     chunks: u64,
     pending: Vec<u8>,
 }
@@ -43,12 +43,12 @@ impl AppendBuffer {
         }
     }
 
-    /// Number of elements appended to the recipe dataset so far.
+    /// Number of elements appended to the HDF5 dataset so far, including those that still wait to be written.
     pub(super) fn len(&self) -> u64 {
         (self.chunks * CHUNK_BYTES as u64 + self.pending.len() as u64) / self.element.size() as u64
     }
 
-    /// Appends elements to the recipe dataset, given as their little-endian bytes.
+    /// Appends elements, given as their little-endian bytes, to the HDF5 dataset that this buffer writes.
     pub(super) fn push(&mut self, mut bytes: &[u8], pool: &rayon::ThreadPool) -> Result<()> {
         while !bytes.is_empty() {
             let (now, later) =
@@ -85,8 +85,8 @@ impl AppendBuffer {
         self.group.create_dataset(self.name, &spec)
     }
 
-    /// Writes the pending elements of the recipe dataset, compressed on the threads of `pool`; the last chunk is filled up with
-    /// zeros.
+    /// Compresses the elements that wait to be written, on the threads of `pool`, and writes them to the HDF5 dataset;
+    /// the last chunk is filled up with zeros.
     fn write(&mut self, pool: &rayon::ThreadPool) -> Result<()> {
         let size = self.element.size();
         if self.dataset.is_none() {

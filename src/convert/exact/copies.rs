@@ -10,8 +10,8 @@ use crate::error::Result;
 use crate::grid::ChunkStorage;
 use crate::io::{ByteOrder, FileTarget, Raw, ReadAt};
 
-/// The parts of an original casacore file that the native file may contain as contiguous bytes; the bytes are compared before
-/// they are shared.
+/// The parts of an original casacore file that the native file may contain as contiguous bytes; the restored file
+/// shares them (reflink) only if the bytes are equal.
 pub(super) struct Copies<'a> {
     parts: Vec<Copy<'a>>,
     /// Whether the file system lets the restored file share bytes with the native file; false after the first failure.

@@ -13,7 +13,8 @@ use crate::native::{Members, Reader, StoredForm, open_dataset};
 use crate::table::{ColumnCells, Extent, RowRun, Stored};
 use crate::value::{DataType, Shape};
 
-/// Number of rows whose offsets are read at a time, for a ragged column (cells of differing shapes).
+/// Number of rows of a ragged column (cells of differing shapes) for which the index of the first element in the
+/// dataset `values` is read at a time.
 const OFFSETS_READ_TOGETHER: u64 = 1 << 16;
 /// Most segments (ranges of an original casacore file with elements of a column) that a recipe may have; a file with more is
 /// stored as it is. After this number of literals (bytes that no dataset gives), the rest of the file is stored as it is.
@@ -27,7 +28,8 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    /// Number of a stream (a dataset that supplies bytes) in the recipe, from 0; it is added if it is new.
+    /// Number, from 0, of a stream (a dataset that supplies bytes of original casacore files); a stream that is new is
+    /// added to the list.
     pub(super) fn number(&mut self, stream: Stream) -> u32 {
         if let Some(&number) = self.known.get(&stream) {
             return number;
@@ -48,8 +50,8 @@ pub(super) struct Segments {
 }
 
 impl Segments {
-    /// Adds a segment: `rows` rows of a stream's dataset, from row `first` on, give the bytes of the original casacore file
-    /// from byte `offset` on. If they continue the last segment, that is extended instead.
+    /// Records that `rows` rows of the dataset with number `stream`, from row `first` on, are the bytes of the original
+    /// casacore file from byte `offset` on; if possible, the last recorded segment is extended.
     pub(super) fn push(&mut self, stream: u32, first: u64, rows: u64, offset: u64) {
         if let Some(last) = self.list.last_mut()
             && (last.stream, last.rows, last.first + last.count * last.rows) == (stream, rows, first)
@@ -64,9 +66,9 @@ impl Segments {
         self.list.push(Segment { stream, first, rows, count: 1, offset, stride: 0 });
     }
 
-    /// Adds a segment of `bytes` literal bytes (that no other dataset holds), stored from index `first` of the dataset of
-    /// literals on, at byte `offset` of the original casacore file. If they continue the last literals, those are extended
-    /// instead.
+    /// Records that `bytes` bytes of the original casacore file, from byte `offset` on, are stored as literals (bytes
+    /// that no other dataset holds) from index `first` of their dataset on; if possible, the last recorded literals are
+    /// extended.
     pub(super) fn push_literal(&mut self, first: u64, bytes: u64, offset: u64) {
         match self.list.last_mut() {
             Some(last) if last.count == 1 && last.offset + last.rows == offset => last.rows += bytes,
@@ -75,7 +77,8 @@ impl Segments {
     }
 }
 
-/// Finds, for one column, which ranges of the table's files contain its elements, and adds them as segments to the recipes of the files.
+/// Finds which ranges of a table's files contain the elements of one column, and adds them to the recipes by which
+/// these files are rebuilt.
 pub(super) struct Placing<'a> {
     streams: &'a mut Streams,
     column: &'a ColumnPlan,

@@ -1,4 +1,5 @@
-//! Rebuilds the bytes of an original casacore file by its recipe, window by window, on several threads.
+//! Rebuilds the bytes of an original casacore file from the datasets of a native file, in windows (blocks of the file)
+//! on several threads.
 
 use std::ops::Range;
 
@@ -15,24 +16,27 @@ use crate::value::{Region, Shape, Values, swap_bytes, swap_width};
 
 /// Size in bytes of a window, the part of an original casacore file that a thread rebuilds at a time.
 pub(super) const WINDOW_BYTES: u64 = 2 << 20;
-/// Most windows of an original casacore file that are rebuilt together; as many may wait to be hashed or written.
+/// Most windows (blocks of `WINDOW_BYTES`) of an original casacore file that are rebuilt together; as many finished
+/// ones may wait to be hashed.
 pub(super) const WINDOWS: usize = 4;
 /// Bytes of a dataset that are read at a time to rebuild an original casacore file; at least one block of elements, even if it
 /// is larger.
 const STEP_BYTES: u64 = 1 << 20;
 
-/// A part of an original casacore file, and the segments of its recipe that have bytes in it.
+/// A block of an original casacore file, and the segments (ranges of the file that one dataset supplies) that may reach
+/// into it.
 #[derive(Debug)]
 pub(super) struct Window {
     pub(super) bytes: Range<u64>,
     segments: Vec<Segment>,
 }
 
-/// Iterator that cuts an original casacore file into windows (blocks of `WINDOW_BYTES`), each with the segments of the recipe
-/// that have bytes in it.
+/// Iterator that cuts an original casacore file into blocks of `WINDOW_BYTES`, each with the segments (ranges of the
+/// file that one dataset supplies) that may reach into it.
 struct Windows<'a> {
     segments: &'a [Segment],
-    /// Segments of the recipe that may reach into the next window, each with its end in the original casacore file.
+    /// Segments (ranges of the original casacore file that one dataset supplies) that have begun and may reach into the
+    /// next window, each with the offset in the file at which it ends.
     active: Vec<(Segment, u64)>,
     sources: &'a Sources,
     next: u64,
@@ -125,8 +129,8 @@ impl Window {
         (self.bytes.end - self.bytes.start) as usize
     }
 
-    /// Fills `out` with the bytes of the window that the recipe's segments give, literals after all others, and sets `covered`,
-    /// if it is given, to 1 for each byte that a segment gives.
+    /// Fills `out` with the bytes of the window that datasets supply, those of the dataset of literals last, and sets
+    /// `covered`, if it is given, to 1 for each of these bytes.
     pub(super) fn fill(&self, sources: &Sources, out: &mut [u8], mut covered: Option<&mut [u8]>) -> Result<()> {
         for literal in [false, true] {
             for segment in self.segments.iter().filter(|segment| (segment.stream == LITERALS) == literal) {
@@ -157,7 +161,8 @@ impl RestoreFile<'_> {
         start..range.end.clamp(start, self.end())
     }
 
-    /// The part of the buffer for the bytes `wanted` of the restored file. The bytes are marked as covered (given by a segment).
+    /// The part of the buffer for the byte range `wanted` of the restored file; marks these bytes as supplied by a
+    /// dataset.
     fn place(&mut self, wanted: Range<u64>) -> &mut [u8] {
         let range = (wanted.start - self.start) as usize..(wanted.end - self.start) as usize;
         if let Some(covered) = &mut self.covered {
@@ -179,7 +184,8 @@ impl RestoreFile<'_> {
 }
 
 impl OpenStream {
-    /// Copies to the buffer those bytes of its range of the restored file that a segment of the recipe gives.
+    /// Copies the elements of a segment (a range of the restored file that this dataset supplies) to the buffer, as far
+    /// as their bytes are in the buffer's range of the file.
     fn fill(&self, segment: &Segment, mut target: RestoreFile<'_>) -> Result<()> {
         let box_bytes = self.box_bytes(segment.rows)?;
         if box_bytes == 0 || segment.offset >= target.end() {
@@ -269,8 +275,8 @@ impl OpenStream {
         self.reader.read_rows(first, there, row_bytes)
     }
 
-    /// Reads block number `number` (from 0) of a recipe's segment whose blocks are tiles (parts of cells), and returns its
-    /// bytes as in the original casacore file; elements beyond the edge of the dataset are zeros.
+    /// Reads tile `number` (from 0, counted from row `segment.first` of the dataset along the fastest axis first) and
+    /// returns its bytes as in the original casacore file; elements beyond the edge of the dataset are zeros.
     fn tile(&self, segment: &Segment, number: u64) -> Result<Vec<u8>> {
         let mut rest = number;
         let mut start: Vec<u64> = Vec::with_capacity(self.cell.len() + 1);

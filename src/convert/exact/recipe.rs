@@ -21,12 +21,13 @@ use crate::value::{DataType, Region, Shape, Values};
 /// Number of the first stream in every recipe: the dataset of literals, the bytes of original casacore files that no other
 /// dataset holds.
 pub(super) const LITERALS: u32 = 0;
-/// Most segments in the recipe of an original casacore file; all of them are in memory together.
+/// Most segments (ranges that one dataset supplies) of an original casacore file; all of them are in memory together.
 pub(super) const MAX_STORED_SEGMENTS: u64 = 1 << 20;
-/// Largest block of elements, in bytes, that a recipe may copy to an original casacore file, because it is in memory as a
-/// whole; where blocks are read row by row, largest row.
+/// Most bytes that are copied to an original casacore file in one piece, and so are in memory together: a block of
+/// elements or, where blocks are read row by row, a row.
 const MAX_BOX_BYTES: usize = 32 << 20;
-/// How many numbers describe a segment of a recipe in the stored form.
+/// Number of integers that are stored for each segment (a range of an original casacore file that one dataset
+/// supplies).
 pub(super) const FIELDS: usize = 6;
 /// Bytes of decoded chunks that are kept in memory for all datasets that supply bytes of one original casacore file.
 const CACHE_BYTES: usize = 32 << 20;
@@ -81,17 +82,18 @@ pub(super) struct Stream {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Segment {
     pub(super) stream: u32,
-    /// Row (index on the slowest axis, from 0) of the dataset at which the first block of elements of a recipe's segment
-    /// starts; on the other axes it starts at 0.
+    /// Row of the dataset (index on its slowest axis, from 0) at which the first block of elements to be copied starts;
+    /// on the other axes it starts at 0.
     pub(super) first: u64,
-    /// Number of rows (extent on the slowest axis of the dataset) of each block of elements of a recipe's segment.
+    /// Extent of each block of elements to be copied on the slowest axis of the dataset, in rows.
     pub(super) rows: u64,
-    /// Number of blocks of elements of a recipe's segment; they follow one another in the dataset, fastest axis first.
+    /// Number of blocks of elements that are copied to the original casacore file; they follow one another in the
+    /// dataset, fastest axis first.
     pub(super) count: u64,
-    /// Offset in the original casacore file, in bytes, of the first block of elements of a recipe's segment.
+    /// Offset in the original casacore file, in bytes, to which the first block of elements is copied.
     pub(super) offset: u64,
-    /// Bytes in the original casacore file from the start of a block of elements to the start of the next in a recipe's
-    /// segment; 0 for a single block.
+    /// Number of bytes in the original casacore file from the start of a copied block of elements to the start of the
+    /// next; 0 for a single block.
     pub(super) stride: u64,
 }
 
@@ -117,7 +119,8 @@ impl Segment {
     }
 }
 
-/// Recipe of an original casacore file: path, length, SHA-256 and number of segments.
+/// An original casacore file that can be rebuilt: path, length, SHA-256 and number of segments (ranges that one dataset
+/// supplies).
 #[derive(Debug, Clone)]
 pub(super) struct File {
     /// Path of the original casacore file relative to the table's directory, with `/`; empty if the source was this file alone.
@@ -127,7 +130,8 @@ pub(super) struct File {
     pub(super) segments: u64,
 }
 
-/// The recipes of all original casacore files of a restorable file: the content of `/_ctds/restore/index`.
+/// Recipes by which all original casacore files of a restorable file are rebuilt from datasets: the content of
+/// `/_ctds/restore/index`.
 #[derive(Debug, Default)]
 pub(super) struct Recipe {
     pub(super) streams: Vec<Stream>,
@@ -161,7 +165,8 @@ impl Recipe {
         })
     }
 
-    /// Decodes the recipes from JSON and checks all paths: none leads out of the restored directory, none occurs twice.
+    /// Decodes from JSON how original casacore files are rebuilt, and checks all paths: none leads out of the restored
+    /// directory, none occurs twice.
     pub(super) fn from_json(document: &Json) -> Result<Self> {
         let missing = |what: &str| Error::format(format!("{what} is missing or has the wrong type"));
         let list = |of: &Json, name: &str| of.get(name).and_then(Json::as_array).cloned().ok_or_else(|| missing(name));
@@ -250,7 +255,7 @@ fn sha(hex: &str) -> Option<Sha256> {
     Some(bytes.into())
 }
 
-/// The recipes of an open restorable file, and the datasets that they refer to.
+/// The opened recipes of a restorable file, by which original casacore files are rebuilt from its datasets.
 #[derive(Debug)]
 pub(super) struct Archive {
     pub(super) recipe: Recipe,
@@ -318,8 +323,8 @@ impl Archive {
         Ok(bytes)
     }
 
-    /// Opens the recipe of original casacore file `number`: its segments and the datasets that supply its bytes, checked
-    /// against its length and the datasets.
+    /// Reads the segments (ranges that one dataset supplies) of original casacore file `number`, from 0, and opens
+    /// these datasets; fails if the segments do not fit the file's length or the datasets.
     pub(super) fn file(&self, number: usize) -> Result<(Vec<Segment>, Sources)> {
         let file = &self.recipe.files[number];
         let read = || -> Result<_> {
@@ -373,8 +378,8 @@ fn decode(numbers: &[i64], count: usize) -> Result<Vec<Segment>> {
     fields.into_iter().enumerate().map(segment).collect()
 }
 
-/// The open datasets that supply the bytes of one original casacore file, by number of the stream; `None` for those that it
-/// does not use.
+/// The open datasets that supply the bytes of one original casacore file, by their number in the recipe; `None` for
+/// datasets that the file does not use.
 #[derive(Debug)]
 pub(super) struct Sources(Vec<Option<OpenStream>>);
 
@@ -384,7 +389,8 @@ pub(super) struct OpenStream {
     pub(super) reader: Reader,
     pub(super) encoding: Encoding,
     pub(super) cell: Shape,
-    /// Number of blocks of elements that lie side by side in the dataset, for each axis but the rows.
+    /// Number of blocks of elements that lie side by side in the dataset, for each axis but the rows, fastest axis
+    /// first.
     pub(super) across: Shape,
 }
 
@@ -417,8 +423,8 @@ impl Sources {
         found.ok_or_else(|| Error::format(format!("stream {} is not open", segment.stream)))
     }
 
-    /// Checks that a segment of a recipe lies within the original casacore file and its dataset; returns its number of bytes in
-    /// the original file.
+    /// Checks that a segment is within the original casacore file of `file_len` bytes and within the dataset that
+    /// supplies it; returns the segment's number of bytes.
     pub(super) fn check(&self, segment: &Segment, file_len: u64) -> Result<u64> {
         let stream = self.get(segment)?;
         let box_bytes = stream.box_bytes(segment.rows)?;
@@ -464,7 +470,8 @@ impl OpenStream {
         Ok(OpenStream { reader, encoding: stream.encoding, cell: stream.cell.clone(), across })
     }
 
-    /// Number of elements of the dataset that a recipe's segment covers, without padding.
+    /// Number of elements of the dataset, in complete cells and without padding, that a segment copies to an original
+    /// casacore file.
     pub(super) fn elements(&self, segment: &Segment) -> Result<u64> {
         let across = self.across.elements()?.max(1);
         let rows = (segment.count / across).saturating_mul(segment.rows);
@@ -473,7 +480,8 @@ impl OpenStream {
         Ok(cell.elements()?.saturating_mul(rows.min(self.reader.rows().saturating_sub(segment.first))))
     }
 
-    /// Whether blocks of elements have whole cells, so that a block is a number of rows of the dataset.
+    /// Whether the blocks of elements that are copied to original casacore files have whole cells, so that each is a
+    /// number of rows of the dataset.
     pub(super) fn covers_cells(&self) -> bool {
         self.reader.shape[..self.cell.len()] == *self.cell
     }
@@ -484,7 +492,8 @@ impl OpenStream {
         Ok(usize::try_from(bytes).unwrap_or(usize::MAX))
     }
 
-    /// Number of bytes that a block of elements of `rows` rows takes in an original casacore file, without padding.
+    /// Number of bytes that a block of elements of `rows` rows takes in an original casacore file, without the gap
+    /// before the next block.
     pub(super) fn box_bytes(&self, rows: u64) -> Result<u64> {
         self.encoding.len(self.reader.data_type, self.cell.with_axis(rows).elements()?)
     }

@@ -87,7 +87,7 @@ struct Recorder<'a> {
     root: &'a Group,
     source: &'a Arc<dyn ReadAt>,
     pool: &'a rayon::ThreadPool,
-    /// Number of windows of an original casacore file that are tested together.
+    /// Number of windows (blocks of `WINDOW_BYTES`) of an original casacore file that are tested together.
     windows: usize,
     recipe: Recipe,
     streams: Streams,
@@ -97,8 +97,8 @@ struct Recorder<'a> {
 }
 
 impl Recorder<'_> {
-    /// Finds where in the original casacore files of `tree` the elements of all columns are; returns the segments of each file
-    /// by its path.
+    /// Finds where in the original casacore files of `tree` the elements of all columns are; returns, by path, the
+    /// segments of each file (ranges that one dataset supplies).
     fn find_segments(&mut self, tree: &Tree, tables: &Source, plan: &Plan) -> Result<HashMap<PathBuf, Segments>> {
         let mut found: HashMap<PathBuf, Segments> =
             tree.files.iter().map(|(_, path)| (path.clone(), Segments::default())).collect();
@@ -128,8 +128,9 @@ impl Recorder<'_> {
         Ok(found)
     }
 
-    /// Tests the segments of an original casacore file's recipe, and stores them together with literals for the bytes that they
-    /// do not give. Adds to `elements`, by number of the stream, the number of dataset elements that the file has unchanged.
+    /// Tests the segments of an original casacore file (ranges that one dataset supplies), and stores them with
+    /// literals for all other bytes. If every supplied byte is right and supplied once, adds the number of elements
+    /// from each dataset to `elements`.
     fn file(
         &mut self,
         name: &BString,
@@ -160,8 +161,8 @@ impl Recorder<'_> {
         Ok(())
     }
 
-    /// Compares the bytes that a recipe's segments give with the original casacore file, and stores the bytes that differ or
-    /// are missing as literals.
+    /// Compares the bytes that datasets supply by `segments` with the original casacore file, and stores the bytes that
+    /// differ or are missing as literals.
     fn try_segments(
         &mut self,
         file: &FileSource,
@@ -221,14 +222,16 @@ impl Recorder<'_> {
     }
 }
 
-/// Result of testing the recipe of an original casacore file: which of its bytes the segments give.
+/// Result of comparing an original casacore file with the bytes that the datasets of its columns supply.
 struct FileTrial {
     sha256: Sha256,
-    /// Literals for the bytes of the original casacore file that no other segment of the recipe gives.
+    /// Ranges of the original casacore file that the datasets of columns do not supply correctly: their bytes are
+    /// stored as literals.
     literals: Segments,
-    /// Whether every byte that the recipe's segments give equals that of the original casacore file.
+    /// Whether every byte that the datasets of columns supply equals that of the original casacore file.
     as_expected: bool,
-    /// Number of bytes of the original casacore file that the recipe's segments give, each counted once.
+    /// Number of bytes of the original casacore file that the datasets of columns supply, right or wrong, each counted
+    /// once.
     covered: u64,
 }
 
@@ -237,8 +240,8 @@ impl FileTrial {
         self.literals.list.iter().map(|segment| segment.rows * segment.count).sum()
     }
 
-    /// Ranges of a window of the original casacore file, in bytes from its start, that are stored as literals: the whole window
-    /// if the file has too many literals.
+    /// Ranges of a window (a block of the original casacore file), in bytes from its start, that are stored as
+    /// literals: those not supplied correctly, or the whole window if the file has too many literals.
     fn ranges_to_keep(&self, window: &WindowTrial) -> Vec<Range<usize>> {
         if self.literals.list.len() < MAX_SEGMENTS_PER_FILE {
             window.wrong.clone()
@@ -248,21 +251,22 @@ impl FileTrial {
     }
 }
 
-/// Result of comparing a window of an original casacore file with the bytes that the recipe's segments give.
+/// Result of comparing a window (a block) of an original casacore file with the bytes that the datasets of columns
+/// supply.
 struct WindowTrial {
     start: u64,
     actual: Vec<u8>,
-    /// Half-open ranges of the window, in bytes from its start, that the recipe's segments do not give correctly: they become
-    /// literals.
+    /// Half-open ranges of the window, in bytes from its start, that the datasets of columns do not supply correctly:
+    /// they become literals.
     wrong: Vec<Range<usize>>,
-    /// Number of bytes in the window that the recipe's segments give.
+    /// Number of bytes of the window that the datasets of columns supply, right or wrong.
     covered: u64,
-    /// Whether every byte that the recipe's segments give for the window equals that of the original casacore file.
+    /// Whether every byte that the datasets of columns supply for the window equals that of the original casacore file.
     as_expected: bool,
 }
 
-/// Compares a window of an original casacore file with the bytes that segments give; `covered` is 1 where a segment gives one.
-/// Returns the ranges to store as literals, joined where close, and whether all given bytes are right.
+/// Compares a window of an original casacore file with `given`, the bytes that datasets supply (`covered` is 1 at these
+/// bytes). Returns the ranges to store as literals, joined where close, and whether all supplied bytes are right.
 fn differences(actual: &[u8], given: &[u8], covered: &[u8]) -> (Vec<Range<usize>>, bool) {
     const BLOCK: usize = 64;
     let (mut wrong, mut as_expected) = (Vec::<Range<usize>>::new(), true);

@@ -127,7 +127,7 @@ impl Restorer<'_> {
     }
 }
 
-/// Converts a path from a recipe, which was checked when the recipe was read, to one relative to the target directory.
+/// Converts a path from a recipe to one relative to the target directory; fails if it would lead out of that directory.
 fn inside(path: &[u8]) -> Result<std::path::PathBuf> {
     relative(path).ok_or_else(|| {
         Error::format(format!(

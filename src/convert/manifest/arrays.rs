@@ -1,4 +1,5 @@
-//! The arrays of a manifest (a list of references to chunks): which ones a native file of the source would have, and where the elements of each are.
+//! The arrays of a manifest (a list of references to chunks): the datasets that a native HDF5 file of the source would
+//! have, and the places of their elements.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -92,8 +93,8 @@ impl<'a> Arrays<'a> {
         Ok(left_out)
     }
 
-    /// Writes all groups and arrays of the manifest; returns the numbers of columns that were written, together with the given columns that are left
-    /// out.
+    /// Writes all groups and arrays of the manifest; returns the counts of the columns, together with `left_out`, the
+    /// columns that the manifest does not include.
     pub(super) fn write<W: Write>(
         &self,
         left_out: Vec<LeftOutColumn>,
@@ -252,7 +253,7 @@ impl<'a> Arrays<'a> {
         }
     }
 
-    /// Writes the array with the row numbers of a table, its dimension scale of rows.
+    /// Writes the row numbers of a table into the manifest as an array, the coordinate of the axis of the rows.
     fn write_row_numbers<W: Write>(
         &self,
         table: &TablePlan,

@@ -67,7 +67,7 @@ pub struct ManifestSummary {
     pub tables: usize,
     /// Number of columns with arrays in the manifest.
     pub columns: usize,
-    /// Number of columns whose tiles in the table itself are referred to.
+    /// Number of columns to whose tiles, in the files of the table, the manifest refers.
     pub tiled_columns: usize,
     /// Number of columns with elements in the manifest itself.
     pub inline_columns: usize,

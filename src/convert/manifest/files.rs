@@ -28,7 +28,8 @@ impl Naming {
         Ok(Naming { base: base.map(|base| base.trim_end_matches('/').to_owned()), directory })
     }
 
-    /// Name in references of the file or directory at `path`, as the user gave it.
+    /// Name of the file or directory at `path` in the references of a manifest: its absolute path, or its file name
+    /// below the base, if one is set.
     pub(super) fn name(&self, path: &Path) -> Result<String> {
         let absolute = std::path::absolute(path)?;
         let named = match &self.base {
@@ -67,7 +68,8 @@ pub(super) struct Files {
 struct KnownFile {
     local: PathBuf,
     name: FileName,
-    /// Path, size and modification time of the file when it was added; `None` for a file on a server, which is checked in another way.
+    /// Path, size and modification time of the file when it was added; `None` for a file on a server, which is checked
+    /// by its `ETag` or time with each request.
     state: Option<RecordedFile>,
 }
 

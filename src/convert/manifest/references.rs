@@ -7,7 +7,8 @@ use serde_json::{Map, Value as Json, json};
 use crate::error::{Error, Result};
 use crate::grid::Grid;
 
-/// Name of the member of a manifest in which this program records the files that it depends on; readers of the manifest ignore it.
+/// Name of the member of a manifest in which this program records the files on which the manifest depends; other
+/// readers ignore the member.
 pub(super) const RECORD: &str = "h5bridge";
 
 /// Writer of a manifest, which is a JSON document, entry by entry.
@@ -40,7 +41,8 @@ impl FileName {
 }
 
 impl<W: Write> References<W> {
-    /// Begins a manifest in `out`. Its first member is `record` (facts for this program), so that a check need not read the references.
+    /// Begins a manifest in `out`, with `record` (facts for this program, such as the files on which the manifest
+    /// depends) before all references.
     pub(super) fn begin(mut out: W, record: &Json) -> Result<Self> {
         write!(out, "{{\"version\":1,\"templates\":{{}},\"{RECORD}\":{record},\"refs\":{{")?;
         Ok(References { out, count: 0, chunks: 0, consolidated: Vec::new() })

@@ -141,8 +141,8 @@ impl Tiles {
     }
 }
 
-/// Shapes of the hypercubes of a column, fastest axis first. `None` if they differ from the datasets of the storage form `form`, or if a dense column
-/// is not one hypercube with all rows in order.
+/// Shapes of the hypercubes of a column, fastest axis first. `None` if they differ from the shapes of the datasets that
+/// the column would become (`form`), or if a dense column is not one hypercube with all rows in order.
 fn shapes(form: &ColumnForm, tiling: &Tiling<'_>, rows: u64) -> Option<Vec<Shape>> {
     let found: Vec<&Shape> = tiling.cubes.iter().map(|cube| &cube.grid().shape).collect();
     match (form, found.as_slice(), tiling.runs.as_slice()) {

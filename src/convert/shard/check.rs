@@ -23,8 +23,8 @@ pub struct RangeCheck<'a> {
     path: PathBuf,
     /// The HDF5 file in which the bytes of workers are checked; `None` if the conversion makes a table.
     file: Option<FileSource>,
-    /// Offsets and sizes of the chunks that commit has inserted into the HDF5 file: a list for each dataset of the plan, by chunk number. Before
-    /// commit, no lists.
+    /// Offsets and sizes of the chunks that commit has inserted into the HDF5 file: a list for each dataset of the
+    /// plan, by chunk number; empty before commit.
     inserted: Vec<Vec<Inserted>>,
 }
 

@@ -72,14 +72,15 @@ impl<'a> CommitShards<'a> {
         self
     }
 
-    /// Sets the number of threads that read back what was written; 0, the default: one for each processor.
+    /// Sets the number of threads that read back the bytes written by workers; 0, the default: one for each processor.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// Publishes the HDF5 file or table. Copies the chunks from separate files of workers into the HDF5 file, renames it to its target, and leaves
-    /// the document of the ranges beside it ([`ShardPlan::ranges_of`]). A commit that was interrupted can be repeated.
+    /// Publishes the HDF5 file or table: copies the chunks from separate files of workers into the HDF5 file, renames
+    /// the result to the target, and leaves beside it a document with the ranges that workers wrote
+    /// ([`ShardPlan::ranges_of`]). An interrupted commit can be repeated.
     ///
     /// # Errors
     /// `Usage` if an item has no result; `Format` if its bytes are missing or differ, or the source changed; `Exists` if there is

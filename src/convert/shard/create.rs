@@ -20,9 +20,11 @@ use crate::source::tree::Tree;
 
 /// Size in bytes from which a dataset is left to workers; smaller ones are written when the plan is made.
 pub(super) const LARGE_BYTES: u64 = 64 << 20;
-/// Smallest and largest size of an item in bytes, if the caller does not set the size.
+/// Smallest and largest size in bytes of an item (a range of chunks that one worker writes), if the caller does not set
+/// the size.
 const ITEM_BYTES: (u64, u64) = (32 << 20, 512 << 20);
-/// Number of items into which a plan is cut if the caller does not set their size, unless they would be smaller or larger than `ITEM_BYTES`.
+/// Number of items (ranges of chunks that one worker writes) into which a plan is divided if the caller does not set
+/// their size, unless they would be smaller or larger than `ITEM_BYTES`.
 const ITEMS: u64 = 64;
 /// Name of the files by which casacore locks tables: their times change with every reader.
 pub(super) const LOCK_FILE: &str = "table.lock";
@@ -37,8 +39,8 @@ pub struct ShardPlanSummary {
     pub bytes: u64,
     /// Part of the bytes left to workers that they write to separate files of chunks, uncompressed; commit inserts these chunks into the HDF5 file.
     pub packed_bytes: u64,
-    /// Length of the plan's HDF5 file before commit, or of all files of its table, in bytes; what workers write occupies no disk
-    /// space yet.
+    /// Length in bytes of the plan's HDF5 file before commit, or of all files of its table; the ranges that workers
+    /// write occupy no disk space yet.
     pub file_bytes: u64,
     /// Number of rows of the main table that the plan converts.
     pub rows: u64,
@@ -46,8 +48,8 @@ pub struct ShardPlanSummary {
     pub warnings: Vec<String>,
 }
 
-/// Makes the plan of a conversion to the HDF5 file `target`. Items (ranges of chunks for workers) have about `work_bytes` bytes; 0: a size that
-/// depends on the large datasets.
+/// Makes the plan of a conversion to the HDF5 file `target`. Items (ranges of chunks for workers) have about
+/// `work_bytes` bytes; 0: 1/64 of the large datasets, at least 32 MiB, at most 512 MiB.
 ///
 /// # Errors
 /// `Usage` for options that are not for plans; `Exists` if `target` has a plan; `NoSpace`; those of reading the source.
@@ -108,7 +110,8 @@ pub(in crate::convert) fn create(
     Ok(ShardPlanSummary { items, bytes, packed_bytes, file_bytes, rows, warnings })
 }
 
-/// Size of an item in bytes if the caller does not set it: a 64th of all `datasets`, but at least 32 MiB and at most 512 MiB.
+/// Size in bytes of an item (a range of chunks that one worker writes) if the caller does not set it: 1/64 of the size
+/// of all `datasets`, at least 32 MiB, at most 512 MiB.
 pub(super) fn item_bytes(datasets: &[Dataset]) -> Result<u64> {
     let mut all = 0u64;
     for dataset in datasets {

@@ -19,8 +19,8 @@ use crate::progress::Progress;
 use crate::publishing::{IfExists, Publishing, SyncPolicy};
 use crate::source::Source;
 
-/// Makes the plan of a conversion to the table `target`. Items (ranges of tiles for workers) have about `work_bytes` bytes; 0: a size that depends on
-/// the large hypercubes.
+/// Makes the plan of a conversion to the table `target`. Items (ranges of tiles for workers) have about `work_bytes`
+/// bytes; 0: 1/64 of the large hypercubes, at least 32 MiB, at most 512 MiB.
 ///
 /// # Errors
 /// `Usage` for options that are not for plans; `Exists` if `target` has a plan; `NoSpace`; those of reading the source.

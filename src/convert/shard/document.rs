@@ -22,7 +22,7 @@ use crate::value::Shape;
 const VERSION: u32 = 1;
 /// Largest number of items (ranges of chunks) in a conversion plan for many processes.
 const MOST_ITEMS: u64 = 1 << 20;
-/// Number of hexadecimal digits in the identifier of an item of a plan.
+/// Number of hexadecimal digits in the identifier of an item of a plan (a range of chunks that one worker writes).
 const ID_DIGITS: usize = 16;
 /// Largest chunk in bytes that a plan may have: four times the largest tile that becomes a chunk.
 pub(super) const MOST_CHUNK_BYTES: u64 = 64 << 20;
@@ -115,7 +115,7 @@ pub(super) struct Dataset {
     pub(super) table: String,
     /// Name of the source column that becomes the dataset.
     pub(super) column: String,
-    /// Index in the source of the table with the column, from 0.
+    /// Index, from 0, of the table whose column becomes the dataset, among all tables of the source.
     pub(super) table_number: usize,
     /// Index in its table of the column that becomes the dataset, from 0.
     pub(super) column_number: usize,
@@ -145,9 +145,10 @@ pub(super) struct Dataset {
 pub(super) enum Place<'a> {
     /// The HDF5 file. The number is the offset in bytes of the first chunk of the dataset, not of the item.
     Block(u64),
-    /// A separate file of chunks, which commit inserts into the HDF5 file, because chunks get their places only then.
+    /// A separate file of chunks, which commit inserts into the HDF5 file, because their offsets are known at commit
+    /// only.
     Chunks,
-    /// A file of the table with tiles, at the place that the value describes.
+    /// A file of the new table with tiles; the value has its path and the offsets of the tiles.
     Tiles(&'a TileFile),
 }
 
@@ -160,7 +161,7 @@ enum Line<H, D, I> {
     Item(I),
 }
 
-/// A line of a plan's document with values of its own, as parsing returns it.
+/// A line of a plan's document that owns its values, as parsing returns it.
 type OwnLine = Line<Header, Dataset, ShardItem>;
 
 /// Properties of a dataset that workers write, from which its line in the document of a plan is made.
@@ -204,7 +205,7 @@ impl Dataset {
         Grid { shape: Shape::from_reversed(&self.shape), chunk: Shape::from_reversed(&self.chunk) }
     }
 
-    /// Where workers write the bytes of the dataset's items.
+    /// Where workers write the bytes of the dataset.
     pub(super) fn place(&self) -> Place<'_> {
         match (&self.tiles, self.address) {
             (Some(tiles), _) => Place::Tiles(tiles),
@@ -213,14 +214,15 @@ impl Dataset {
         }
     }
 
-    /// Number of chunks in the dataset, which is divided into items; if the conversion makes a table, the number of groups of tiles that are made at
-    /// a time.
+    /// Number of chunks of the dataset or, if the conversion makes a table, of groups of tiles that are made together;
+    /// items are ranges of them.
     pub(super) fn chunks(&self) -> Result<u64> {
         let chunks = self.grid().counts().elements()?;
         Ok(self.tiles.as_ref().map_or(chunks, |tiles| chunks.div_ceil(tiles.joined)))
     }
 
-    /// Size in bytes of a chunk of the dataset, uncompressed; if the conversion makes a table, of a group of tiles that are made at a time.
+    /// Size in bytes of a chunk of the dataset, uncompressed; if the conversion makes a table, of a group of tiles that
+    /// are made together, as stored.
     pub(super) fn chunk_bytes(&self) -> Result<u64> {
         if let Some(tiles) = &self.tiles {
             // more than 2^64 bytes are refused when the plan is read
@@ -239,8 +241,8 @@ impl Dataset {
         Compression::parse(&self.compression).map_err(Error::blame_source)
     }
 
-    /// Half-open range of bytes in the HDF5 file that a dataset occupies whose chunks were allocated together, one after the other; `None`
-    /// for any other dataset.
+    /// Half-open range of bytes in the HDF5 file that workers fill with the chunks of the dataset, one after the other;
+    /// `None` if they write the chunks to other files.
     pub(super) fn block(&self) -> Result<Option<Range<u64>>> {
         let Some(start) = self.address else { return Ok(None) };
         let bytes = self.grid().counts().elements()?.checked_mul(self.chunk_bytes()?);
@@ -431,12 +433,13 @@ impl ShardPlan {
         Self::directory_of(&self.target)
     }
 
-    /// Directory in which callers record the results of items, as `h5bridge shard work` does.
+    /// Directory in which callers record the results of items (ranges of chunks for workers), as `h5bridge shard work`
+    /// does.
     pub fn ledger(&self) -> PathBuf {
         self.directory().join(LEDGER)
     }
 
-    /// The items of the plan, in the order of the datasets.
+    /// The items of the plan (ranges of chunks or tiles, each for one worker), in the order of the datasets.
     pub fn items(&self) -> &[ShardItem] {
         &self.items
     }
@@ -473,7 +476,8 @@ impl ShardPlan {
         }
     }
 
-    /// Whether the chunks of an item go to a file of chunks, because their offsets in the HDF5 file are known at commit only.
+    /// Whether a worker writes the chunks of an item to a separate file, because their offsets in the HDF5 file are
+    /// known at commit only.
     pub fn is_packed(&self, item: &ShardItem) -> bool {
         matches!(self.dataset(item).place(), Place::Chunks)
     }
@@ -526,7 +530,8 @@ fn identifier(mut hasher: Hasher, dataset: &Dataset, chunks: Range<u64>) -> Stri
     id
 }
 
-/// Fails if an item of a plan contradicts its dataset or its identifier is not one; the identifier is a part of a file name.
+/// Fails if an item of a plan contradicts its dataset, or if its identifier, a part of a file name, is not 16
+/// hexadecimal digits.
 fn check_item(item: &ShardItem, datasets: &[Dataset]) -> Result<()> {
     if item.id.len() != ID_DIGITS || !item.id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(Error::format(format!(

@@ -23,15 +23,16 @@ fn written_by_workers(plan: &ShardPlan) -> BTreeSet<&Path> {
     tiles.collect()
 }
 
-/// Path of the first file of the table in `directory` that has changed since it was planned, and how it differs; `None` if none has. Files of tiles,
-/// which workers write, are not compared.
+/// Path of the first file of the table in `directory` that differs from its record in the plan, and how it differs;
+/// `None` if none does. Files of tiles, which workers write, are not compared.
 fn change(plan: &ShardPlan, directory: &Path) -> Option<(std::path::PathBuf, String)> {
     let by_workers = written_by_workers(plan);
     let files = plan.header.table_files.iter().filter(|file| !by_workers.contains(file.path.as_path()));
     files.into_iter().find_map(|file| Some((directory.join(&file.path), file.change_below(directory)?)))
 }
 
-/// Fails if a file of the unpublished table has changed since it was planned, or if a file of tiles has another length.
+/// Fails if a file of the unpublished table has changed since the plan was made. Only the lengths of files of tiles,
+/// which workers write, are compared.
 pub(super) fn check_files(plan: &ShardPlan) -> Result<()> {
     let directory = plan.unpublished();
     if let Some((path, change)) = change(plan, &directory) {
@@ -46,8 +47,8 @@ pub(super) fn check_files(plan: &ShardPlan) -> Result<()> {
     files.into_iter().try_for_each(|file| check_len(&directory.join(&file.path), file.size))
 }
 
-/// Whether an earlier commit, killed before its end, has already published the table. The directory of the plan then contains the table that was
-/// replaced.
+/// Whether an earlier commit, killed before its end, has already moved the new table to the target's path. The
+/// directory of the plan then contains the table that was replaced, if one was.
 pub(super) fn is_published(plan: &ShardPlan) -> bool {
     change(plan, plan.target()).is_none() && change(plan, &plan.unpublished()).is_some()
 }

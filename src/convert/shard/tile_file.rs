@@ -38,8 +38,8 @@ impl TileFile {
         found.map(Some).ok_or_else(|| Error::format(format!("{name:?} is not a byte order")))
     }
 
-    /// Byte ranges of the file, as offset and length, that hold `len` bytes of the column's tiles. Byte `at` is the first, if all tiles of the column
-    /// are counted one after the other.
+    /// Byte ranges (offset and length in the file) that hold `len` bytes of the column's tiles from byte `at` on. `at`
+    /// counts the bytes of these tiles only, from the first tile on.
     pub(super) fn parts(&self, at: u64, len: u64) -> impl Iterator<Item = (u64, u64)> {
         let TileFile { offset, stride, bytes, .. } = *self;
         // one part where tiles follow each other

@@ -1,4 +1,4 @@
-//! Workers of a conversion by many processes: they write the chunks of a plan's items.
+//! Workers of a conversion by many processes: they write the items of a plan, each a range of chunks or tiles.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -58,22 +58,23 @@ pub struct ShardWorker<'a> {
     target: Target,
     /// Columns of an HDF5 source that the worker keeps open, each with the index of its dataset in the plan; the least recently used is first.
     kept: Mutex<Vec<(usize, Arc<dyn ColumnCells>)>>,
-    /// Whether the system has once failed to make the HDF5 file durable. It does not say which bytes are lost, so that all later items fail as well.
+    /// Whether making the HDF5 file durable has failed once. The system does not report which bytes were lost, so that
+    /// all later items in the file itself fail as well.
     is_lost: AtomicBool,
 }
 
 /// The file or table to which a worker of a conversion writes.
 enum Target {
-    /// No output: the worker only computes digests of items.
+    /// The worker writes nothing and only computes digests of items (ranges of chunks or tiles).
     None,
-    /// The HDF5 file of the plan.
+    /// The worker writes to the HDF5 file that the conversion makes.
     File(FileTarget),
-    /// The table directory of the plan.
+    /// The worker writes to the table that the conversion makes, in the directory with this path.
     Table(PathBuf),
 }
 
-/// An item that is written, but may not be on the disk yet: [`ShardWorker::sync`] makes it durable. If it is dropped before that, the item does not
-/// count as done.
+/// An item (a range of chunks or tiles) that is written, but may not be on the disk yet: [`ShardWorker::sync`] makes it
+/// durable. If this value is dropped before that, the item does not count as done.
 #[derive(Debug)]
 #[must_use = "only `ShardWorker::sync` gives the result"]
 pub struct UnsyncedItem {
@@ -81,19 +82,20 @@ pub struct UnsyncedItem {
     written: Written,
 }
 
-/// Where a worker has written an item: HDF5 file, file of chunks, or file of tiles.
+/// Where a worker has written an item (a range of chunks or tiles): HDF5 file, file of chunks, or file of tiles.
 #[derive(Debug)]
 enum Written {
-    /// The HDF5 file itself: the item is a part of a contiguous dataset.
+    /// The item (a range of chunks) was written into the HDF5 file itself, as a part of a contiguous dataset.
     Block,
-    /// A temporary file of chunks, which gets this path when it is durable.
+    /// The chunks were written to a temporary file, which is renamed to the given path when it is durable.
     Chunks(NamedTempFile, PathBuf),
     /// The file of tiles with this path. Each item opens the file for itself, because the system reports a lost write once to each descriptor.
     Tiles(FileTarget, PathBuf),
 }
 
 impl<'a> ShardWorker<'a> {
-    /// Opens the source of a plan, and the HDF5 file or table that it makes, to write items of it.
+    /// Opens the source of a plan, and the HDF5 file or table that the plan makes, to write items (ranges of chunks or
+    /// tiles).
     ///
     /// # Errors
     /// `Format` if the source changed since the plan was made, `Exists` if the file is published; those of
@@ -239,8 +241,9 @@ impl<'a> ShardWorker<'a> {
         Ok(UnsyncedItem { result, written: Written::Chunks(partial, path) })
     }
 
-    /// Makes the bytes of a plan's item from the source and passes them to `write`, in order, with their offset in bytes from the start of the
-    /// dataset or of all tiles of the hypercube. Returns their number and SHA-256.
+    /// Makes the bytes of an item (a range of chunks or tiles) and passes them to `write` in order, with their offset
+    /// in bytes in the dataset or in all tiles of the hypercube (unused in files of chunks). Returns number and SHA-256
+    /// of the bytes.
     fn produce(
         &self,
         item: &ShardItem,

@@ -35,7 +35,7 @@ pub struct Sharing {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ColumnSharing {
-    /// Path of the group of the column's table: `/MAIN`.
+    /// Path of the group of the column's table in the HDF5 file, such as `/MAIN`.
     pub group: String,
     /// Name of the column's dataset or group in the group of its table.
     pub link: String,
@@ -72,7 +72,7 @@ pub(crate) struct Tiles<'a> {
     tile_bytes: u64,
     /// Number of tiles in the hypercube.
     tiles: u64,
-    /// Number of tiles of the hypercube that are joined to a chunk of the dataset.
+    /// Number of consecutive tiles of the hypercube from which one chunk of the dataset is made.
     joined: u64,
     /// Size in bytes of a chunk of the dataset that the tiles become, uncompressed.
     chunk_bytes: u64,
@@ -126,8 +126,8 @@ impl<'a> Tiles<'a> {
         Ok((file, offset, self.block_bytes().min(self.tiles * self.tile_bytes)))
     }
 
-    /// Lets the dataset at byte `address` of `to` share the bytes of the tiles (reflink); returns the number of shared bytes, or the reason why it
-    /// cannot.
+    /// Lets the dataset at byte `address` of the file `to` share the bytes of the tiles (reflink); returns the number
+    /// of shared bytes, or the reason why they cannot be shared.
     fn share(&self, to: &File, address: u64, sharer: &Sharer<'_>) -> Result<std::result::Result<u64, NotShared>> {
         let (file, offset, bytes) = match self.range() {
             Ok(range) => range,
@@ -152,8 +152,8 @@ impl<'a> Tiles<'a> {
         if self.are_whole() { (BATCH_BYTES / self.chunk_bytes.max(1)).max(1) } else { 1 }
     }
 
-    /// Replaces `bytes` by those of consecutive chunks (a half-open range of numbers), at most [`batch`](Self::batch); the last
-    /// chunk of the dataset ends with its last tile.
+    /// Reads the chunks with the numbers `chunks` (half-open, from 0), at most [`batch`](Self::batch), and replaces
+    /// `bytes` by their bytes. The last chunk of the dataset ends with its last tile, without padding after it.
     pub(crate) fn read(&self, chunks: Range<u64>, bytes: &mut Vec<u8>) -> Result<()> {
         let tiles = chunks.start * self.joined..(chunks.end * self.joined).min(self.tiles);
         bytes.resize((tiles.end.saturating_sub(tiles.start) * self.tile_bytes) as usize, 0);
@@ -230,8 +230,8 @@ impl BlockWriter<'_> {
 }
 
 impl Sharing {
-    /// Estimates how many bytes a converted file in `directory` will share with the source (reflinks); for that, a range of each source file is
-    /// tried.
+    /// Estimates how many bytes a converted file in `directory` will share with the source (reflinks); as a test, some
+    /// tiles of each hypercube are shared with a temporary file in that directory.
     ///
     /// # Errors
     /// `Unsupported` if bytes have to be shared and cannot be; those of opening columns.
@@ -304,7 +304,8 @@ impl Sharing {
     }
 }
 
-/// Estimates the bytes that the datasets of a column would share with the source in a file in `directory`, and the reason if that is not all.
+/// Estimates how many bytes the datasets of a column would share with the source if the HDF5 file were in `directory`;
+/// also returns the first reason why bytes could not be shared, if any.
 fn expect_column(
     content: &Content,
     column: &ColumnPlan,
@@ -326,7 +327,8 @@ fn expect_column(
     Ok((shared, first))
 }
 
-/// Tries whether a range of a source file could share its bytes with a file in `directory`; returns how many.
+/// Tries whether a range of a source file (file, offset, number of bytes) could be shared with a file in `directory`;
+/// returns the number of bytes that could be shared, or the reason why none can.
 fn try_range(
     (file, offset, bytes): (&dyn ReadAt, u64, u64),
     reflink: Reflink,

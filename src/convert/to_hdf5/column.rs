@@ -51,8 +51,8 @@ pub(super) struct ColumnWriter<'a> {
     rows: Range<u64>,
     /// Whether the digest of the converted column is wanted.
     digest: CellDigest,
-    /// Whether the elements of hypercubes and of ragged cells are written here; false if they are copied as blocks of tiles, are virtual, or other
-    /// processes write them.
+    /// Whether this converter writes the elements of hypercubes and of ragged cells; false if they are copied as blocks
+    /// of tiles, are virtual, or are left to other processes.
     writes_cubes: bool,
     progress: &'a dyn Progress,
     /// Strings of the column that HDF5 cannot represent (not UTF-8, or with a NUL), if one dataset holds its strings.
@@ -73,8 +73,8 @@ impl<'a> ColumnWriter<'a> {
         Ok(ColumnWriter { content, info, plan, cells, rows, digest, writes_cubes: true, progress, raw })
     }
 
-    /// Sets whether the elements of the column's hypercubes or ragged cells are written here; otherwise only the datasets that tell where each row
-    /// is.
+    /// Sets whether this converter writes the elements of the column's hypercubes or ragged cells; if not, it writes
+    /// only the datasets that locate the cell of each row.
     pub(super) fn cubes_written(self, writes_cubes: bool) -> Self {
         ColumnWriter { writes_cubes, ..self }
     }
@@ -349,8 +349,8 @@ impl<'a> RaggedSinks<'a> {
         self.offsets.push(lane, &0i64.to_le_bytes())
     }
 
-    /// Writes for each row of a block the shape of its cell in a ragged column, the index of the element after it, and whether the cell is
-    /// defined. Elements are written separately.
+    /// Writes for each row of a block, in a ragged column (cells of differing shapes), the shape of its cell, the index
+    /// at which the next cell's elements begin, and whether the cell is defined. Elements are written separately.
     fn add_rows(&mut self, block: &RowBlock, lane: &mut Lane<'_, ColumnResult>) -> Result<()> {
         let defined = defined_rows(block);
         let mut extents = Vec::with_capacity(defined.len() * self.width * size_of::<i32>());
@@ -416,8 +416,9 @@ fn push_cells(
     Ok(())
 }
 
-/// Copies the tiles of a hypercube to chunks of `target`. A chunk is one tile, several tiles joined along the last axis, or the part of a tile that
-/// has rows. Calls `seen` with the little-endian bytes of each chunk, padding included.
+/// Copies the tiles of a hypercube to chunks of `target`. A chunk is one tile, several tiles joined along the last
+/// axis, or, if the hypercube has fewer rows than a tile, the part of the tile with these rows. Calls `seen` with the
+/// little-endian bytes of each chunk, padding included.
 fn tiles_to_chunks(
     cube: &dyn crate::grid::ChunkRead,
     target: &DatasetSink,

@@ -26,8 +26,8 @@ pub enum Compress {
     With(Compression),
     /// Datasets are compressed with gzip, which every HDF5 reader has, except columns of which a sample gets less than 5 % smaller.
     Auto,
-    /// Hypercubes of numbers are not compressed: each dataset is one block of the tiles in their order, so that the file can share its bytes with the
-    /// source. All else is as with `Auto`.
+    /// Hypercubes of numbers are not compressed: each dataset is one block of the tiles in their order, so that the
+    /// file can share its bytes with the source. Other datasets are compressed with gzip, as with `Auto`.
     Shared,
 }
 

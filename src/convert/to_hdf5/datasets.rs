@@ -47,8 +47,8 @@ impl Datasets {
         &self.all[number].path
     }
 
-    /// Closes the datasets that were opened first, so that at most `OPEN` stay open. Called when the attributes and dimension scales of all datasets
-    /// are written.
+    /// Closes the datasets that were opened first, so that at most 512 stay open. Called when the attributes and
+    /// dimension scales of all datasets are written.
     pub(super) fn settle(&mut self) {
         while self.open.len() > self.most {
             self.close_first();

@@ -42,7 +42,8 @@ impl Hdf5Version {
         self == Hdf5Version::V110 || value.fits_header(name)
     }
 
-    /// Name of the chunk index in a file for this version of HDF5: `index`, which HDF5 1.10 uses, or `btree_v1` in files for 1.8; `none` stays.
+    /// Name of the HDF5 chunk index (the structure that locates a dataset's chunks) in a file for this version: the
+    /// given one for 1.10, `btree_v1` for 1.8. `none`, a dataset without chunks, is returned unchanged.
     pub(super) fn chunk_index(self, index: &'static str) -> &'static str {
         if self == Hdf5Version::V18 && index != "none" { "btree_v1" } else { index }
     }

@@ -28,7 +28,7 @@ pub(crate) enum Message<D> {
     Chunk { dataset: usize, index: Shape, bytes: Vec<u8>, len: u64 },
     /// Elements of a dataset that only libhdf5 can write: strings.
     Strings { dataset: usize, region: Region, values: Values },
-    /// A column is finished; the lane reports its result.
+    /// A column is finished; the lane (a thread that converts columns) reports its result.
     Done(D),
     /// The lane (a thread that converts columns) has failed and stops.
     Failed(Error),
@@ -89,12 +89,13 @@ impl FilterScratches {
 /// A lane, one of the threads that convert columns, from the side of that thread: it passes chunks to the writing thread.
 pub(crate) struct Lane<'a, D> {
     sender: SyncSender<Message<D>>,
-    /// Permits to work; the lane holds one while working, and returns it while waiting for the writer.
+    /// Permits to work at the same time as other lanes (threads that convert columns): this lane holds one while
+    /// working, and returns it while waiting for the writing thread.
     permits: &'a Permits,
     pool: &'a rayon::ThreadPool,
     pub(crate) buffers: &'a Buffers,
     filters: &'a FilterScratches,
-    /// Chunks of the lane's datasets that wait to be filtered together.
+    /// Chunks that this lane (a thread that converts columns) has made and that wait to be filtered together.
     pending: Vec<(DatasetSink, Shape, Vec<u8>)>,
 }
 
@@ -151,7 +152,8 @@ impl<D: Send> Lane<'_, D> {
     }
 }
 
-/// Cuts a stream of bytes into the chunks of a dataset along its last axis, and passes them to a lane, which filters them.
+/// Cuts a stream of bytes into the chunks of a dataset along its last axis, and passes them to a lane (a thread that
+/// converts columns), which filters them.
 pub(crate) struct Appender<'a> {
     target: &'a DatasetSink,
     chunk: Vec<u8>,

@@ -16,7 +16,8 @@ const LARGE_CELL_BYTES: u64 = 4 << 20;
 const LARGE_TILE_BYTES: u64 = 16 << 20;
 /// Size in bytes below which tiles do not become chunks if more than [`MANY_TILES`] of them cannot be merged.
 const SMALL_TILE_BYTES: u64 = 16 << 10;
-/// Like [`SMALL_TILE_BYTES`], in bytes, for datasets that share the bytes of the tiles: the limit is lower, as chunks in one block need no index.
+/// Size in bytes below which tiles do not become chunks of a dataset that shares their bytes, if more than
+/// [`MANY_TILES`] of them cannot be merged; lower than [`SMALL_TILE_BYTES`], as chunks in one block need no index.
 const SMALL_SHARED_TILE_BYTES: u64 = 4 << 10;
 const MANY_TILES: u64 = 4096;
 /// Number of rows that an appendable dataset is expected to get at least, for the choice of its chunks.
@@ -295,7 +296,8 @@ impl Survey<'_> {
         }
     }
 
-    /// Shape of the chunk made of a tile, or of several where a tile covers the cell; `None` if tiles do not make good chunks.
+    /// Shape, fastest axis first, of a chunk made of one tile of the hypercube, or of several if each tile covers whole
+    /// cells; `None` if the tiles do not make good chunks.
     fn joined_tiles(&self, cube: &dyn ChunkRead) -> Result<Option<Shape>> {
         let grid = cube.grid();
         let Some((cell, tile_rows)) = grid.chunk.split_last() else { return Ok(None) };

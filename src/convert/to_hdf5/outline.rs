@@ -37,8 +37,8 @@ use crate::value::{DataType, Field, Record, Region, Shape, Value, Values};
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Outline {
-    /// Attributes of the root group; those that are arrays have one axis. For a native file, its own; for any other source without the digest, which
-    /// needs all elements.
+    /// Attributes of the root group; those that are arrays have one axis. If the source is a native file, they are its
+    /// own; otherwise the digest is missing, because it needs all elements of the tables.
     pub attributes: Record,
     /// Outlines of the tables in the HDF5 file, the main table first, parents before children.
     pub tables: Vec<TableOutline>,
@@ -48,7 +48,7 @@ pub struct Outline {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct TableOutline {
-    /// Which table of the source it is: an index of [`Source::tables`], from 0.
+    /// Which table of the source becomes the group: an index of [`Source::tables`], from 0.
     pub table: usize,
     /// Path of the table's group in the HDF5 file.
     pub group: String,
@@ -236,9 +236,9 @@ fn record(attributes: impl IntoIterator<Item = (String, Attribute)>) -> Record {
 
 /// Elements of columns, in the form that they would have in the datasets of a native file.
 impl Source {
-    /// Reads the cells of `rows` (a half-open range from 0), one after the other, as datasets have them: strings are UTF-8 and end at a NUL, records
-    /// are JSON. With a `region`, only that part of each cell. An undefined cell gives as many zeros or empty strings as the region, or else `cell`
-    /// (the shape of a cell), has elements; without both, none.
+    /// Reads the cells of `rows` (half-open, from 0), one after the other, in the form that datasets have: strings are
+    /// UTF-8 and end at a NUL, records are JSON. `region` selects a part of each cell. An undefined cell adds zeros or
+    /// empty strings for the shape of `region`, or without one for the shape `cell`; without both, nothing.
     ///
     /// # Errors
     /// `NotFound` if the table lacks the column; those of reading the cells.

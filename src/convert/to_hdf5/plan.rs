@@ -31,7 +31,7 @@ pub(crate) struct ToHdf5Options {
     /// Columns to convert: `DATA` of the main table, `ANTENNA/NAME` of a subtable. Of a table that the list does not mention, all columns are
     /// converted.
     pub(crate) columns: Vec<String>,
-    /// Columns to leave out of the conversion, named in the same way as `columns`.
+    /// Columns to leave out of the conversion: `DATA` of the main table, `ANTENNA/NAME` of a subtable.
     pub(crate) exclude: Vec<String>,
     /// Rows of the main table to convert, half-open from 0; `None` for all.
     pub(crate) rows: Option<Range<u64>>,
@@ -55,7 +55,8 @@ pub(crate) struct ToHdf5Options {
     pub(crate) threads: usize,
     /// Bytes of memory that the conversion may hold at a time.
     pub(crate) max_memory: u64,
-    /// Whether to compute the CTFP-1 digest of what is read, and to keep it in the file.
+    /// Whether to compute digests of the converted columns and tables by the rules of CTFP-1, which do not depend on
+    /// the storage form, and to store them in the HDF5 file.
     pub(crate) digest: bool,
     /// Whether a cell of each column is read when the conversion is planned, so that a column that cannot be read is found early.
     pub(crate) tries_cells: bool,
@@ -167,7 +168,7 @@ pub(crate) struct Plan {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct TablePlan {
-    /// Which table of the source it is: an index of [`Source::tables`], from 0.
+    /// Which table of the source becomes the group: an index of [`Source::tables`], from 0.
     pub(crate) source: usize,
     /// Name of the table in the source: `.` for the main table, `ANTENNA` …
     pub name: String,
@@ -359,7 +360,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Finds the original files of the source, if they are to be restorable.
+    /// Finds the original files of the source and adds them to the plan, if the options ask for an HDF5 file from which
+    /// these files can be restored.
     fn find_tree(&mut self, source: &Source, options: &ToHdf5Options) -> Result<()> {
         if !options.restorable {
             return Ok(());
@@ -438,7 +440,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Number of original files that will be restorable, and their bytes; `None` if none will.
+    /// Number of original files that can be restored from the HDF5 file, and their total size in bytes; `None` if the
+    /// options do not ask for a restorable file.
     ///
     /// # Errors
     /// `Io` if one is gone.

@@ -322,13 +322,13 @@ impl Reader<'_> {
         }
     }
 
-    /// Frequencies of the channels in Hz, for a data description; `None` if they are unknown.
+    /// Frequencies in Hz of the channels, for row `id` of the subtable DATA_DESCRIPTION; `None` if they are unknown.
     fn frequencies(&self, id: i64) -> Option<Vec<f64>> {
         let row = self.described(id, "SPECTRAL_WINDOW_ID")?;
         Some(self.source.column("SPECTRAL_WINDOW/CHAN_FREQ").ok()?.cell::<f64>(row).ok()?.into_iter().collect())
     }
 
-    /// Stokes codes of the correlations, for a data description; `None` if they are unknown.
+    /// Stokes codes of the correlations, for row `id` of the subtable DATA_DESCRIPTION; `None` if they are unknown.
     fn correlations(&self, id: i64) -> Option<Vec<i32>> {
         let row = self.described(id, "POLARIZATION_ID")?;
         Some(self.source.column("POLARIZATION/CORR_TYPE").ok()?.cell::<i32>(row).ok()?.into_iter().collect())
@@ -452,7 +452,8 @@ impl Plane {
     }
 }
 
-/// The rows of a block that are added to a quicklook: those of its spectral window whose cells have the right shape.
+/// The rows of a block that are added to the quicklook of one spectral window: those of this window whose cells have
+/// the shape of the window's first cell.
 struct Cells<'a> {
     /// Time, spectral window and flag of each row that is added to the quicklook.
     keys: Vec<&'a Key>,
@@ -474,9 +475,11 @@ fn values<T: Element>(column: &Column<'_>, rows: &[u64]) -> Result<Vec<T>> {
 
 /// One level (resolution) of a quicklook for a spectral window.
 struct Level {
-    /// Sums of visibilities in the level by correlation, time and channel, channels fastest.
+    /// Sums of the visibilities at this level (resolution) of the quicklook; the axes are correlation, time and
+    /// channel, channels fastest.
     sums: Vec<Sum>,
-    /// First and last time that each bin on the quicklook's time axis covers.
+    /// First and last time that each bin on the quicklook's time axis covers, as in the column TIME, or row numbers if
+    /// that is missing.
     times: Vec<(f64, f64)>,
     /// Channels that each bin on the quicklook's channel axis covers, half-open, counted from 0.
     channels: Vec<Range<usize>>,

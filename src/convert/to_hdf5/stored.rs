@@ -53,16 +53,16 @@ fn elements(shape: Option<&Shape>) -> Result<u64> {
     shape.map_or(Ok(0), Shape::elements)
 }
 
-/// For each ragged column (cells of differing shapes) that was read: the number of elements before each block of rows, and that of all
-/// elements.
+/// For each ragged column (cells of differing shapes) that was read: the number of elements before each block of 4096
+/// rows, and that of all elements.
 #[derive(Debug, Default)]
 pub(super) struct Starts(Mutex<BTreeMap<TableAndColumn, Arc<Vec<u64>>>>);
 
 type TableAndColumn = (usize, usize);
 
 impl Starts {
-    /// The number of elements before each block of rows of a ragged column (cells of differing shapes); `count` computes these numbers when
-    /// they are first needed.
+    /// The number of elements of a ragged column (cells of differing shapes) before each block of 4096 rows, and that
+    /// of all elements; `count` computes these numbers when they are first needed.
     pub(super) fn of(&self, column: TableAndColumn, count: impl FnOnce() -> Result<Vec<u64>>) -> Result<Arc<Vec<u64>>> {
         if let Some(known) = self.0.lock_unpoisoned().get(&column) {
             return Ok(Arc::clone(known));
@@ -84,8 +84,8 @@ pub(in crate::convert) struct StoredColumn<'a> {
 }
 
 impl StoredColumn<'_> {
-    /// Reads a box of elements of one of the column's datasets. `starts` returns the number of elements before each block of rows; it is
-    /// called only for ragged columns.
+    /// Reads a box of elements of one of the column's datasets. `starts` is called only for ragged columns (cells of
+    /// differing shapes) and returns the number of elements before each block of 4096 rows.
     pub(in crate::convert) fn read(
         &self,
         part: Part,
@@ -171,8 +171,8 @@ impl StoredColumn<'_> {
         Ok(Values::Int(extents))
     }
 
-    /// The number of elements of a ragged column (cells of differing shapes) before each block of rows, followed by the number of all
-    /// elements.
+    /// The number of elements of a ragged column (cells of differing shapes) before each block of 4096 rows, followed
+    /// by the number of all elements.
     pub(in crate::convert) fn starts(&self) -> Result<Vec<u64>> {
         let mut count = 0u64;
         let mut starts = Vec::new();

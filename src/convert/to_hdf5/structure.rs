@@ -65,8 +65,8 @@ enum Job {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cubes {
     Written,
-    /// The job writes only the datasets that tell where the cell of each row is; those with the elements are virtual or written by other
-    /// means.
+    /// The job writes only the datasets that tell where the cell of each row is; the elements of its cells are virtual,
+    /// copied as blocks of tiles, or left to other processes.
     LeftOut,
 }
 
@@ -297,8 +297,8 @@ impl<'a> Writer<'a> {
         digest_cells(&content.columns()[index], &*cells, content, table.rows.clone(), progress).map(Ok)
     }
 
-    /// Creates the dataset of a table's row numbers, the dimension scale of its rows, and the job that fills it; returns its index among
-    /// the writer's datasets.
+    /// Creates the dataset of a table's row numbers, which is the dimension scale of its rows, and adds the job that
+    /// fills it. Returns the dataset's index in `Writer::datasets`; `place` is the table's index in the plan.
     fn write_rows(&mut self, place: usize, table: &TablePlan, group: &Group) -> Result<usize> {
         let rows = table.rows.end - table.rows.start;
         let shape = Shape::from([rows]);

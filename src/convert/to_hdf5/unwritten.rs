@@ -20,8 +20,8 @@ pub(crate) struct Unwritten {
     plan: Plan,
     /// Datasets whose elements are not in the file in memory, by path, each with the column or rows that have the elements.
     places: BTreeMap<String, Place>,
-    /// For each ragged column (cells of differing shapes): the number of elements before each block of rows, to find where the elements of
-    /// a row begin.
+    /// For each ragged column (cells of differing shapes): the number of elements before each block of 4096 rows, to
+    /// find where the elements of a row begin.
     starts: Starts,
 }
 

@@ -201,8 +201,8 @@ fn elements(content: &Content, index: usize) -> Result<u64> {
     tiling.cubes.iter().try_fold(0u64, |sum, cube| Ok(sum.saturating_add(cube.grid().shape.elements()?)))
 }
 
-/// The index of each column with a TaQL expression, and the first name in the expression that is not a column of the table to be written,
-/// `None` if all are. Casacore would not open a table with an unknown name.
+/// For each column with a TaQL expression: its index from 0, and the first name in the expression that the new table
+/// will not have as a column, or `None`. Casacore would not open a table with an unknown name.
 fn expressions(content: &Content) -> Vec<(usize, Option<String>)> {
     let columns = content.columns();
     let mut written: HashSet<&[u8]> = (0..columns.len())

@@ -40,8 +40,9 @@ pub(super) fn chunks_to_tiles(
     Ok(true)
 }
 
-/// Pairs each hypercube of the source with the only one of the same shape in the table. `None` if one has no such counterpart, its chunks
-/// do not consist of the table's tiles, or its rows would change places.
+/// Pairs each hypercube of the source with the hypercube of the same shape in the new table. `None` if a shape is
+/// missing or not unique, element types differ, chunks cannot be divided into the table's tiles, or a hypercube does
+/// not store its rows in the table's order.
 pub(super) fn pairs<'a>(tiling: &'a Tiling<'_>, targets: &'a [Box<dyn ChunkWrite + '_>]) -> Option<Vec<Pair<'a>>> {
     let mut next = vec![0; tiling.cubes.len()];
     for run in &tiling.runs {
@@ -91,8 +92,8 @@ impl Pair<'_> {
         }
     }
 
-    /// Lets the table's tiles share the bytes of the source's chunks (reflinks); returns the bytes of all tiles, or `None` if
-    /// that cannot be done.
+    /// Lets the table's tiles share the bytes of the source's chunks on disk (reflinks). Returns the size of all tiles
+    /// in bytes, or `None` if sharing is not possible.
     fn share(&self, sharer: &Sharer<'_>) -> Result<Option<u64>> {
         let ChunkStorage::Block { file, offset, order } = self.from.storage() else { return Ok(None) };
         let size = self.to.data_type().size() as u64;
@@ -134,7 +135,8 @@ impl Pair<'_> {
     }
 }
 
-/// Reads the chunks of a hypercube of the source as the bytes that its tiles have in the table.
+/// Reads chunks of one hypercube of the source, and converts them to the bytes that the new casacore table stores as
+/// tiles.
 pub(crate) struct ChunkTiles<'a> {
     from: &'a dyn ChunkRead,
     /// Byte order of the elements in a tile; `None` for packed Bools.
@@ -152,8 +154,8 @@ pub(crate) struct ChunkTiles<'a> {
 }
 
 impl<'a> ChunkTiles<'a> {
-    /// Prepares to read the chunks of `from` as tiles of a hypercube with the shape and the tile shape of `to`, `joined` of them
-    /// from each chunk.
+    /// Prepares to read the chunks of `from` as tiles of a hypercube: `to` has the shapes of the hypercube and of its
+    /// tiles, and each chunk becomes `joined` tiles.
     pub(crate) fn new(from: &'a dyn ChunkRead, to: &Grid, order: Option<ByteOrder>, joined: u64) -> Result<Self> {
         let (size, tile_len) = (from.data_type().size() as u64, to.chunk.elements()?);
         Ok(ChunkTiles {
@@ -211,8 +213,8 @@ pub(crate) fn stored_bytes(elements: u64, size: u64, order: Option<ByteOrder>) -
     }
 }
 
-/// Appends `tiles` tiles of `len` elements each to `out`, as they are stored in byte order `order`, or as bits (Bools) if that is `None`. Missing
-/// elements become zeros.
+/// Appends `values` to `out` as `tiles` stored tiles of `len` elements each, in byte order `order`, or as bits (Bools)
+/// if `order` is `None`. If `values` has too few elements, the others are zeros.
 pub(crate) fn store_tiles(
     mut values: Values,
     tiles: u64,

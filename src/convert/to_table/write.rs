@@ -1,4 +1,4 @@
-//! Writes the casacore tables of a plan: creates them all, then fills them in parallel.
+//! Writes the planned casacore tables of a conversion: creates them all, then fills them in parallel.
 
 use std::path::Path;
 
@@ -23,7 +23,8 @@ use crate::source::{Content, Source};
 use crate::sync_behind::SyncBehind;
 use crate::table::{OpenOptions, Table, TableWriter};
 
-/// Size in bytes from which a hypercube is expected to share its bytes with the source; smaller ones are copied.
+/// Least size in bytes of a hypercube that is expected to share its bytes with the source on disk (by reflinks);
+/// smaller ones are expected to be copied.
 const SHAREABLE_BYTES: u64 = 4 << 20;
 
 /// Summary of [`ToTable::write`](super::super::ToTable::write), which writes a casacore table.
@@ -128,7 +129,8 @@ pub(crate) fn to_checked_table(
     })
 }
 
-/// Estimate of the bytes of all tables that files in `directory` can share with the source.
+/// Estimates the number of bytes that the new tables can share with the source on disk (by reflinks), if they are
+/// written to `directory`.
 fn shareable(source: &Source, plans: &[TableBlueprint], directory: &Path) -> Result<u64> {
     let sharer = Sharer::new(Reflink::Auto, &());
     let mut bytes = 0;
@@ -155,8 +157,8 @@ fn shareable(source: &Source, plans: &[TableBlueprint], directory: &Path) -> Res
     Ok(bytes)
 }
 
-/// Makes the links to the HDF5 file in the tables below `root` (the temporary path of `target`), calls `check`, and then replaces the links
-/// by relative ones that are valid when the table is at `target`.
+/// Makes the symbolic links to the HDF5 file in the thin tables below `root` (the temporary path of `target`), calls
+/// `check`, and then replaces the links by relative ones that are valid when the table is at `target`.
 fn finish_links(
     source: &Source,
     links: &Links,
@@ -198,8 +200,9 @@ pub(crate) struct HeldTable {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Writes the tables of `source` to the new directory `root`, but without the tiles of hypercubes that other processes will write: those of
-/// at least `least` bytes, of which at most `most` bytes have to be made at a time. Files of tiles have their full lengths, with holes.
+/// Writes the tables of `source` to the new directory `root`, without the tiles that other processes will write: those
+/// of hypercubes of at least `least` bytes, if no more than `most` bytes of tiles have to be made at a time. Files of
+/// tiles have their full lengths, with holes.
 ///
 /// # Errors
 /// Those of [`to_table`].
@@ -225,7 +228,8 @@ pub(crate) fn to_held_table(
     Ok(HeldTable { held: holder.finish(), rows, warnings })
 }
 
-/// Writes all casacore tables of the plan to `root`; returns warnings for the user.
+/// Creates the casacore tables that `plans` describe in the directory `root` and fills them; returns warnings for the
+/// user.
 fn write(
     source: &Source,
     plans: &[TableBlueprint],
@@ -258,8 +262,9 @@ fn write(
     Ok(warnings)
 }
 
-/// Compares the cells that virtual column engines compute in the new tables below `root` with the source. Changes the plans to store the
-/// cells of columns that differ, and returns warnings that name them; the caller has to write the tables again.
+/// Compares the cells that virtual column engines compute in the new tables below `root` with the source. Changes
+/// `plans` so that columns that differ are copied, and returns warnings that name them; the caller has to write the
+/// tables again.
 fn store_inexact(
     source: &Source,
     plans: &mut [TableBlueprint],

@@ -1,5 +1,6 @@
-//! Blosc (HDF5 filter 32001): each chunk is one Blosc 1 chunk, whose header states how it is compressed and shuffled. This
-//! program decodes it only; it copies chunks from BLZ, bcolz and bloscpack arrays as they are.
+//! Blosc (HDF5 filter 32001): each HDF5 chunk is one chunk of Blosc 1, whose header states how it is compressed and
+//! shuffled. This program only decodes Blosc, and copies the chunks of arrays in the formats BLZ, bcolz and bloscpack
+//! as they are.
 
 use super::interface::{Codec, Decoder, Encoder};
 use crate::blosc;

@@ -12,8 +12,9 @@ thread_local! {
 /// Most bytes to which a codec that libhdf5 runs may decode a chunk while no [`ChunkLimit`] exists.
 const DEFAULT_LIMIT: u64 = 1 << 28;
 
-/// Limit, until it is dropped, on the bytes to which a codec that libhdf5 runs on this thread may decode a chunk. libhdf5
-/// does not tell a filter how long a chunk is, and the length that the stored bytes declare cannot be trusted.
+/// Limits, until it is dropped, the number of bytes to which a codec that libhdf5 runs on this thread may decode a
+/// chunk. libhdf5 does not tell a filter how long a chunk is, and the length that the stored bytes declare cannot be
+/// trusted.
 #[derive(Debug)]
 pub(crate) struct ChunkLimit {
     before: Option<u64>,

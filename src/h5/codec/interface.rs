@@ -51,8 +51,8 @@ pub(crate) trait Codec: fmt::Debug + Sync {
 
 /// An encoder of a codec: compresses chunks, one after the other, and keeps its working memory between them.
 pub(crate) trait Encoder: Send {
-    /// Replaces `out` with `bytes` compressed. Shuffled bytes are a series of planes of `plane` bytes, one for each byte of
-    /// an element, and a shorter rest; others are one plane.
+    /// Replaces `out` with `bytes` compressed. `plane` is the number of elements if `bytes` are shuffled (the first
+    /// bytes of all elements, then the second bytes, and so on), otherwise the length of `bytes`.
     ///
     /// # Errors
     /// Those of the library that compresses: it has no memory left.

@@ -26,8 +26,8 @@ pub(super) struct Object {
 }
 
 impl Address {
-    /// Parses an address (`https://`, `http://` or `s3://`); `variable` reads environment variables such as credentials.
-    /// `Usage` if the address is not well-formed or has a password.
+    /// Parses an address (`https://`, `http://` or `s3://`); `variable` reads environment variables such as
+    /// credentials. Fails with an error of the kind `Usage` if the address is not well-formed or has a password.
     pub(super) fn parse(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Self> {
         if let Some(object) = text.strip_prefix("s3://") {
             return Self::object(object, &Settings::read(variable)?);

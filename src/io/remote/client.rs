@@ -17,13 +17,14 @@ const PAUSES: [u64; 3] = [100, 400, 1600];
 const LONGEST_PAUSE: Duration = Duration::from_secs(20);
 /// Longest time until a remote server begins to answer, and until further bytes of an answer arrive.
 const ANSWER: Duration = Duration::from_secs(20);
-/// Environment variable with another time than [`ANSWER`] to wait for a server, in seconds.
+/// Environment variable that replaces [`ANSWER`], the longest time to wait for a server; its value is in seconds.
 const ANSWER_VARIABLE: &str = "H5BRIDGE_HTTP_TIMEOUT";
 /// Longest time to look up the server of a remote file and to connect to it.
 const CONNECT: Duration = Duration::from_secs(10);
 /// Longest time in which the whole answer of a server to one request has to arrive.
 const BODY: Duration = Duration::from_secs(600);
-/// Most redirections that are followed for one request to a web server; none are for S3, whose requests are signed.
+/// Most redirections that are followed for one request to a web server. Requests to S3 are signed, so that none of
+/// their redirections is followed.
 const REDIRECTIONS: u32 = 5;
 
 /// State of a remote file (length, `ETag`, time of last modification) that must be the same in the answers to all requests.
@@ -115,8 +116,8 @@ impl Client {
         })
     }
 
-    /// Sends one request for the range of the remote file at `offset` that fills `out`. Returns the state of the file according to the
-    /// answer, which has to be `known` unless that is `None`.
+    /// Sends one request for the bytes of the remote file that fill `out` from `offset` on. Returns the state of the
+    /// file according to the answer; fails if that differs from `known`, if given.
     fn request(&self, offset: u64, out: &mut [u8], known: Option<&Version>) -> Result<Version, Failure> {
         let last = offset.saturating_add(out.len() as u64).saturating_sub(1);
         let range = format!("bytes={offset}-{last}");
@@ -192,8 +193,8 @@ impl Client {
         }
     }
 
-    /// Checks that the answer has the requested range of the remote file. Returns the state of the file according to the answer, which has
-    /// to be `known` unless that is `None`.
+    /// Checks that the answer has the requested range of the remote file. Returns the state of the file according to
+    /// the answer; fails if that differs from `known`, if given.
     fn check_range(
         &self,
         answer: &Response<Body>,
@@ -244,8 +245,8 @@ fn content_range(text: &str) -> Option<(u64, u64, u64)> {
     (start <= end && end < len).then_some((start, end, len))
 }
 
-/// The failure of a request that got no answer. Some errors of the HTTP client contain the address, which may have a signature
-/// in it: they are named in words.
+/// The failure of a request that got no answer. Some errors of the HTTP client contain the address, which may have a
+/// signature in it: their own text is not shown.
 fn unanswered(error: ureq::Error) -> Failure {
     match error {
         // what the check of the certificate says arrives as an error of the connection

@@ -135,8 +135,8 @@ impl RemoteFile {
 }
 
 impl State {
-    /// Decides how many of the remote file's `blocks` blocks one request fetches from block `number` on, marks them as being fetched, and
-    /// returns their number.
+    /// Decides how many blocks of the remote file one request fetches from block `number` on, marks them as being
+    /// fetched, and returns their number; the file has `blocks` blocks.
     ///
     /// A request that begins where another ended fetches twice as many as that one.
     fn begin(&mut self, number: u64, blocks: u64) -> u64 {

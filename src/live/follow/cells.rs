@@ -28,8 +28,8 @@ pub(super) struct CellBlock {
 }
 
 impl CellBlock {
-    /// Reads the cells of `rows` of a casacore column in the storage form `form` of the live file. Strings have at most
-    /// `string_bytes` bytes there.
+    /// Reads the cells of `rows` of a casacore column as the live file stores them: with the cell shapes `form`, and
+    /// with strings of at most `string_bytes` bytes.
     pub(super) fn read(
         cells: &dyn ColumnCells,
         data_type: DataType,

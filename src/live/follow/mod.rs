@@ -25,8 +25,8 @@ use crate::value::DataType;
 /// Pause between two attempts to read a table while a writer is changing it, at the start and at the end of following.
 const RETRY_PAUSE: Duration = Duration::from_millis(10);
 
-/// Time since the start of following for which tables that cannot be read are tried again, as a subtable may be just being
-/// created. After it they are taken for damaged.
+/// Time from the start of following in which an error of reading the tables leads to another attempt, because a
+/// subtable may be just being created. Later errors end the attempts.
 const DAMAGED_AFTER: Duration = Duration::from_secs(2);
 
 /// Longest time that is spent at the end of following on copying the last rows and comparing old ones for changes.
@@ -42,7 +42,8 @@ const TOKEN_PAUSE: Duration = Duration::from_millis(50);
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct FollowOptions {
-    /// Longest time to wait at the start until the casacore tables can be read without a write in between.
+    /// Longest time to wait, at the start of following, until the casacore tables can be read without another program
+    /// writing to them during the read.
     pub timeout: Duration,
     /// Whether commits to the live file wait until the data are on the disk.
     pub durability: Durability,
@@ -54,8 +55,8 @@ pub struct FollowOptions {
     pub until_closed: bool,
     /// Time without a change in the table after which [`Follow::run`] ends; `None`: no limit.
     pub idle: Option<Duration>,
-    /// Token by which the caller ends [`Follow::run`], or the wait at the start. Steps are short, so that a caller of
-    /// [`Follow::step`] can check the token between them.
+    /// Token by which the caller ends [`Follow::run`], or the wait in [`Follow::start`]. Callers of [`Follow::step`]
+    /// check the token themselves, between the steps, which are short.
     pub cancel: CancelToken,
 }
 
@@ -155,9 +156,9 @@ pub enum FollowEvent<'a> {
     Note(&'a str),
 }
 
-/// Copies a casacore table and its subtables to a live file while another program writes them. [`run`](Self::run) does it to
-/// the end; [`start`](Self::start), [`step`](Self::step) and [`finish`](Self::finish) are its parts, for programs that have
-/// a loop of their own.
+/// Copies a casacore table and its subtables to a live file while another program writes them. [`run`](Self::run) does
+/// this in one call; programs that have a loop of their own call [`start`](Self::start), [`step`](Self::step) and
+/// [`finish`](Self::finish) instead.
 ///
 /// ```no_run
 /// use ctds_hdf5::live::{Follow, FollowEvent, FollowOptions};
@@ -311,8 +312,8 @@ impl Follow {
         Ok(all)
     }
 
-    /// Whether another program has one of the followed tables open. Programs that follow them and have called this do not
-    /// count, so that two of them do not wait for each other.
+    /// Whether another program has one of the followed tables open. After this call, other programs no longer see the
+    /// tables as opened by this one, so that two programs that follow a table do not wait for each other.
     ///
     /// # Errors
     /// `Io`.
@@ -384,8 +385,8 @@ struct FoundTable {
 }
 
 impl FoundTables {
-    /// Reads the rows and columns of the casacore tables of a source; if `shapes` is true, for a new live file, also the
-    /// shapes of all cells.
+    /// Reads the number of rows and the columns of each casacore table of `source`. With `shapes`, it also reads the
+    /// shapes of the cells and declares the tables for a new live file.
     fn read(source: &Source, shapes: bool) -> Result<Self> {
         let mut found = FoundTables { tables: Vec::new(), missing: Vec::new() };
         for table in source.tables() {
@@ -422,7 +423,8 @@ impl FoundTables {
         Ok(FoundTable { spec, absent: absent.into_iter().map(|(column, _)| column).collect(), ..found })
     }
 
-    /// Whether live files made for the two states of the tables would have the same tables and columns.
+    /// Whether a live file made for the tables as read into `self` would have the same tables and columns as one made
+    /// for `other`, an earlier or later read of the same tables.
     fn declares_as(&self, other: &FoundTables) -> bool {
         let columns = |column: &super::ColumnSpec| {
             (column.info.desc.name.clone(), column.info.data_type(), column.cells.clone(), column.info.desc.max_length)
@@ -438,8 +440,8 @@ impl FoundTables {
     }
 }
 
-/// Calls `read`, which reads the tables, until no write overlapped it, or until two consecutive results agree. It is an
-/// error if that takes longer than the time-out.
+/// Calls `read`, which reads the tables, until no other program wrote to them during the call, or until two consecutive
+/// results agree. Fails with `Locked` if this takes longer than the time-out.
 fn wait(watch: &mut Watch, options: &FollowOptions, read: impl Fn() -> Result<FoundTables>) -> Result<FoundTables> {
     let timeout = options.timeout;
     let start = Instant::now();

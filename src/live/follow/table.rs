@@ -36,7 +36,7 @@ pub(super) struct Followed {
     path: PathBuf,
     watch: Watch,
     columns: Vec<FollowedColumn>,
-    /// Names of the table's columns that the live file cannot store; they were reported at the start.
+    /// Names of the table's columns that the live file cannot store, so that they are not reported as new columns.
     absent: Vec<BString>,
     /// Sentences for the user about content that the live file does not have, each with its number of occurrences.
     pub(super) notes: BTreeMap<String, u64>,
@@ -102,14 +102,14 @@ struct Suspect {
 }
 
 impl Suspect {
-    /// All rows before row `all`, beginning with the row that the earlier comparison `before` had reached; `None`: with row
-    /// 0.
+    /// Makes a comparison of all rows before row `all`, which begins at the row that the earlier comparison `before`
+    /// had reached, and continues with the rows before that row; if `before` is `None`, it begins at row 0.
     fn new(all: u64, before: Option<&Suspect>) -> Self {
         let next = before.map_or(0, |before| before.batch().start).min(all);
         Suspect { now: next..all, later: 0..next }
     }
 
-    /// Rows to compare next; empty if all are compared.
+    /// Rows of the column to compare next, 4096 at most; empty if all rows are compared.
     fn batch(&self) -> Range<u64> {
         let rows = if self.now.is_empty() { &self.later } else { &self.now };
         rows.start..rows.end.min(rows.start + COMPARED_ROWS)
@@ -174,8 +174,8 @@ impl Followed {
         Ok((spec, absent))
     }
 
-    /// Begins to follow the casacore table at `path` into the table `name` of a live file, which already has `rows` rows. It
-    /// has the columns `columns`, but not the columns `absent`.
+    /// Begins to follow the casacore table at `path` into the table `name` of a live file, which already has `rows`
+    /// rows and the columns `columns`. `absent` names the casacore columns that the live file does not have.
     pub(super) fn new(path: &Path, name: &str, columns: &[LiveColumn], absent: &[BString], rows: u64) -> Result<Self> {
         let columns: Vec<_> = columns.iter().map(FollowedColumn::new).collect();
         // existing rows may have been overwritten since
@@ -253,8 +253,8 @@ impl Followed {
         Ok(true)
     }
 
-    /// Checks that the table still has the `rows` copied rows and all followed columns; `Unsupported` if not, as a live file
-    /// cannot lose any.
+    /// Fails with `Unsupported` if the casacore table no longer has the `rows` copied rows or a followed column: they
+    /// cannot be removed from a live file.
     fn check_kept(&self, table: &SeenTable, rows: u64) -> Result<()> {
         if table.rows < rows {
             let message = format!("{} rows, but there were {rows}: a live file cannot lose rows", table.rows);
@@ -287,8 +287,8 @@ impl Followed {
         news
     }
 
-    /// Marks columns for comparison whose data manager has written since the last poll or is not known, and all that an
-    /// engine computes.
+    /// Marks columns for comparison with the table: those whose data manager has written since the last poll or is not
+    /// known, and those that an engine computes.
     fn suspect_written(&mut self, table: &SeenTable, sync: &Sync, rows: u64) {
         let before = self.seen.as_ref().and_then(|seen| seen.counters.as_ref());
         let changed = |manager: Option<usize>| match (before, &sync.counters, manager) {
@@ -304,8 +304,8 @@ impl Followed {
         }
     }
 
-    /// Copies some of the table's rows before row `end` to the live file and returns how many; 0 if a write of another
-    /// program does not allow it at the moment.
+    /// Copies the next batch of the table's rows, before row `end`, to the live file and returns their number; 0 if
+    /// another program may be writing to the table, so that they must be read again.
     fn append(&mut self, writer: &mut Writer, end: u64) -> Result<u64> {
         let first = writer.rows(&self.name)?;
         // the same rows again, if it was doubtful what is in them

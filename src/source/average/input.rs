@@ -31,7 +31,8 @@ pub(super) struct InputRow<'b> {
     pub(super) row: u64,
     /// Number of the time bin that the row belongs to, from 0 for the first of the bins that are being read.
     pub(super) bin: usize,
-    /// Shape of the row's cell (fastest axis first) and the range of its elements in `values`; `None` if the cell is undefined.
+    /// Shape of the row's cell (fastest axis first) and the index range of its elements in `values`, which holds the
+    /// cells of several rows; `None` if the cell is undefined.
     pub(super) cell: Option<(&'b Shape, Range<usize>)>,
     pub(super) values: &'b Values,
     /// Flags of the row's samples, with their shape (fastest axis first); `None` if the row has no defined cell of FLAG.
@@ -183,8 +184,8 @@ pub(super) struct Cells {
 
 enum CellShapes {
     Same(Shape, usize),
-    /// For each row, the index in `values` of its cell's first element and the shape of the cell, fastest axis first; `None`:
-    /// the cell is undefined.
+    /// Each row's cell: the index of its first element among the elements of all rows (`values`), and its shape,
+    /// fastest axis first; `None` if the cell is undefined.
     Each(Vec<Option<(usize, Shape)>>),
 }
 

@@ -201,8 +201,8 @@ impl AveragePlan {
     }
 }
 
-/// Opens the columns that decide which rows become one: TIME, INTERVAL, the numbers that identify a baseline, and those of
-/// field, scan ….
+/// Opens the columns that decide which rows are averaged together: TIME, INTERVAL, and the integers that identify a
+/// baseline, a field, a scan …
 fn keys<'a>(infos: &[ColumnInfo], rules: &[Option<Rule>], open: OpenCells<'a, '_>) -> Result<KeyCells<'a>> {
     let opened = |wanted: Rule| -> Result<Option<Box<dyn ColumnCells + 'a>>> {
         rules.iter().position(|rule| *rule == Some(wanted)).map(open).transpose()
@@ -216,7 +216,8 @@ fn keys<'a>(infos: &[ColumnInfo], rules: &[Option<Rule>], open: OpenCells<'a, '_
     Ok(KeyCells { time, interval: opened(Rule::Interval)?, baseline: numbers(true)?, others: numbers(false)? })
 }
 
-/// The description of a column after averaging by `rule`: if its cells have channels, shapes with `factor` times fewer of them.
+/// Describes a column after it is averaged by `rule`: a fixed shape `[corr, chan]` then has one channel for each
+/// `factor` channels.
 fn after(info: &ColumnInfo, rule: Rule, factor: u64) -> ColumnInfo {
     let mut info = info.clone();
     let is_cell = |shape: &Shape| shape.len() == 2;

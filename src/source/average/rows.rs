@@ -10,7 +10,7 @@ use crate::stman::undefined;
 use crate::table::ColumnCells;
 use crate::value::{Region, Shape, Values};
 
-/// Most time bins whose sums are held in memory at a time while a column is averaged.
+/// Maximum number of time bins whose sums are held in memory at a time while a column is averaged.
 const BLOCK_BINS: u64 = 1 << 13;
 
 /// An averaged column of doubles without channels (TIME, UVW, INTERVAL …), which has one cell for each time bin of rows.
@@ -25,11 +25,12 @@ pub(super) struct AveragedRows<'a> {
 struct RowSums {
     shape: Option<Shape>,
     first: Vec<f64>,
-    /// Sum over all rows of the bin, for each element of the cell, of its difference from that of the bin's first row.
+    /// Sum over all rows of the bin, for each element of the cell: the value in the row minus the value in the bin's
+    /// first row.
     all: Vec<f64>,
     count: f64,
-    /// Sum over all rows of the bin, for each element of the cell, of its difference from that of the bin's first row, multiplied
-    /// by the weight of the row.
+    /// Weighted sum over all rows of the bin, for each element of the cell: the weight of the row, times its value
+    /// minus the value in the bin's first row.
     weighted: Vec<f64>,
     weight: f64,
     /// Sum over those rows of the bin that have a sample which is not flagged, for each element of the cell.

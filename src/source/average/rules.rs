@@ -8,7 +8,8 @@ use crate::value::{DataType, Shape};
 const BASELINE: [&str; 6] = ["ANTENNA1", "ANTENNA2", "ANTENNA3", "FEED1", "FEED2", "FEED3"];
 /// Names of integer columns that must be equal in rows that are averaged together, besides those whose names end in `_ID`.
 const OTHERS: [&str; 2] = ["SCAN_NUMBER", "PULSAR_BIN"];
-/// Most rows, spread evenly over the table, whose cell shapes are read to find the averaging rule of a column.
+/// Maximum number of rows, spread evenly over the table, whose cell shapes are read to find the averaging rule of a
+/// column.
 const PROBED_ROWS: u64 = 4096;
 
 /// How a column of the averaged main table is computed from the rows and channels of a bin.
@@ -27,16 +28,19 @@ pub(super) enum Rule {
     FlagRow,
     /// The sum of the weights of the samples of a bin, for each correlation and averaged channel.
     WeightSpectrum,
-    /// The standard deviation of each averaged sample: 1 / sqrt of the sum of its weights; -1 if that is 0.
+    /// The standard deviation of each averaged sample: 1 / sqrt of the sum of the weights of its samples; -1 if this
+    /// sum is 0.
     SigmaSpectrum,
     /// The weight of each correlation: the mean of the summed weights of its averaged channels, without flagged channels unless
     /// all are flagged.
     Weight,
-    /// The standard deviation of each correlation: 1 / sqrt of the value that the rule `Weight` gives; -1 if that is 0.
+    /// The standard deviation of each correlation: 1 / sqrt of the weight that the rule `Weight` computes; -1 if this
+    /// weight is 0.
     Sigma,
     /// The time in the middle of a bin, between the start of its earliest row and the end of its latest, in s.
     Time,
-    /// The mean of the cells of a bin's rows; the weight of a row is the sum of those of its samples that are not flagged.
+    /// The mean of the cells of a bin's rows, each weighted by the sum of the weights of its unflagged samples;
+    /// unweighted if all these sums are 0.
     RowMean,
     /// The sum of the cells of all rows of a bin, for INTERVAL.
     Interval,
@@ -88,9 +92,9 @@ impl Rule {
         })
     }
 
-    /// The averaging rule for an array column whose name does not decide it. `cells` has shapes of some cells, each with the
-    /// shape of the samples in the same row. Complex cells of that shape are averaged; others with an axis as long as the
-    /// channels are left out if channels become fewer.
+    /// The averaging rule for an array column whose name does not decide it, by pairs of shapes: of one of its cells,
+    /// and of the visibilities in the same row. Complex columns with equal shapes are averaged; columns with an axis as
+    /// long as the channels are left out if channels are averaged.
     pub(super) fn by_cells(info: &ColumnInfo, cells: &[(Shape, Shape)], factor: u64) -> Rule {
         let is_complex = matches!(info.data_type(), DataType::Complex | DataType::DComplex);
         if is_complex && !cells.is_empty() && cells.iter().all(|(cell, samples)| cell == samples) {
@@ -103,8 +107,8 @@ impl Rule {
     }
 }
 
-/// The shapes of defined cells of a column, each with that of the samples in the same row, fastest axis first, for up to 4096
-/// rows spread evenly over the table; without consecutive repeats.
+/// The shapes of defined cells of a column, each with the shape of the samples (visibilities) in the same row, fastest
+/// axis first. Up to 4096 rows, spread evenly over the table, are read; consecutive repeats are left out.
 pub(super) fn shapes(cells: &dyn ColumnCells, samples: &dyn ColumnCells, rows: u64) -> Vec<(Shape, Shape)> {
     let step = rows.div_ceil(PROBED_ROWS).max(1);
     let shapes = |row| Some((cells.cell_shape(row).ok()??, samples.cell_shape(row).ok()??));

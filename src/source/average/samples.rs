@@ -25,8 +25,8 @@ pub(super) struct AveragedSamples<'a> {
     factor: u64,
     /// Element type of the averaged column.
     data_type: DataType,
-    /// The averaged cell of which a part was read last, with the number of its bin, so that a cell read in parts is averaged
-    /// once; `None`: none yet.
+    /// The number of a time bin and its averaged cell, kept because a part of the cell was read: other parts are copied
+    /// from it. `None` before the first such read.
     last: Mutex<Option<(u64, Values)>>,
 }
 
@@ -57,8 +57,8 @@ impl<'a> AveragedSamples<'a> {
         }
     }
 
-    /// Appends the averaged cells of the time bins `bins` (half-open, from 0) to `out`. `shapes` are those of the sums of each
-    /// bin (`None`: undefined), which are all held in memory.
+    /// Appends the averaged cells of the time bins `bins` (half-open, from 0) to `out`. `shapes` has the shape of each
+    /// bin's sums (`None`: the averaged cell is undefined); the sums of all these bins are held in memory.
     fn average(&self, bins: Range<u64>, shapes: &[Option<Shape>], out: &mut Values) -> Result<()> {
         let mut starts = Vec::with_capacity(shapes.len() + 1);
         let mut total = 0;

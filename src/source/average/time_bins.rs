@@ -10,15 +10,15 @@ use crate::value::{DataType, Values};
 
 /// Number of rows whose cells are held in memory at a time while bins are found.
 const BLOCK_ROWS: u64 = 1 << 14;
-/// Most different baselines, and most combinations of field, scan and other numbers, in a table that is averaged in time; more
-/// are an error.
+/// Maximum number of different baselines, and of combinations of field, scan and other numbers, in a table that is
+/// averaged in time; more are an error.
 const MAX_COMBINATIONS: usize = 1 << 20;
 /// Memory for each row while bins are found, in bytes, if the rows are in the order of time.
 const BYTES_PER_ROW: u64 = 20;
 /// Memory for each row while bins are found, in bytes, if the rows are not in the order of time.
 const BYTES_PER_UNORDERED_ROW: u64 = 48;
-/// Tolerance at the end of a time bin, as a fraction of a row's INTERVAL: a row whose time is less than this before the end
-/// belongs to the next bin, since times are rounded.
+/// Tolerance at the end of a time bin, since times are rounded: a row nearer to the end than this fraction of its
+/// INTERVAL belongs to the next bin.
 const TOLERANCE: f64 = 1e-3;
 
 /// The time bins into which the rows of a table are divided, in the order of the averaged rows: each bin becomes one of them.
@@ -96,8 +96,8 @@ impl TimeBins {
     }
 }
 
-/// The columns that decide which rows become one: TIME, INTERVAL, the numbers that identify a baseline, and those of field,
-/// scan ….
+/// The columns that decide which rows are averaged together: TIME, INTERVAL, and the integers that identify a baseline,
+/// a field, a scan …
 pub(super) struct KeyCells<'a> {
     pub(super) time: Box<dyn ColumnCells + 'a>,
     /// The column INTERVAL, in s; `None` if the table has no such column of doubles.
@@ -109,7 +109,7 @@ pub(super) struct KeyCells<'a> {
     pub(super) others: Vec<Numbers<'a>>,
 }
 
-/// A column of integers that decides which rows become one, such as ANTENNA1 or FIELD_ID.
+/// A column of integers that must be equal in rows that are averaged together, such as ANTENNA1 or FIELD_ID.
 pub(super) struct Numbers<'a> {
     pub(super) cells: Box<dyn ColumnCells + 'a>,
     pub(super) data_type: DataType,
@@ -178,8 +178,8 @@ pub(super) fn find(
     Ok(gather(&shared, &frame_of, &baseline_of, baselines.len(), order.as_deref()))
 }
 
-/// Returns the index in `shared` of the bin that a row belongs to. Begins a new bin if the row is past the end of the last bin
-/// of `frame`, its combination of field, scan and others. Times in s.
+/// Returns the index in `shared` of the time bin of a row; begins a new bin if its `time` (s) is past the end of the
+/// last bin of `frame`. A frame is a combination of field, scan and other numbers.
 fn assign(shared: &mut Vec<SharedBin>, open: &mut Vec<u32>, frame: u32, time: f64, interval: f64, seconds: f64) -> u32 {
     let frame = frame as usize;
     if open.len() <= frame {

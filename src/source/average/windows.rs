@@ -11,7 +11,8 @@ use crate::value::{DataType, Region, Shape, Values};
 /// How a column of SPECTRAL_WINDOW is computed when channels are averaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WindowRule {
-    /// The mean of the frequencies of the channels that become one, by their widths: the middle of their band. For CHAN_FREQ.
+    /// The mean of the frequencies of the channels that are averaged together, weighted by their widths: the middle of
+    /// their band. Used for CHAN_FREQ.
     Frequency,
     Sum,
     Count,

@@ -40,7 +40,8 @@ fn days_of_month(year: i64, month: i64) -> i64 {
     }
 }
 
-/// The modified Julian day number of a date. Years are counted from March, so that the leap day is the last of its year.
+/// The modified Julian day number of a date of the Gregorian calendar, `month` and `day` from 1. The calculation begins
+/// years in March, so that the leap day is the last of its year.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let (year, month) = if month < 3 { (year - 1, month + 9) } else { (year, month - 3) };
     EPOCH + year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day

@@ -78,7 +78,7 @@ impl Source {
 struct Block<'a> {
     name: String,
     cells: Box<dyn ColumnCells + 'a>,
-    /// Whether the column cannot have undefined cells, as its description tells.
+    /// Whether all cells of the column are defined, according to its description.
     is_defined: bool,
     /// Values of the defined cells of the block, in row order.
     values: Values,

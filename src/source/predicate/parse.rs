@@ -13,7 +13,8 @@ pub(super) enum Condition {
     All(Vec<Condition>),
     Not(Box<Condition>),
     Compare(Term, Order, Term),
-    /// True for rows in which the term has one of these values, or a value in one of these ranges.
+    /// True for rows in which a column (or constant) has one of the listed values, or a value in one of the listed
+    /// ranges.
     In(Term, Vec<Choice>),
     /// True for rows in which the cell of a Bool column is true.
     Flag(Term),

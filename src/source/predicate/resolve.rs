@@ -12,7 +12,8 @@ use crate::suggest::instead;
 use crate::table::ColumnInfo;
 use crate::value::{DataType, Values};
 
-/// Most names of a subtable's rows among which an error message looks for one that is similar to an unknown name.
+/// Maximum number of names of a subtable's rows that are compared with an unknown name, to propose a similar one in the
+/// error message.
 const COMPARED: usize = 1000;
 
 /// Columns whose cells are the names of a subtable's rows; the first of them that the subtable has is used.
@@ -208,9 +209,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// The numbers (from 0) of the rows called `name` in the subtable that the integer column `column` refers to, such as FIELD
-    /// for FIELD_ID. `None` if the column is not of integers; fails if it refers to no subtable with names, or no row has this
-    /// one.
+    /// The numbers (from 0) of the rows called `name` in the subtable that the integer column `column` refers to, such
+    /// as FIELD for FIELD_ID. `None` if the column does not hold integers; fails if no such row is found.
     fn rows_named(&self, column: &str, name: &str) -> Result<Option<Vec<i64>>> {
         let (_, info) = self.info(column)?;
         let is_integer = matches!(

@@ -1,4 +1,4 @@
-//! A column of StManAipsIO: its cells, read from their segments of the file.
+//! Reads a column of StManAipsIO, whose rows are stored in several groups in the file.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::stman::indirect::ArrayFile;
 use crate::stman::{ColumnCells, EachExtent, Extent, Stored, read_part, undefined};
 use crate::value::{DataType, Region, Shape, Values};
 
-/// A column of StManAipsIO that is read: its segments in the file, and the kind of its cells.
+/// A column of StManAipsIO that is read: the positions of its rows in the file, and the kind of its cells.
 #[derive(Debug)]
 pub(super) struct AipsIoColumn {
     pub(super) shared: Arc<Shared>,

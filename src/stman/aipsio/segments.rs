@@ -6,7 +6,8 @@ use crate::error::{Error, Result};
 /// Value of an offset's first word that marks a wide offset: an i64, which follows.
 pub(super) const WIDE_OFFSET: u32 = 0x8000_0001;
 
-/// Number of rows from one row whose file offset is kept in memory to the next, if the cells have varying lengths.
+/// Distance in rows between the rows whose file offsets are kept in memory, in a column whose cells have varying
+/// lengths.
 const SEGMENT_ROWS: u64 = 32;
 
 /// How a row of a StManAipsIO column is stored.
@@ -45,9 +46,9 @@ pub(super) struct Segments {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Segment {
     pub(super) first_row: u64,
-    /// Offset of the segment's first row in the file, in bytes.
+    /// Offset in the file of the first of the consecutive rows, in bytes.
     pub(super) offset: u64,
-    /// Number (from 0) of the row after the segment's last.
+    /// Number (from 0) of the row after the last of the consecutive rows.
     pub(super) end_row: u64,
 }
 
@@ -92,8 +93,8 @@ impl Segments {
         Ok(segments)
     }
 
-    /// Records where the `count` rows of a chunk of the column are, and skips the chunk; `first_row` is the number of the
-    /// first one, from 0.
+    /// Records where the rows of a chunk (a group of `count` rows in the file) are, and skips the chunk; `first_row` is
+    /// the number of its first row, from 0.
     fn chunk(&mut self, d: &mut Decoder<'_>, first_row: u64, count: u64) -> Result<()> {
         self.starts.push((first_row, d.position()));
         match self.layout {
@@ -130,7 +131,7 @@ impl Segments {
         Ok(())
     }
 
-    /// The segment of the column that holds `row`, counted from 0.
+    /// Finds the consecutive rows, stored one after the other in the file, that include `row` (from 0).
     pub(super) fn find(&self, row: u64) -> Result<Segment> {
         let next = self.starts.partition_point(|&(first, _)| first <= row);
         if row >= self.rows || next == 0 {

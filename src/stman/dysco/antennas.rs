@@ -1,5 +1,5 @@
-//! Reads the antennas of rows, by which DyscoStMan selects scale factors, from other columns of the table. formats/engines.md
-//! 2.1.
+//! Reads the antennas of rows from the columns ANTENNA1 and ANTENNA2: DyscoStMan, which compresses visibilities with
+//! loss, multiplies the stored values by scale factors of these antennas. formats/engines.md 2.1.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use crate::stman::{OtherColumn, TableContext};
 /// The columns ANTENNA1 and ANTENNA2 of a table with DyscoStMan.
 #[derive(Debug)]
 pub(super) struct Antennas {
-    /// Number of antennas in the DyscoStMan header; there are scale factors for each.
+    /// Number of antennas that the DyscoStMan header states; the file has scale factors of each antenna.
     count: u32,
     /// The columns ANTENNA1 and ANTENNA2, or the error of opening them, which is returned when they are needed.
     columns: Result<[OtherColumn; 2]>,

@@ -1,4 +1,5 @@
-//! Finds and reads a column's part of each block in a DyscoStMan file. formats/engines.md 2.2.
+//! Reads files of DyscoStMan, which compresses visibilities: finds the part of one column in each block (a group of
+//! rows). formats/engines.md 2.2.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use crate::io::{ReadAt, Recent};
 const CACHE_BYTES: u64 = 1 << 22;
 const SCALE_BYTES: u64 = size_of::<f32>() as u64;
 
-/// A column's parts of the blocks in a DyscoStMan file.
+/// The parts of one column in the blocks (groups of rows) of a DyscoStMan file.
 ///
 /// ```text
 /// header_bytes      + offset                              + block_bytes
@@ -29,7 +30,7 @@ pub(super) struct Blocks {
     start: u64,
     /// Distance in the DyscoStMan file from the start of a block to that of the next, in bytes.
     stride: u64,
-    /// Number of scale factors in the column's part of a block.
+    /// Number of scale factors that each block (group of rows) of the DyscoStMan file has for the column.
     scales: u64,
     width: u8,
     recent: Recent<Vec<f64>>,
@@ -44,8 +45,8 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// The layout of a data column's part of a block, for cells of `[polarisations, channels]`; `None` if the numbers are too
-    /// large.
+    /// The layout of one column of visibilities, with cells `[polarisations, channels]`, in a block (group of rows) of
+    /// a DyscoStMan file; `None` if a row has too many values for 64 bits.
     pub(super) fn data(header: &Header, [polarisations, channels]: [u64; 2]) -> Option<Self> {
         let symbols_per_row = channels.checked_mul(polarisations)?.checked_mul(2)?;
         let rows = u64::from(header.rows_per_block);
@@ -58,8 +59,8 @@ impl Part {
         Some(Part { symbols_per_row, scales, width: header.data_bits })
     }
 
-    /// The layout of a weight column's part of a block, for cells of `[polarisations, channels]`; one weight is stored for
-    /// all polarisations.
+    /// The layout of one column of weights, with cells `[polarisations, channels]`, in a block (group of rows) of a
+    /// DyscoStMan file; one weight is stored for all polarisations.
     pub(super) fn weight(header: &Header, [_, channels]: [u64; 2]) -> Self {
         Part { symbols_per_row: channels, scales: Some(1), width: header.weight_bits }
     }
@@ -71,8 +72,8 @@ impl Part {
 }
 
 impl Blocks {
-    /// Finds the parts of column `index` (from 0) in the blocks; each must have the size that the header states. `bits_at` is
-    /// the offset in bytes of the symbol width in the header, for errors.
+    /// Finds column `index` (from 0) in the blocks of a DyscoStMan file, and checks its size against the header.
+    /// `bits_at` is the offset in bytes of the number of bits per value in the header, for errors.
     pub(super) fn new(file: Arc<dyn ReadAt>, header: &Header, index: usize, part: &Part, bits_at: u64) -> Result<Self> {
         if !WIDTHS.contains(&part.width) {
             let found = format!("symbols of {} bits, known are {WIDTHS:?}", part.width);
@@ -103,8 +104,8 @@ impl Blocks {
         Ok(Blocks { file, rows, count, start, stride: total, scales, width: part.width, recent })
     }
 
-    /// The scale factors in the column's part of a block, by the block's number from 0; read from the file, or kept from a
-    /// recent call.
+    /// The scale factors that a block of the DyscoStMan file, by its number from 0, has for the column; read from the
+    /// file, or kept from a recent call.
     pub(super) fn scales(&self, block: u64) -> Result<Arc<Vec<f64>>> {
         self.recent.get(block, || {
             let mut bytes = vec![0; (self.scales * SCALE_BYTES) as usize];

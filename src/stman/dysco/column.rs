@@ -81,13 +81,13 @@ struct Row {
     in_block: u64,
     /// Number of the row in the table, from 0.
     in_table: u64,
-    /// Index (from 0) of the row's first symbol among the symbols that were read.
+    /// Index (from 0) of the row's first symbol (quantised value) among the symbols that were read from the file.
     symbols: usize,
 }
 
 impl DyscoColumn {
-    /// Opens column `index` (from 0) of the DyscoStMan file; `antennas` must be given if the normalisation has scale factors
-    /// for antennas.
+    /// Opens column `index` (from 0) of the DyscoStMan file; `antennas` must be given if the column's values are scaled
+    /// by factors of antennas.
     pub(super) fn new(
         spec: &ColumnSpec,
         file: &Arc<dyn ReadAt>,
@@ -187,8 +187,8 @@ impl DyscoColumn {
         }
     }
 
-    /// Fills `out` with the cells of all rows of the row ranges `runs`, `cell` elements each; `None` if a row was never
-    /// written, reading failed, or the cells do not fill `out` exactly.
+    /// Fills `out` with the cells of all row ranges `runs`, one after the other; a cell has `cell` elements. `None` if
+    /// a row was never written, reading failed, or the cells do not fill `out` exactly.
     fn fill_runs<'a, T>(
         &self,
         runs: &mut dyn Iterator<Item = Range<u64>>,
@@ -206,7 +206,8 @@ impl DyscoColumn {
         out.is_empty().then_some(())
     }
 
-    /// Decodes some channels of `rows` (half-open, from 0), all of which are in blocks, on several threads.
+    /// Decodes a range of channels of `rows` (both half-open, from 0) on several threads; the blocks of the DyscoStMan
+    /// file must contain all of these rows.
     ///
     /// `decode` is given the scales of a block, a row, its packed symbols, and where its values go.
     fn decode<T: Send>(

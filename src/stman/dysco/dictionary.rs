@@ -1,4 +1,5 @@
-//! Dictionaries of DyscoStMan: the value of each symbol of data columns, before scaling. formats/engines.md 2.4.
+//! Dictionaries of DyscoStMan: the value of each symbol (quantised value) of data columns, before it is multiplied by a
+//! scale factor. formats/engines.md 2.4.
 
 use super::header::Distribution;
 use super::normal;
@@ -10,7 +11,8 @@ use super::student::Student;
 /// They are f32, kept as f64 since that is what they are multiplied as.
 pub(super) type Dictionary = [f64; 1 << 16];
 
-/// Computes the value of each symbol of `bits` bits, before scaling, for data of this distribution.
+/// Computes the value, before scaling, of each DyscoStMan symbol (quantised value) of `bits` bits, for visibilities
+/// with the distribution `distribution`.
 ///
 /// Symbols up to 2^bits - 2 are quantiles of the distribution, ascending; the last one is NaN. Computed as f64 and
 /// rounded once. The writer's √3 has passed through an f32.

@@ -8,7 +8,7 @@ use crate::value::{Record, Value, Values};
 
 /// Size of the DyscoStMan header in bytes, without the name and the column records.
 const FIXED_BYTES: u64 = 52;
-/// Length of the known fields of a column record in the header, in bytes.
+/// Size in bytes of the known fields of a column record in the DyscoStMan header; a stored record may be longer.
 const RECORD_BYTES: u32 = 12;
 
 /// The header at the start of a DyscoStMan file. Little-endian whatever the table is, and unaligned.
@@ -41,11 +41,13 @@ pub(super) struct Header {
     pub(super) weight_bits: u8,
     pub(super) distribution: Distribution,
     pub(super) normalization: Normalization,
-    /// Size in bytes of each column's part of a block, in the order of the table description.
+    /// Size in bytes of the data of each column in one block of the DyscoStMan file, in the order of the table
+    /// description.
     pub(super) parts: Vec<u32>,
 }
 
-/// Distribution that the writer assumed for the visibilities, to choose the values that symbols stand for.
+/// Distribution that the writer of a DyscoStMan file assumed for the visibilities; it determines the value of each
+/// symbol (quantised value).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Distribution {
     Gaussian,
@@ -54,14 +56,17 @@ pub(super) enum Distribution {
     TruncatedGaussian { truncation: f64 },
 }
 
-/// Normalisation of the visibilities in a DyscoStMan file: which scale factors each block has.
+/// Normalisation of the visibilities in a DyscoStMan file: which scale factors each block (the data of consecutive
+/// rows) stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Normalization {
-    /// A block of the file has a scale factor for each channel and polarisation, and one for each antenna and polarisation.
+    /// Each block of rows in the DyscoStMan file stores a scale factor for each channel and polarisation, and one for
+    /// each antenna and polarisation.
     AntennaFrequency,
-    /// A block of the file has a scale factor for each channel and polarisation, and one for each row and polarisation.
+    /// Each block of rows in the DyscoStMan file stores a scale factor for each channel and polarisation, and one for
+    /// each row and polarisation.
     RowFrequency,
-    /// A block of the file has a scale factor for each row only.
+    /// Each block of rows in the DyscoStMan file stores one scale factor for each row.
     Row,
 }
 

@@ -1,4 +1,5 @@
-//! The normal distribution, as far as the dictionaries of DyscoStMan need it. formats/engines.md, appendix A.
+//! Quantiles of the normal distribution and the error function, from which the values of the symbols of DyscoStMan are
+//! computed. formats/engines.md, appendix A.
 
 /// Coefficients of a quotient of polynomials: numerator and denominator, highest power first.
 type Ratio = [[f64; 8]; 2];

@@ -1,4 +1,4 @@
-//! Decodes the symbols of DyscoStMan to visibilities and weights. formats/engines.md 2.5 and 2.6.
+//! Decodes the symbols (quantised values) of DyscoStMan to visibilities and weights. formats/engines.md 2.5 and 2.6.
 
 use num_complex::Complex32;
 
@@ -6,7 +6,8 @@ use super::dictionary::Dictionary;
 use super::header::Normalization;
 use super::symbols::Decode;
 
-/// Which scale factors apply to the symbols of a data column, by the normalisation and the shape of cells.
+/// Normalisation of a DyscoStMan data column, extents of its cells and number of antennas, from which the scale factor
+/// of each value is found.
 ///
 /// | normalization         | scales of a block, first axis fastest                           |
 /// |-----------------------|-----------------------------------------------------------------|
@@ -24,7 +25,7 @@ pub(super) struct DataScale {
 /// A row of a DyscoStMan column and its two antennas, by which the scale factors for its values are selected.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RowScale {
-    /// Number of the row in its block, from 0.
+    /// Number of the row, from 0, in its block of the DyscoStMan file.
     pub(super) row: usize,
     /// Both antennas of the row, each below the number of antennas of [`DataScale`]; only used if there is a scale factor for
     /// each antenna.
@@ -32,8 +33,8 @@ pub(super) struct RowScale {
 }
 
 impl DataScale {
-    /// Computes the scale factors of a row's values from `channel` (from 0) on, polarisations fastest; `factors` has one for
-    /// each value.
+    /// Computes the scale factor of each value of a row, from `channel` (from 0) on, polarisations fastest, out of the
+    /// stored `scales` of its block; the results fill `factors`.
     ///
     /// The order of the products is the writer's: f64 products are not associative to the last bit.
     pub(super) fn factors(&self, scales: &[f64], of: RowScale, channel: usize, factors: &mut [f64]) {
@@ -119,8 +120,8 @@ impl Visibilities<'_> {
     }
 }
 
-/// Decodes symbols of `width` bits to weights, each of which is repeated for all `polarisations` of a channel; `maximum` is
-/// the weight of the largest symbol.
+/// Decodes symbols of `width` bits of DyscoStMan to weights. Each weight is stored once and repeated for all
+/// `polarisations` of its channel; `maximum` is the weight that the largest symbol stands for.
 pub(super) struct Weights<'a> {
     pub(super) maximum: f64,
     pub(super) width: u8,

@@ -4,12 +4,13 @@ use std::f64::consts::PI;
 
 use super::normal;
 
-/// Degrees of freedom from which a short series is used for the difference from the normal distribution.
+/// Number of degrees of freedom from which on a quantile of Student's t distribution is computed from that of the
+/// normal distribution, by a short series.
 const SERIES_FROM: f64 = 1000.0;
-/// Most steps of Newton's method for a quantile; it needs a handful if it starts at the quantile of a neighbouring
-/// probability.
+/// Maximum number of steps of Newton's method for one quantile; a few suffice if it starts at the quantile of a
+/// neighbouring probability.
 const STEPS: usize = 60;
-/// Most terms of the continued fraction of the incomplete beta function that are computed; about the square root of the
+/// Maximum number of terms of the continued fraction of the incomplete beta function; about the square root of the
 /// degrees of freedom are needed.
 const TERMS: usize = 500;
 
@@ -41,8 +42,8 @@ impl Student {
         q.map(next).collect()
     }
 
-    /// Quantile for the probability at which the normal distribution has the quantile `z`: the expansion of Cornish and
-    /// Fisher.
+    /// Quantile of Student's t distribution for the probability at which the normal distribution has the quantile `z`,
+    /// by the expansion of Cornish and Fisher.
     fn series(&self, z: f64) -> f64 {
         let (s, n) = (z * z, 1.0 / self.nu);
         let terms = [

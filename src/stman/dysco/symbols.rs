@@ -6,14 +6,15 @@ pub(super) const WIDTHS: [u8; 8] = [2, 3, 4, 6, 8, 10, 12, 16];
 /// Number of bytes that must follow packed symbols in memory, since whole words are read.
 pub(super) const PADDING: usize = 8;
 
-/// A receiver of DyscoStMan's symbols as they are unpacked.
+/// A receiver of DyscoStMan's symbols (quantised values), which decodes them while they are unpacked.
 pub(super) trait Decode {
-    /// Decodes as many symbols as the receiver needs. Each call of `next` returns four; those after the last symbol are
-    /// unspecified.
+    /// Decodes all symbols that this receiver needs. Each call of `next` returns the next four symbols; in the last
+    /// call, those after the last needed symbol are unspecified.
     fn decode(self, next: impl FnMut() -> [u16; 4]);
 }
 
-/// Unpacks symbols of `width` bits, from bit `first_bit` (from 0) of `packed` on, and passes them to `decoder`.
+/// Unpacks symbols of DyscoStMan, each of `width` bits, from bit `first_bit` (from 0) of `packed` on, and passes them
+/// to `decoder`.
 ///
 /// Symbol i is bits `i * width` and up of the stream, in which bit j is bit `j % 8`, least significant first, of byte
 /// `j / 8`. [`PADDING`] bytes follow the last symbol's; `first_bit` is that of a symbol, `width` one of [`WIDTHS`].

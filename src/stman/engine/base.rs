@@ -136,7 +136,8 @@ impl<C: Coding> Engine<C> {
         }
     }
 
-    /// The shape of the stored cells of all `rows`, fastest axis first; `None` where it is not known or differs.
+    /// The shape that the stored cells of all `rows` have in common, fastest axis first; `None` if it is not known, or
+    /// if they have different shapes.
     fn same_stored_shape(&self, rows: &Range<u64>) -> Option<Shape> {
         match &self.stored.spec {
             ColumnSpec { storage: Storage::Direct, shape: Some(shape), .. } => Some(shape.clone()),

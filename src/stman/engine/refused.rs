@@ -35,8 +35,8 @@ pub(crate) static RETYPED: Kind = Kind::engine(
 
 const EXPRESSION: &str = "_VirtualTaQLEngine_CalcExpr";
 
-/// VirtualTaQLColumn: the column is the result of a TaQL expression over columns of the table. Casacore evaluates it when it
-/// opens the table, so it can be written without its values.
+/// VirtualTaQLColumn: a column that casacore computes from a TaQL expression over columns of the table. This program
+/// can write such a column (the expression without values), but cannot read it.
 pub(crate) static TAQL: Kind = Kind {
     engine: Some(EngineKeywords { prefixes: &["_VirtualTaQLEngine_"], expression: Some(EXPRESSION) }),
     create: Some(super::write::create),

@@ -22,8 +22,8 @@ enum Source<T> {
 }
 
 impl<T: Number> Scaling<T> {
-    /// Reads from keywords that begin with `prefix` where the engine has its scale and offset: the Bool keywords that end in
-    /// `fixed_scale` and `fixed_offset` tell whether they are fixed numbers or columns.
+    /// Finds the sources of the scale and the offset of an engine: the Bool keywords `<prefix><fixed_scale>` and
+    /// `<prefix><fixed_offset>` say whether each is a fixed number or a column.
     pub(super) fn open(mapping: &Mapping<'_>, prefix: &str, fixed_scale: &str, fixed_offset: &str) -> Result<Self> {
         let source = |what: &str, fixed: &str| {
             let is_fixed = flag(mapping.keywords, &format!("{prefix}{fixed}"))?;

@@ -48,7 +48,8 @@ struct Entries {
 /// A value of a column in a bucket, and the rows for which it holds, counted from the bucket's first row.
 #[derive(Debug)]
 pub(super) struct Run<'a> {
-    /// Bytes from the value to the end of the data part: only its content tells how long it is.
+    /// Bytes from the beginning of the value to the end of the bucket's data part; the bucket does not store where the
+    /// value ends.
     pub(super) value: &'a [u8],
     /// The row after the last one for which the value holds, counted from the bucket's first; `None` if it holds to the end of
     /// the bucket.
@@ -94,7 +95,8 @@ impl Bucket {
         Ok(bucket)
     }
 
-    /// The values of a column, by its number from 0, from the one that holds for `row` (counted from the bucket's first) on.
+    /// Iterates over the values of column number `column` (from 0) in the bucket, beginning with the value that holds
+    /// for `row`, which is counted from the bucket's first row.
     pub(super) fn runs(&self, column: usize, row: u64) -> impl Iterator<Item = Result<Run<'_>>> {
         let entries = self.columns[column];
         (self.find(entries, row)..entries.count).map(move |entry| self.run(column, entry))
@@ -132,8 +134,8 @@ impl Bucket {
         Some(())
     }
 
-    /// Sets `entry` to the index of the column's value that holds for `row` (from the bucket's first); this is fast if it is
-    /// still `entry` or the next one, as for ascending rows.
+    /// Sets `entry` to the index of the column's value that holds for `row`, counted from the bucket's first. This is
+    /// fast if the present `entry` or the next index is the right one, as when rows are read in ascending order.
     fn seek(&self, entries: Entries, row: u64, entry: &mut usize) {
         let starts_by = |entry: usize| entry < entries.count && self.row(entries, entry) <= row;
         if !starts_by(*entry) {
@@ -169,8 +171,8 @@ impl Bucket {
         Ok(Run { value, end })
     }
 
-    /// The row from which the column's value with index `entry` holds, counted from the bucket's first. `decode` has checked
-    /// that its bytes are inside the bucket.
+    /// The row, counted from the bucket's first, from which on the column's value with index `entry` (from 0) holds.
+    /// `decode` has checked that the stored row numbers are inside the bucket.
     fn row(&self, entries: Entries, entry: usize) -> u64 {
         let bytes = &self.bytes[entries.rows + entry * self.row_bytes..];
         match (self.row_bytes, bytes.first_chunk(), bytes.first_chunk()) {
@@ -193,7 +195,7 @@ fn ascends_from_0<const N: usize>(rows: &[[u8; N]], row: impl Fn(&[u8; N]) -> u6
     rows.first().is_some_and(|first| row(first) == 0) && rows.windows(2).all(|pair| row(&pair[0]) < row(&pair[1]))
 }
 
-/// The values of one column in a bucket of IncrementalStMan, without those before the first one that is wanted.
+/// The values of one column in a bucket of IncrementalStMan, from the first value on that a read needs.
 struct Values<'a> {
     /// Data part of the bucket, which holds the bytes of all values.
     data: &'a [u8],
@@ -205,8 +207,10 @@ struct Values<'a> {
 }
 
 impl Values<'_> {
-    /// Calls `each` for every value that holds in `rows`, with the value's offset in the data part and the indexes in `rows` of
-    /// the rows for which it holds. Returns the index of the last value, 0 for the first of `self`; `None` if `each` does.
+    /// Calls `each` for every value that holds in `rows`, with the value's offset in the data part and the range of
+    /// indices in `rows` for which it holds.
+    ///
+    /// Returns the index of the last value, from 0 in `self`; `None` if a call of `each` returned `None`.
     fn for_each(
         &self,
         row_bytes: usize,
@@ -241,8 +245,8 @@ impl Values<'_> {
         None
     }
 
-    /// Fills `out` with the values that hold for `rows`, `N` bytes each. Returns the index of the last value, 0 for the first
-    /// of `self`; `None` if a value is outside the data part or `out` is too short.
+    /// Fills `out` with the values that hold for `rows`, `N` bytes for each row. Returns the index of the last of these
+    /// values, from 0 in `self`; `None` if a value is outside the data part or `out` is too short.
     fn fill_cells<const N: usize>(&self, row_bytes: usize, rows: Range<u64>, out: &mut [u8]) -> Option<usize> {
         let (cells, []) = out.as_chunks_mut::<N>() else { return None };
         self.for_each(row_bytes, rows, |offset, rows| {
@@ -252,9 +256,11 @@ impl Values<'_> {
         })
     }
 
-    /// Fills `out` with the values that hold for `rows`, for values of any length: `bytes` bytes each. Row numbers in the bucket have
-    /// `row_bytes` bytes, 4 or 8. Returns the index of the last value, 0 for the first of `self`; `None` if a value is outside the data part
-    /// or `out` is too short.
+    /// Fills `out` with the values that hold for `rows`, `bytes` bytes for each row; the bucket stores row numbers in
+    /// `row_bytes` (4 or 8) bytes.
+    ///
+    /// Returns the index of the last of these values, from 0 in `self`; `None` if a value is outside the data part or
+    /// `out` is too short.
     fn fill_long(&self, row_bytes: usize, rows: Range<u64>, bytes: usize, out: &mut [u8]) -> Option<usize> {
         self.for_each(row_bytes, rows, |offset, rows| {
             let value = self.data.get(offset..)?.get(..bytes)?;

@@ -91,7 +91,8 @@ impl<A> Cell<A> {
     }
 }
 
-/// The bytes of a value with strings that follow its u32 length; this length counts its own 4 bytes.
+/// Returns the strings of an IncrementalStMan value as bytes, without the u32 length that precedes them; this length
+/// counts its own 4 bytes.
 fn string_value(value: &[u8], order: ByteOrder) -> Result<&[u8]> {
     let (&len, _) = value.split_first_chunk().ok_or_else(|| too_long(4))?;
     let len = order.u32(len);

@@ -25,8 +25,8 @@ pub(super) struct IncrementalColumn {
 }
 
 impl IncrementalColumn {
-    /// Calls `each` for every value of the column that holds in `rows` (half-open, from 0), with its bytes and the number of
-    /// those rows for which it holds.
+    /// Calls `each` for every value of the column that holds in `rows` (half-open, from 0), with the bytes of the value
+    /// and the count of these rows for which it holds.
     fn for_runs(&self, rows: Range<u64>, mut each: impl FnMut(&[u8], u64) -> Result<()>) -> Result<()> {
         let mut row = rows.start;
         while row < rows.end {

@@ -11,7 +11,7 @@ use crate::io::ByteOrder;
 /// row numbers have 32 bits.
 const ENTRY_BYTES: usize = 12;
 
-/// Size in bytes of a column's number of values in a bucket.
+/// Size in bytes of the field in a bucket's index that stores how many values a column has in the bucket.
 const COUNT_BYTES: usize = 4;
 
 /// An entry in a bucket of IncrementalStMan: a value of a column, and the row from which on it holds, counted from the

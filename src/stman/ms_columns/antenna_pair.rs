@@ -34,8 +34,8 @@ struct AntennaColumn {
 #[derive(Debug)]
 struct Pairs {
     file: RowFile,
-    /// Number of table rows after which the sequence of antenna pairs repeats, those of one time step; 0 if it does not
-    /// repeat.
+    /// Number of table rows (those of one time step) after which the sequence of antenna pairs repeats; 0 if the file
+    /// stores a pair for every row.
     pattern: u64,
     /// Bytes of the first rows of the AntennaPairStMan file, up to `pattern` rows, whose antenna pairs repeat; empty if
     /// they do not repeat.

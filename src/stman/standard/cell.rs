@@ -19,8 +19,8 @@ pub(super) enum Cell {
     FixedString { len_bytes: u32 },
     /// The cell is a string of up to 8 bytes, or else the location ([`Item`]) of the string in the string heap.
     String,
-    /// The cell is the location ([`Item`]) in the string heap of an array of strings; `None` if the shape varies and is
-    /// stored in the heap, before the strings.
+    /// The cell is the location ([`Item`]) of an array of strings in the string heap. `shape` is `None` if the shape
+    /// varies between cells and is stored in the heap, before the strings.
     StringArray { shape: Option<Shape> },
     /// The cell is the offset in bytes (i64) of an array in the array file `table.f<n>i`; 0 if the cell is undefined.
     Array,

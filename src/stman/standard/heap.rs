@@ -15,8 +15,8 @@ pub(super) struct Heap {
 }
 
 impl Heap {
-    /// Stores `bytes` (a string or array of strings) in the heap, in the place of the `old` item if they fit there, else
-    /// at the end; returns the new item. The space of `old` is freed.
+    /// Stores `bytes` (a string or array of strings) in the string heap: over the item `old` if they fit there, else at
+    /// the end. Frees the space of `old` that is not reused, and returns the new item.
     pub(super) fn replace(&mut self, buckets: &mut BucketsMut, old: Item, bytes: &[u8]) -> Result<Item> {
         let len_bytes = i32::try_from(bytes.len()).map_err(|_| {
             Error::limit(format!("the strings of a cell have {} bytes, the limit is 2^31 - 1", bytes.len()))
@@ -31,8 +31,8 @@ impl Heap {
         Ok(Item { len_bytes, ..old })
     }
 
-    /// Stores the string of a scalar cell that is too long for the cell itself in the heap; `old` is the present content
-    /// of the cell. Returns the new content of the cell.
+    /// Stores `bytes`, a string that is too long for a scalar cell (more than 8 bytes), in the string heap; if `bytes`
+    /// is empty, only frees the old string. `old` is the present content of the cell; returns the new one.
     pub(super) fn replace_scalar(&mut self, buckets: &mut BucketsMut, old: Item, bytes: &[u8]) -> Result<Item> {
         let in_heap = old.len_bytes > INLINE_BYTES as i32;
         self.replace(buckets, if in_heap { old } else { Item::ABSENT }, bytes)

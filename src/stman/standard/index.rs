@@ -95,8 +95,8 @@ impl Index {
         self.at(self.last_rows.partition_point(|&last| last < row), row, end)
     }
 
-    /// Finds the bucket of `row` (from 0), and which rows from `row` up to `end` (exclusive) are in it. The search begins
-    /// at the index entry `entry`, which is set to the entry of the bucket.
+    /// Finds the bucket of `row` (from 0), and which rows from `row` up to `end` (exclusive) are in it. The search
+    /// begins at position `entry` (from 0) of the index; `entry` is set to the position of the found bucket.
     pub(super) fn find_near(&self, row: u64, end: u64, entry: &mut usize) -> Result<Stretch> {
         let holds = |entry: usize| {
             self.last_rows.get(entry).is_some_and(|&last| row <= last)
@@ -111,8 +111,8 @@ impl Index {
         self.at(*entry, row, end)
     }
 
-    /// The rows from `row` up to `end` (exclusive) that are in the bucket of the index entry `entry`; `row` must be one
-    /// of them.
+    /// The rows from `row` up to `end` (exclusive) that are in the bucket at position `entry` (from 0) of the index;
+    /// `row` must be in this bucket.
     fn at(&self, entry: usize, row: u64, end: u64) -> Result<Stretch> {
         let Some(&last) = self.last_rows.get(entry) else {
             let covered = self.last_rows.last().map_or("no rows".into(), |last| format!("rows 0 to {last}"));
@@ -190,7 +190,7 @@ impl Index {
         emptied
     }
 
-    /// Number (from 0) of the first row in the bucket of an index entry.
+    /// Number (from 0) of the first row in the bucket at position `entry` (from 0) of the index.
     fn start(&self, entry: usize) -> u64 {
         if entry == 0 { 0 } else { self.last_rows[entry - 1] + 1 }
     }

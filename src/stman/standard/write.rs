@@ -51,14 +51,15 @@ struct ColumnMut {
     /// Offset of the column's data from the start of each data bucket, in bytes.
     offset: u32,
     set: usize,
-    /// Number of the column's first rows that have their indirect arrays of fixed shape in the array file; later rows get
-    /// theirs when they are written, or at the next flush.
+    /// Number of leading rows of the column whose indirect arrays of fixed shape are all in the array file; in later
+    /// rows they may be missing until the next flush.
     made: u64,
 }
 
 /// Consecutive rows of a StandardStMan column that lie in one bucket, and where their cells are.
 struct Stretch {
-    /// Offset in the file of the column's data in the bucket, in bytes: that of the cell of the bucket's first row.
+    /// Offset in the file, in bytes, of the column's data in the bucket, which begin with the cell of the bucket's
+    /// first row.
     offset: u64,
     first: u64,
     count: u64,
@@ -91,7 +92,8 @@ impl StandardMut {
         Ok(standard)
     }
 
-    /// Adds columns, each with the form of its cells, as a column set: columns that share buckets, of `rows` rows each.
+    /// Adds a column set, whose columns share buckets of `rows` rows; each of `columns` is a column with the form in
+    /// which a bucket stores its cells.
     fn add_set<'a>(&mut self, rows: u32, columns: impl Iterator<Item = (&'a ColumnSpec, Cell)>) -> Result<()> {
         let set = self.indices.len();
         let mut offset = 0;
@@ -295,8 +297,8 @@ impl StandardMut {
         Ok(())
     }
 
-    /// Frees the bytes in the string heap of a column's strings in `rows` (half-open, from 0), and makes these cells
-    /// empty.
+    /// Makes the cells of a string column in `rows` (half-open, from 0) empty, and frees the bytes of their strings in
+    /// the string heap; columns of other types are not changed.
     fn forget_strings(&mut self, column: usize, rows: Range<u64>) -> Result<()> {
         let scalar = match self.columns[column].cell {
             Cell::String => true,

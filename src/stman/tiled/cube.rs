@@ -119,7 +119,8 @@ impl<F: ReadAt + ?Sized> CubeColumn<F> {
         (self.data_type != DataType::Bool).then_some(self.order)
     }
 
-    /// Writes `region` of the hypercube, fastest axis first; `values` has its elements from index `first` on.
+    /// Writes the elements of `values`, from index `first` on, into the box `region` of the hypercube; both list the
+    /// fastest axis first.
     pub(super) fn write_region(&self, file: &PagedMut, region: &Region, values: &Values, first: usize) -> Result<()> {
         let chunk = &self.grid.chunk;
         let pixels = chunk.elements()? as usize;

@@ -11,7 +11,7 @@ use crate::value::{DataType, Record, Shape};
 /// Largest number that fits the older (32-bit) versions of the header's objects; larger numbers need the newer versions.
 const MAX_NARROW: u64 = i32::MAX as u64;
 
-/// The part of the header that all tiled managers have in common.
+/// The part of the header in a tiled manager's file `table.f<number>` that is the same for all types of tiled managers.
 ///
 /// | field   | v1, v2           | v3               | meaning                                  |
 /// |---------|------------------|------------------|------------------------------------------|
@@ -34,7 +34,7 @@ pub(super) struct Header {
     pub(super) cubes: Vec<CubeEntry>,
 }
 
-/// A file of tiles in the header of a tiled manager.
+/// The entry for one file of tiles in the header of a tiled manager.
 ///
 /// | field    | v1  | v2  | meaning                                    |
 /// |----------|-----|-----|--------------------------------------------|
@@ -47,7 +47,7 @@ pub(super) struct FileEntry {
     pub(super) len: u64,
 }
 
-/// A hypercube in the header of a tiled manager.
+/// The entry for one hypercube in the header of a tiled manager.
 ///
 /// | field      | v1          | v2          | meaning                                        |
 /// |------------|-------------|-------------|------------------------------------------------|
@@ -61,7 +61,8 @@ pub(super) struct FileEntry {
 /// | offset     | u32         | i64         | bytes, of the first tile                       |
 #[derive(Debug, Clone)]
 pub(super) struct CubeEntry {
-    /// Values of the hypercube's id and coordinate columns, by column name; `None` if it has none, as most hypercubes.
+    /// Values of the hypercube's id and coordinate columns, by column name; usually `None`, as no such values are
+    /// stored.
     pub(super) values: Option<Box<Record>>,
     /// Whether the last axis of the hypercube can grow, to hold more rows.
     pub(super) extensible: bool,
@@ -124,7 +125,8 @@ impl Header {
 }
 
 impl Header {
-    /// Encodes the header of a tiled manager in the oldest version that can hold it.
+    /// Encodes the header of a tiled manager in the oldest version of its format that allows the byte order and the
+    /// number of rows.
     pub(super) fn encode(
         &self,
         e: &mut Encoder,

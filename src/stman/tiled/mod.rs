@@ -178,12 +178,13 @@ fn open_file(args: &OpenArgs<'_>, kind: Type) -> Result<Box<dyn Manager>> {
     Ok(Box::new(Tiled { kind, default_tile, cubes, columns }))
 }
 
-/// Role of a column in the hypercubes of a tiled manager.
+/// Role of a column in the hypercubes of a tiled manager: data, coordinates along an axis, or id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     /// A data column, with its number (from 0) among the data columns.
     Data(usize),
-    /// A column with the coordinates along this axis of the hypercubes, from 0, fastest first.
+    /// A column with the coordinates along one axis of the hypercubes, and the number of that axis: from 0, fastest
+    /// first.
     Coordinate(usize),
     Id,
 }

@@ -30,8 +30,8 @@ use super::{Tiled, Type};
 use crate::error::{Error, Result, ResultExt};
 use crate::value::{Record, Shape, Value, Values};
 
-/// The parameters of an open tiled manager, as a record from which [`Wanted::new`] (for TiledDataStMan also [`restore`])
-/// can create an equal manager.
+/// The parameters of an open tiled manager, from which another one with the same tile shapes can be created:
+/// [`Wanted::new`] reads them, for TiledDataStMan also [`restore`].
 pub(super) fn describe(manager: &Tiled) -> Record {
     let cubes = &manager.cubes;
     let mut parameters = Record::default();
@@ -140,8 +140,8 @@ pub(super) struct Given {
     pub(super) values: Record,
 }
 
-/// Reads the hypercubes of a TiledDataStMan, and the position of each row in them, from the parameters. If these have no
-/// row map, the rows fill one hypercube after the other.
+/// Reads the hypercubes of a TiledDataStMan, and the position of each row in them, from the parameters. Without a
+/// parameter `ROWMAP`, the rows fill one hypercube after the other.
 pub(super) fn restore(parameters: &Record, cell_axes: usize) -> Result<(Vec<Given>, RowMap)> {
     let mut cubes = Vec::new();
     for (name, cube) in hypercubes(parameters) {

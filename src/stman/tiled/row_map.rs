@@ -37,7 +37,8 @@ pub(super) struct Place {
     pub(super) cube: usize,
     /// Position of the row on the row axes of the hypercube, from 0, fastest axis first.
     pub(super) at: Shape,
-    /// Number of rows, this one included, that follow each other along the first row axis of the hypercube.
+    /// Number of rows, from the located row on, that are at consecutive positions along the first row axis of the
+    /// hypercube.
     pub(super) stretch: u64,
 }
 

@@ -6,7 +6,7 @@ use crate::value::Shape;
 const TILE_PIXELS: f64 = 32768.;
 
 /// Chooses the tile shape (fastest axis first) of a hypercube of shape `cube` as casacore does. Extents in `wanted` are
-/// used, up to those of the hypercube; the ones that are 0 or missing are chosen.
+/// used, limited to the extents of the axes that cannot grow; those that `wanted` lacks or has as 0 are chosen.
 ///
 /// It is casacore's wherever the axes to choose have fewer than 4 * 32768 pixels in all, and mostly where they have more:
 /// then any choice will do, and only experiments say how casacore weighs axes that cannot be cut evenly.

@@ -31,8 +31,8 @@ struct TiledMut {
     sequence: u32,
     columns: Vec<ColumnSpec>,
     roles: Vec<Role>,
-    /// Position (from 0) of the part of each column of the manager within a tile, which has a part for each data column;
-    /// unused for id and coordinate columns.
+    /// For each column of the manager: the number (from 0) of its part in a tile, which has a part for each data
+    /// column; unused for id and coordinate columns.
     tile_places: Vec<usize>,
     rows: u64,
     cubes: Cubes<dyn WriteAt>,
@@ -264,8 +264,8 @@ impl TiledMut {
         Ok(())
     }
 
-    /// Writes the cells of `count` rows from `place` on, or `region` of each of them, with the elements of `values` from
-    /// index `first` on; returns the number of elements written.
+    /// Writes the elements of `values`, from index `first` on, into the cells of `count` rows, or into `region` of each
+    /// cell; the first row is at `place`. Returns the number of elements written.
     fn write_at(
         &mut self,
         column: usize,
@@ -408,8 +408,8 @@ impl TiledMut {
     }
 }
 
-/// The tile shape of a hypercube whose tiles are a block of another file: `wanted` if the block's bytes are also valid in
-/// tiles of this shape, otherwise the shape of the block's chunks.
+/// The tile shape of a hypercube whose tiles are the chunks of a dataset in the HDF5 file of a thin table: `wanted` if
+/// the stored bytes are also valid in tiles of this shape, otherwise the shape of the chunks.
 fn tile_of_block(wanted: &Shape, block: &LinkedCube) -> Shape {
     let (Some((shape, rows)), Some((tile, tile_rows)), Some((chunk, chunk_rows))) =
         (block.shape.split_last(), wanted.split_last(), block.chunk.split_last())

@@ -23,7 +23,7 @@ use crate::report::Ending;
 pub(super) struct Args {
     /// The manifest of the batch
     manifest: PathBuf,
-    /// Remove only outputs that have not changed for this time
+    /// Remove only unfinished outputs that have not changed for this time
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = duration)]
     older_than: Duration,
 }

@@ -1,4 +1,4 @@
-//! The arguments MANIFEST and LEDGER, of the parts of `batch` that read a ledger.
+//! The arguments MANIFEST and `--ledger` of `batch run` and `batch status`.
 
 use std::path::PathBuf;
 

@@ -30,7 +30,8 @@ const MANY: usize = 10_000;
 pub(super) struct Args {
     #[command(flatten)]
     files: Files,
-    /// Do only share K, counted from 0, of N: each has about the same bytes, and is the same wherever it is computed
+    /// Do only share K of N, counted from 0: all shares have about the same bytes, and every process computes the same
+    /// division
     #[arg(long, value_name = "K/N", default_value = "0/1")]
     shard: Shard,
     /// Items that are done at the same time; 0: one for each processor
@@ -39,19 +40,19 @@ pub(super) struct Args {
     /// Threads of each item; 0: the processors are shared out to the jobs
     #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
-    /// Start no more items after this time: 3h50m, 90s. Those that run are finished
+    /// Start no more items when the run has lasted this long (3h50m, 90s); items that are running are finished
     #[arg(long, value_name = "TIME", value_parser = time)]
     stop_after: Option<Duration>,
     /// Start items so that the bytes of their sources stay below a rate in bytes per second, on average: 500M
     #[arg(long, value_name = "RATE", value_parser = size)]
     limit_read: Option<u64>,
-    /// Start no item while less than this is free where its target is written
+    /// Start an item only while the file system of its target has at least this free space, in bytes: 512M, 1G
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size)]
     min_free: u64,
     /// Repetitions of an item that fails for a reason that may pass
     #[arg(long, value_name = "N", default_value_t = 2)]
     retries: u32,
-    /// Pause before the first repetition of an item; later ones are six times as long
+    /// Pause before the first repetition of an item; each later pause is six times as long as the one before
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
     retry_wait: Duration,
     /// Also try items again that failed for good, were killed, or have a conflict
@@ -60,10 +61,11 @@ pub(super) struct Args {
     /// Evidence that an item is done; the default is receipt, and ledger for more than 10000 items
     #[arg(long, value_enum, value_name = "EVIDENCE")]
     trust: Option<Trust>,
-    /// Do not read the records of earlier runs: receipts tell what is done. For runs of a few items beside a large ledger
+    /// Do not read the records of earlier runs: receipts alone tell which items are done. Saves time if few items are
+    /// run with a large ledger
     #[arg(long)]
     ignore_ledger: bool,
-    /// Checksums of the targets in their receipts
+    /// Kinds of checksums that are computed of each target and recorded in its receipt
     #[arg(long, value_enum, value_delimiter = ',', value_name = "A,B")]
     checksums: Vec<Checksum>,
     /// Print each record of the ledger as a line of JSON, instead of the summary

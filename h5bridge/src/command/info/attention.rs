@@ -62,7 +62,8 @@ pub(super) fn use_by_others(path: &Path, no_lock: bool) -> Vec<Finding> {
     open.into_iter().chain(live(path)).collect()
 }
 
-/// Everything about a source that needs attention, after the findings `others` about other programs that use it.
+/// Lists all findings about a source that need attention: first `others`, about other programs that use the source,
+/// then changes since it was made and parts that cannot be read or are in other files.
 pub(super) fn find(
     others: Vec<Finding>,
     path: &Path,

@@ -90,7 +90,8 @@ fn compression(datasets: &[DatasetInfo]) -> String {
 
 /// Bytes on disk of the files of each data manager of a table.
 struct ManagerFiles {
-    /// Index of the data manager of each column of the table; `None` if it has none.
+    /// Index of the data manager of each column; `None` for columns of reference tables and concatenations, whose
+    /// managers belong to other tables.
     numbers: Vec<Option<usize>>,
     bytes: Vec<u64>,
 }
@@ -119,9 +120,9 @@ impl ManagerFiles {
 enum Cells {
     /// No cell of the sample is defined.
     Empty,
-    /// All cells of the sample have this shape.
+    /// All defined cells of the sample have this shape, fastest axis first.
     Same(Shape),
-    /// Cells of the sample have different shapes; this is that of the first defined one.
+    /// Cells of the sample differ in shape; the value is the shape of the first defined cell, fastest axis first.
     Varying(Shape),
     /// The shapes are not known: the column cannot be read, or the table has no rows.
     Unknown,

@@ -182,7 +182,8 @@ impl ColumnJson {
 }
 
 impl StoredJson {
-    /// Describes the storage of a column in datasets; `None` if it has none. The chunks described are those of the first dataset.
+    /// Describes how a column is stored in HDF5 `datasets`, with the chunks of the first one; `None` if `datasets` is
+    /// empty.
     fn in_datasets(datasets: Vec<DatasetInfo>) -> Option<Self> {
         let datasets: Vec<_> = datasets.into_iter().map(DatasetJson::new).collect();
         let first = datasets.first()?;

@@ -34,7 +34,8 @@ pub(super) struct Facts<'a> {
     pub(super) plugins: BTreeSet<Plugin>,
 }
 
-/// Kind of the content in words (MeasurementSet, image …), by the type that table.info records and by the tables.
+/// Kind of the content in words (MeasurementSet, image …), by the type that table.info records; if that is another one,
+/// tables with a `summary` and the column DATA_DESC_ID count as a MeasurementSet.
 pub(super) fn kind(main: &SourceTable, summary: Option<&Summary>) -> &'static str {
     let table_type = main.info().map(|info| info.table_type.to_string()).unwrap_or_default();
     match table_type.trim() {

@@ -39,8 +39,8 @@ pub(super) fn table_kind(table: &Table) -> String {
     }
 }
 
-/// The data managers that the values of a column pass through: first its own, then for a virtual column engine those of the columns that it stores
-/// into, as `column in manager`.
+/// The data manager of a column and, if it is a virtual column engine, the column into which it stores with the manager
+/// of that (`column in manager`), and so on down to a storage manager.
 pub(super) fn chain(table: &SourceTable, column: &ColumnInfo) -> Result<Vec<String>> {
     let columns = table.columns()?;
     let mut chain = vec![column.manager.to_string().trim_end().to_owned()];
@@ -105,7 +105,8 @@ fn signed(degrees: f64) -> String {
     format!("{sign}{}", sexagesimal(degrees.abs(), 1000.))
 }
 
-/// Formats a positive number of hours or degrees with its minutes and seconds: `13:31:08.2879`; seconds are rounded to 1 / `parts`.
+/// Formats a positive number of hours or degrees with its minutes and seconds: `13:31:08.2879`; seconds have
+/// log10(`parts`) decimals.
 fn sexagesimal(number: f64, parts: f64) -> String {
     if number.is_nan() || number >= 1e6 {
         return format!("{number}");

@@ -42,7 +42,8 @@ const WORDS: [(&str, &str); 10] = [
     ("antenna2", "antenna"),
 ];
 
-/// What `plot --by` can draw a line for each of: correlation, antenna, baseline, field, scan or spectral window.
+/// Values of `plot --by`: the plot has one line for each correlation, antenna, baseline, field, scan or spectral
+/// window.
 pub(super) const BY: [&str; 6] = ["correlation", "antenna", "baseline", "field", "scan", "spw"];
 
 /// The kind of plot with the axes `x` and `y` (`None`: any axis), and the quantity that it shows, for kinds that have several.

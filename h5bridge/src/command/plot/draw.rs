@@ -80,7 +80,8 @@ fn draw_panel(scene: &mut Scene, panel: &Panel, whole: Area) {
     turned(scene, (area.left - LEFT + 14., area.middle().1), &label(&plot.y, start.1), "label-y");
 }
 
-/// Adds a text to a picture that is turned by 90 degrees and reads from bottom to top; `at` is its middle, in pixels.
+/// Adds a text to a picture, turned by 90 degrees so that it reads from bottom to top; `at` is the middle of the text,
+/// in pixels from the upper left corner.
 fn turned(scene: &mut Scene, at: (f64, f64), text: &str, class: &'static str) {
     let text = text.to_owned();
     scene.shapes.push(Shape::Text { at, anchor: Anchor::Middle, size: Size::Normal, turned: true, text, class });
@@ -166,7 +167,8 @@ fn vertical_marks(scene: &mut Scene, area: &Area, axis: &Axis, low: f64, high: f
     }
 }
 
-/// Names of the lines of a plot for its legend; empty if it needs none.
+/// Names of the lines of a plot for its legend; empty for rasters, bars, scatter plots and a single line named
+/// `flagged`, which are drawn without a legend.
 fn legend_names(frame: &Frame) -> Vec<String> {
     match frame.plot.series.as_deref() {
         Some(names) if frame.plot.x.scale != "category" && !frame.plot.is_scatter() => {

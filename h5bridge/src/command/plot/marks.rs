@@ -66,7 +66,8 @@ pub(super) fn short(value: f64) -> String {
     }
 }
 
-/// Text of a mark on a time axis: the time of day, or the day if marks are that far apart (`step` in seconds).
+/// Text of a mark on a time axis at `mjd_seconds` (MJD in seconds): the day if marks are a day or more apart (`step`,
+/// in seconds), else the time of day.
 pub(super) fn time_of(mjd_seconds: f64, step: f64) -> String {
     let text = utc_of_mjd(mjd_seconds);
     match text.split_once('T') {

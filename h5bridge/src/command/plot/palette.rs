@@ -25,7 +25,8 @@ const VIRIDIS: [Colour; 9] = [
     [0xfd, 0xe7, 0x25],
 ];
 
-/// Number of different colours of the colour scale: together with text and lines, a picture then has at most 256 colours, the limit of sixel.
+/// Number of steps of the colour scale: few enough that a picture with text and lines has at most 256 colours, the
+/// limit of sixel, a format of pictures in terminals.
 const STEPS: f64 = 128.;
 
 /// Colours of the lines of a plot, which colour-blind readers can tell apart (Okabe and Ito).
@@ -46,7 +47,8 @@ pub(super) fn scale(fraction: f64) -> Colour {
     mix(VIRIDIS[index], VIRIDIS[index + 1], at - index as f64)
 }
 
-/// The colour of line `number` (from 0) of `count`: one of seven, or steps of the scale for more lines.
+/// The colour of line `number`, counted from 0, in a plot of `count` lines: a colour of `LINES` for up to seven lines,
+/// else a step of the colour scale viridis.
 pub(super) fn line(number: usize, count: usize) -> Colour {
     match LINES.get(number).filter(|_| count <= LINES.len()) {
         Some(colour) => *colour,

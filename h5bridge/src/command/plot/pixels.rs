@@ -5,7 +5,8 @@ use noto_sans_mono_bitmap::{FontWeight, RasterHeight, get_raster, get_raster_wid
 use super::palette::{Colour, INK, PAPER, mix};
 use super::scene::{Anchor, Area, Scene, Shape, Size};
 
-/// Steps of shading from paper to ink at the edges of lines: few, so that a picture has at most 256 colours.
+/// Number of steps in which the edge of a line or letter blends into the background: few, so that a picture has at most
+/// 256 colours.
 const SHADES: f64 = 6.;
 
 /// A picture in pixels: red, green and blue of each, the upper line first.

@@ -56,7 +56,8 @@ pub(super) enum Shape {
         class: &'static str,
         title: String,
     },
-    /// A text whose middle line is at `at`; turned, it reads from below upwards.
+    /// A text; `at` is the position of its start, middle or end (`anchor`) at half its height, in pixels from the upper
+    /// left corner of the picture. If `turned`, the text reads from below upwards.
     Text {
         at: (f64, f64),
         anchor: Anchor,

@@ -11,20 +11,21 @@ use super::pixels::Pixels;
 /// The way in which a terminal shows a picture (`plot --show`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Show {
-    /// The best that the terminal is known to have, by its environment variables
+    /// The best way to show pictures that the terminal supports, judged by its environment variables
     Auto,
     /// The graphics protocol of kitty, Ghostty and Konsole
     Kitty,
     /// The inline images of iTerm2 and WezTerm
     Iterm2,
-    /// Sixel: foot, mlterm, contour, xterm -ti vt340
+    /// Sixel graphics, which foot, mlterm, contour and xterm -ti vt340 support
     Sixel,
     /// Block and Braille characters in colours
     Unicode,
 }
 
 impl Show {
-    /// The best way to show pictures that the terminal is known to have, by its environment variables.
+    /// The best way to show pictures that the terminal supports, judged by its environment variables; `variable`
+    /// returns the value of one.
     pub(super) fn of(variable: impl Fn(&str) -> Option<String>) -> Show {
         let is = |name: &str, words: &[&str]| {
             variable(name).is_some_and(|value| words.iter().any(|word| value.to_lowercase().contains(word)))

@@ -4,9 +4,9 @@ use super::marks::{label, marks, short, shortened, time_of};
 use super::palette::{self, Colour, NOTHING};
 use super::panel::{Axes, Panel, Raster, numbers};
 
-/// Characters left of a plot that is drawn with characters.
+/// Width in characters of the area left of a plot in a terminal, with the texts of the y axis and its line.
 const LEFT: usize = 11;
-/// Lines of text above and below a plot that is drawn with characters.
+/// Number of lines reserved above and below a plot in a terminal, for title, labels and the x axis.
 const WORDS: usize = 7;
 
 /// Characters of a raster without colours, from the smallest value to the largest.
@@ -19,7 +19,8 @@ pub(super) fn text(panels: &[Panel], (columns, lines): (usize, usize), coloured:
     panels.iter().map(|panel| panel_text(panel, width, height, coloured)).collect()
 }
 
-/// A text from a file without characters that control the terminal.
+/// Replaces each control character of a text from a file by a question mark, so that the text cannot control the
+/// terminal.
 fn safe(text: &str) -> String {
     text.chars().map(|character| if character.is_control() { '?' } else { character }).collect()
 }
@@ -63,7 +64,8 @@ struct Drawn {
     lines: Vec<String>,
     /// Marks of the y axis: number of the line of characters in `lines`, from 0 at the top, and the text of the mark.
     y_marks: Vec<(usize, String)>,
-    /// Marks of the x axis: column of the terminal in which each is, from 0 in the plot, and its text.
+    /// Marks of the x axis: position in characters from the left edge of the plot, counted from 0, and the text of the
+    /// mark.
     x_marks: Vec<(usize, String)>,
     x_label: String,
     y_label: String,

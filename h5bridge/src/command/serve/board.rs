@@ -43,7 +43,8 @@ struct Lines {
     /// Number of changes so far to the list of live files; it is the version of the newest change.
     version: u64,
     files: BTreeMap<String, Line>,
-    /// Version in which the two counts last changed; number of live files that are listed; number of live files beyond `MAX_FILES` that are not.
+    /// The version in which one of two counts last changed, and these counts: live files that are listed, and live files
+    /// beyond `MAX_FILES` that are left out.
     extent: (u64, usize, usize),
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ctds_hdf5::browse::{self, Browser, Data, DataOptions, Dtype, Format, LinkResolution, TableFile};
 use ctds_hdf5::{Context, Error, ErrorKind};
 
-/// Media type of every JSON answer of the API.
+/// Media type of every JSON answer of the h5grove API.
 const JSON: &str = "application/json";
 
 /// Largest JSON answer in bytes; H5Web cannot show larger ones.

@@ -127,8 +127,8 @@ impl Guard {
         Ok(host)
     }
 
-    /// The header `Origin` of a request from another web site that is allowed; `None` for a request without origin or from the server's own pages.
-    /// An error refuses all others.
+    /// Checks the header `Origin` of a request: returns the origin of another web site that is allowed, `None` for a
+    /// request without `Origin` or from the server's own pages, and an error for any other origin.
     fn origin(&self, headers: &HeaderMap, host: &str) -> Result<Option<HeaderValue>, Box<Reply>> {
         let Some(value) = headers.get(header::ORIGIN) else { return Ok(None) };
         let origin = value.to_str().unwrap_or_default().to_ascii_lowercase();
@@ -186,8 +186,8 @@ impl Guard {
         if given.any(|given| hash(given) == token) { Ok(()) } else { Err(unauthorized().into()) }
     }
 
-    /// Adds the security headers that every answer of the server has. `path` is the requested path below the base path; `None` if the request was
-    /// refused before.
+    /// Adds the security headers that every answer of the server has. `path` is the requested path below the base path
+    /// (`None` if the guard answered the request), `origin` an allowed other web site that sent it.
     pub(super) fn finish(&self, reply: &mut Reply, path: Option<&str>, origin: Option<HeaderValue>) {
         let constant =
             |reply: &mut Reply, name, value| set(reply, HeaderName::from_static(name), HeaderValue::from_static(value));

@@ -64,7 +64,8 @@ struct State {
     was_open: bool,
     /// Time of the poll that first found the file closed by its writer; `None` while a writer has it open.
     closed: Option<Instant>,
-    /// Time of the first of the latest failed polls of the file; `None` if the last poll could read it.
+    /// Time of the first failed poll of the file since the last successful one; `None` if the last poll could read the
+    /// file.
     failing: Option<Instant>,
     /// The newest state of the file as JSON, for the board (the list of all live files); `None` until it was polled.
     line: Option<Json>,
@@ -78,7 +79,8 @@ enum Tick {
     End(&'static str),
 }
 
-/// The session in `session` that reads the live file `file`; opens the file if it is `None`.
+/// The open session that reads the live file `file`; if `session` is `None`, the file is opened first and the new
+/// session is stored in `session`.
 fn opened<'a>(session: &'a mut Option<Session>, file: &LiveFile) -> Result<&'a mut Session, Error> {
     match session {
         Some(session) => Ok(session),
@@ -412,8 +414,8 @@ impl LiveFile {
         })
     }
 
-    /// Sends to clients of the live file why it cannot be read (`words`), or with `None` that it can be read again; sends nothing if that is no
-    /// change.
+    /// Sends to clients of the live file why it cannot be read (`words`), or with `None` that it can be read again;
+    /// sends nothing if `words` is the same as before.
     fn has_problem(&self, words: Option<String>) {
         self.news.send_if_modified(|news| {
             let is_new = news.problem.1.as_deref() != words.as_deref();

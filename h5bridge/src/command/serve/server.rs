@@ -44,7 +44,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n\
     Connection: close\r\nContent-Length: 34\r\n\r\n{\"message\":\"too many connections\"}";
 
-/// The HTTP server: its guard, its sources, and the live files that clients watch.
+/// The HTTP server: the rules by which it accepts requests (`guard`), the state that all requests share, and the live
+/// files that clients watch.
 pub(super) struct Server {
     pub(super) guard: Guard,
     pub(super) shared: Arc<Shared>,

@@ -64,7 +64,7 @@ pub(super) fn missing(missing: Missing) -> (u16, String) {
     }
 }
 
-/// A refusal with the HTTP status as a number.
+/// The HTTP answer that refuses a request, with the status code `status` and the message `text`.
 pub(super) fn refusal(status: u16, text: &str) -> Reply {
     message(StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), text)
 }

@@ -159,7 +159,8 @@ impl Sources {
         })
     }
 
-    /// The served file or directory to which the name in a request belongs, and the rest of the name (empty for a file); `None` if none is named.
+    /// The served file that clients call `name`, or the served directory in which it is, with the path in that
+    /// directory (empty for a served file); `None` if `name` fits neither.
     fn split<'a>(&self, name: &'a str) -> Option<(&Root, &'a str)> {
         if let Some(root) = self.roots.iter().find(|root| !root.is_folder && root.name == name) {
             return Some((root, ""));

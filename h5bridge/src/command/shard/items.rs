@@ -16,10 +16,10 @@ pub(super) struct Choice {
     /// Take every N-th item only, from item K on, counted from 0: N processes share the items without doing any twice
     #[arg(long, value_name = "K/N", value_parser = share)]
     shard: Option<(usize, usize)>,
-    /// Take these items only, by their identifiers
+    /// Take only the items with these identifiers, which `h5bridge shard status --json` lists
     #[arg(long, value_delimiter = ',', value_name = "ID,ID", conflicts_with = "shard")]
     ids: Vec<String>,
-    /// Items done at the same time; 0: one for each processor
+    /// Number of items (ranges of chunks or tiles) that are done at the same time; 0: one for each processor
     #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
 }

@@ -34,8 +34,8 @@ pub(super) struct Args {
     /// The HDF5 file that will be written, or the table directory if SOURCE is an HDF5 file and OUT is not named .h5 or .hdf5; the
     /// plan is in OUT.shards
     out: PathBuf,
-    /// Bytes of an item; datasets of fewer than this, and fewer than 64M, are written now. Without, items are a 64th of the large
-    /// datasets, but at least 32M and at most 512M
+    /// Size in bytes of an item (range of chunks or tiles) [default: a 64th of the large datasets, at least 32M and at
+    /// most 512M]; datasets smaller than 64M, or than this option if it is less, are written by `shard plan` itself
     #[arg(long, value_parser = work_bytes, value_name = "512M")]
     work_bytes: Option<u64>,
     #[command(flatten)]
@@ -47,7 +47,7 @@ pub(super) struct Args {
     /// Plan also if OUT exists; commit needs --overwrite as well
     #[arg(long)]
     overwrite: bool,
-    /// Threads that decode and compress what is written now; 0: one for each processor
+    /// Threads that decode and compress the data that `shard plan` itself writes; 0: one for each processor
     #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
 }

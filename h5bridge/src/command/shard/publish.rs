@@ -21,10 +21,10 @@ use crate::report::{self, Ending};
   h5bridge shard commit huge.h5
   h5bridge shard commit huge.h5 --check")]
 pub(super) struct Args {
-    /// The HDF5 file or table that the plan is for
+    /// The HDF5 file or table for which `h5bridge shard plan` made a plan
     out: PathBuf,
-    /// Read back everything that workers have written and compare it with their SHA-256; without, that is done for compressed
-    /// datasets only
+    /// Read back everything that workers have written and compare it with the recorded SHA-256; by default only
+    /// compressed datasets are read back
     #[arg(long)]
     check: bool,
     /// Replace OUT if it exists

@@ -12,7 +12,8 @@ use ctds_hdf5::{Context, Error, ErrorKind, Result};
 use crate::batch::{Id, Ledger, Record, State, host, now};
 use crate::exit::Status;
 
-/// Longest incomplete last line of a ledger file, in bytes; a file with a longer one is refused as not being a ledger.
+/// Most bytes of an unfinished last line in a file of the ledger (the directory in which processes record results of
+/// items); a file with more is refused as not being of a ledger.
 const LONGEST_LINE: usize = 1 << 16;
 
 /// The last ledger record of each item of a shard plan: whether it was written or failed, and the SHA-256 of its bytes.

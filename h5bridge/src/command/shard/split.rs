@@ -1,4 +1,5 @@
-//! `shard plan --split` plans independent files by ranges of rows, as a manifest for `batch`.
+//! `h5bridge shard plan --split` plans independent HDF5 files by ranges of rows, as a manifest (list of conversions)
+//! for `h5bridge batch`.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `shard status` prints how many items are done.
+//! `h5bridge shard status` prints how many items (ranges of chunks or tiles) of a plan are done, and which failed.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ const LISTED: usize = 20;
   h5bridge shard status huge.h5
   h5bridge shard status huge.h5 --json")]
 pub(super) struct Args {
-    /// The HDF5 file or table that the plan is for
+    /// The HDF5 file or table for which `h5bridge shard plan` made a plan
     out: PathBuf,
 }
 

@@ -25,9 +25,9 @@ use crate::sync::locked;
   h5bridge shard verify huge.h5
   h5bridge shard verify huge.h5 --source --shard 3/16")]
 pub(super) struct Args {
-    /// The HDF5 file or table that the plan is for
+    /// The HDF5 file or table for which `h5bridge shard plan` made a plan
     out: PathBuf,
-    /// Also read the source again: its cells have to give the same bytes
+    /// Also read the source again, and compare the bytes that its cells give with the recorded SHA-256
     #[arg(long)]
     source: bool,
     #[command(flatten)]

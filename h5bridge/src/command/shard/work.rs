@@ -1,4 +1,4 @@
-//! `shard work` writes items (ranges of chunks) of a plan.
+//! `h5bridge shard work` writes items (ranges of chunks or tiles) of a plan that `h5bridge shard plan` made.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -28,11 +28,11 @@ use crate::sync::locked;
   h5bridge shard work huge.h5
   h5bridge shard work huge.h5 --shard 3/16 --stop-after 230m")]
 pub(super) struct Args {
-    /// The HDF5 file or table that the plan is for
+    /// The HDF5 file or table for which `h5bridge shard plan` made a plan
     out: PathBuf,
     #[command(flatten)]
     choice: Choice,
-    /// Begin no item after this time: 500ms, 60s, 230m, 4h
+    /// Begin no item (range of chunks or tiles) later than this time after the start: 500ms, 60s, 230m, 4h
     #[arg(long, value_name = "TIME", value_parser = duration)]
     stop_after: Option<Duration>,
 }

@@ -12,7 +12,7 @@ use ctds_hdf5::look::{Alert, Alerts, Amplitudes, AmplitudesBy as Kind, Look, utc
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const SHADES: [char; 5] = ['·', '░', '▒', '▓', '█'];
 
-/// Most tables besides the main one that `watch` lists.
+/// Largest number of tables that `watch` lists in addition to the main table.
 const LISTED_TABLES: usize = 4;
 
 /// The terminal, or the stream of lines if stdout is not a terminal, on which `h5bridge watch` shows the state of a live file.

@@ -1,5 +1,6 @@
-//! Encodes blocks of deflate with Huffman codes of single bytes and without repetitions (RFC 1951, 3.2.7), which suits the
-//! exponents of noise. zlib's strategy `HuffmanOnly` takes about four times as long for the same blocks.
+//! Encodes blocks of deflate with Huffman codes of single bytes and without repetitions (RFC 1951, 3.2.7), which suits
+//! the exponents of noisy floating-point numbers. zlib's strategy `HuffmanOnly` takes about four times as long for the
+//! same blocks.
 
 use super::histogram::Histogram;
 use super::stored::store;
@@ -227,7 +228,8 @@ struct BitWriter<'a> {
     out: &'a mut [u8],
     at: usize,
     word: u64,
-    /// Number of bits of `word` that are still to be written: less than 8 after each call.
+    /// Number of bits in the writer's buffer (`word`) that are still to be written to the stream: less than 8 after
+    /// each call.
     bits: u32,
 }
 
@@ -258,7 +260,7 @@ impl BitWriter<'_> {
         rest.iter().for_each(|&byte| self.put_code(codes[usize::from(byte)]));
     }
 
-    /// Writes the whole bytes among the bits that `word` holds, and keeps the remaining bits.
+    /// Writes the whole bytes of the writer's bit buffer (`word`) to the stream; up to 7 bits remain in it.
     fn flush(&mut self) {
         self.out[self.at..self.at + 8].copy_from_slice(&self.word.to_le_bytes());
         self.at += self.bits as usize / 8;

@@ -32,7 +32,8 @@ const HEADER: [u8; 2] = [0x78, 0x5e];
 const LAST_BLOCK: [u8; 2] = [3, 0];
 /// Ratio of the compressed to the original length above which a compression method is not worth its time.
 const NO_GAIN: f32 = 0.985;
-/// Ratio of the compressed to the original length below which a sample counts as constant, or nearly.
+/// Estimated ratio of the compressed to the original length below which the bytes sampled from a segment count as
+/// constant, or nearly.
 const CONSTANT: f32 = 0.01;
 /// Number of bytes at the end of a segment that are encoded by two methods to choose between them.
 const TRIAL: usize = 8 << 10;
@@ -42,7 +43,8 @@ const TRIAL: usize = 8 << 10;
 enum Method {
     /// Bytes are stored as they are: suits noise.
     Stored,
-    /// Each byte is encoded by a Huffman code, without repetitions: suits exponents of noise.
+    /// Each byte is encoded by a Huffman code, without repetitions: suits the exponents of noisy floating-point
+    /// numbers.
     Codes,
     /// Each byte is encoded by a Huffman code, and only runs of one byte are shortened: suits flags, weights and constant
     /// values.
@@ -60,7 +62,7 @@ pub(super) struct Encode {
     whole: Option<Compressor>,
     runs: Option<Deflate>,
     matches: Option<Deflate>,
-    /// Output buffer of zlib, which only grows: bytes that it has already are not cleared again.
+    /// Output buffer of zlib; it is never shortened, so that its memory is not cleared again for each use.
     blocks: Vec<u8>,
 }
 

@@ -2,7 +2,8 @@
 
 use super::histogram::Histogram;
 
-/// Most bytes from the middle of a segment that are a sample for the estimate: deflate finds repetitions no further back.
+/// Largest size in bytes of the sample from the middle of a segment that is examined for the estimate; deflate finds
+/// repetitions at no larger distance.
 const SAMPLE: usize = 32 << 10;
 /// Number of bytes at the end of a segment's sample whose compressed length is estimated; they may repeat the bytes before
 /// them.
@@ -15,23 +16,28 @@ const LONGEST: usize = 258;
 const PARTS: f32 = 256.0;
 /// Estimated compressed length, in bits, of a byte whose value was not found among the counted bytes.
 const RARE: f32 = 14.0;
-/// Number of bytes that are counted of each [`COUNTED_OF`] bytes: the frequencies in a quarter of a segment are about those
-/// in all of it.
+/// Number of bytes that are counted at the start of each [`COUNTED_OF`] bytes of a segment: the frequencies in this
+/// quarter are about those in the whole segment.
 const COUNTED: usize = 1 << 10;
 const COUNTED_OF: usize = 4 << 10;
-/// Distance in bytes between the positions in the sample that are remembered as beginnings of what may be repeated later.
+/// Distance in bytes between the positions of the sample that are remembered, in order to find later repetitions of the
+/// bytes there.
 const HISTORY_STEP: usize = 8;
 
 /// Expected ratio of the compressed to the original length of a segment, for each method of encoding.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Estimate {
-    /// Expected ratio for Huffman codes of single bytes, over the whole segment.
+    /// Expected ratio of the compressed to the original length of the whole segment, with Huffman codes of single
+    /// bytes.
     pub(super) segment: f32,
-    /// Expected ratio for Huffman codes of single bytes, over the sample.
+    /// Expected ratio of the compressed to the original length of a sample of the segment, with Huffman codes of single
+    /// bytes.
     pub(super) codes: f32,
-    /// Expected ratio for Huffman codes and runs of one byte, over the sample.
+    /// Expected ratio of the compressed to the original length of a sample of the segment, with Huffman codes and runs
+    /// of one byte.
     pub(super) runs: f32,
-    /// Expected ratio for Huffman codes and repetitions of any kind, over the sample.
+    /// Expected ratio of the compressed to the original length of a sample of the segment, with Huffman codes and
+    /// repetitions of any kind.
     pub(super) matches: f32,
 }
 

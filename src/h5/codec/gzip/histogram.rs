@@ -2,8 +2,8 @@
 
 use std::array;
 
-/// Counts of each byte value, as four tables to be added: the processor then counts equal bytes next to each other without a
-/// wait.
+/// Counts of each byte value in four tables, whose sum is the result. Consecutive bytes are counted in different
+/// tables, so that the processor does not wait where they are equal.
 #[derive(Debug)]
 pub(super) struct Histogram([[u32; 256]; 4]);
 

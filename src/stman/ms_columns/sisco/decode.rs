@@ -26,14 +26,15 @@ pub(super) struct Decoder {
     /// Index (from 0) of the next deflated chunk of the SiscoStMan file that is to be inflated.
     chunk: usize,
     values: Vec<Value>,
-    /// Index in `values`, which are those of the current chunk, of the first value that is not yet decoded.
+    /// Index of the first value that is not yet decoded in `values`, the values of the current chunk of the SiscoStMan
+    /// file.
     next: usize,
     /// Number of values of the whole SiscoStMan file that were decoded so far.
     used: u64,
     keys: Vec<Key>,
     key_rows: Range<u64>,
-    /// Decoded values of up to four earlier rows of each baseline, from which values are predicted; for each correlation,
-    /// those of the real and of the imaginary part.
+    /// Decoded values of up to four earlier rows of each baseline, from which later values are predicted: for each
+    /// stored correlation, a history of its real parts and one of its imaginary parts.
     history: HashMap<Key, Vec<[History; 2]>>,
 }
 
@@ -89,8 +90,8 @@ impl Decoder {
         Ok(())
     }
 
-    /// Takes the next `len` stored values of the file, inflating the next chunk if the last is used up; returns the index
-    /// of the first in `values`. Fails if they are not all in one chunk.
+    /// Takes the next `len` stored values of the SiscoStMan file, after inflating its next chunk if the current one is
+    /// used up. Returns the index in `self.values` of the first of them; fails if one chunk does not hold them all.
     fn item(&mut self, file: &SiscoFile, len: usize) -> Result<usize> {
         while self.next == self.values.len() && self.chunk < file.chunk_count() {
             self.values = file.read_chunk(self.chunk)?;

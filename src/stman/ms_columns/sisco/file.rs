@@ -108,9 +108,11 @@ impl SiscoFile {
         self.chunks.len()
     }
 
-    /// Reads a chunk, by its index from 0, as stored: with prediction, the values are differences from predictions. A
-    /// chunk has a plane for each mantissa byte, lowest first, and a plane of exponents. Without prediction, the third
-    /// plane also has the sign, in its highest bit.
+    /// Reads a chunk of the SiscoStMan file by its index, from 0. In a file with prediction, the returned values are
+    /// differences from predictions.
+    ///
+    /// An inflated chunk consists of planes, each with one byte of every value: one for each mantissa byte, lowest
+    /// first, then one of exponents. Without prediction, the third plane also has the sign, in its highest bit.
     pub(super) fn read_chunk(&self, index: usize) -> Result<Vec<Value>> {
         let chunk = self.chunks[index];
         let deflated = read_bytes(&self.file, chunk.offset, chunk.len_bytes)?;
@@ -130,9 +132,11 @@ impl SiscoFile {
     }
 }
 
-/// Reads the shape of each row's cell from `table.f<n>-shapes`, `None` for a row with 0 axes. The file consists of
-/// blocks: u32 inflated and u32 deflated size in bytes, then raw DEFLATE of u64s, for each row the number of axes and the
-/// extents. Skipped rows have shape `[0, 0]`.
+/// Reads the shape of each row's cell, `[correlations, channels]`, from the file `table.f<n>-shapes` of SiscoStMan. A
+/// row that was skipped has the shape `[0, 0]`; `None` stands for a shape without axes.
+///
+/// The file consists of blocks: u32 inflated and u32 deflated size in bytes, then raw DEFLATE of u64s, for each row the
+/// number of axes and the extents.
 pub(super) fn read_shapes(file: &dyn ReadAt) -> Result<Vec<Option<[u64; 2]>>> {
     let len = file.len()?;
     let mut offset = 0;

@@ -53,7 +53,8 @@ struct Sisco {
 enum Shapes {
     /// The first `written` rows have this shape, `[correlations, channels]`; later ones have no value.
     Fixed { shape: [u64; 2], written: u64 },
-    /// The shape of each row, `[correlations, channels]`, from the file of shapes; later rows have no value.
+    /// The shape of each row's cell, `[correlations, channels]`, from the file `table.f<n>-shapes` of SiscoStMan; rows
+    /// with `None` and rows after the last element have no value.
     Each(Vec<Option<[u64; 2]>>),
 }
 

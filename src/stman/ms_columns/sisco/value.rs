@@ -106,10 +106,11 @@ impl Value {
     }
 }
 
-/// A method to predict a value from those of lower channels or of earlier rows; SiscoStMan stores the difference from it.
+/// A method by which SiscoStMan predicts a value from those of lower channels or of earlier rows; the file stores the
+/// difference between value and prediction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Predictor {
-    /// Predicts that a value equals the last one.
+    /// Predicts that a value equals the most recent earlier value.
     Last,
     /// Predicts by the line through the last two values.
     Linear,
@@ -126,8 +127,8 @@ pub(super) enum Predictor {
 }
 
 impl Predictor {
-    /// Predicts a value that has the exponent `exponent`, which must not be a special one; `past` has the earlier values,
-    /// most recent first, as many as the predictor needs.
+    /// Predicts a value with the exponent `exponent`, which must not be -127 or -128 (zeros, subnormal numbers,
+    /// infinities, NaNs). `past` contains the earlier values, most recent first, as many as the predictor needs.
     pub(super) fn predict(self, past: &[Value], exponent: i8) -> Value {
         match (self, past) {
             (Predictor::Last, [p1, ..]) => last(*p1, exponent),
