@@ -27,8 +27,8 @@ pub(crate) fn shuffle(size: usize, input: &[u8], out: &mut [u8]) {
 /// Reverses [`shuffle`]: fills `out`, as long as `input`, with elements of `size` bytes.
 pub(crate) fn unshuffle(size: usize, input: &[u8], out: &mut [u8]) {
     match size {
-        2 => untranspose::<2>(input, out),
-        4 => untranspose::<4>(input, out),
+        2 => gather::<2>(input, out),
+        4 => gather::<4>(input, out),
         8 => untranspose::<8>(input, out),
         16 => untranspose::<16>(input, out),
         _ if size > 1 && input.len() / size > 1 => {
@@ -67,13 +67,26 @@ fn transpose<const SIZE: usize>(input: &[u8], out: &mut [u8]) {
     out_rest.copy_from_slice(rest);
 }
 
+/// Fills `out` with elements of `SIZE` bytes, which are read from `SIZE` planes of bytes. For few planes compilers make vector
+/// code of this loop.
+fn gather<const SIZE: usize>(input: &[u8], out: &mut [u8]) {
+    let (elements, out_rest) = out.as_chunks_mut::<SIZE>();
+    let count = elements.len();
+    let (planes, rest) = input.split_at(count * SIZE);
+    let planes: [&[u8]; SIZE] = std::array::from_fn(|byte| &planes[byte * count..][..count]);
+    for (i, element) in elements.iter_mut().enumerate() {
+        *element = std::array::from_fn(|byte| planes[byte][i]);
+    }
+    out_rest.copy_from_slice(rest);
+}
+
+/// Fills `out` with elements of `SIZE` bytes, which are read from `SIZE` planes of bytes, by words: eight elements at a time.
 fn untranspose<const SIZE: usize>(input: &[u8], out: &mut [u8]) {
     let (elements, out_rest) = out.as_chunks_mut::<SIZE>();
     let count = elements.len();
     let (planes, rest) = input.split_at(count * SIZE);
     let planes: [&[u8]; SIZE] = std::array::from_fn(|byte| &planes[byte * count..][..count]);
     let (blocks, last) = elements.as_chunks_mut::<BLOCK>();
-    let width = SIZE.min(8);
     for (number, block) in blocks.iter_mut().enumerate() {
         for first in (0..SIZE).step_by(8) {
             let mut words = [0; 8];
@@ -81,7 +94,7 @@ fn untranspose<const SIZE: usize>(input: &[u8], out: &mut [u8]) {
                 *word = plane[BLOCK * number..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
             }
             for (element, word) in block.iter_mut().zip(transpose_words(words)) {
-                element[first..first + width].copy_from_slice(&word.to_le_bytes()[..width]);
+                element[first..first + 8].copy_from_slice(&word.to_le_bytes());
             }
         }
     }

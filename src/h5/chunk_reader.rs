@@ -132,11 +132,19 @@ impl ChunkReader {
         }
     }
 
-    /// Calls `with` with the decoded bytes of a chunk, or with `None` if it was never written. `number` counts the chunks of
-    /// the grid from 0, first axis fastest.
-    fn with_chunk<T>(&self, number: u64, with: impl FnOnce(Option<&[u8]>) -> Result<T>) -> Result<T> {
-        let Some(info) = self.find(number) else { return with(None) };
-        with_decoded(&*self.source, &self.pipeline, &info, self.chunk_bytes()?, |bytes| with(Some(bytes)))
+    /// Decodes the chunk that `info` locates, and calls `with` with its bytes.
+    fn decoded(&self, info: &ChunkInfo, with: impl FnOnce(&[u8])) -> Result<()> {
+        let with = |bytes: &[u8]| {
+            with(bytes);
+            Ok(())
+        };
+        with_decoded(&*self.source, &self.pipeline, info, self.chunk_bytes()?, with)
+            .with_context(|| Context::offset("stored bytes", info.address))
+    }
+
+    /// Decodes the chunk that `info` locates, and fills `out`, which has its length, with its bytes.
+    fn decode_to(&self, info: &ChunkInfo, out: &mut [u8]) -> Result<()> {
+        decode_to(&*self.source, &self.pipeline, info, out)
             .with_context(|| Context::offset("stored bytes", info.address))
     }
 }
@@ -161,6 +169,19 @@ pub(crate) fn with_decoded<T>(
     })
 }
 
+/// Reads the chunk that `info` locates from `source`, decodes it with the filters of `pipeline`, and fills `out`, which has its
+/// length, with its bytes.
+pub(crate) fn decode_to(source: &dyn ReadAt, pipeline: &Pipeline, info: &ChunkInfo, out: &mut [u8]) -> Result<()> {
+    if pipeline.is_empty() && info.stored_bytes == out.len() as u64 {
+        return source.read_at(info.address, out);
+    }
+    SCRATCH.with_borrow_mut(|(scratch, stored, last)| {
+        stored.resize(info.stored_bytes as usize, 0);
+        source.read_at(info.address, stored)?;
+        pipeline.decode_to(scratch, info.filter_mask, stored, last, out)
+    })
+}
+
 impl ChunkRead for ChunkReader {
     fn grid(&self) -> &Grid {
         &self.grid
@@ -171,19 +192,20 @@ impl ChunkRead for ChunkReader {
     }
 
     fn read_chunk(&self, index: &[u64], out: &mut Values) -> Result<()> {
-        let read = |bytes: Option<&[u8]>| {
-            match bytes {
-                Some(bytes) => out.extend_from_bytes(bytes, ByteOrder::Little),
-                None => {
-                    limits::unbacked_cell(self.chunk_bytes()? as u64)?;
-                    out.extend_default(self.grid.chunk.elements()? as usize);
-                }
+        let elements = self.grid.chunk.elements()? as usize;
+        let mut read = || match self.find(self.grid.number(index)) {
+            None => {
+                limits::unbacked_cell(self.chunk_bytes()? as u64)?;
+                out.extend_default(elements);
+                Ok(())
             }
-            Ok(())
+            // not every byte is a valid Bool
+            Some(info) if self.element == DataType::Bool => {
+                self.decoded(&info, |bytes| out.extend_from_bytes(bytes, ByteOrder::Little))
+            }
+            Some(info) => out.extend_by_reading(elements, ByteOrder::Little, |bytes| self.decode_to(&info, bytes)),
         };
-        self.with_chunk(self.grid.number(index), read)
-            .with_context(|| format!("chunk {}", Shape::from(index)))
-            .with_context(|| self.place.clone())
+        read().with_context(|| format!("chunk {}", Shape::from(index))).with_context(|| self.place.clone())
     }
 
     fn raw_order(&self) -> Option<ByteOrder> {
@@ -203,21 +225,19 @@ impl ChunkRead for ChunkReader {
         let mut read = || -> Result<()> {
             let chunk_bytes = self.chunk_bytes()?.max(1);
             for (number, out) in (first..).zip(out.chunks_mut(chunk_bytes)) {
-                if let Some(info) = self.find(number)
-                    && self.pipeline.is_empty()
-                    && info.stored_bytes == chunk_bytes as u64
-                {
-                    self.source.read_at(info.address, out)?;
-                    continue;
-                }
-                self.with_chunk(number, |bytes| {
-                    match bytes {
-                        Some(bytes) => out.copy_from_slice(&bytes[..out.len()]),
-                        None => out.fill(0),
+                let mut decode = || match self.find(number) {
+                    None => {
+                        out.fill(0);
+                        Ok(())
                     }
-                    Ok(())
-                })
-                .with_context(|| format!("chunk number {number}"))?;
+                    // the last one may be wanted in part
+                    Some(info) if self.pipeline.is_empty() && info.stored_bytes == chunk_bytes as u64 => {
+                        self.source.read_at(info.address, out)
+                    }
+                    Some(info) if out.len() == chunk_bytes => self.decode_to(&info, out),
+                    Some(info) => self.decoded(&info, |bytes| out.copy_from_slice(&bytes[..out.len()])),
+                };
+                decode().with_context(|| format!("chunk number {number}"))?;
             }
             Ok(())
         };

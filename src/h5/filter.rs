@@ -7,6 +7,7 @@
 use std::fmt;
 
 use hdf5::dataset::DatasetCreateBuilder;
+use smallvec::SmallVec;
 
 use super::codec::{self, Codec, Decoder, Encoder};
 use crate::error::{Error, Result};
@@ -147,38 +148,75 @@ impl Pipeline {
         len: usize,
         out: &mut Vec<u8>,
     ) -> Result<()> {
-        let is_applied = |(i, _): &(usize, &Filter)| *i >= 32 || (filter_mask >> i) & 1 == 0;
-        let applied = || self.0.iter().enumerate().filter(is_applied).map(|(_, filter)| filter);
-        let codec_at = applied().position(|filter| matches!(filter, Filter::Codec { .. })).unwrap_or_default();
-        let checksums = applied().take(codec_at).filter(|filter| **filter == Filter::Fletcher32).count();
-        // the length of what the codec was given
-        let decoded = len.saturating_add(checksums * CHECKSUM_BYTES);
-        let FilterScratch { decoder, bytes: between, .. } = scratch;
-        run(applied().rev(), between, bytes, out, |filter, input, output| match filter {
-            Filter::Shuffle { element_size } => {
-                output.resize(input.len(), 0);
-                unshuffle(*element_size, input, output);
-                Ok(())
+        undo(&self.applied(filter_mask), scratch, bytes, len, out)
+    }
+
+    /// Decodes a chunk that is stored as `bytes`, and fills `out`, which has its length, with the result; as
+    /// [`decode`](Self::decode) does, which takes `filter_mask` as well. `last` is memory for the result of the last step but one.
+    ///
+    /// # Errors
+    /// `Format` if the bytes are not a chunk of that length.
+    pub(crate) fn decode_to(
+        &self,
+        scratch: &mut FilterScratch,
+        filter_mask: u32,
+        bytes: &[u8],
+        last: &mut Vec<u8>,
+        out: &mut [u8],
+    ) -> Result<()> {
+        let applied = self.applied(filter_mask);
+        match applied.as_slice() {
+            [Filter::Shuffle { element_size }, others @ ..] => {
+                undo(others, scratch, bytes, out.len(), last)?;
+                unshuffle(*element_size, last, out);
             }
-            Filter::Fletcher32 => check_checksum(input, output),
-            Filter::Codec { codec, .. } => {
-                if codec.bound(input.len() as u64) < decoded as u64 {
-                    let message = format!("{} bytes of {} cannot be {decoded} bytes", input.len(), codec.filter_name());
-                    return Err(Error::format(message));
-                }
-                if decoder.as_ref().is_none_or(|(id, _)| *id != codec.id()) {
-                    *decoder = Some((codec.id(), codec.decoder()));
-                }
-                match decoder {
-                    Some((_, decoder)) => decoder.decode(input, decoded, output),
-                    None => Ok(()),
-                }
+            filters => {
+                undo(filters, scratch, bytes, out.len(), last)?;
+                out.copy_from_slice(last);
             }
-        })?;
-        match out.len() {
-            found if found == len => Ok(()),
-            found => Err(Error::format(format!("the chunk has {found} bytes, expected {len}"))),
         }
+        Ok(())
+    }
+
+    /// The filters that were applied to a chunk: filter `i` was skipped if bit `i` of `filter_mask` is set.
+    fn applied(&self, filter_mask: u32) -> SmallVec<[&Filter; 4]> {
+        let is_applied = |(i, _): &(usize, &Filter)| *i >= 32 || (filter_mask >> i) & 1 == 0;
+        self.0.iter().enumerate().filter(is_applied).map(|(_, filter)| filter).collect()
+    }
+}
+
+/// Undoes the filters `applied`, which were applied to a chunk in this order, and replaces `out` with the result, which must
+/// have `len` bytes. Memory for more is never allocated.
+fn undo(applied: &[&Filter], scratch: &mut FilterScratch, bytes: &[u8], len: usize, out: &mut Vec<u8>) -> Result<()> {
+    let codec_at = applied.iter().position(|filter| matches!(filter, Filter::Codec { .. })).unwrap_or_default();
+    let checksums = applied[..codec_at].iter().filter(|filter| ***filter == Filter::Fletcher32).count();
+    // the length of what the codec was given
+    let decoded = len.saturating_add(checksums * CHECKSUM_BYTES);
+    let FilterScratch { decoder, bytes: between, .. } = scratch;
+    run(applied.iter().copied().rev(), between, bytes, out, |filter, input, output| match filter {
+        Filter::Shuffle { element_size } => {
+            output.resize(input.len(), 0);
+            unshuffle(*element_size, input, output);
+            Ok(())
+        }
+        Filter::Fletcher32 => check_checksum(input, output),
+        Filter::Codec { codec, .. } => {
+            if codec.bound(input.len() as u64) < decoded as u64 {
+                let message = format!("{} bytes of {} cannot be {decoded} bytes", input.len(), codec.filter_name());
+                return Err(Error::format(message));
+            }
+            if decoder.as_ref().is_none_or(|(id, _)| *id != codec.id()) {
+                *decoder = Some((codec.id(), codec.decoder()));
+            }
+            match decoder {
+                Some((_, decoder)) => decoder.decode(input, decoded, output),
+                None => Ok(()),
+            }
+        }
+    })?;
+    match out.len() {
+        found if found == len => Ok(()),
+        found => Err(Error::format(format!("the chunk has {found} bytes, expected {len}"))),
     }
 }
 

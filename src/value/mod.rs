@@ -15,7 +15,7 @@ pub(crate) use data_type::TABLE_CODE;
 pub use record::{Field, Record, Value};
 pub use region::Region;
 pub use shape::Shape;
-pub(crate) use values::{for_each_type, swap_width};
+pub(crate) use values::{extend_default, for_each_type, swap_width};
 
 pub use values::{Element, Values};
 

@@ -121,7 +121,7 @@ impl Values {
 
     /// Appends `count` default elements to the buffer: zeros, `false`s, empty strings or empty records.
     pub fn extend_default(&mut self, count: usize) {
-        for_each_type!(self, v => v.resize_with(v.len() + count, Default::default))
+        for_each_type!(self, v => extend_default(v, count))
     }
 
     /// Appends the elements `range` (half-open, from 0) of the buffer `from`, which must have the same type.
@@ -362,6 +362,19 @@ elements! {
 /// first used.
 fn zeroed<T: bytemuck::Zeroable>(count: usize) -> Option<Vec<T>> {
     bytemuck::allocation::try_zeroed_vec(count).ok()
+}
+
+/// Appends `count` default elements to `elements`: zeros, `false`s, empty strings or empty records. An empty vector takes memory
+/// that the system zeroes page by page when it is first used.
+pub(crate) fn extend_default<T: Element + Default>(elements: &mut Vec<T>, count: usize) {
+    if elements.is_empty()
+        && elements.capacity() < count
+        && let Some(zeros) = T::zeros(count)
+    {
+        *elements = zeros;
+    } else {
+        elements.resize_with(elements.len() + count, T::default);
+    }
 }
 
 fn defaults<T: Default>(count: usize) -> Option<Vec<T>> {

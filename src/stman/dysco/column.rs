@@ -15,7 +15,7 @@ use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{ByteOrder, ReadAt};
 use crate::limits;
 use crate::stman::{Access, ColumnCells, ColumnSpec, Storage, memory_bytes};
-use crate::value::{DataType, Region, Shape, Values};
+use crate::value::{DataType, Region, Shape, Values, extend_default};
 
 /// Number of elements that a thread decodes at a time.
 const TASK_ELEMENTS: usize = 1 << 15;
@@ -134,11 +134,11 @@ impl DyscoColumn {
         let base = out.len();
         let out = match out {
             Values::Complex(out) => {
-                extend_zeros(out, total);
+                extend_default(out, total);
                 Out::Visibilities(&mut out[base..])
             }
             Values::Float(out) => {
-                extend_zeros(out, total);
+                extend_default(out, total);
                 Out::Weights(&mut out[base..])
             }
             out => return Err(self.other_type(out.data_type())),
@@ -253,15 +253,6 @@ impl DyscoColumn {
         }
         let tasks = out.par_chunks_mut(rows_per_task * elements).enumerate();
         tasks.try_for_each(|(i, out)| task(rows.start + (i * rows_per_task) as u64, out))
-    }
-}
-
-/// Appends `count` zeros to `out`. If `out` is empty it takes memory that the system zeroes, page by page as the threads
-/// write to it.
-fn extend_zeros<T: bytemuck::Zeroable + Clone>(out: &mut Vec<T>, count: usize) {
-    match out.is_empty() && out.capacity() < count {
-        true => *out = bytemuck::zeroed_vec(count),
-        false => out.resize(out.len() + count, T::zeroed()),
     }
 }
 
