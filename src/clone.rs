@@ -21,9 +21,10 @@ use crate::progress::Progress;
 /// Sizes in bytes of the units in which file systems share bytes between files, in the order in which they are tried: blocks
 /// of 4 KiB, pages of 64 KiB, records of ZFS.
 const UNITS: [u64; 4] = [4 << 10, 64 << 10, 128 << 10, 1 << 20];
-/// Most bytes that one system call shares between files: a call cannot be interrupted.
+/// Maximum number of bytes that one system call shares between files: cancellation takes effect only between two calls.
 const STEP_BYTES: u64 = 1 << 30;
-/// Most bytes that [`probe`] shares to find out whether files in a directory can share bytes with the source.
+/// Maximum number of bytes that [`probe`] shares to find out whether files in a directory can share bytes with the
+/// source.
 const PROBE_BYTES: u64 = 1 << 20;
 
 /// Whether written files share bytes with the source (reflinks), on file systems that can. The content of the files is the same
@@ -275,7 +276,7 @@ impl RawCopy for SharedOnly<'_> {
     }
 }
 
-/// Most bytes that one system call copies between files if they are not shared.
+/// Maximum number of bytes that one system call copies between files if the bytes are not shared.
 const RAW_BYTES: u64 = 4 << 20;
 
 /// Truncates the file at `path` to its own length, which releases disk space that the file system reserved after its

@@ -178,7 +178,8 @@ impl From<&Context> for Context {
     }
 }
 
-/// The error of this library: its kind, its context (outermost first) and one sentence.
+/// The error of this library: its kind, the steps that led to it (file, column, row …; outermost first) and a sentence
+/// that describes the failure.
 ///
 /// Printed as `a.ms: table.f3 (StandardStMan): index at byte 4196: last row 9000, table has 120 rows`.
 #[derive(Clone)]
@@ -356,7 +357,8 @@ pub(crate) fn column_context(table: &str, column: &str) -> Context {
     Context::Column { table: table.to_owned(), column: column.to_owned() }
 }
 
-/// Most characters that one text in an error message, such as its sentence, may have; the middle of longer ones is left out.
+/// Largest number of characters of one text in an error message, such as a name or the sentence; the middle of a longer
+/// text is left out.
 const MOST_CHARACTERS: usize = 500;
 
 /// Makes a text from a file fit for one line of a message: names from damaged files may be of any length and contain line ends

@@ -8,21 +8,22 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 
-/// Largest size in bytes of a cell for which the file stores no bytes: one in a fixed-shape column of a data manager without data, or an
-/// array of empty strings.
+/// Maximum size in bytes, in memory, of a cell or block of cells for which the file stores no bytes or too few, such as
+/// a cell of zeros that was never written.
 const UNBACKED_CELL_BYTES: u64 = 1 << 28;
 
 /// Largest file of metadata (`table.dat`, `table.info`) that is read whole, in bytes.
 const WHOLE_FILE_BYTES: u64 = 1 << 30;
 
-/// Most rows of a table, or of a range in it, that one conversion or comparison reads. A table can claim any number of rows
-/// in a few bytes.
+/// Maximum number of rows that one conversion, comparison or digest reads of a table. A table can claim any number of
+/// rows in a few bytes.
 const MAX_ROWS: u64 = 1 << 36;
 
-/// Most rows of a table among which a condition (`where`) can select.
+/// Maximum number of rows of a table from which a condition (`where`) or a range of rows can select.
 const MAX_SELECTED_ROWS: u64 = 1 << 33;
 
-/// Most tables that opening one table may open: the parts of a concatenated table, and tables to which columns are forwarded.
+/// Maximum number of tables that opening one table may open: the parts of a concatenated table, and tables to which
+/// columns are forwarded.
 const MAX_TABLES: usize = 1 << 14;
 
 /// Deepest nesting of records, subtables and groups. In JSON a record takes three levels, and the parser allows 128.
@@ -48,7 +49,7 @@ pub(crate) fn whole_file(bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// Refuses `bytes` bytes made by repeating a string that the file stores once, if they are too many.
+/// Refuses `bytes` bytes of copies of a string that the file stores once, if they exceed [`UNBACKED_CELL_BYTES`].
 pub(crate) fn repeated(bytes: u64) -> Result<()> {
     if bytes > UNBACKED_CELL_BYTES {
         return Err(Error::limit(format!("{bytes} bytes of one string repeated; the limit is {UNBACKED_CELL_BYTES}")));
@@ -89,7 +90,8 @@ pub(crate) fn tables(count: usize) -> Result<()> {
     Ok(())
 }
 
-/// Refuses nesting `depth` levels deep if no real table has as many; `what` names the nested thing in the error.
+/// Refuses things nested more than [`MAX_DEPTH`] levels deep: `depth` is their number of levels, `what` names them in
+/// the error.
 pub(crate) fn depth(depth: usize, what: &str) -> Result<()> {
     if depth > MAX_DEPTH {
         return Err(Error::limit(format!("{what} are nested too deeply: the limit is {MAX_DEPTH} levels")));

@@ -20,7 +20,8 @@ use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::publishing::{IfExists, Publishing, SyncPolicy};
 use crate::sync_behind::SyncBehind;
 
-/// Size in bytes from which a file of an output is made durable (`fsync`) while the output is written; smaller files wait until its end.
+/// Minimum size in bytes of a file that is made durable (`fsync`) while its output is still being written; smaller
+/// files are made durable when the output is complete.
 const SYNC_BYTES: u64 = 8 << 20;
 
 /// Number of files of an output that are made durable (`fsync`) concurrently: the system does many almost as fast as one.
@@ -109,7 +110,8 @@ impl Partial {
         &self.path
     }
 
-    /// Renames the written file, which is durable, to `target`, in place of an existing file.
+    /// Renames the written file to `target`, in place of an existing file, and makes the new name durable (`fsync` of
+    /// the directory); the content must be durable before.
     pub(crate) fn replace(self, target: &Path) -> Result<()> {
         replace_file(&self.path, target)?;
         Ok(File::open(directory_of(target))?.sync_all()?)
@@ -238,8 +240,8 @@ fn remove_if_abandoned(directory: &Path, name: &OsStr) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes a temporary directory whose lock this process holds. The lock file is removed last, so that no other process
-/// mistakes the directory for a new one before that.
+/// Removes a temporary directory whose lock this process holds. The lock file is removed last, because it keeps other
+/// processes from removing the directory at the same time.
 fn remove_partial(directory: &Path) -> io::Result<()> {
     for entry in fs::read_dir(directory)?.flatten() {
         if entry.file_name() != LOCK {
@@ -404,8 +406,8 @@ impl Output {
         Ok(())
     }
 
-    /// Moves the further files of an output (`NAME.000001`, a companion) beside its target. If an existing target is to
-    /// be replaced, it is removed before that: after a `kill -9` the output is all old, all new, or missing.
+    /// Renames the further files of an output (`NAME.000001`, a companion) to their final names beside the target. An
+    /// existing target to be replaced is removed first: after a `kill -9` the output is all old, all new, or missing.
     fn publish_parts(&self) -> Result<()> {
         let (parts, target) = (self.parts()?, &self.target);
         let place = |part: &Path| target.with_file_name(part.file_name().unwrap_or_default());
@@ -451,8 +453,8 @@ impl Output {
     }
 }
 
-/// Renames the file `new`, which is durable and in the same file system, to `target`; an existing file is replaced only if
-/// `if_exists` says so.
+/// Renames the file `new` to `target` in the same file system, and makes the new name durable (`fsync` of the
+/// directory), not the content. An existing file is replaced only if `if_exists` says so.
 ///
 /// # Errors
 /// `Exists` if there is something that is not to be replaced.
@@ -460,8 +462,9 @@ pub(crate) fn publish_file(new: &Path, target: &Path, if_exists: IfExists) -> Re
     publish_at(new, target, OutputKind::File, if_exists)
 }
 
-/// Renames the table directory `new`, which is durable and in the same file system, to `target`. An existing table is
-/// replaced only if `if_exists` says so; the old table is then at the path `new`, or removed.
+/// Renames the table directory `new` to `target` in the same file system, and makes the new name durable (`fsync` of
+/// the parent directory), not the content. An existing table is replaced only if `if_exists` says so; the old table is
+/// then at the path `new`, or removed.
 ///
 /// # Errors
 /// `Exists` if there is something that is not to be replaced.
@@ -479,7 +482,8 @@ fn publish_at(new: &Path, target: &Path, kind: OutputKind, if_exists: IfExists) 
     publish().with_context(|| Context::path(target))
 }
 
-/// Renames `new` to `target`; something of the same kind is replaced only if `if_exists` says so.
+/// Renames `new`, a file or directory as `kind` says, to `target`; an existing file or directory there is replaced only
+/// if `if_exists` says so.
 fn place(new: &Path, target: &Path, kind: OutputKind, if_exists: IfExists) -> Result<()> {
     match (if_exists, kind) {
         (IfExists::Fail, kind) => rename_new(new, target, kind),
@@ -512,7 +516,8 @@ fn exists() -> Error {
     Error::new(ErrorKind::Exists, "the target exists already")
 }
 
-/// Whether an output may replace the directory at `path`: it is empty, or has a casacore table, or a BLZ or bcolz array or table.
+/// Whether an output may replace the directory at `path`: it is empty, or holds a casacore table, or an array or table
+/// of the Python packages BLZ or bcolz (compressed arrays).
 fn is_table(path: &Path) -> bool {
     let known = ["table.dat", "meta/storage", "__rootdirs__"];
     known.iter().any(|name| path.join(name).exists()) || fs::read_dir(path).is_ok_and(|mut list| list.next().is_none())
@@ -590,8 +595,8 @@ fn replace_file(new: &Path, target: &Path) -> Result<()> {
     })
 }
 
-/// Puts the directory `new` in the place of the directory `target`, in one step where the file system can. The old one is
-/// removed with the temporary directory.
+/// Replaces the directory `target` by the directory `new`, in one step where the file system can. The old directory is
+/// then at the path `new`, or removed.
 fn replace_with_directory(new: &Path, target: &Path) -> Result<()> {
     for _ in 0..TRIES {
         match rename(new, target, RenameFlags::RENAME_NOREPLACE)? {

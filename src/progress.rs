@@ -50,7 +50,7 @@ pub trait Progress: Sync {
 impl Progress for () {}
 
 impl dyn Progress + '_ {
-    /// Fails with `Interrupted` if the call should stop.
+    /// Fails with `Interrupted` if the call that reports its progress here should stop.
     pub(crate) fn go_on(&self) -> Result<()> {
         if self.is_cancelled() { Err(cancelled()) } else { Ok(()) }
     }

@@ -104,7 +104,8 @@ fn untranspose<const SIZE: usize>(input: &[u8], out: &mut [u8]) {
     out_rest.copy_from_slice(rest);
 }
 
-/// Transposes 8 words: byte `i` of word `j` becomes byte `j` of word `i`, for words whose first byte is the lowest.
+/// Transposes 8 words of 8 bytes: byte `i` of word `j` becomes byte `j` of word `i`, where byte 0 is the least
+/// significant.
 fn transpose_words(mut words: [u64; 8]) -> [u64; 8] {
     // halves of words change places with halves of the words 4 away, then quarters, then bytes
     const STEPS: [(usize, u32, u64); 3] =

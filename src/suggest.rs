@@ -26,8 +26,8 @@ pub(crate) fn similar<N: AsRef<str>>(word: &str, names: impl IntoIterator<Item =
     best.map(|(_, name)| name.as_ref().to_owned())
 }
 
-/// The end of a message about `word`, which is none of the existing `names`: `; did you mean DATA?` if a name is similar to
-/// it, else the first names, as in `; it has TIME, UVW`. Empty without names. Case does not matter.
+/// The end of a message about `word`, which is none of the existing `names`: `; did you mean DATA?` if a name is
+/// similar to it, else the first names, as in `; it has TIME, UVW`. Empty if `names` is empty. Case does not matter.
 ///
 /// ```
 /// assert_eq!(ctds_hdf5::instead("dat", ["TIME", "DATA"]), "; did you mean DATA?");

@@ -11,7 +11,8 @@ use ctds_hdf5::{IfExists, OpenOptions, SyncPolicy};
 
 use crate::interrupt::Caller;
 
-/// Help text of an argument that accepts anything with a table in it: a table directory, a container, a native or live file.
+/// Help text of an argument that accepts any source with tables: a table directory, a container, or an HDF5 file made
+/// by `h5bridge`, also one that is still being written (live).
 pub(crate) const SOURCE: &str = "A table directory, a container or a path into one (archive.h5/ANTENNA), or a native or live HDF5 file, also at \
      an address (https://..., s3://BUCKET/KEY)";
 
@@ -49,7 +50,8 @@ pub(crate) struct Global {
     pub(crate) caller: Option<Caller>,
 }
 
-/// The option `--follow-external`, of the verbs that read elements of native files.
+/// The option `--follow-external` of the verbs that read native files: whether elements that such a file keeps in other
+/// files are read.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct External {
     /// Read elements that a native HDF5 file keeps in other files below its own directory (external storage, virtual
@@ -89,7 +91,8 @@ impl Global {
         OpenOptions { lock_timeout: (!self.no_lock).then_some(timeout), ..OpenOptions::default() }
     }
 
-    /// The global options that concern tables (`--lock-timeout`, `--no-lock`, `--strict`), as words of a child's command line.
+    /// The global options that concern tables (`--lock-timeout`, `--no-lock`, `--strict`), as words for the command
+    /// line of a child process of `h5bridge batch run`.
     pub(crate) fn words(&self) -> Vec<String> {
         let mut words = vec!["--lock-timeout".to_owned(), self.lock_timeout.to_string()];
         words.extend(self.no_lock.then(|| "--no-lock".to_owned()));

@@ -115,9 +115,11 @@ pub(crate) enum Verb {
     ToMs(to_ms::Args),
     /// Show tables, columns, storage managers, chunks
     Info(info::Args),
-    /// Print the CTFP-1 fingerprints of the content
+    /// Print fingerprints (CTFP-1) of the content of tables, columns and keywords; they do not depend on how it is
+    /// stored
     Digest(digest::Args),
-    /// Make a table directory whose large files are links into an HDF5 file: one copy of the data for both
+    /// Make a table directory whose files with large tiles are symbolic links to an HDF5 file: one copy of the data for
+    /// both
     Link(link::Args),
     /// Make a thin table (made by link) independent of its HDF5 file: copy the data from that file into the table
     Materialize(materialize::Args),
@@ -133,7 +135,7 @@ pub(crate) enum Verb {
     Repair(repair::Args),
     /// Compare two sources, value by value or byte by byte, or check one against its stored digests and checksums
     Verify(verify::Args),
-    /// Check a native file against its layout, and say what each reader would stumble over
+    /// Check a native file against the rules of its layout (docs/layout.md), and report what each reader cannot use
     Lint(lint::Args),
     /// Convert one huge table on many machines: plan, work, status, commit, verify
     Shard(shard::Args),

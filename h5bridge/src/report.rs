@@ -56,7 +56,8 @@ pub(crate) fn suggest(error: Error, options: impl Into<String>) -> anyhow::Error
     }
 }
 
-/// The sentence that reports an error; its hint comes last.
+/// Formats an error as one sentence; if it has a `Suggestion` (a hint at command-line options), the hint comes last, in
+/// parentheses.
 pub(crate) fn sentence(error: &anyhow::Error) -> String {
     if let Some(suggestion) = error.downcast_ref::<Suggestion>() {
         let causes: Vec<String> = error.chain().skip(1).map(ToString::to_string).collect();
@@ -190,13 +191,15 @@ impl Ending<'_> {
     }
 }
 
-/// The line of a summary that names the HDF5 filter plugins that readers need; `None` if they need none.
+/// The line of a summary that names the HDF5 filter plugins that readers of the HDF5 file need; `None` if they need
+/// none.
 pub(crate) fn plugin_line<'a>(plugins: impl IntoIterator<Item = &'a Plugin>) -> Option<String> {
     let names: Vec<String> = plugins.into_iter().map(Plugin::to_string).collect();
     (!names.is_empty()).then(|| format!("readers need {}", names.join("; ")))
 }
 
-/// Adds the HDF5 filter plugins that readers need to a JSON document; nothing if they need none.
+/// Adds the list of the HDF5 filter plugins that readers of the HDF5 file need to a JSON document; nothing if they need
+/// none.
 pub(crate) fn add_plugins<'a>(document: &mut Value, plugins: impl IntoIterator<Item = &'a Plugin>) {
     let plugin = |plugin: &Plugin| json!({"filter": plugin.filter, "id": plugin.id, "package": plugin.package});
     let plugins: Vec<Value> = plugins.into_iter().map(plugin).collect();

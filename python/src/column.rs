@@ -102,8 +102,9 @@ impl Drop for Column {
 
 #[pymethods]
 impl Column {
-    /// Reads the cells of the rows from `start` up to but without `stop` as an array whose first axis is the row. `region`: only this part of each
-    /// cell, given by start and extent on each axis. `out`: a contiguous array to fill.
+    /// Reads the cells of the rows from `start` up to but without `stop` as an array whose first axis is the row.
+    /// `region`: only this part of each cell, given by start and extent on each axis, slowest axis first. `out`: a
+    /// contiguous array to fill.
     #[pyo3(signature = (start, stop, region=None, out=None))]
     fn read<'py>(
         &self,
@@ -116,8 +117,9 @@ impl Column {
         read(py, &self.open(py)?, &Rows::Range(start..stop.max(start)), region, out)
     }
 
-    /// Reads the cells of a list of rows, in any order, as an array whose first axis is the row. `region`: only this part of each cell, given by
-    /// start and extent on each axis. `out`: a contiguous array to fill.
+    /// Reads the cells of a list of rows, in any order, as an array whose first axis is the row. `region`: only this
+    /// part of each cell, given by start and extent on each axis, slowest axis first. `out`: a contiguous array to
+    /// fill.
     #[pyo3(signature = (rows, region=None, out=None))]
     fn read_at<'py>(
         &self,

@@ -22,7 +22,8 @@ impl Decoder<'_> {
         Ok(values)
     }
 
-    /// Decodes an object `IPosition` that holds the extents of a shape, fastest axis first; none may be negative.
+    /// Decodes an AipsIO object `IPosition` that holds the extents of a shape, fastest axis first; none may be
+    /// negative.
     pub(crate) fn shape(&mut self, field: &str) -> Result<Shape> {
         let position = self.position();
         self.iposition(field)?

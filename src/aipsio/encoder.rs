@@ -1,11 +1,11 @@
-//! Writes AipsIO streams: the counterpart of [`Decoder`](super::Decoder), with a function for each of its structures.
+//! Writes AipsIO streams (casacore's framing of typed, versioned objects): the inverse of [`Decoder`](super::Decoder).
 
 use super::MAGIC;
 use crate::error::{Error, Result};
 use crate::io::ByteOrder;
 use crate::value::{DataType, Record, Shape, TABLE_CODE, Value, Values, bits};
 
-/// Type code in a record description of a field that is itself a record.
+/// Number by which the AipsIO object `RecordDesc`, the description of a record, marks a field that is itself a record.
 const RECORD_CODE: i32 = 25;
 
 /// Writes an AipsIO stream (casacore's framing of typed objects) into memory.
@@ -104,7 +104,7 @@ impl Encoder {
         Ok(())
     }
 
-    /// Encodes an object `Block`: a count, and the items, each written by `item`.
+    /// Encodes an AipsIO object `Block`: a count, and the items, each written by `item`.
     pub(crate) fn block<T>(&mut self, items: impl ExactSizeIterator<Item = T>, mut item: impl FnMut(&mut Self, T)) {
         self.start("Block", 1);
         self.u32(items.len() as u32);
@@ -112,7 +112,7 @@ impl Encoder {
         self.end();
     }
 
-    /// Encodes an object `Block` of u32.
+    /// Encodes the numbers `values` as an AipsIO object `Block` of u32.
     pub(crate) fn block_u32(&mut self, values: &[u32]) {
         self.block(values.iter(), |encoder, &value| encoder.u32(value));
     }
@@ -122,7 +122,7 @@ impl Encoder {
         self.block(values.iter(), |encoder, &value| encoder.uint(value, wide));
     }
 
-    /// Encodes an object `SimpleOrderedMap` from i32 to i32; casacore's keys are in ascending order.
+    /// Encodes an AipsIO object `SimpleOrderedMap` from i32 to i32; casacore's keys are in ascending order.
     pub(crate) fn map_i32(&mut self, entries: &[(i32, i32)]) {
         self.start("SimpleOrderedMap", 1);
         self.i32(0);
@@ -135,7 +135,7 @@ impl Encoder {
         self.end();
     }
 
-    /// Encodes an object `IPosition`, in the older version if the values fit in 32 bits.
+    /// Encodes a list of integers as an AipsIO object `IPosition`, in its older version 1 if the values fit in 32 bits.
     pub(crate) fn iposition(&mut self, values: &[i64]) {
         let wide = values.iter().any(|&value| value > i64::from(i32::MAX));
         self.start("IPosition", if wide { 2 } else { 1 });
@@ -146,13 +146,13 @@ impl Encoder {
         self.end();
     }
 
-    /// Encodes an object `IPosition` that holds the extents of a shape, fastest axis first.
+    /// Encodes an AipsIO object `IPosition` that holds the extents of a shape, fastest axis first.
     pub(crate) fn shape(&mut self, shape: &Shape) {
         let extents: Vec<i64> = shape.iter().map(|&extent| extent as i64).collect();
         self.iposition(&extents);
     }
 
-    /// Encodes an object `Array` of version 3 with the object name `name`.
+    /// Encodes an AipsIO object `Array` of version 3, under the object name `name`.
     ///
     /// # Errors
     /// `Limit` for extents or counts beyond 32 bits, `Usage` for arrays of records.
@@ -175,7 +175,8 @@ impl Encoder {
         Ok(())
     }
 
-    /// Encodes an object `TableRecord` at the start of a stream, after the magic number; a cell that holds a record is stored in this form.
+    /// Encodes a record as an AipsIO object `TableRecord` at the start of a stream, after the magic number; a cell that
+    /// holds a record is stored in this form.
     ///
     /// # Errors
     /// As [`record`](Self::record).
@@ -184,8 +185,8 @@ impl Encoder {
         self.record("TableRecord", record)
     }
 
-    /// Encodes an object `Record` or `TableRecord`, marked as one whose fields may change. The description of a nested
-    /// record is stored with the nested record, and left empty in the description of the outer one.
+    /// Encodes an AipsIO object `Record` or `TableRecord`, marked as one whose fields may change. The description of a
+    /// nested record is stored with the nested record, and left empty in the description of the outer one.
     ///
     /// | field       | type         |                       |
     /// |-------------|--------------|-----------------------|

@@ -1,5 +1,5 @@
-//! Decodes keywords as written before 1995: objects `ScalarKeywordSet`, `ArrayKeywordSet`, `TableKeywordSet`. formats/table.md
-//! 1.11.
+//! Decodes keywords as written before 1995: AipsIO objects `ScalarKeywordSet`, `ArrayKeywordSet`, `TableKeywordSet`.
+//! formats/table.md 1.11.
 
 use bstr::BString;
 

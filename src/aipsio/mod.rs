@@ -53,14 +53,16 @@ pub(crate) struct Decoder<'a> {
 
 struct Object {
     name: BString,
-    /// Offset of the object's length field in the source.
+    /// Offset in the source of the AipsIO object's length field, in bytes.
     start: u64,
-    /// The stored length of the object in bytes; `None` when the writer could not seek back to fill it in.
+    /// Length in bytes that the AipsIO object states for itself; `None` if its writer could not seek back to fill it
+    /// in.
     len: Option<u32>,
 }
 
 impl<'a> Decoder<'a> {
-    /// Starts decoding at the offset `position`; `outside` describes in error messages the bytes outside of all objects.
+    /// Starts decoding an AipsIO stream at the byte `position` of `source`; `outside` describes in error messages the
+    /// bytes outside of all objects.
     pub(crate) fn new(source: &'a dyn ReadAt, position: u64, order: ByteOrder, outside: &'static str) -> Result<Self> {
         let len = source.len()?;
         Ok(Decoder { source, order, position, len, window: Vec::new(), window_start: 0, open: Vec::new(), outside })
@@ -83,7 +85,8 @@ impl<'a> Decoder<'a> {
         self.start(name, versions)
     }
 
-    /// Starts an AipsIO object inside another that must be named `name` and have one of `versions`; returns its version.
+    /// Starts an AipsIO object that is inside another, must be named `name` and have one of `versions`; returns its
+    /// version.
     pub(crate) fn start(&mut self, name: &str, versions: RangeInclusive<u32>) -> Result<u32> {
         let start = self.position;
         let (found, version) = self.start_any()?;
@@ -145,8 +148,8 @@ impl<'a> Decoder<'a> {
         self.error_at(self.position, message)
     }
 
-    /// Number of bytes after the current position, to the end of the innermost AipsIO object, or of the file outside of all
-    /// objects.
+    /// Number of bytes from the current position to the end of the innermost open AipsIO object, or to the end of the
+    /// file if none is open or the end of the object is not known.
     pub(crate) fn remaining(&self) -> u64 {
         let end = match self.open.last() {
             // lengths wrap in files beyond 4 GiB and bound nothing there
@@ -276,7 +279,7 @@ impl<'a> Decoder<'a> {
         Ok(values)
     }
 
-    /// Decodes an object `Block`: a count, then that many u32.
+    /// Decodes an AipsIO object `Block`: a count, then that many u32.
     pub(crate) fn block_u32(&mut self, field: &str) -> Result<Vec<u32>> {
         self.numbers(field, |order, &number: &[u8; 4]| order.u32(number))
     }
@@ -290,8 +293,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Decodes an AipsIO object `Block` whose items are numbers of `N` bytes. It decodes up to 1024 of them at a time,
-    /// because the index of a table may have a million.
+    /// Decodes an AipsIO object `Block` whose items are numbers of `N` bytes, up to 1024 at a time, because the index
+    /// of a storage manager's buckets may have a million.
     fn numbers<const N: usize, T>(&mut self, field: &str, decode: impl Fn(ByteOrder, &[u8; N]) -> T) -> Result<Vec<T>> {
         const STEP: u64 = 1 << 10;
         self.start("Block", 1..=1).with_context(|| field.to_owned())?;
@@ -308,7 +311,7 @@ impl<'a> Decoder<'a> {
         Ok(numbers)
     }
 
-    /// Decodes an object `Block` of strings.
+    /// Decodes an AipsIO object `Block` of strings.
     pub(crate) fn block_strings(&mut self, field: &str) -> Result<Vec<BString>> {
         self.block(field, 4, |decoder| decoder.string(field))
     }
@@ -322,7 +325,7 @@ impl<'a> Decoder<'a> {
         Ok(items)
     }
 
-    /// Decodes an object `SimpleOrderedMap` from i32 to i32, in stored order.
+    /// Decodes an AipsIO object `SimpleOrderedMap` from i32 to i32, in stored order.
     pub(crate) fn map_i32(&mut self, field: &str) -> Result<Vec<(i32, i32)>> {
         self.start("SimpleOrderedMap", 1..=1)?;
         self.i32("default")?;
@@ -334,7 +337,7 @@ impl<'a> Decoder<'a> {
         Ok(entries)
     }
 
-    /// Decodes an object `SimpleOrderedMap` from string to string, in stored order.
+    /// Decodes an AipsIO object `SimpleOrderedMap` from string to string, in stored order.
     pub(crate) fn map_strings(&mut self, field: &str) -> Result<Vec<(BString, BString)>> {
         self.start("SimpleOrderedMap", 1..=1)?;
         self.string("default")?;

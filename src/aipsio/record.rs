@@ -8,7 +8,7 @@ use crate::limits;
 use crate::value::TABLE_CODE;
 use crate::value::{DataType, Field, Record, Value};
 
-/// Type code in a record description of a field that is itself a record.
+/// Number by which the AipsIO object `RecordDesc`, the description of a record, marks a field that is itself a record.
 const RECORD_CODE: i32 = 25;
 
 /// Names and types of the fields of a record (the AipsIO object `RecordDesc`).
@@ -43,7 +43,7 @@ impl Decoder<'_> {
         self.nested_record(0)
     }
 
-    /// Decodes a `TableRecord` at the start of a stream, after the magic.
+    /// Decodes a `TableRecord` at the start of an AipsIO stream, after the magic number.
     pub(crate) fn root_record(&mut self) -> Result<Record> {
         let start = self.position();
         let magic = self.u32("magic")?;

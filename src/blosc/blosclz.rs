@@ -3,7 +3,7 @@
 /// References in BloscLZ data to bytes at least this far back, in bytes, have a distance field that is two bytes longer.
 const FAR: usize = 8192;
 
-/// Most literal bytes that follow one control byte of BloscLZ.
+/// Largest number of literal bytes that follow one control byte in BloscLZ data.
 const MOST_LITERALS: usize = 32;
 /// Number of bytes that decoding a BloscLZ reference copies at a time, if source and target do not overlap.
 const PIECE: usize = 16;

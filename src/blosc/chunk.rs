@@ -32,7 +32,7 @@ pub(super) const SPLIT_BYTES: usize = 16;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ChunkHeader {
     flags: u8,
-    /// Size of an element of the chunk in bytes, by which bytes are shuffled.
+    /// Size in bytes of an element of the Blosc chunk, which determines how its blocks are shuffled and split.
     typesize: u8,
     /// Size of the decoded chunk in bytes.
     pub(crate) bytes: u32,
@@ -208,7 +208,7 @@ thread_local! {
     static PLAIN: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Decodes a Blosc chunk and appends its bytes, at most `most`, to `out`.
+/// Decodes a Blosc chunk and appends its bytes to `out`; `most` is the largest accepted number of decoded bytes.
 ///
 /// # Errors
 /// `Format` if it is damaged or longer than `most`.
@@ -267,9 +267,9 @@ fn decode_block(header: &ChunkHeader, parts: Parts<'_>, len: usize, start: usize
     Ok(())
 }
 
-/// Most bytes that one compressed byte can decode to, in all codecs but zstd.
+/// Largest number of bytes that one compressed byte can decode to, in all codecs but zstd.
 const MOST_EXPANSION: usize = 1 << 11;
-/// Most bytes that one byte compressed by zstd can decode to: 4 bytes may be a block of 128 KiB.
+/// Largest number of bytes that one byte compressed by zstd can decode to: 4 bytes may be a block of 128 KiB.
 const MOST_EXPANSION_ZSTD: usize = 1 << 15;
 
 fn unknown_codec(header: &ChunkHeader) -> Error {

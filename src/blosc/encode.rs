@@ -13,7 +13,7 @@ const BLOCK_BYTES: usize = 256 << 10;
 /// Blosc chunks with fewer decoded bytes than this are stored as plain copies, without compression.
 const LEAST_BYTES: usize = 128;
 
-/// Most bytes that a chunk of Blosc 1 can hold.
+/// Largest number of decoded bytes that a Blosc 1 chunk can hold.
 const MOST_BYTES: usize = i32::MAX as usize - HEADER_BYTES;
 
 /// A codec with which Blosc chunks can be compressed.
@@ -180,7 +180,8 @@ fn encode_blocks(bytes: &[u8], settings: &ChunkSettings, scratch: &mut Scratch, 
     Ok(())
 }
 
-/// Compresses a part of a Blosc block and replaces the content of `out` with the result, which can be longer than the part.
+/// Compresses a part of a Blosc block (one of the pieces that are compressed separately) and replaces the content of
+/// `out` with the result, which can be longer than the part.
 fn compress(
     part: &[u8],
     settings: &ChunkSettings,

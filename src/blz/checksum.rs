@@ -66,7 +66,7 @@ impl Checksum {
         }
     }
 
-    /// Compares `bytes` with the checksum `stored` in the file; an error if it is that of other bytes.
+    /// Compares the checksum of `bytes` with the checksum `stored` in the file.
     ///
     /// # Errors
     /// `Format` if they differ.

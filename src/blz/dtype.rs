@@ -44,7 +44,7 @@ fn unknown(text: &str) -> Error {
 /// Largest size of an array's element type that is accepted, in bytes.
 const MOST_BYTES: usize = 1 << 24;
 
-/// Most levels of records within records that are accepted in an element type.
+/// Largest accepted number of levels of records within records in an element type.
 const MOST_DEPTH: usize = 16;
 
 impl Dtype {

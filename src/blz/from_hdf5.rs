@@ -22,21 +22,23 @@ pub(super) const MARK: &str = "ctds_arrays";
 /// Version of the layout of an HDF5 file that BLZ arrays were converted to.
 pub(super) const VERSION: i64 = 1;
 
-/// Root attribute of a converted HDF5 file with the names of the columns of a BLZ table.
+/// Root attribute of an HDF5 file that a BLZ table was converted to; holds the names of the table's columns.
 pub(super) const COLUMNS: &str = "columns";
 
-/// Root attribute of a converted HDF5 file with the name of the format that its arrays came from.
+/// Root attribute of an HDF5 file that arrays were converted to; holds the name of their original format, such as
+/// `bcolz`.
 pub(super) const FORMAT: &str = "blz_format";
 
-/// Attribute of a converted dataset with the element type in the spelling of the original array.
+/// Attribute of an HDF5 dataset that an array was converted to; holds the element type in the spelling of the original
+/// array.
 pub(super) const DTYPE: &str = "blz_dtype";
 
-/// Attribute of a converted dataset with the text of the array's JSON document `meta/storage` (element type,
-/// compression …), or of the JSON metadata in a single file of chunks.
+/// Attribute of an HDF5 dataset that an array was converted to; holds the text of the array's JSON document
+/// `meta/storage` (element type, compression …), or of the JSON metadata in a single file of chunks.
 pub(super) const STORAGE: &str = "blz_storage_json";
 
-/// Attribute of a converted dataset, or of the root for a table, with the JSON text of the attributes that the user gave the
-/// array.
+/// Attribute of an HDF5 dataset that an array was converted to, or of the root group for a table; holds the JSON text
+/// of the attributes that the user gave the array or table.
 pub(super) const ATTRIBUTES: &str = "blz_attributes_json";
 
 /// Splits `path` into the path of an HDF5 file and the path inside it, which may be empty; `None` if it does not lead to an

@@ -160,8 +160,8 @@ pub(super) struct Walk<'a> {
     file: &'a Superchunk,
     number: u64,
     at: u64,
-    /// Offsets of the next chunks in the file, read in advance and in reverse order; -1 for a chunk that follows the one
-    /// before.
+    /// Offsets of the next chunks in the file in bytes, read in advance and in reverse order; -1 for a chunk that
+    /// begins where the previous one ends.
     offsets: Vec<i64>,
     is_over: bool,
 }

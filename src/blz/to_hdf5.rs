@@ -19,8 +19,8 @@ use crate::output::Output;
 use crate::progress::{Phase, Progress};
 use crate::value::{Shape, Values};
 
-/// Chunk size in bytes above which a chunk of the HDF5 dataset has at most the number of rows of the array; a smaller
-/// chunk may have more rows than the array.
+/// If a chunk of the array is larger than this, in bytes, the chunks of the HDF5 dataset have at most as many rows as
+/// the array; else they may have more.
 const LARGE_CHUNK: u64 = 1 << 20;
 
 /// Blosc compression level of chunks in HDF5 that are compressed again, because the stored ones do not fit the chunks of the

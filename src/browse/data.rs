@@ -287,7 +287,8 @@ impl Source for Csv {
     }
 }
 
-/// Advice for an error message: a selection of a dataset of `shape` that takes about the fraction `share` of its values.
+/// Makes the advice in an error message to select less of a dataset: a selection of about the fraction `share` of its
+/// values. `shape` has the extents of the dataset, slowest axis first.
 fn choose_less(shape: &[u64], share: f64) -> String {
     let longest = shape.iter().enumerate().max_by_key(|(_, extent)| **extent).filter(|(_, extent)| **extent > 1);
     match longest {

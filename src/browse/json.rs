@@ -22,8 +22,8 @@ pub(super) struct JsonElements<'a> {
 }
 
 impl<'a> JsonElements<'a> {
-    /// Makes a writer of elements that appends JSON to `out` and its end offsets to `ends`. An element that is an HDF5 array
-    /// of `array_axes` axes is written as several elements.
+    /// Makes a writer that appends elements as JSON to `out`, and to `ends` the offset in `out` at which each element
+    /// ends. An element that is an HDF5 array of `array_axes` axes is written as several elements.
     pub(super) fn new(out: &'a mut Vec<u8>, ends: &'a mut Vec<usize>, array_axes: usize) -> Self {
         JsonElements { out, ends, depth: 0, array_axes, arrays: 0, follows: false }
     }

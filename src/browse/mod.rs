@@ -56,11 +56,11 @@ pub struct Limits {
     pub binary_bytes: u64,
     /// Largest JSON answer, in bytes; a larger one is an error.
     pub json_bytes: u64,
-    /// Most values in a JSON answer; a complex number counts as two. More are an error.
+    /// Maximum number of values in a JSON answer; a complex number counts as two. A larger answer is an error.
     pub json_numbers: u64,
-    /// Most members of a group that are described in one answer; a group with more is an error.
+    /// Maximum number of members of a group that one answer describes; a larger group is an error.
     pub children: u64,
-    /// Most objects in and below a group that are listed in one answer; more are an error.
+    /// Maximum number of paths in a list of a group and the objects below it; a longer list is an error.
     pub paths: u64,
 }
 

@@ -143,8 +143,9 @@ pub(super) fn decode_half(bits: u16) -> f32 {
     }
 }
 
-/// Finds the smallest numpy type that holds all numbers of this HDF5 layout, and whether their bytes are the same in both.
-/// Numbers too wide for 64 bits lose digits; `None` for sizes above 16 bytes and unusual byte orders.
+/// Finds the smallest numpy type that holds all numbers of an HDF5 floating-point layout, and whether their bytes in
+/// the file are already those of the numpy type. Numbers too wide for 64 bits lose digits, except x87 extended ones;
+/// `None` for sizes above 16 bytes and unusual byte orders.
 fn float(layout: &FloatLayout, size: usize) -> Option<(Form, bool)> {
     let big_endian = is_big_endian(layout.order, size)?;
     let form = |size| Form { kind: Kind::Float, size, big_endian };
@@ -326,7 +327,8 @@ fn scale(mantissa: u128, exponent: i64) -> f64 {
     number
 }
 
-/// The half-precision bits (IEEE 754) of a number that such a half can hold exactly.
+/// Encodes `number` as the bits of a half-precision number (IEEE 754); only for values that half precision represents
+/// exactly.
 fn half_of(number: f64) -> u16 {
     let bits = (number as f32).to_bits();
     let (sign, exponent, mantissa) = ((bits >> 16 & 0x8000) as u16, (bits >> 23 & 0xff) as i32 - 127, bits & 0x7f_ffff);

@@ -11,8 +11,8 @@ use crate::convert::Unwritten;
 use crate::error::{Error, ErrorKind, Result};
 use crate::h5::{AnyClass, AnyDataset, AnyObject, AnyType, Served, Visitor};
 
-/// Bytes of a selection that are read at a time from a dataset whose chunks stay decoded between two reads, so that a
-/// block may end within a chunk.
+/// Number of bytes of a selection that are read at a time from a dataset whose decoded chunks are kept between reads: a
+/// block may then end within a chunk.
 const BLOCK_BYTES: u64 = 1 << 20;
 
 /// Bytes of a selection that are read at a time from a dataset whose chunks do not stay decoded: libhdf5 decodes a
@@ -32,7 +32,8 @@ const MAX_ELEMENT_BYTES: u64 = 64 << 20;
 /// The selected elements of an open dataset, and how they are converted to numbers.
 pub(super) struct Values {
     dataset: AnyDataset,
-    /// Reads the elements from a casacore table, if that is shown as an HDF5 file; `None` if they are in the file itself.
+    /// Reader of the elements if they are in a casacore table that is shown as an HDF5 file; `None` if they are in the
+    /// HDF5 file itself.
     in_table: Option<TableElements>,
     /// The HDF5 file of the dataset, kept open while its values are read.
     file: Arc<OpenFile>,

@@ -9,7 +9,7 @@ use crate::convert::Unwritten;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::h5::{AnyObject, File, Group, Link, Served};
 
-/// Most soft and external links that are followed on the way to an object.
+/// Maximum number of soft and external links that are followed on the way to an object.
 const MAX_LINKS: usize = 16;
 
 /// How soft and external links in an HDF5 file are resolved.
@@ -130,8 +130,8 @@ fn segments(path: &str) -> impl Iterator<Item = &str> {
 }
 
 impl Resolver<'_> {
-    /// Finds the object that `path` names. If its last part is a link, `links` says whether the link is followed; links
-    /// before that always are.
+    /// Finds the object that `path` names. If the last name in the path is that of a link, `links` says whether this
+    /// link is followed; links earlier in the path are always followed.
     ///
     /// # Errors
     /// `NotFound`, with the words that the explorer looks for; `Unsupported` for a link to a file that is not served.

@@ -16,7 +16,7 @@ use crate::value::{Region, Shape, Values};
 /// Size in bytes of the cache of decoded tiles for each dataset that is read from a casacore table.
 const CACHE_BYTES: usize = 16 << 20;
 
-/// Most elements that are read from a table at a time, those between the selected ones included.
+/// Maximum number of elements that are read from a casacore table at a time; elements between the selected ones count.
 const MOST_ELEMENTS: u64 = 1 << 19;
 
 /// A box (range of indices on each axis) of at most this many elements is read whole, however few of them are selected.
@@ -52,7 +52,8 @@ impl TableFile {
     }
 }
 
-/// Reads the elements of one dataset of the shown HDF5 file from the casacore table: a part of a column, or the row numbers.
+/// Reads the elements of one dataset of a casacore table that is shown as an HDF5 file: data of a column, or the row
+/// numbers of a table.
 pub(super) struct TableElements {
     place: Place,
     cache: ChunkCache,

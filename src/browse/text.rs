@@ -205,7 +205,7 @@ pub(super) fn push_csv(form: Form, bytes: &[u8], columns: u64, column: &mut u64,
     });
 }
 
-/// Most bytes of a number of this type in CSV, with its comma.
+/// Maximum number of bytes of a number of this type in CSV, with its comma.
 pub(super) fn longest_csv(form: Form) -> u64 {
     if form.kind == Kind::Complex { 2 * 27 + 4 } else { 27 }
 }

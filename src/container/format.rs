@@ -75,7 +75,8 @@ pub(crate) struct Format {
     /// Function that writes all files of a container in one call, under the container's final path; `None` if the
     /// format has no such function.
     pub(crate) write_tree: Option<WriteTree>,
-    /// How casacore stores such a container in a table directory; `None` if casacore does not know the format.
+    /// How casacore stores a container of this format in a table directory; `None` if casacore does not know the
+    /// format.
     pub(crate) casacore: Option<CasacoreStorage>,
 }
 

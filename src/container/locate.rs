@@ -9,8 +9,8 @@ use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::limits;
 use crate::suggest::instead;
 
-/// Opens the files at `path` as a container: a directory, a file that is a container, or a container nested in one. A virtual
-/// file that is a container itself is opened in place.
+/// Opens the files at `path` as a container: a directory, a file that is a container, or a container nested in one. A
+/// virtual file that is a container itself is opened without being unpacked.
 ///
 /// A missing directory is reported when one of its files is opened.
 ///

@@ -272,7 +272,8 @@ pub struct FormatOptions {
     pub compression: Compression,
     /// Whether the new container may hold more than casacore reads: all files of the table, subtables, their hashes.
     pub archive: bool,
-    /// Whether files of the new container can grow while other processes read them. Archives in MultiHDF5 only.
+    /// Whether files of the new container can grow while other processes read them; only for MultiHDF5 containers that
+    /// are archives (`archive` is true).
     pub appendable: bool,
 }
 

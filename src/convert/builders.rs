@@ -89,21 +89,21 @@ impl<'a> ToHdf5<'a> {
         self
     }
 
-    /// Converts only these columns: `DATA` of the main table, `ANTENNA/NAME` of a subtable. Tables of which no column is named
-    /// are converted whole.
+    /// Converts only the columns `names`, such as `DATA` of the main table or `ANTENNA/NAME` of a subtable. Tables of
+    /// which no column is named are converted whole.
     pub fn columns<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.options.columns = names.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Leaves these columns out of the conversion, named as for [`columns`](Self::columns): `DATA` of the main table,
+    /// Leaves out the columns `names`, given as for [`columns`](Self::columns), such as `DATA` of the main table or
     /// `ANTENNA/NAME` of a subtable.
     pub fn exclude<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.options.exclude = names.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Converts only the tables with these names: `MAIN`, `ANTENNA`.
+    /// Converts only the tables `names`, such as `MAIN` (the main table) and `ANTENNA`.
     pub fn tables<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.options.tables = names.into_iter().map(Into::into).collect();
         self
@@ -131,9 +131,9 @@ impl<'a> ToHdf5<'a> {
         self
     }
 
-    /// Averages the visibilities of a MeasurementSet in time, in frequency or both, of the rows that [`rows`](Self::rows) and
-    /// [`rows_where`](Self::rows_where) select. Samples are weighted, and flagged ones left out; [`ToHdf5Plan::averaged`] tells
-    /// what becomes of columns that have no mean.
+    /// Averages visibilities of a MeasurementSet, weighted and without flagged samples, in time, in frequency or both.
+    /// Only rows that [`rows`](Self::rows) and [`rows_where`](Self::rows_where) select are used;
+    /// [`ToHdf5Plan::averaged`] lists the columns that cannot be averaged.
     ///
     /// Not for [`restorable`](Self::restorable) files.
     ///
@@ -186,8 +186,8 @@ impl<'a> ToHdf5<'a> {
     }
 
     /// Sets whether the HDF5 file has a group `quicklook` (not a part of the table), which viewers draw as heat maps:
-    /// mean, smallest and largest amplitudes and fractions of flags by time and channel, each level at half the
-    /// resolution of the one before.
+    /// mean, smallest and largest amplitudes and fractions of flags by time and channel, at several resolutions
+    /// (levels), each half of the one before.
     pub fn quicklook(mut self, quicklook: bool) -> Self {
         self.options.quicklook = quicklook;
         self
@@ -334,9 +334,9 @@ impl<'a> ToHdf5Plan<'a> {
         self.options.hdf5
     }
 
-    /// Estimates how much of an HDF5 file at `target` would share its bytes with the source; `None` without
-    /// [`Compress::Shared`]. A temporary file without a name is created beside `target` to find out whether the file system can
-    /// share.
+    /// Estimates how much of an HDF5 file at `target` would share its bytes with the source (reflink); `None` without
+    /// [`Compress::Shared`]. A temporary file without a name is created beside `target` to find out whether the file
+    /// system can share.
     ///
     /// # Errors
     /// `Unsupported` with [`Reflink::Always`] if bytes cannot be shared; those of opening columns.
@@ -382,8 +382,8 @@ impl<'a> ToHdf5Plan<'a> {
 
     /// Prepares a conversion to the file `target` by several processes, only with [`Compress::Shared`]: writes
     /// everything but the large datasets of numbers to [a directory](super::ShardPlan::directory_of) beside `target`,
-    /// and divides these datasets into items of about `work_bytes` bytes (0: 1/64 of their size, at least 32 MiB, at
-    /// most 512 MiB). [`ShardWorker`](super::ShardWorker) has an example.
+    /// and divides these datasets into ranges of chunks (items) of about `work_bytes` bytes each (0: 1/64 of the size
+    /// of all these datasets, at least 32 MiB, at most 512 MiB). [`ShardWorker`](super::ShardWorker) has an example.
     ///
     /// # Errors
     /// `Usage` for options that are not for plans, conditions on rows and averages among them; `Exists` if `target` exists or has
@@ -468,8 +468,8 @@ impl<'a> ToTable<'a> {
 
     /// Prepares a conversion to the table directory `target` by several processes: writes everything but the tiles of
     /// large hypercubes to [a directory](super::ShardPlan::directory_of) beside `target`, and divides these tiles into
-    /// items of about `work_bytes` bytes (0: 1/64 of their size, at least 32 MiB, at most 512 MiB). The finished table
-    /// equals that of [`write`](Self::write) byte for byte.
+    /// ranges (items) of about `work_bytes` bytes each (0: 1/64 of the size of all these tiles, at least 32 MiB, at
+    /// most 512 MiB). The finished table equals that of [`write`](Self::write) byte for byte.
     ///
     /// # Errors
     /// `Usage` with [`salvage`](Self::salvage) or [`engines`](Self::engines); `Exists` if `target` exists or has a plan; `NoSpace`,

@@ -35,7 +35,7 @@ pub struct ToHdf5Summary {
     pub bytes: u64,
     /// Size of the HDF5 file in bytes.
     pub file_bytes: u64,
-    /// How much of the HDF5 file shares its bytes with the source; `None` without [`Compress::Shared`].
+    /// How much of the HDF5 file shares its bytes with the source (reflink); `None` without [`Compress::Shared`].
     pub sharing: Option<Sharing>,
     /// Fingerprint of the main table (SHA-256 of its content by the rules of CTFP-1, whatever the storage); `None` if
     /// digests were not computed.

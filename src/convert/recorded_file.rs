@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// A file as a document (a manifest or a plan) records it: path, size and modification time.
+/// A file as a document (a manifest, or the plan of a conversion by many processes) records it: path, size and
+/// modification time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RecordedFile {
-    /// Path of the recorded file: absolute, or relative to the directory of the manifest or to the table directory that
-    /// a plan makes.
+    /// Path of the recorded file: absolute, or relative to the directory of the manifest or, for a new table that many
+    /// processes write, to the table directory.
     pub(super) path: PathBuf,
     /// Size of the recorded file in bytes.
     pub(super) size: u64,

@@ -96,7 +96,8 @@ impl<'a> LinkTable<'a> {
         self.write_checked(target.as_ref(), &|_| Ok(()))
     }
 
-    /// Writes the thin table (with links to the HDF5 file); before it gets its name, `check` is called with its temporary path and can refuse it.
+    /// Writes the thin table (with links to the HDF5 file) under a temporary path and calls `check` with this path;
+    /// only if `check` succeeds, the table is moved to `target`.
     fn write_checked(self, target: &Path, check: &dyn Fn(&Path) -> Result<()>) -> Result<LinkSummary> {
         let source = Source::open(&self.source)?;
         if source.tables.first().is_none_or(|main| main.group.is_none()) {
@@ -320,7 +321,8 @@ impl ThinTable {
         &self.record.hdf5
     }
 
-    /// The files of the thin table that are links: file name, path of the linked dataset, and its size in bytes.
+    /// The files of the thin table that are links: file name, path of the linked dataset, and size in bytes of the
+    /// dataset's chunks as stored.
     pub fn links(&self) -> impl Iterator<Item = (&str, &str, u64)> {
         self.record.links.iter().map(|link| (link.file.as_str(), link.dataset.as_str(), link.bytes))
     }

@@ -15,8 +15,8 @@ pub(crate) type ChunkKey = (u64, u64);
 /// A cache of the decoded chunks used last, up to a number of bytes.
 #[derive(Debug)]
 pub(crate) struct ChunkCache {
-    /// Most bytes of decoded chunks that the cache keeps; elements without a fixed size (strings) are counted as one byte
-    /// each.
+    /// Largest number of bytes of decoded chunks that the cache keeps; elements without a fixed size (strings) are
+    /// counted as one byte each.
     capacity_bytes: usize,
     inner: Mutex<Inner>,
 }
@@ -66,7 +66,7 @@ impl Inner {
 }
 
 impl ChunkCache {
-    /// A cache that keeps at most `capacity_bytes` of chunks, and always the one used last.
+    /// A cache that keeps at most `capacity_bytes` of decoded chunks, or only the chunk used last if that is larger.
     pub(crate) fn new(capacity_bytes: usize) -> Self {
         ChunkCache { capacity_bytes, inner: Mutex::default() }
     }

@@ -174,8 +174,8 @@ pub(crate) trait ChunkWrite: Send + Sync {
     /// Writes the whole chunk at `index` (in chunks, first axis fastest), edge padding included.
     fn write_chunk(&self, index: &[u64], values: &Values) -> Result<()>;
 
-    /// Copies `bytes` of another file over the stored chunks by the method `by` (such as sharing blocks), from `at`
-    /// bytes after the start of the first chunk. Returns the number of copied bytes: 0 if none can be copied, or the
+    /// Overwrites the stored chunks, from `at` bytes after the start of the first chunk on, with `bytes` of another
+    /// file, by the method `by` (such as reflinks). Returns the number of copied bytes: 0 if none can be copied, or the
     /// chunks are not stored one after the other as plain elements.
     fn copy_raw(&self, at: u64, bytes: Raw<'_>, by: &dyn RawCopy) -> u64;
 

@@ -9,7 +9,8 @@ use crate::value::{Region, Shape, Values};
 /// Least ratio of the elements of a chunk to those wanted from it at which the wanted ones may be read without the rest
 /// of the chunk.
 const SMALL_PART: u64 = 8;
-/// Most contiguous runs of elements that a part of a chunk may have to be read without the rest of the chunk.
+/// Largest number of contiguous runs of elements that are read from a chunk without the rest of the chunk; for more
+/// runs, the whole chunk is read.
 const FEW_RUNS: usize = 8;
 
 /// Reads the elements of `region`, a box that must lie within the array, and appends them to `out`, first axis fastest.
@@ -47,8 +48,9 @@ pub(crate) fn read_region(
     })
 }
 
-/// Reads the elements that chunk `number` and a region of shape `region` have in common, without the rest of the chunk. They are put into
-/// `out`, in which the region's elements start at `base`. Returns `false` if it takes too many reads, or the storage does not allow it.
+/// Reads the elements that chunk `number` and a region of shape `region` have in common into `out`, in which the
+/// region's elements start at `base`, without the rest of the chunk. Returns `false` if that needs too many reads, or
+/// the storage does not allow it.
 fn read_part(
     from: &dyn ChunkRead,
     number: u64,

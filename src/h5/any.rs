@@ -69,8 +69,8 @@ pub(crate) struct AnyNamedType {
 /// meaning.
 pub(crate) type ObjectId = String;
 
-/// Rule that decides which other files named by a served HDF5 file may be opened: a directory for relative names, and a
-/// function that accepts or refuses each path.
+/// Rule that decides which other files may be opened when a browsed HDF5 file refers to them: a directory for relative
+/// names, and a function that accepts or refuses each path.
 pub(crate) struct Served<'a> {
     directory: &'a Path,
     is_served: &'a dyn Fn(&Path) -> bool,
@@ -181,7 +181,7 @@ impl Group {
     }
 }
 
-/// Looks up the datasets that a virtual dataset of a served file names as its sources, in the file itself and in other files.
+/// Finds the source datasets of a virtual dataset in a browsed HDF5 file, in the file itself and in other files.
 struct ServedObjects {
     root: Group,
 }

@@ -25,8 +25,8 @@ const LONG_RUN: usize = 4 << 10;
 /// read.
 const MAX_DECODED: usize = 8 << 20;
 
-/// Most bytes that are read at once from an unfiltered chunk to get short runs of wanted bytes together with the bytes
-/// between them; libhdf5 does longer reads.
+/// Largest number of bytes that one read of an unfiltered chunk spans to get short runs of wanted bytes together with
+/// the bytes between them; libhdf5 does longer reads.
 const MAX_SPAN: usize = 16 << 20;
 
 /// Largest number of chunks that one read without libhdf5 may need; libhdf5 does the reads that need more.

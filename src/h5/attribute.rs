@@ -12,8 +12,8 @@ use super::{dataset, datatype};
 use crate::error::{Error, Result, ResultExt};
 use crate::value::{DataType, Values};
 
-/// Most bytes that the name and the value of an attribute may have together to be stored in an object header. A message of a
-/// header is shorter than 64 KiB, and type and extents need some of that.
+/// Largest total size in bytes of the name and the value of an attribute that is stored in an object header: a header
+/// message is shorter than 64 KiB, and also contains the type and the extents.
 const HEADER_BYTES: u64 = 65_000;
 /// Number of bytes that each string of variable length takes in an attribute or dataset, besides its text, which HDF5 stores
 /// in a heap.

@@ -52,8 +52,8 @@ impl ChunkReader {
         Self::of_rows(dataset, source, u64::MAX)
     }
 
-    /// Makes a reader as [`new`](Self::new) does, but only of the first `rows` rows, which are the indices of the last axis:
-    /// later rows may not be complete yet.
+    /// Makes a reader of the first `rows` rows (indices of the last axis) of `dataset`, whose file is `source`; later
+    /// rows may not be complete yet. `None` if only libhdf5 can read the dataset, see [`new`](Self::new).
     pub(crate) fn of_rows(dataset: &Dataset, source: Arc<dyn ReadAt>, rows: u64) -> Result<Option<Self>> {
         let (Some(chunk), Some(pipeline)) = (dataset.chunk()?, dataset.pipeline()?) else { return Ok(None) };
         if dataset.is_outside() || !dataset.is_plain()? {

@@ -21,8 +21,8 @@ use crate::value::{ByteOrder, DataType, Region, Shape, Values, for_each_type};
 /// codec does not allow more. Chunks that were never written make it large.
 const MAX_EXPANSION: u64 = 1 << 10;
 
-/// Most datasets that a dimension scale can list in a file created with [`Bounds::Earliest`]: they take 16 bytes each in one
-/// attribute of the scale, which has less than 64 KiB.
+/// Largest number of datasets to which a dimension scale can be attached in a file created with [`Bounds::Earliest`]:
+/// the scale lists each with 16 bytes in one attribute of less than 64 KiB.
 pub(crate) const MAX_OLD_SCALED: usize = 4000;
 
 /// The declaration of a new dataset: type, extents, chunks, compression.
@@ -426,8 +426,8 @@ impl Dataset {
         Ok(self.layout()?.datatype == element.datatype()?)
     }
 
-    /// The HDF5 type as which elements of the type `element` are read into memory: that of the file, unless the file has
-    /// another byte order or records that are not packed.
+    /// The HDF5 type as which elements of the type `element` are read into memory: numbers little-endian, records
+    /// packed, strings and opaque bytes as in the file.
     fn memory_type(&self, element: &StoredElement) -> Result<Datatype> {
         let datatype = &self.layout()?.datatype;
         if *datatype == element.datatype()? { Ok(datatype.clone()) } else { Ok(StoredElement::stored(datatype)?.1) }
@@ -468,8 +468,8 @@ impl Dataset {
         read().with_context(|| self.place())
     }
 
-    /// The bytes of the fill value, which elements have that were never written, in the form of
-    /// [`read_rows`](Self::read_rows).
+    /// The fill value, which is read where no element was written, as bytes: numbers little-endian, strings as they are
+    /// stored, records packed. `element` is the type of the dataset.
     pub(crate) fn fill(&self, element: &StoredElement) -> Result<Vec<u8>> {
         let read = || sys::fill(&self.dataset.dcpl()?, &self.memory_type(element)?);
         read().with_context(|| self.place())
@@ -580,8 +580,8 @@ impl Dataset {
         Ok(self.dataset.loc_info().with_context(|| self.place())?.num_links)
     }
 
-    /// Fails with `Unsupported` if libhdf5 may not count the addresses of chunks from the start of the file: versions
-    /// before 1.14 do not if the file has a user block.
+    /// Fails with `Unsupported` if the file has a user block and libhdf5 is older than 1.14: such a version does not
+    /// count the addresses of chunks from the start of the file.
     pub(super) fn check_addresses(&self) -> Result<()> {
         if !counts_from_start(&self.dataset.file()?) {
             let message = "chunks after a user block are read with HDF5 1.14 or newer";
@@ -629,8 +629,8 @@ impl Dataset {
         read().with_context(|| self.place())
     }
 
-    /// The fill value of a dataset of bytes, which bytes have that were never written; `None` if the dataset does not define
-    /// it.
+    /// The fill value of a dataset of bytes, which is read where no byte was written; `None` if the dataset does not
+    /// define it.
     pub(crate) fn fill_byte(&self) -> Result<Option<u8>> {
         let read = || -> Result<_> {
             let creation = self.dataset.dcpl()?;
@@ -678,7 +678,8 @@ impl Dataset {
         sys::refresh_dataset(&self.dataset).with_context(|| self.place())
     }
 
-    /// Reads the single element of a dataset of uint64, a type that casacore lacks; counters of rows have it.
+    /// Reads the element of a dataset with a single unsigned 64-bit integer, such as a counter of rows; casacore lacks
+    /// this type.
     pub(crate) fn read_counter(&self) -> Result<u64> {
         let read = || -> Result<u64> {
             let (memory, file) = self.selection(&Region::whole(&Shape::from([1])))?;

@@ -80,8 +80,8 @@ pub(crate) struct ElementSpec<'a> {
     /// Shape of a chunk in elements, fastest axis first; no extent is 0.
     pub(crate) chunk: &'a Shape,
     pub(crate) compression: Compression,
-    /// Parameters of the Blosc filter (HDF5's `cd_values`), if the chunks pass only this filter; `None` if they pass
-    /// those of the field `compression`, which is otherwise ignored.
+    /// Parameters of the Blosc filter (HDF5's `cd_values`) if it is the only filter of the chunks: the field
+    /// `compression` is then ignored. `None` if the chunks have the filters of `compression`.
     pub(crate) blosc: Option<&'a [u32]>,
     /// Fill value of the dataset: bytes of the element that is read where nothing was written. `None`: zeros.
     pub(crate) fill: Option<&'a [u8]>,

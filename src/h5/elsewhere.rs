@@ -146,8 +146,8 @@ impl Reach {
         Ok(Reach::Directory(Arc::new(Directory { path, open })))
     }
 
-    /// Opens the file at `path`, whose admission was checked before; returns its root group and its own reach: the files below
-    /// its directory.
+    /// Opens the file at `path`; the caller must have checked that this is permitted. Returns the file's root group, and
+    /// the set of files that may be opened when the file refers to them: those below its directory.
     pub(super) fn open(&self, path: &Path) -> Result<(hdf5::Group, Self)> {
         match self {
             Reach::File => Err(Error::usage("no other files may be opened")),

@@ -109,9 +109,8 @@ const READ_ATTEMPTS: u32 = 30;
 
 /// Smallest size in bytes of a block of storage that is aligned in a file made by [`File::create_aligned`].
 pub(crate) const ALIGNED_BYTES: u64 = 4 << 20;
-/// Alignment in bytes of large blocks in a file made by [`File::create_aligned`]. File systems can share only whole
-/// blocks of their own between files; the largest are the records of ZFS, 128 KiB by default and seldom more than 1
-/// MiB.
+/// Alignment in bytes of storage blocks of at least [`ALIGNED_BYTES`] in a file made by [`File::create_aligned`]. A
+/// file system shares only whole blocks of its own between files; the largest, those of ZFS, seldom exceed 1 MiB.
 const ALIGNMENT: u64 = 1 << 20;
 
 /// Number of bytes by which a file in memory grows at a time.
@@ -252,8 +251,8 @@ impl File {
         Ok((opened, live))
     }
 
-    /// Opens an HDF5 file for reading to which another program appends under SWMR, or appended when it was killed. HDF5's lock
-    /// is held only while the file is being opened.
+    /// Opens for reading an HDF5 file to which another program appends under SWMR, or was appending when it was killed.
+    /// HDF5's lock is held only while the file is being opened.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -378,7 +377,8 @@ pub(super) fn open(mode: Mode, path: &Path, access: impl Fn() -> hdf5::Result<Fi
     opened.with_context(|| Context::path(path))
 }
 
-/// The superblock of the HDF5 file at `path`; `None` if it cannot be read, or has a version that live files do not have.
+/// The superblock of the HDF5 file at `path`; `None` if it cannot be read, is damaged, or is not of version 2 or 3 with
+/// offsets of 8 bytes.
 fn superblock(path: &Path) -> Option<Superblock> {
     Superblock::read(&FileSource::open(path).ok()?).ok()
 }

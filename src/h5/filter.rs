@@ -276,8 +276,9 @@ fn check_checksum(input: &[u8], out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// The checksum of `bytes` of HDF5's Fletcher32 filter: sums of big-endian 16-bit words modulo 65535, where 65535 itself stands
-/// for 0 unless all words are 0. An odd last byte is the upper half of a word.
+/// HDF5's Fletcher32 checksum of `bytes`: the sum of its big-endian 16-bit words in the lower half, the sum of the
+/// partial sums in the upper half. Both are modulo 65535, with 65535 in place of 0 unless all words are 0; an odd last
+/// byte is the upper half of a word.
 fn fletcher32(bytes: &[u8]) -> u32 {
     // few enough words that the second sum cannot overflow
     const WORDS: usize = 360;

@@ -50,7 +50,7 @@ pub(crate) struct Group {
 /// The object that a path leads to, found by following all soft and external links in the path.
 enum Located {
     Group(Group),
-    /// The object to which the hard link with this name leads, which is a member of this group.
+    /// An object, given by the hard link to it: the group that contains the link, and the name of the link.
     Member(Group, String),
 }
 
@@ -334,8 +334,8 @@ impl Group {
         Ok((parent, last, header))
     }
 
-    /// The external link, external storage or virtual dataset by which the member `name` of the group, or its elements, are
-    /// stored elsewhere; `None` if they are not, or the member is missing.
+    /// The reference of the member `name` of the group to data stored elsewhere: an external or user-defined link,
+    /// external storage, or a virtual dataset. `None` if the member is not such a reference, or is missing.
     pub(crate) fn elsewhere(&self, name: &str) -> Result<Option<Elsewhere>> {
         let find = || -> Result<Option<Elsewhere>> {
             if !self.has(name) || name.contains('/') {

@@ -170,7 +170,8 @@ pub(crate) struct LiveDataset {
     /// Number of rows in a chunk.
     chunk_rows: u64,
     rows: Cell<u64>,
-    /// The chunk that was written last.
+    /// The chunk whose address was searched for last, to write rows without libhdf5; `None` before the first search, or
+    /// if that did not find an address.
     chunk: Cell<Option<PlacedChunk>>,
     /// Whether libhdf5 has changes of this dataset in memory.
     changed: Cell<bool>,
@@ -178,8 +179,8 @@ pub(crate) struct LiveDataset {
     file: Arc<fs::File>,
 }
 
-/// A chunk is searched for only if libhdf5 passes at most this many other chunks for each write that the chunk can
-/// still receive: the search then costs less than it saves, however long the file grows.
+/// Maximum number of earlier chunks that libhdf5 may pass in the search for a chunk's address, per write still expected
+/// in that chunk. If they are more, libhdf5 writes the rows, without the search.
 const CHUNKS_WALKED: u64 = 16;
 
 /// A chunk of a growing dataset for which libhdf5 has allocated space in the file.

@@ -376,8 +376,8 @@ pub(super) fn dataspace(extents: &[u64], unlimited: bool) -> Result<Dataspace> {
     Ok(create!(Dataspace, h5s::H5Screate_simple(axes, extents.as_ptr(), limits.as_ptr()))?)
 }
 
-/// Makes the dataspace of a memory buffer for a selection of `extents` (slowest axis first) in a file. Both have the
-/// same axes: libhdf5 copies element by element, which is slow, between dataspaces of different shapes.
+/// Makes the dataspace of a memory buffer for a selection in a file with the extents `extents` (slowest axis first),
+/// axes of length 1 included: between dataspaces of different shapes, libhdf5 copies element by element, which is slow.
 pub(super) fn memory(extents: &[u64]) -> Result<Dataspace> {
     dataspace(if extents.is_empty() { &[1] } else { extents }, false)
 }
@@ -559,7 +559,8 @@ pub(super) enum Charset {
     Utf8,
 }
 
-/// The HDF5 type of variable-length strings with the character set `charset`; h5py writes its `str` as the one with UTF-8.
+/// The HDF5 type of variable-length strings with the character set `charset`; with UTF-8 it is the type as which h5py
+/// writes Python's `str`.
 pub(super) fn string_type(charset: Charset) -> Result<Datatype> {
     let string = create!(Datatype, h5t::H5Tcopy(*H5T_C_S1))?;
     call!(h5t::H5Tset_size(string.id(), H5T_VARIABLE))?;
@@ -1297,7 +1298,7 @@ pub(super) struct AnyValues<'a> {
 enum PointerMemory {
     /// The elements do not contain pointers, so that no further memory is owned.
     None,
-    /// The pointers of the elements lead into this arena of memory, which is freed with them.
+    /// The pointers of the elements lead into this memory, which is freed together with the elements.
     Arena { _arena: Box<Arena> },
     /// libhdf5 allocated the memory and must free it, for which it needs this dataspace of the elements.
     Library(Dataspace),

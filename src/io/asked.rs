@@ -19,7 +19,7 @@ pub(crate) struct Asked<K>(VecDeque<Entry<K>>);
 #[derive(Debug)]
 struct Entry<K> {
     block: K,
-    /// Start of the part of the block that was asked for last.
+    /// Offset in the block, in bytes or elements, of the part that was requested last.
     at: u64,
     asks: u32,
     /// Number of reads in the latest run of reads near each other in the block; 1 if the last read was far from the one
@@ -34,8 +34,9 @@ impl<K> Default for Asked<K> {
 }
 
 impl<K: PartialEq> Asked<K> {
-    /// Counts a read of a part of `block` that starts at `at`, and returns whether the whole block, of `len` bytes or
-    /// elements, should be read instead: after many such reads, or a few near each other.
+    /// Counts a read of a part of `block` that starts at offset `at`, and returns whether the whole block should be
+    /// read instead: after many such reads, or a few near each other. `at` and `len`, the block's length, are in bytes
+    /// or elements.
     pub(crate) fn is_worth_reading(&mut self, block: K, at: u64, len: u64) -> bool {
         // the block of the last call is usually the block of this one
         let Some(entry) = self.0.iter_mut().rev().find(|entry| entry.block == block) else {

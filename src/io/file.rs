@@ -11,10 +11,10 @@ use super::kept::Kept;
 use super::{Raw, RawCopy, ReadAt, WriteAt, past_end};
 use crate::error::{Error, Result};
 
-/// Files of fewer bytes than this get no disk space reserved.
+/// Minimum growth of a file, in bytes, for which disk space is reserved in advance.
 const RESERVED_BYTES: u64 = 1 << 20;
-/// Most bytes that one system call writes. Larger writes are not faster, and use larger pages of the page cache: if a
-/// virtual machine has to request their memory from its host, that can take five times as long.
+/// Maximum number of bytes that one system call writes. Larger writes are not faster, and make the page cache use
+/// larger pages, which can take five times as long if a virtual machine has to request memory from its host.
 const WRITE_BYTES: usize = 64 << 10;
 
 /// A file of the operating system, opened for reading.
@@ -137,7 +137,8 @@ impl WriteAt for FileTarget {
     }
 }
 
-/// Copies bytes of one file to `offset` of another within the operating system; returns how many, 0 if that cannot be done.
+/// Copies bytes of a file to `offset` (in bytes) of the file `to` by a system call; returns the number of copied bytes,
+/// 0 if the system cannot copy any.
 pub(crate) fn copy_between(bytes: Raw<'_>, to: &File, offset: u64) -> u64 {
     let (mut from, mut at) = (bytes.offset as i64, offset as i64);
     // where this cannot be done the caller reads and writes, and sees why

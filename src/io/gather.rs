@@ -5,7 +5,7 @@ use crate::error::Result;
 
 /// Largest gap between two pieces of a file, in bytes, that is read with them: to skip it would cost another system call.
 const GAP_BYTES: u64 = 2 << 10;
-/// Most bytes of the file that are read at once for several pieces, gaps included.
+/// Maximum number of bytes of the file that are read at once for several pieces, gaps included.
 const WINDOW_BYTES: u64 = 256 << 10;
 
 /// Reads pieces of a file of the operating system, one after the other into an output buffer. Pieces that are near each
@@ -26,8 +26,8 @@ pub(crate) struct Gather<'a> {
 }
 
 impl<'a> Gather<'a> {
-    /// Prepares to read pieces of `file` into `out`; `None` if `file` is not a file of the operating system: on a
-    /// server, for instance, one more read may cost more than the bytes of even a large gap.
+    /// Prepares to read pieces of `file` into `out`; `None` if `file` is not a file of the operating system. The limits
+    /// on gaps suit only such files: on a server, a further request costs more.
     pub(crate) fn new(file: &'a dyn ReadAt, out: &'a mut [u8]) -> Option<Self> {
         file.raw(0)?;
         Some(Gather { file, rest: out, start: 0, end: 0, pieces: Vec::new(), window: Vec::new() })

@@ -42,7 +42,7 @@ pub fn keep_lock_files(keep: bool) {
 /// says so.
 #[derive(Debug)]
 pub(crate) struct Kept {
-    /// The open file of the system; `None` only while it is dropped.
+    /// The open file of the system; `None` only while this `Kept` is being dropped.
     file: Option<File>,
     is_lock: bool,
     writable: bool,

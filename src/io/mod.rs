@@ -31,7 +31,7 @@ pub(crate) use paged::Paged;
 pub(crate) use paged_mut::PagedMut;
 pub(crate) use recent::Recent;
 
-/// Positioned reads of a file, in memory, on disk or on a server, on `&self`, from any thread.
+/// A file on disk, in memory or on a server, of which any thread can read bytes at any offset through `&self`.
 ///
 /// Implemented by files, virtual files in containers, and plain memory; callers can bring their own.
 pub trait ReadAt: fmt::Debug + Send + Sync {
@@ -75,7 +75,7 @@ pub struct Raw<'a> {
 
 /// A way to copy bytes between files within the operating system, such as sharing blocks.
 pub trait RawCopy: Sync {
-    /// The most bytes that one call of `copy` copies.
+    /// Maximum number of bytes that a caller passes to one call of [`copy`](Self::copy).
     fn most_bytes(&self) -> u64 {
         4 << 20
     }

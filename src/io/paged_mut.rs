@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::sync::LockUnpoisoned;
 
 const PAGE_BYTES: usize = 1 << 16;
-/// Most pages of a file that are cached in memory.
+/// Maximum number of pages of a file that are cached in memory.
 const CACHE_PAGES: usize = 64;
 
 /// Writes and reads a file through a cache of the pages used last; a changed page is written to the file when another page replaces it in
@@ -116,8 +116,8 @@ impl PageCache {
         Ok(&mut self.pages[last])
     }
 
-    /// Returns a buffer for another page. If the cache is full, it removes the least recently used page, writes it if it was
-    /// changed, and returns its buffer.
+    /// Returns a buffer for another page: a new one, or if the cache is full that of the least recently used page,
+    /// which is removed from the cache, and first written to the file if it was changed.
     fn evict(&mut self, file: &dyn WriteAt) -> Result<Vec<u8>> {
         if self.pages.len() < CACHE_PAGES {
             return Ok(vec![0; PAGE_BYTES]);

@@ -1,4 +1,5 @@
-//! Facts about the objects of a native file, which `h5bridge lint` collects first and then tests against its rules.
+//! Facts about the objects of a native file (HDF5 in the layout of docs/layout.md), which `h5bridge lint` collects
+//! first and then tests against its rules.
 
 use crate::h5::{AnyType, IndexKind, Plugin};
 
@@ -53,7 +54,7 @@ pub(super) struct DatasetFacts {
     pub(super) scales: Vec<usize>,
 }
 
-/// Kind of group that a dataset of a native file is in.
+/// Kind of group that a dataset is in: that of a table or of a column (docs/layout.md), or another group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     /// The dataset is a member of a table's group.

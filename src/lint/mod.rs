@@ -1,4 +1,5 @@
-//! Checks native files against docs/layout.md, and against what programs that read HDF5 are known to support.
+//! Checks whether HDF5 files follow this project's layout (docs/layout.md), and whether programs that read HDF5 are
+//! known to support everything in them.
 //!
 //! ```
 //! use ctds_hdf5::convert::ToHdf5;
@@ -27,7 +28,8 @@ pub use rules::{Finding, Reader, Requirement, Rule};
 
 use crate::error::Result;
 
-/// Checks a native file against its layout and against what other readers of HDF5 support.
+/// Checks whether an HDF5 file follows this project's layout (docs/layout.md), and which programs that read HDF5 do not
+/// support everything in it.
 #[derive(Debug, Clone)]
 #[must_use = "`run` reads the file"]
 pub struct Lint {

@@ -105,8 +105,8 @@ pub struct Finding {
     pub found: String,
 }
 
-/// The kind of object that a rule examines, if needed with a function, which describes the flaw of an object in words,
-/// or returns `None` if the object does not have it.
+/// The kind of object that a rule examines. A function, if the variant has one, returns the flaw of an object in words,
+/// or `None` if the object does not have the flaw.
 #[derive(Debug)]
 enum Check {
     File(fn(&FileFacts) -> Option<String>),

@@ -64,8 +64,9 @@ impl<'w> TableAppender<'w> {
         Batch { table: self, rows, cells, next: 0 }
     }
 
-    /// Overwrites the cells of `column` in `rows` rows that were appended before, from row `first_row` (counted from 0) on.
-    /// A concurrent reader may see a mix of old and new values; the next commit makes the new ones as durable as new rows.
+    /// Overwrites the cells of `column` in `rows` rows that were appended before, from row `first_row` (counted from 0)
+    /// on. A concurrent reader may see a mix of old and new values. The next commit flushes the new values, as it does
+    /// new rows.
     ///
     /// # Errors
     /// `Usage` if the block does not fit or there are fewer rows, and `Unsupported` if a cell would get another shape:

@@ -34,7 +34,7 @@ pub struct Block<'a> {
 
 #[derive(Debug, Clone)]
 pub(super) enum Elements<'a> {
-    /// Numbers of this type, as little-endian bytes.
+    /// Elements of a block that are not strings: their type, and their little-endian bytes.
     Numbers(DataType, Cow<'a, [u8]>),
     Strings(&'a [BString]),
 }
@@ -114,7 +114,8 @@ macro_rules! numbers {
         }
 
         impl<'a, D: Dimension> From<ArrayView<'a, $rust, D>> for Block<'a> {
-            /// Cells from an array of ndarray, whose elements are borrowed if they are in standard order.
+            /// Makes a block from a view of an ndarray array. The elements are borrowed if they are contiguous in
+            /// memory in row-major order, otherwise copied.
             fn from(view: ArrayView<'a, $rust, D>) -> Self {
                 let extents = view.shape().iter().map(|&extent| extent as u64).collect();
                 let elements = match view.to_slice() {

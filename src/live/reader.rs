@@ -37,8 +37,9 @@ pub struct Reader {
     tables: Vec<TableReader>,
 }
 
-/// Function that is called for each run of cells that are stored one after the other. Its arguments are their positions
-/// in the list of requested rows, their shape, and a function that appends their elements to its argument.
+/// Function that is called for each run of cells that are stored one after the other. Its arguments: the positions of
+/// these cells in the list of requested rows, their shape, and a function that appends their elements to the given
+/// `Values`.
 pub(crate) type EachRun<'a> = dyn FnMut(Range<usize>, &Shape, &dyn Fn(&mut Values) -> Result<()>) -> Result<()> + 'a;
 
 /// Reads a table of a live file, with the rows that were committed at the last [`refresh`](Self::refresh).
@@ -81,8 +82,8 @@ impl Part {
         Ok(Part { dataset, cell, age: AtomicU64::new(0) })
     }
 
-    /// Reads the cells at `rows` of the dataset and appends them to `out`. First reads the extents of the dataset,
-    /// unless they were already read since `age`, the table's refresh number.
+    /// Reads the cells at `rows` of the dataset and appends them to `out`. `age` is the number of refreshes of the
+    /// table: if it has changed since the last call, the extents of the dataset are read first.
     fn read(&self, rows: Range<u64>, age: u64, out: &mut Values) -> Result<()> {
         if self.age.load(Ordering::Acquire) != age {
             self.dataset.refresh()?;
@@ -178,7 +179,8 @@ impl TableReader {
         })
     }
 
-    /// Reads from the file how many rows of the table are committed now; all of them can be read from here on.
+    /// Reads from the file how many rows of the table are committed now, and returns this number. After this call, all
+    /// of these rows can be read.
     ///
     /// # Errors
     /// `Io`, `Format`.

@@ -18,8 +18,8 @@ use crate::value::{DataType, Region, Shape, Values};
 pub struct Repaired {
     /// Whether the file had not been closed by its writer.
     pub was_open: bool,
-    /// End of the file in bytes: as HDF5 had recorded it before the repair, and as the length of the file and its
-    /// chunks show it.
+    /// End of the file in bytes, twice: as HDF5 had recorded it before the repair, and as the repair found it (the
+    /// length of the file, or the end of its last chunk if that is greater).
     pub end: (u64, u64),
     /// Number of datasets whose extents and chunks were checked.
     pub datasets: usize,

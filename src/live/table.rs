@@ -95,10 +95,10 @@ impl Stream {
     }
 }
 
-/// Result of overwriting cells of earlier rows.
+/// Result of overwriting cells of rows that were appended before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Updated {
-    /// Whether any of the new cells differed, and was written.
+    /// Whether any new cell differed from the stored one, and was written.
     pub(super) written: bool,
     /// Number of cells that were not overwritten, because the old and the new cell differ in shape, or only one of them
     /// is undefined.
@@ -201,8 +201,8 @@ impl Column {
         }
     }
 
-    /// Overwrites the cells that differ in `rows` rows from row `first` on, which were appended before. Cells whose shape
-    /// would change stay as they are and are counted.
+    /// Overwrites the cells that differ from `cells` in `rows` rows from row `first` on, which were appended before.
+    /// Cells whose shape would change are not overwritten, but counted in the result.
     pub(super) fn update(&mut self, first: u64, rows: u64, cells: &Checked<'_>) -> Result<Updated> {
         self.streams().into_iter().try_for_each(Stream::drain)?;
         let (bytes, shapes) = cells;
@@ -278,7 +278,8 @@ impl Table {
         Ok(Table { name: layout.name.clone(), row, columns, committed_rows, rows: committed, committed })
     }
 
-    /// Approximate number of growing datasets of the table.
+    /// Number of columns plus 1 (for the row numbers), as an estimate of the number of datasets of the table that grow;
+    /// columns with several cell shapes have more than one.
     pub(super) fn datasets(&self) -> usize {
         self.columns.len() + 1
     }

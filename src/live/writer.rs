@@ -1,4 +1,5 @@
-//! Appends rows to live files and commits them; [`Writer::commit`] says in which order readers see what was written.
+//! Appends rows to live files and commits them: writes the cells first and then the number of committed rows, so that
+//! readers that keep to this number never see incomplete rows.
 
 use std::fs::File;
 use std::path::Path;
@@ -13,9 +14,10 @@ use super::table::{Checked, Stream, Table, Updated};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::h5::{self, LiveFile};
 
-/// Most bytes of appended rows that wait in memory to be written, in all columns together.
+/// Approximate maximum number of bytes of appended rows that are kept in memory before they are written, in all
+/// datasets of the live file together.
 const WAITING_BYTES: usize = 64 << 20;
-/// Most bytes of appended rows of one dataset that wait in memory to be written.
+/// Maximum number of bytes of appended rows that are kept in memory, for each dataset, before they are written.
 const WAITING_BYTES_OF_COLUMN: usize = 1 << 20;
 
 /// Appends rows to the tables of a live file, which other processes read at the same time.
@@ -46,7 +48,7 @@ pub struct Writer {
     tables: Vec<Table>,
     policy: CommitPolicy,
     last_commit: Instant,
-    /// Whether cells of earlier rows were overwritten since the last commit.
+    /// Whether cells of rows that were appended before were overwritten since the last commit.
     rewritten: bool,
     /// A second descriptor of the live file, on which `fdatasync` is called.
     descriptor: File,
@@ -179,15 +181,15 @@ impl Writer {
         self.commit_if_due()
     }
 
-    /// Records, for the next commit, that cells of earlier rows were overwritten. `written` is the result of
-    /// overwriting them and is returned; if it is an error, the file is closed.
+    /// Records, for the next commit, that cells of rows that were appended before were overwritten. `written` is the
+    /// result of overwriting them and is returned; if it is an error, the file is closed.
     pub(super) fn rewritten(&mut self, written: Result<()>) -> Result<()> {
         self.rewritten = true;
         self.guard(written)
     }
 
-    /// Overwrites cells that differ from `block` in `rows` rows from row `first_row` on, which were appended before. Cells
-    /// whose shape would change stay as they are and are counted.
+    /// Overwrites the cells of `column` that differ from `block` in `rows` rows from row `first_row` on, which were
+    /// appended before. Cells whose shape would change are not overwritten, but counted in the result.
     pub(super) fn update(
         &mut self,
         table: &str,

@@ -117,8 +117,8 @@ impl Sum {
     }
 }
 
-/// Amplitude (absolute value) of a finite complex number. Computed in 64 bits, where the squares of 32-bit numbers do not
-/// overflow, and rounded once. `norm` would call the C library for each value.
+/// Amplitude (absolute value) of a finite complex number. Computed in 64 bits, where the squares of 32-bit numbers do
+/// not overflow, and rounded once. The method `norm` is not used because it calls the C library for each value.
 #[inline]
 fn amplitude(value: Complex32) -> f32 {
     let (re, im) = (f64::from(value.re), f64::from(value.im));
@@ -239,12 +239,14 @@ pub(super) enum State {
         map: Map,
         reach: f64,
     },
-    /// Number of uv points per bin of u and v; both axes extend from -`reach` to `reach`, in metres.
+    /// Number of points per bin of u and v, for plots of the uv coverage: each row adds the points (u, v) and (-u, -v).
+    /// Both axes extend from -`reach` to `reach`, in metres.
     Uv {
         map: Map,
         reach: f64,
     },
-    /// Number of flagged visibilities and number of all visibilities, per antenna or per frequency bin.
+    /// Number of flagged visibilities and number of all visibilities, for plots of flags: one element per antenna, or
+    /// one per frequency bin.
     List(Vec<Flags>),
     /// Sums per baseline: those of the antennas numbered a and b (a <= b) are at index b (b + 1) / 2 + a.
     Pairs(Vec<Sum>),

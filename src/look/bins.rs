@@ -114,7 +114,7 @@ impl<T: Merge> Times<T> {
     }
 }
 
-/// Number of bins along each of the two axes of a map of points.
+/// Number of bins along each of the two axes of a [`Map`], which is a two-dimensional histogram of points.
 pub(super) const MAP: usize = 512;
 
 /// A map of points: a two-dimensional histogram with the number of points in each bin.

@@ -33,7 +33,7 @@ pub struct Description {
     pub kind: &'static str,
     /// Why nothing can be plotted, in words; `None`: plots can be made.
     pub missing: Option<String>,
-    /// Name of the telescope, from the subtable OBSERVATION; empty if it has none.
+    /// Name of the telescope, TELESCOPE_NAME of the first row of the subtable OBSERVATION; empty if unknown.
     pub telescope: String,
     /// The antennas in the order of their numbers, from 0.
     pub antennas: Vec<Antenna>,
@@ -51,8 +51,8 @@ pub struct Description {
     pub has_flags: bool,
     /// Number of rows of the main table.
     pub rows: u64,
-    /// Earliest and latest TIME in seconds of MJD, taken from the first row and from the newest row at each poll; `None` if
-    /// they have no TIME.
+    /// Earliest and latest TIME, in seconds of MJD, found in the first and the newest row at each poll so far; `None`
+    /// if these rows have no finite TIME.
     pub time_range: Option<[f64; 2]>,
     /// DATA_DESC_ID (SPECTRAL_WINDOW_ID in a calibration table) of the newest row, which is plotted by default; `None`
     /// without rows.

@@ -15,7 +15,8 @@ use crate::value::{Complex32, DataType, Values};
 
 /// Approximate bytes of visibilities and flags in a block of rows, by default; a block is read at once.
 const BLOCK_BYTES: u64 = 4 << 20;
-/// Maximum number of rows of a block, because its scalar cells (TIME, ANTENNA1 …) are read for every row.
+/// Maximum number of rows of a block; it limits the memory for the scalar cells (TIME, ANTENNA1 …), which are read for
+/// every row, selected or not.
 const BLOCK_ROWS: u64 = 1 << 16;
 /// Maximum number of blocks into which the rows of a table are divided; longer tables have larger blocks.
 const MAX_BLOCKS: u64 = 1 << 17;
@@ -49,8 +50,8 @@ pub(super) struct Fold {
     pub(super) rows_used: u64,
     /// Bytes that were read for the sums of the plot; a block that was read for several plots counts as a whole for each.
     bytes: u64,
-    /// Number of the request, counted in its session, that last used the sums of the plot; it shows which sums were not
-    /// used for the longest time.
+    /// Sequence number, from 1, of the newest request that used the sums of the plot; it shows which sums were not used
+    /// for the longest time.
     pub(super) used: u64,
     scans: Scans,
 }
@@ -58,7 +59,7 @@ pub(super) struct Fold {
 /// The scan numbers seen while rows were read, to find out whether selected scans exist.
 #[derive(Debug)]
 struct Scans {
-    /// Selected scan numbers that no row has had so far.
+    /// Selected scan numbers that were not found in the rows read so far.
     missing: Vec<i64>,
     /// Scan numbers that rows have had so far, 64 at most, for error messages.
     seen: BTreeSet<i64>,

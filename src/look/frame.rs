@@ -148,8 +148,8 @@ pub struct Plot {
     pub rows_used: u64,
     /// Whether all rows of the main table were read for the plot.
     pub complete: bool,
-    /// Whether reading has stopped at the limit of bytes before all rows were read; a request with a larger parameter `more`
-    /// continues.
+    /// Whether reading stopped before all rows were read, because the maximum number of bytes was reached; a request
+    /// with a larger parameter `more` continues.
     pub stopped: bool,
     /// Whether the plot may show outdated values, because cells were overwritten after they had been read.
     pub stale: bool,
@@ -174,13 +174,14 @@ pub struct Frame {
     pub plot: Plot,
     /// The arrays of numbers of the plot.
     pub arrays: Vec<Array>,
-    /// Unix time in milliseconds at which the session began, to distinguish equal revisions of different sessions; 0
-    /// for plots of casacore images, which are made without a session.
+    /// Unix time in milliseconds at which the [`Session`](super::Session) that made the plot began, to distinguish
+    /// equal revisions of different sessions; 0 for plots of casacore images, which are made without a session.
     pub(super) session: u64,
 }
 
 impl Frame {
-    /// A text for the HTTP header ETag: it changes whenever the frame does, and differs from that of other sessions.
+    /// A text for the HTTP header ETag: it changes whenever the frame does, and differs between two
+    /// [`Session`](super::Session)s of the same file.
     pub fn revision(&self) -> String {
         let Plot { revision, rows_used, stale, stopped, .. } = &self.plot;
         format!("{:x}-{revision}-{rows_used}-{}{}", self.session, u8::from(*stale), u8::from(*stopped))
@@ -191,7 +192,7 @@ impl Frame {
         self.plot.complete
     }
 
-    /// Whether reading for the plot has stopped at its limit of bytes.
+    /// Whether reading for the plot stopped before all rows were read, because the maximum number of bytes was reached.
     pub fn is_stopped(&self) -> bool {
         self.plot.stopped
     }

@@ -227,8 +227,8 @@ fn strings(record: &Record, name: &str) -> Vec<String> {
     record.strings(name).unwrap_or_default().iter().map(|string| string.to_str_lossy().into_owned()).collect()
 }
 
-/// Finds the coordinate of an image axis: its kind (`direction`, `spectral` …), its record, and the index of the axis in it;
-/// `None` if no coordinate has this axis.
+/// Finds the coordinate of an image axis: its kind (`direction`, `spectral` …), its record, and the index of the image
+/// axis among the axes of this coordinate; `None` if no coordinate has this axis.
 fn coordinate(coordinates: Option<&Record>, axis: usize) -> Option<(&str, &Record, usize)> {
     let coordinates = coordinates?;
     for field in &coordinates.fields {
@@ -291,8 +291,8 @@ fn world(coordinates: Option<&Record>, axis: usize) -> World {
     World { label, unit: unit.to_owned(), pixel, value: 0., increment: increment * degrees * factor }
 }
 
-/// Describes the reference position on the sky, from which offsets are counted, in words; `None` if the first axis is not a
-/// direction.
+/// Describes in words the reference position of an image on the sky, from which the plot counts its direction offsets;
+/// `None` if the first axis is not a direction.
 fn centre(coordinates: Option<&Record>) -> Option<String> {
     let (_, record, _) = coordinate(coordinates, 0).filter(|(kind, ..)| *kind == "direction")?;
     let (values, units) = (doubles(record, "crval"), strings(record, "units"));

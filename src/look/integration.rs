@@ -6,8 +6,8 @@ use super::rows::Rows;
 use crate::error::Result;
 use crate::value::{DataType, Values};
 
-/// Numbers of newest rows in which the first row of the newest integration is searched: if all these rows have the same
-/// TIME, the next number is tried.
+/// Counts of rows at the end of the table that are searched, one count after the other, for the first row of the newest
+/// integration: the next count is tried if all searched rows have the same TIME.
 const SEARCHED_ROWS: [u64; 3] = [64, 1024, 1 << 14];
 
 /// Antennas with this number or a higher one are left out of the summary of an integration.
@@ -67,7 +67,8 @@ impl Integration {
     }
 }
 
-/// TIME of the last row of the table (seconds of MJD), and number of the first of the consecutive last rows that have it.
+/// Finds the newest integration: TIME of the last row of the table in seconds of MJD, and the number (from 0) of the
+/// first row of the run of rows with this TIME that ends the table.
 fn beginning(main: &Rows) -> Result<(f64, u64)> {
     let rows = main.rows();
     let mut found = (f64::NAN, rows);
@@ -133,8 +134,8 @@ impl Baselines {
         Ok((count > 0).then(|| sum / count as f64))
     }
 
-    /// Reads the flags of the chosen rows as numbers, 1 for flagged: one for each element of FLAG, all of them 1 if FLAG_ROW
-    /// is set; without FLAG a single number for the row.
+    /// Reads the flags of some rows of the integration, given by their indices from its first row: one list for each
+    /// row, 1 for flagged. It has the elements of FLAG (all 1 if FLAG_ROW is set), or a single number without FLAG.
     fn read_flags(&self, main: &Rows, chosen: &[usize]) -> Result<Vec<Vec<f64>>> {
         let is_bool = |name: &str| main.column(name).is_some_and(|info| info.data_type() == DataType::Bool);
         let mut flags = vec![vec![0.]; chosen.len()];

@@ -278,8 +278,8 @@ impl<'a> Maker<'a> {
         (!window.frequencies.is_empty()).then_some((&window.frequencies[..], &window.widths[..]))
     }
 
-    /// Frequencies and widths of the selected channels in MHz; `None` if the frequencies are unknown, or neither ascending
-    /// nor descending.
+    /// Frequencies and widths in MHz of the channels that `part`, the selection within a cell, includes; `None` if the
+    /// frequencies are unknown, or neither ascending nor descending.
     fn frequencies(&self, part: &Part) -> Option<(Vec<f64>, Vec<f64>)> {
         let (frequencies, widths) = self.window_frequencies()?;
         let of_part =
@@ -295,8 +295,8 @@ impl<'a> Maker<'a> {
         (is_usable && !found.is_empty()).then_some((found, widths))
     }
 
-    /// Axis of the frequency bins (channel numbers if frequencies are unknown), with the edges of the bins in ascending
-    /// order, and the indices of the bins in this order.
+    /// Axis of the frequency bins of `part`, the selection within a cell (channel numbers if frequencies are unknown),
+    /// with the edges of the bins in ascending order, and the indices of the bins in this order.
     fn channel_edges(&self, part: &Part) -> (Axis, Vec<f64>, Vec<usize>) {
         let places: Vec<usize> = (0..part.places()).collect();
         let last = part.channels.len();
@@ -318,8 +318,8 @@ impl<'a> Maker<'a> {
         (axis, edges, places)
     }
 
-    /// Axis of the frequency bins (channel numbers if frequencies are unknown), with the centres of the bins in ascending
-    /// order, and the indices of the bins in this order.
+    /// Axis of the frequency bins of `part`, the selection within a cell (channel numbers if frequencies are unknown),
+    /// with the centres of the bins in ascending order, and the indices of the bins in this order.
     fn channel_centres(&self, part: &Part) -> (Axis, Vec<f64>, Vec<usize>) {
         let mut places: Vec<usize> = (0..part.places()).collect();
         let range = |place: usize| place * part.each..((place + 1) * part.each).min(part.channels.len());
@@ -362,8 +362,9 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// Makes a plot of one line for each correlation, from the sums of each bin: means (or maxima), and except for phases
-    /// the smallest and largest value in each bin.
+    /// Makes a plot of one line for each correlation: `sums` has the sums of each bin by correlation, `places` the
+    /// position of each bin on the axis `x`. The lines show means (or maxima) and, except for phases, the smallest and
+    /// largest value.
     fn lines(&self, x: Axis, places: Vec<f64>, sums: &[&[Sum]]) -> Drawing {
         let series = self.correlations();
         let with = |value: &dyn Fn(&Sum) -> f32| -> Vec<f32> {
@@ -413,8 +414,8 @@ impl<'a> Maker<'a> {
         self.lines(x, centres, &sums)
     }
 
-    /// Makes a symmetric image of antenna against antenna. `pairs` is the number of baselines with sums; `value`
-    /// returns the plotted value of a baseline by its index, as in [`State::Pairs`].
+    /// Makes a symmetric image of antenna against antenna. `value` returns the plotted value of the baseline of
+    /// antennas a and b (a <= b) for the index b (b + 1) / 2 + a; `pairs` is the number of indices with sums.
     fn pairs(&self, pairs: usize, value: impl Fn(usize) -> f32) -> Drawing {
         let seen = (0..).find(|antenna| antenna * (antenna + 1) / 2 >= pairs).unwrap_or(0);
         let count = seen.max(self.known.antennas.len().min(1024));

@@ -13,7 +13,7 @@ use super::rows::{Rows, SAMPLE_ROWS};
 use crate::error::Result;
 use crate::value::{DataType, Shape};
 
-/// Default limit of the bytes of newest cells that a poll reads of each column.
+/// Default maximum number of bytes that a poll reads of each column, in the cells of its newest rows.
 const SAMPLE_BYTES: u64 = 4 << 20;
 
 /// Names of visibility columns; the summary of a poll shows amplitudes of the first of these columns that the table
@@ -66,8 +66,8 @@ pub struct Look {
     pub bytes_per_second: Option<f64>,
     /// Time since rows were last committed.
     pub age: Duration,
-    /// Whether plots may show outdated values because cells were overwritten; they are made again when nothing is written
-    /// for ten seconds.
+    /// Whether plots may show outdated values because cells were overwritten; plots are made again once the file or
+    /// table has not been written to for ten seconds.
     pub stale: bool,
 }
 
@@ -96,7 +96,7 @@ pub struct Amplitudes {
 /// How the mean amplitudes in a summary of a table (a `Look`) are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AmplitudesBy {
-    /// One mean for each antenna: each number in ANTENNA1.
+    /// One mean for each antenna, over the newest rows that have its number in ANTENNA1.
     Antenna,
     /// Means by time and channel, as a small waterfall image; for tables without ANTENNA1.
     Waterfall,
@@ -109,7 +109,7 @@ impl Look {
     }
 
     /// Age of the newest data in seconds: the time at which this summary was made minus the newest TIME; `None` if the
-    /// newest TIME is unknown, or differs by more than a day.
+    /// newest TIME is unknown, or the two times differ by more than a day.
     pub fn lag(&self) -> Option<f64> {
         let now = self.taken.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs_f64() + UNIX_ZERO;
         let lag = now - self.newest.as_ref()?.mjd_seconds;

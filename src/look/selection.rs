@@ -165,8 +165,8 @@ impl Selection {
             && row.time.is_finite()
     }
 
-    /// Indices of the correlations that a plot shows of cells with `count` correlations: the selected ones, or defaults for
-    /// the kind of sums, such as the parallel hands of `names`.
+    /// Indices of the correlations that a plot shows: the selected ones, or the defaults for the kind of sums, such as
+    /// the parallel hands. `count` is the number of correlations in a cell, `names` has their names.
     pub(super) fn correlations(&self, sums: Sums, names: &[String], count: usize) -> Vec<usize> {
         match (&self.corr, sums) {
             (Some(wanted), _) => wanted.iter().copied().filter(|&corr| corr < count).collect(),

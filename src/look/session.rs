@@ -181,7 +181,8 @@ impl Session {
     }
 
     /// Sets the maximum number of selections (of rows, correlations and channels) whose sums are kept: 8 by default,
-    /// and never fewer. A block of rows is read once for all sums in recent use to which it has to be added next.
+    /// and never fewer. A block of rows that is read for one plot is also added to the recently used sums of other
+    /// plots that need this block next.
     pub fn set_selections(&mut self, count: usize) {
         self.selections = count.max(SELECTIONS);
     }

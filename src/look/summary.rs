@@ -145,7 +145,7 @@ pub struct ScanSummary {
     pub intents: BTreeSet<String>,
 }
 
-/// Fraction of flagged data in a MeasurementSet, and what was counted for it.
+/// Fraction of flagged data in a MeasurementSet, and the kind of data that was counted: elements of FLAG, or rows.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Flagged {
@@ -303,7 +303,8 @@ fn row_blocks(rows: u64) -> Vec<Range<u64>> {
     (0..SAMPLES).map(|block| start(block)..start(block) + length).collect()
 }
 
-/// What is counted in the rows of the main table, block by block.
+/// Results of reading the main table block by block: range of TIME, number of rows of each field and spectral window,
+/// scans, and FLAG_ROW.
 #[derive(Debug, Default)]
 struct MainRows {
     /// Smallest and largest finite TIME, in seconds of MJD.
@@ -354,7 +355,8 @@ impl MainRows {
         Ok(found)
     }
 
-    /// Counts the rows of the block that is in memory.
+    /// Adds the rows of the block in memory to the range of TIME, the counts, scans and flags. `of_windows` has the
+    /// spectral window of each row of DATA_DESCRIPTION; `None` if `columns` refer to windows directly.
     fn add(&mut self, columns: &[BlockColumn<'_>], of_windows: Option<&[i64]>) {
         let column = |name: &str| Some(&columns.iter().find(|column| column.name == name)?.values);
         let ids = |name: &str| column(name).and_then(Values::integers).unwrap_or_default();

@@ -48,7 +48,8 @@ const MEASURE: [(&str, &str); 2] = [(MEASURE_TYPE, "type"), (MEASURE_REF, "Ref")
 /// Attribute of a dataset that refers to the dimension scales of each of its axes, by the HDF5 specification.
 pub(crate) const DIMENSION_LIST: &str = "DIMENSION_LIST";
 
-/// Names of attributes that HDF5 and netCDF use themselves. The attribute of a keyword with such a name gets another one.
+/// Names of attributes that HDF5 and netCDF use themselves. If a keyword has such a name, its attribute gets a
+/// suffix: `CLASS__2`.
 const RESERVED: [&str; 9] = [
     "CLASS",
     "NAME",
@@ -249,8 +250,8 @@ pub(crate) enum Object {
 }
 
 impl Object {
-    /// Names and values of the attributes of the object, in the order of the file, without those of HDF5 and netCDF; the value
-    /// is `None` if it cannot be read.
+    /// Names and values of the attributes of the object, in the order of the file, without those that HDF5 and netCDF
+    /// use themselves; the value is `None` if it cannot be read.
     fn attributes(&self) -> Result<Vec<(String, Option<Attribute>)>> {
         let names = match self {
             Object::Group(group) => group.attributes()?,
@@ -320,8 +321,8 @@ impl Found {
 }
 
 impl Changes {
-    /// Compares an attribute as it was written with the one that the file has now, in `found`. Applies a difference, if
-    /// possible, and adds a note on it.
+    /// Compares an attribute as it was written with the one that the file has now, in `found`. If the values differ,
+    /// applies the new one to the keyword or property, if possible, and adds a note for the user.
     fn compare(&mut self, readable: &Readable, found: &Found) {
         let name = &readable.name;
         let Some(value) = found.get(name) else {

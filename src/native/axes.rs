@@ -61,8 +61,8 @@ impl Dimensions {
         names
     }
 
-    /// Chooses a name that no other axis has: the first of `role_0`, `role_1` … (with the given role) that is neither chosen
-    /// before nor `taken`.
+    /// Chooses a name of a dimension scale that is not in use: for the role `chan`, the first of `chan_0`, `chan_1` …
+    /// that is neither chosen before nor `taken`.
     pub(crate) fn fresh(&mut self, role: &str, taken: &dyn Fn(&str) -> bool) -> String {
         let count = self.counts.entry(role.to_owned()).or_default();
         let mut name = format!("{role}_{count}");
@@ -103,7 +103,8 @@ impl Coordinates {
         Coordinates { is_measurement_set, known }
     }
 
-    /// The coordinates of an axis with this role and length; `None` if none are known, or if several are known and differ.
+    /// The coordinates of an axis with this role (its meaning: `chan`, `corr` …) and length; `None` if none are known,
+    /// or if several are known and differ.
     fn of_axis(&self, role: &str, len: u64) -> Option<&Values> {
         let mut fitting = self.known.iter().filter(|(known, values)| known == role && values.len() as u64 == len);
         let (_, first) = fitting.next()?;
@@ -174,7 +175,8 @@ impl<'a> AxisNames<'a> {
         self.dimensions.fresh(role, self.taken)
     }
 
-    /// The coordinates and attributes to write in the dimension scale for an axis with this role and length.
+    /// The coordinates and attributes to write in the dimension scale for an axis with this role (its meaning: `chan`,
+    /// `corr` …) and length.
     pub(crate) fn scale(&self, role: &str, len: u64) -> NewScale<'a> {
         let Some(values) = self.coordinates.of_axis(role, len) else {
             return NewScale { values: None, attributes: &[] };

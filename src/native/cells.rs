@@ -15,8 +15,8 @@ use crate::stman::RowRun;
 use crate::table::{ColumnCells, Tiling, read_part};
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Replaces those strings in `out`, from index `base` on, whose exact bytes are in `raw`. The keys of `raw` are numbers
-/// of elements in the dataset, from 0; `first` is the number of the element at `base`.
+/// Replaces strings in `out`, from index `base` on, by the exact bytes that `raw` has for them. The keys of `raw` are
+/// numbers of elements in the dataset, from 0; `first` is the number of the element at `base`.
 fn restore(raw: &HashMap<u64, BString>, first: u64, base: usize, out: &mut Values) {
     let Values::String(strings) = out else { return };
     if raw.is_empty() {
@@ -231,8 +231,8 @@ pub(super) struct RaggedRows {
 const RAGGED_EXTENTS: u64 = 1 << 9;
 
 impl Ragged {
-    /// Offsets and shapes of the cells around `row` (from 0) in a ragged column, kept or read; also the index of `row` among
-    /// them.
+    /// Offsets and shapes of the cells around `row` (from 0) in a ragged column, read from the file unless the last
+    /// call has already read them; also the index of `row` among them.
     fn rows(&self, row: u64) -> Result<(Arc<RaggedRows>, usize)> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if !known.rows.contains(&row) {

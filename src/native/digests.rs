@@ -13,8 +13,8 @@ use crate::h5::{Attribute, Group};
 /// Name of the HDF5 attribute with the digests of a table and its columns. It is on the group `/_ctds/TABLE`, in which native files
 /// keep what casacore knows of the table.
 const ATTRIBUTE: &str = "digests";
-/// Most bytes of the attribute `digests`; above this, marks (digests of parts of columns) are left out. Object headers of HDF5
-/// 1.8 hold 64 KiB.
+/// Size in bytes of the attribute `digests` above which marks (digests of the beginnings of columns) are left out.
+/// Object headers of HDF5 1.8 hold 64 KiB.
 const LARGEST: usize = 60_000;
 
 /// The digests of a table and its columns, as a native file stores them.
@@ -40,8 +40,8 @@ pub(crate) struct StoredColumnDigests {
     /// are not UTF-8).
     pub(crate) sha256: Option<String>,
     pub(crate) keywords_sha256: Option<String>,
-    /// Digests of the first bytes of the column at regular distances, which tell in which rows damage begins; `None` for
-    /// columns under 256 KiB and in older files.
+    /// Digests of the beginning of the column, up to every multiple of a distance in bytes, which tell in which rows
+    /// damage begins; `None` for columns under 256 KiB and in older files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) marks: Option<StoredMarks>,
 }
@@ -96,7 +96,7 @@ impl StoredDigests {
     }
 
     /// Writes the digests as an attribute of `exact`, the group `/_ctds/TABLE` of a native file. If the attribute would
-    /// exceed 60,000 bytes, the marks (digests of parts of columns) are left out.
+    /// exceed 60,000 bytes, the marks (digests of the beginnings of columns) are left out.
     pub(crate) fn write(mut self, exact: &Group) -> Result<()> {
         let mut text = json::encode(&self)?;
         if text.len() > LARGEST {

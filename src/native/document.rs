@@ -463,8 +463,8 @@ pub(crate) struct DescribedColumn {
 }
 
 /// Reads the documents of all columns in `exact`, the group `/_ctds/TABLE` of a native file; returns the columns in the
-/// order of the table. Each subtable in their keywords is added to `table_names`, from the stored reference to the last
-/// component of its path.
+/// order of the table. Adds the subtables in the keywords of columns to `table_names`: the stored reference
+/// (`././ANTENNA`) is the key, its last path component the value.
 pub(crate) fn described_columns(
     exact: &Group,
     table_names: &mut HashMap<BString, String>,

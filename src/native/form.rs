@@ -9,7 +9,8 @@ use crate::error::{Error, Result};
 use crate::h5::{Dataset, Group};
 use crate::value::{DataType, Shape};
 
-/// Most hypercubes that a column of a native file may have; a column with more is stored as ragged, one cell after the other.
+/// Maximum number of hypercubes that a column of a native file may have; a column with more is stored as ragged, one
+/// cell after the other.
 pub(crate) const MAX_CUBES: usize = 64;
 
 /// Size in bytes of an element of this type in a dataset of a native file; 16 for strings and records, which are stored as
@@ -110,7 +111,8 @@ impl<T> Members<T> {
         }
     }
 
-    /// Turns the members into a list of the values for all datasets of the column, in the order of [`list`](Self::list).
+    /// Returns the `T` of each dataset of the column (the dataset itself, its path …) by value, in the order of
+    /// [`list`](Self::list).
     pub(crate) fn into_list(self) -> Vec<T> {
         match self {
             Members::Dense { data, flags } => std::iter::once(data).chain(flags).collect(),
@@ -138,8 +140,8 @@ impl<T> Members<T> {
         }
     }
 
-    /// Applies `make` to the value for each dataset of the column, in the order of [`list`](Self::list); returns the results or
-    /// the first error.
+    /// Applies `make` to the `T` of each dataset of the column (the dataset itself, its path …), in the order of
+    /// [`list`](Self::list); returns the results or the first error.
     pub(crate) fn try_map<U>(self, mut make: impl FnMut(T) -> Result<U>) -> Result<Members<U>> {
         Ok(match self {
             Members::Dense { data, flags } => Members::Dense { data: make(data)?, flags: flags.map(make).transpose()? },
@@ -246,9 +248,9 @@ impl StoredForm {
         }
     }
 
-    /// Plans the datasets of a new column: the name, the part of the column and the named axes of each. `shape_of`
-    /// returns the shape of the dataset for a part; if the table `grows`, the number of cells in this shape is not
-    /// used.
+    /// Plans the datasets of a new column: for each its name, the part of the column that it holds, and its axes with
+    /// their names. `shape_of` returns the shape of the dataset for a part; if the table `grows`, the number of cells
+    /// in this shape is not used.
     ///
     /// Names of axes are chosen in the order in which datasets are created, so that all files made from a table have
     /// the same names.
@@ -392,7 +394,7 @@ pub(crate) struct NewColumn<'a> {
 /// The part of a column that a dataset of a native file holds: its cells, or data that locates them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// The cells of a dense column, rows slowest.
+    /// The cells of a dense column, or the JSON strings of a record column; rows are the slowest axis.
     Data,
     /// The cells of one hypercube, one after the other along the slowest axis; holds the number of the hypercube, from 0.
     Cube(usize),
@@ -414,8 +416,8 @@ pub enum Part {
 }
 
 impl Part {
-    /// Name of the part of a column: `data`, `cube`, `row_cube` … Also the name of the dataset, except for `data`, `cube`,
-    /// `position` and flags of dense columns.
+    /// Name of the part of a column: `data`, `cube`, `row_cube` … Also the name of the dataset, except for `data`,
+    /// `cube`, `position`, and `defined` of dense columns.
     pub fn name(self) -> &'static str {
         match self {
             Part::Data => "data",

@@ -12,8 +12,8 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::value::{DataType, Field, Record, Shape, Value, Values};
 
-/// Converts a record to a JSON array of pairs `[name, value]`. `table_name` maps the reference to a subtable that a
-/// keyword stores (`././ANTENNA`) to its last path component (`ANTENNA`).
+/// Converts a record to a JSON array of pairs `[name, value]`. `table_name` returns the name of a subtable (`ANTENNA`)
+/// for the reference that a keyword stores (`././ANTENNA`).
 pub(crate) fn from_record(record: &Record, table_name: &dyn Fn(&[u8]) -> String) -> Json {
     let field = |field: &Field| {
         let mut value = from_value(&field.value, table_name);
@@ -237,8 +237,8 @@ impl Default for JsonRecord {
 }
 
 impl JsonRecord {
-    /// Converts `record` to JSON. `table_name` maps the reference to a subtable that a keyword stores (`././ANTENNA`)
-    /// to its last path component (`ANTENNA`).
+    /// Converts `record` to JSON. `table_name` returns the name of a subtable (`ANTENNA`) for the reference that a
+    /// keyword stores (`././ANTENNA`).
     pub(crate) fn new(record: &Record, table_name: &dyn Fn(&[u8]) -> String) -> Self {
         JsonRecord(from_record(record, table_name))
     }

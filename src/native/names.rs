@@ -21,7 +21,8 @@ pub(crate) const QUICKLOOK_VERSION: &str = "quicklook_version";
 pub(crate) const COMMITTED_ROWS: &str = "committed_rows";
 /// The name of the dimension scale of a table's rows, except in nested subtables (`row__2` …).
 pub(super) const ROW: &str = "row";
-/// Start of the names of dimension scales that count the cells in a hypercube: `position_0`, `position_1` …
+/// Prefix of the names of dimension scales for the slowest axis of a hypercube's dataset, along which its cells follow
+/// one another: `position_0`, `position_1` …
 pub(super) const POSITION: &str = "position";
 
 /// Whether `name` is that of a dimension scale for the positions of cells in a hypercube: `position_0`, `position_1` …
@@ -112,8 +113,8 @@ impl Names {
         self.reserve("", &[MAIN, CTDS]);
     }
 
-    /// Marks two names as taken in `group`: `row`, the argument, which is the table's own dimension scale of rows, and
-    /// the constant name `row`, a scale of outer groups whose netCDF dimension would hide a column of this name.
+    /// Marks two names as taken in `group`: the argument `row`, the table's own dimension scale of rows, and the
+    /// constant name `row`, because a netCDF dimension `row` of an outer group would hide a column of this name.
     pub(crate) fn reserve_row(&mut self, group: &str, row: &str) {
         self.reserve(group, &[ROW, row]);
     }
@@ -157,8 +158,9 @@ pub(crate) fn unique(wanted: &str, taken: impl Fn(&str) -> bool) -> String {
     name
 }
 
-/// The name of the dimension scale of rows for the table in the group at path `group`: `row`, but `row__2`, `row__3` … for
-/// nested groups. Readers refuse a file in which a group and its parent have dimensions of one name and different lengths.
+/// The name of the dimension scale of rows for the table in the group at path `group`: `row`, or `row__2`, `row__3` …
+/// for nested groups, because xarray refuses a file in which a group and its parent have dimensions of one name and
+/// different lengths.
 pub(crate) fn row_name(group: &str) -> String {
     match group.matches('/').count() {
         0 | 1 => ROW.to_owned(),

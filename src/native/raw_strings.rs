@@ -38,7 +38,8 @@ pub(crate) struct RawStrings(Vec<(u64, BString)>);
 
 /// Name of the dataset with the element numbers (from 0) of the strings that a column's dataset cannot hold.
 const INDEX: &str = "index";
-/// Name of the dataset with the offset in `bytes` of each string that a column's dataset cannot hold, then the end of the last.
+/// Name of the dataset with the start of each string that a column's dataset cannot hold, then the end of the last
+/// string: offsets in bytes in the dataset `bytes`, which concatenates these strings.
 const OFFSET: &str = "offset";
 /// Name of the dataset with the exact bytes of the strings that a column's dataset cannot hold, concatenated.
 const BYTES: &str = "bytes";

@@ -9,7 +9,7 @@ use crate::h5::{ChunkReader, Dataset};
 use crate::io::ReadAt;
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Most bytes of decoded chunks that are kept for a dataset: the default size of the chunk cache in HDF5 2.
+/// Maximum number of bytes of decoded chunks kept for a dataset: the default size of the chunk cache in HDF5 2.
 const CACHE_BYTES: usize = 8 << 20;
 
 /// A dataset of a native file that is open for reading: its chunks are decoded by this program if its filters allow it, else by

@@ -147,7 +147,8 @@ pub(crate) struct NativeTable {
     /// The exact name of the table if the name of its group differs from it; `None` if both agree, and for the main
     /// table.
     exact_name: Option<BString>,
-    /// Sentences for the user about changes since the file was written, and about parts that cannot be used.
+    /// Sentences for the user about columns that were added or removed after the file was written, and about parts of
+    /// the table that cannot be used.
     notes: Vec<String>,
     group: Group,
     /// The group `/_ctds/TABLE` that describes the table exactly; `None` for a table that a user added to the file.
@@ -274,8 +275,8 @@ impl NativeTable {
         Reader::new(dataset, chunks)
     }
 
-    /// Makes a reader for the dataset of a hypercube; in a live file through libhdf5, since the number of rows does not tell
-    /// which cells are complete.
+    /// Makes a reader for the dataset of a hypercube. A live file is read through libhdf5, because its number of
+    /// committed rows does not tell which cells of a hypercube are complete.
     fn cube_reader(&self, dataset: Dataset) -> Result<Reader> {
         if self.live { Reader::new(dataset, None) } else { self.reader(dataset) }
     }
@@ -339,7 +340,7 @@ impl NativeTable {
         Ok(names.filter_map(|name| root.attribute(&name).ok().flatten().map(|value| (name, value))).collect())
     }
 
-    /// The number (from 0) of each row in the table from which the rows were selected, as the dimension scale of rows
+    /// The number (from 0) that each row had in the source of the conversion, as this table's dimension scale of rows
     /// records it; `None` without such a scale, or if the scale of a file that is not live has another number of rows.
     pub(crate) fn row_numbers(&self) -> Result<Option<Vec<i64>>> {
         let name = row_name(self.group.path());
@@ -353,8 +354,8 @@ impl NativeTable {
         scale.integers(0..self.rows).map(Some)
     }
 
-    /// Number (from 0) of the first row in the table from which the rows were selected, as the dimension scale of rows
-    /// records it; `None` if the scale is missing, or if it or the table has no rows.
+    /// The number (from 0) that the first row had in the source of the conversion, as this table's dimension scale of
+    /// rows records it; `None` without such a scale, or if the scale or the table has no rows.
     pub(crate) fn first_row(&self) -> Result<Option<i64>> {
         let name = row_name(self.group.path());
         if self.rows == 0 || !self.group.has(&name) {
@@ -468,8 +469,8 @@ impl NativeTable {
         &self.forms[index].link
     }
 
-    /// The datasets of the column number `index` (from 0): for each the part of the column that it holds and its path from the
-    /// root; empty if the cells are not in the file.
+    /// The datasets of the column number `index` (from 0), each as its role (cells, one hypercube, offsets, flags …)
+    /// and its path from the root; empty if the cells are not in the file.
     pub(crate) fn dataset_paths(&self, index: usize) -> Result<Vec<(Part, String)>> {
         let form = &self.forms[index];
         if form.kind == FormKind::Missing {
@@ -603,8 +604,9 @@ pub struct DatasetInfo {
     pub shape: Shape,
     /// Shape of the chunks in elements, first axis fastest; `None` if the dataset is not chunked.
     pub chunk: Option<Shape>,
-    /// Kind of the dataset's chunk index: `fixed_array`, `extensible_array`, `btree_v2`, `btree_v1`, `single`, `implicit`,
-    /// `none` if it is not chunked, or `unknown_N` for the number N of another kind.
+    /// Kind of the index by which HDF5 finds the dataset's chunks in the file: `fixed_array`, `extensible_array`,
+    /// `btree_v2`, `btree_v1`, `single`, `implicit`, `none` if it is not chunked, or `unknown_N` for the number N of
+    /// another kind.
     pub index: String,
     /// Whether the dataset can grow along its rows, the slowest axis.
     pub appendable: bool,

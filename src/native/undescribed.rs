@@ -17,8 +17,8 @@ use crate::schema::{ColumnDesc, ColumnKind, TableInfo};
 use crate::table::ColumnInfo;
 use crate::value::{DataType, Record, Shape, Value, Values};
 
-/// Most elements of a cell of fixed shape for which a column made by hand is declared direct: its arrays are stored in the data
-/// manager's rows.
+/// Maximum number of elements of a cell for which a column made by hand, with cells of fixed shape, is declared direct:
+/// its arrays are stored in the data manager's rows.
 const DIRECT_ELEMENTS: u64 = 16;
 
 /// A table that a user made in an HDF5 file, described by the attributes of its group.
@@ -78,8 +78,8 @@ pub(super) fn tables_in(group: &Group) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// The columns that a user put into a group, with description, storage form and number of rows; `known` ones are skipped.
-/// Members that cannot be columns are explained in `notes`.
+/// Finds the columns that a user put into a group, with description, storage form and number of rows, except those
+/// in `known`. Adds to `notes` which other members of the group cannot be columns, and why.
 pub(super) fn columns(
     group: &Group,
     known: &[StoredForm],

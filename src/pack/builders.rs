@@ -166,7 +166,7 @@ impl<'a> Unpack<'a> {
     }
 }
 
-/// Compares the files of two tables byte by byte, whatever their containers.
+/// Compares the files of two tables byte by byte, each taken out of its container if it is in one.
 ///
 /// See [the module](super) for an example; [`convert::Compare`](crate::convert::Compare) compares values.
 #[derive(Clone)]

@@ -1,4 +1,4 @@
-//! Compares the files of two tables byte by byte, whatever their containers.
+//! Compares the files of two tables byte by byte, each taken out of its container if it is in one.
 
 use std::collections::BTreeMap;
 

@@ -38,7 +38,8 @@ impl<'a> Copier<'a> {
         Copier { progress, sharer, directory, buffers: Default::default() }
     }
 
-    /// Number of bytes so far that the target shares with the source, copied by reference.
+    /// Number of bytes so far that the target shares with the source by reflink (common blocks of the file system), not
+    /// copied.
     pub(super) fn shared(&self) -> u64 {
         self.sharer.shared()
     }
@@ -107,7 +108,8 @@ impl<'a> Copier<'a> {
     }
 }
 
-/// Lets the operating system copy or share up to `count` bytes from offset `at` on; returns how many bytes it did, 0 if it cannot.
+/// Copies up to `count` bytes from offset `at` on, to the same offset of `to`, within the operating system, which may
+/// share blocks (reflink); returns the number of copied bytes, 0 if this is not possible.
 fn copy_raw(from: &dyn ReadAt, to: &dyn WriteAt, at: u64, count: u64, by: &dyn RawCopy) -> u64 {
     from.raw(at).map_or(0, |raw| to.copy_raw(at, Raw { len: raw.len.min(count).min(by.most_bytes()), ..raw }, by))
 }

@@ -42,7 +42,8 @@ pub(super) struct FileSet {
     damage: Vec<Damage>,
 }
 
-/// What may be copied to a container: tables, or any files as well (`pack --files`).
+/// Kinds of sources that a search for files accepts: only tables and containers that can hold any files, or any
+/// directories and files as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
     /// The source must be a table, or a container of a format that can hold any files (not only those of tables); other files
@@ -437,8 +438,8 @@ impl Folder {
         self.warnings.push(format!("{}{name}: {what}", self.prefix));
     }
 
-    /// Finds the entries of the folder's directory that cannot be packed, such as sockets, and adds warnings about them; returns the names of those
-    /// that are left out.
+    /// Adds a warning about each special entry of the folder's directory (symbolic link, socket, name that is not
+    /// UTF-8); returns those names of entries to be left out that are UTF-8.
     fn look_around(&mut self, path: Option<PathBuf>) -> Result<Vec<String>> {
         let Some(path) = path else { return Ok(Vec::new()) };
         let mut left_out = Vec::new();

@@ -344,8 +344,8 @@ impl Listing {
 }
 
 /// Calls `file` with the name of each file of a container that is not a container itself. Returns the other members,
-/// opened and sorted by name: directories, and those container files for which `wanted` returns true. `prefix` begins
-/// their paths.
+/// opened and sorted by name: directories, and container files for which `wanted` returns true, called with `prefix`
+/// before the name.
 fn entries(
     prefix: &str,
     container: &dyn Container,

@@ -43,7 +43,8 @@ pub struct PackSummary {
     pub bytes: u64,
     /// Size in bytes of the files that were written: of containers, or of unpacked files.
     pub stored_bytes: u64,
-    /// Bytes of the written files that are shared with the source by reference, and take no space of their own.
+    /// Number of bytes of the written files that are shared with the source by reflink (common blocks of the file
+    /// system) and take no space of their own.
     pub shared_bytes: u64,
     /// Warnings for the user about the packing, in sentences.
     pub warnings: Vec<String>,

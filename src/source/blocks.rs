@@ -24,7 +24,7 @@ pub(crate) enum Shapes {
 }
 
 impl Shapes {
-    /// The shape of the cell in a row of the block, counted from 0 for the first, fastest axis first; `None` if it is
+    /// The shape of the cell in row number `row` of the block (from 0), fastest axis first; `None` if the cell is
     /// undefined.
     pub(crate) fn of(&self, row: usize) -> Option<&Shape> {
         match self {
@@ -34,7 +34,7 @@ impl Shapes {
     }
 }
 
-/// A block of a column that is read at a time: consecutive rows, or a part of one cell that is too large for memory.
+/// A piece of a column that is read in one step: consecutive rows, or a part of one cell that is too large for memory.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RowBlock {
     pub(crate) rows: Range<u64>,
@@ -175,8 +175,8 @@ impl<'a> RowBlocks<'a> {
         self.data_type.is_fixed_size() && !shape.is_empty()
     }
 
-    /// The next block of a large cell, which is in the first of the remaining rows: the part that starts at index `start` on
-    /// the slowest axis.
+    /// Returns the next piece of a cell that is read in parts: the part from index `start` on the slowest axis. After
+    /// the last part, the iterator proceeds to the next row.
     fn next_part(&mut self, shape: Shape, start: u64) -> Result<RowBlock> {
         let row = self.rows.start;
         let axis = shape.len() - 1;

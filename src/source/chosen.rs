@@ -15,7 +15,8 @@ pub(super) struct Chosen<'a> {
 }
 
 impl Chosen<'_> {
-    /// The number in the whole table of the chosen row number `row`, both from 0. Fails if fewer rows are chosen.
+    /// Converts `row`, an index among the chosen rows, to the number of the row in the whole table, both counted from
+    /// 0. Fails if fewer rows are chosen.
     fn row(&self, row: u64) -> Result<u64> {
         self.rows.row(row).ok_or_else(|| undefined(row))
     }

@@ -221,7 +221,8 @@ impl Comparison {
         self.damage.iter().any(is_it)
     }
 
-    /// The ranges of rows (half-open, from 0) of a column that neither source left out as damaged.
+    /// Returns the rows of a column, as half-open ranges from 0, without the rows that either source left out as
+    /// damaged.
     fn intact_rows(&self, table: &str, column: &str, rows: u64) -> Vec<Range<u64>> {
         let of_column = |damage: &&Damage| damage.table == table && damage.column.as_deref() == Some(column);
         let mut damaged: Vec<_> =

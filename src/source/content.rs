@@ -56,7 +56,8 @@ impl Content {
         }
     }
 
-    /// The number that a row of this view has in the whole table, both from 0: the number itself unless rows are selected.
+    /// Converts a row number of this view to the row number in the whole table, both counted from 0. The two are equal
+    /// unless rows are selected.
     pub(crate) fn original_row(&self, row: u64) -> u64 {
         match self {
             Content::Selected(table) => table.rows.row(row).unwrap_or(row),
@@ -70,8 +71,8 @@ impl Content {
         self.as_native().map(NativeTable::root_attributes).transpose()
     }
 
-    /// How the rows of the table were averaged, `time=10s,chan=4`: when its file was made, by this view, or both (`…; …`).
-    /// `None`: not at all.
+    /// Describes how the rows of the table were averaged: `time=10s,chan=4`. If they were averaged when the HDF5 file
+    /// was made and are averaged again on reading, both are given, separated by `; `. `None` without averaging.
     ///
     /// # Errors
     /// Those of reading the file.
@@ -260,8 +261,8 @@ impl Content {
         self.as_native().map_or(Ok(None), |table| table.chunks_of_rows(index, rows))
     }
 
-    /// The datasets of a column, by its number from 0: for each the part of the column that it holds, and its path from
-    /// the root; empty if the table is not in an HDF5 file.
+    /// The datasets of a column, by its number from 0: for each the kind of its data (all cells, a hypercube, offsets
+    /// of cells …) and its path from the root; empty if the table is not in an HDF5 file.
     pub(crate) fn dataset_paths(&self, index: usize) -> Result<Vec<(Part, String)>> {
         self.as_native().map_or(Ok(Vec::new()), |table| table.dataset_paths(index))
     }
@@ -384,9 +385,9 @@ pub(crate) struct AveragedTable {
 
 /// The plan by which a table is averaged: a plan for the main table, or one for SPECTRAL_WINDOW.
 pub(super) enum HowAveraged {
-    /// The plan for the main table of a MeasurementSet.
+    /// Plan for averaging the main table of a MeasurementSet: its rows in time, its channels, or both.
     Rows(AveragePlan),
-    /// The plan for the table SPECTRAL_WINDOW.
+    /// Plan for averaging channels in the table SPECTRAL_WINDOW, all rows of which are kept.
     Windows(WindowPlan),
 }
 
@@ -411,15 +412,17 @@ pub(crate) struct Joined {
 /// One of the native HDF5 files that are joined to one table; it has some of the table's rows.
 pub(super) struct JoinedPart {
     pub(super) content: Content,
-    /// Path of the part's file, relative to the directory of the file that joins the parts.
+    /// Path of this native HDF5 file, relative to the directory of the file in which it is joined with others to one
+    /// table.
     pub(super) file: String,
-    /// Number of the part's first row in the joined table, from 0.
+    /// Row number, in the joined table (from 0), of the first row that this native HDF5 file has.
     pub(super) start: u64,
     pub(super) rows: u64,
 }
 
 impl Joined {
-    /// Joins parts, of which there must be at least one, to one table in the order in which they are given.
+    /// Joins the main tables of at least one native HDF5 file to one table: the rows of each file follow those of the
+    /// file before it in `parts`.
     pub(super) fn new(parts: Vec<JoinedPart>) -> Self {
         let columns = join_columns(&parts);
         Joined { parts, columns }

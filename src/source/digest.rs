@@ -239,8 +239,8 @@ impl<'a> ColumnStream<'a> {
         ColumnStream { failed: idle.then(not_selected), idle, ..Self::new(content) }
     }
 
-    /// Adds bytes to the fingerprint of a column: those of the rows from number `first` (from 0) to the last row that has
-    /// begun.
+    /// Adds `bytes` to the fingerprint of a column; they belong to the rows from number `first` (from 0) to the row
+    /// that was added last, whole or in part.
     fn add(&mut self, mut bytes: &[u8], first: u64) {
         while bytes.len() as u64 >= self.left {
             let (head, rest) = bytes.split_at(self.left as usize);
@@ -258,7 +258,8 @@ impl<'a> ColumnStream<'a> {
         self.add(header, self.rows - 1);
     }
 
-    /// Adds bytes to the fingerprint of a column that belong to the last row that has begun.
+    /// Adds bytes of the row that was added last to the fingerprint of a column: the elements of its cell, or some of
+    /// them.
     fn extend(&mut self, bytes: &[u8]) {
         self.add(bytes, self.rows.saturating_sub(1));
     }
@@ -413,8 +414,8 @@ fn put_str(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Appends the bytes of a record that are digested to `out`; `table_name` gives the last path component of a subtable from the
-/// path that a keyword stores.
+/// Appends to `out` the byte form of a record of keywords from which its digest is computed; `table_name` returns the
+/// last path component of a subtable, given the path that a keyword stores.
 fn put_record(out: &mut Vec<u8>, record: &Record, table_name: &dyn Fn(&[u8]) -> String) {
     out.extend_from_slice(&(record.fields.len() as u64).to_le_bytes());
     for field in &record.fields {
@@ -442,8 +443,8 @@ fn put_record(out: &mut Vec<u8>, record: &Record, table_name: &dyn Fn(&[u8]) -> 
     }
 }
 
-/// Appends the bytes of a keyword's scalar or array that are digested to `out`: a tag of its type, the shape of an array, then
-/// the elements, numbers widened to 64 bits.
+/// Appends to `out` the byte form of a keyword's scalar or array from which its digest is computed: a tag of the type,
+/// the shape of an array, then the elements, numbers widened to 64 bits.
 fn put_elements(out: &mut Vec<u8>, value: &Value) {
     let (shape, values) = match value {
         Value::Scalar(values) => (None, values),

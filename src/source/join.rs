@@ -122,8 +122,8 @@ fn check_part(source: &Source) -> Result<()> {
     Ok(())
 }
 
-/// Fails unless a part has the columns of the first part, and rows that follow those of the previous one, if both record row
-/// numbers.
+/// Fails if the native file `part` has other columns than the first joined file, or if rows of the original table are
+/// missing or out of order between `previous` and `part`, as far as both record row numbers.
 fn check_follows(first: &JoinedPart, previous: &JoinedPart, part: &JoinedPart) -> Result<()> {
     let describe = |info: &ColumnInfo| format!("{} {} {:?}", info.desc.name, info.data_type(), info.desc.kind);
     let (expected, found) = (first.content.columns(), part.content.columns());

@@ -23,10 +23,11 @@ pub(crate) struct Marks {
 
 #[derive(Debug, Clone)]
 struct Mark {
-    /// The first four bytes of the SHA-256 of all bytes of the column before the mark, as a big-endian number.
+    /// The first four bytes of the SHA-256 of all bytes of the column from its beginning up to this mark (a position in
+    /// its bytes), as a big-endian number.
     sha: u32,
-    /// The rows (half-open, from 0) that were digested together with the last byte before the mark; the byte belongs to
-    /// one of them.
+    /// The rows (half-open, from 0) one of which contains the last byte before this mark, a position in the bytes of
+    /// the column; they were digested in one step.
     rows: Range<u64>,
 }
 

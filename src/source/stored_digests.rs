@@ -10,8 +10,9 @@ use crate::error::{ErrorKind, Result, column_context as place};
 use crate::native::{MAIN_TABLE, StoredDigests};
 use crate::progress::Progress;
 
-/// Texts for the user that name the columns and tables which differ from the digests stored in their native HDF5 file. The
-/// cells of a column with a single dataset are not read if `is_known` is true for the path of the dataset.
+/// Names the columns and tables that differ from the digests stored in their native HDF5 file. The cells of a column
+/// with a single dataset are skipped if `is_known` is true for the path of this dataset: the caller verifies it
+/// otherwise.
 pub(crate) fn changed_columns(
     source: &Source,
     is_known: &(dyn Fn(&str) -> bool + Sync),

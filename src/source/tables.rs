@@ -18,7 +18,8 @@ use crate::suggest::instead;
 use crate::table::{Admits, Column, ColumnCells, ColumnInfo, OpenOptions, Table};
 use crate::value::{Record, Shape, Values};
 
-/// Number of columns of a native file that stay open after they were read. Each holds the index of its chunks and some chunks.
+/// Number of columns of a native file that stay open after they were read. Each open column keeps in memory the file
+/// offsets of its datasets' chunks, and some decoded chunks.
 const OPEN_COLUMNS: usize = 16;
 
 /// A table and all its subtables, opened for reading: a table directory, a container (a file with all files of a table) or a
@@ -337,7 +338,8 @@ impl Source {
         Ok((content, cells))
     }
 
-    /// The context that errors of a table of the source have: its path, or in an HDF5 file its name.
+    /// The context for errors about one table of the source: the path of the table or, in an HDF5 file, the path of the
+    /// source with the name of the table.
     fn place_of(&self, table: &SourceTable) -> Context {
         match (&table.path, table.name.as_str()) {
             (Some(path), _) => Context::path(path),

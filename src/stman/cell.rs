@@ -7,8 +7,8 @@ use crate::grid::copy_box;
 use crate::limits;
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Appends the elements of `region` (`None`: of the whole cell) of a cell of `shape` to `out`, both fastest axis first;
-/// `read` appends all elements of the cell to the values that it is given.
+/// Appends to `out` those elements of a cell of `shape` that are in `region`, or all if it is `None`; `read` appends
+/// all elements of the cell to the buffer that it is called with. Shape and region list the fastest axis first.
 pub(crate) fn read_part(
     region: Option<&Region>,
     shape: &Shape,
@@ -26,8 +26,8 @@ pub(crate) fn read_part(
     Ok(())
 }
 
-/// Copies `values` into `cell`, the elements of a cell of `shape`, at the place of `region`; the caller has checked the
-/// region and the types.
+/// Overwrites the elements of `region` in `cell` (all elements of a cell of `shape`) with `values`; the caller has
+/// checked the region and the types.
 pub(crate) fn write_part(region: &Region, shape: &Shape, cell: &mut Values, values: &Values) {
     let zero = vec![0; shape.len()];
     copy_box(values, &region.shape, &zero, cell, 0, shape, &region.start, &region.shape);
@@ -44,7 +44,8 @@ pub(crate) fn memory_bytes(data_type: DataType, elements: u64) -> u64 {
     elements.saturating_mul(size as u64)
 }
 
-/// Appends a cell of `shape` for which the file stores no bytes to `out`: elements that are zeros, `false` or empty strings.
+/// Appends to `out` the elements of a cell of `shape` that the file stores no bytes of: zeros, `false` or empty
+/// strings.
 pub(crate) fn extend_unbacked(shape: &Shape, out: &mut Values) -> Result<()> {
     let elements = shape.elements()?;
     limits::unbacked_cell(memory_bytes(out.data_type(), elements))?;

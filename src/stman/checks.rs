@@ -61,7 +61,8 @@ impl ColumnSpec {
         }
     }
 
-    /// Checks that `elements` is the number of elements that `cells` cells of `shape` have; `row` is the first of them.
+    /// Checks that `elements` is the total number of elements in `cells` cells of `shape`; the error names `row`, the
+    /// row of the first cell.
     pub(super) fn check_count(&self, row: u64, cells: u64, shape: &Shape, elements: usize) -> Result<()> {
         if shape.elements()?.checked_mul(cells) == Some(elements as u64) {
             return Ok(());

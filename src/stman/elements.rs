@@ -59,8 +59,8 @@ impl Elements<'_> {
         Ok(())
     }
 
-    /// Appends an array of `shape`, or a region of it, to `out`; both have the fastest axis first. It reads the part of the
-    /// array from the region's first to its last index on the last axis.
+    /// Appends an array of `shape`, or a region of it, to `out`; both have the fastest axis first. If a region is
+    /// given, all elements whose index on the last axis is within the region are read from the file.
     pub(super) fn read_array(&self, shape: &Shape, region: Option<&Region>, out: &mut Values) -> Result<()> {
         let total = shape.elements()?;
         self.check_backed(total, out.data_type())?;

@@ -24,7 +24,7 @@ pub(crate) struct Kind {
     /// `ScaledArrayEngine<double  ,Int     >`.
     pub(super) names: &'static [&'static str],
     /// Whether casacore may put the manager's files into a container (MultiFile or MultiHDF5) with those of other
-    /// managers; if not, they lie beside it.
+    /// managers; if not, they stay separate files in the table's directory.
     pub(super) packable: bool,
     /// Whether the manager stores its cells in hypercubes of tiles, which can be written tile by tile.
     pub(super) tiled: bool,
@@ -180,7 +180,8 @@ pub(crate) struct ColumnSpec {
     /// Type of the column's elements; a record column is stored as arrays of `UChar`.
     pub(crate) data_type: DataType,
     pub(crate) storage: Storage,
-    /// The shape of all cells of the column, fastest axis first; `None` if it is not fixed. That of scalars has no axes.
+    /// The fixed shape of the column's cells, fastest axis first (without axes for scalars); `None` if the shape is not
+    /// fixed.
     pub(crate) shape: Option<Shape>,
     /// Number of axes of the column's cells: 0 for scalars, -1 if it may differ between cells.
     pub(crate) ndim: i32,
@@ -302,8 +303,8 @@ pub(crate) trait ManagerMut: Debug + Send {
     fn flush(&mut self) -> Result<Vec<u8>>;
 }
 
-/// Location of the tiles of one hypercube of a tiled column in a file. A tile holds a part for each column of the
-/// manager.
+/// Location in a file of the tiles of one hypercube of a tiled column. A tile contains elements of all columns that
+/// share the hypercube.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TilePlace {
     /// Name of the file of tiles in the directory of the table.
@@ -342,7 +343,7 @@ pub(crate) enum Access {
 
 /// Access to the cells of a column for reading; rows count from 0.
 pub(crate) trait ColumnCells: Send + Sync {
-    /// The shape of the cell in `row`, fastest axis first; `None` if it is undefined. That of scalars has no axes.
+    /// The shape of the cell in `row`, fastest axis first (without axes for scalars); `None` if the cell is undefined.
     fn cell_shape(&self, row: u64) -> Result<Option<Shape>>;
 
     /// Appends the elements of the cell in `row`, or of a region of it (fastest axis first), to `out`.

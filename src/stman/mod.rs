@@ -94,7 +94,7 @@ pub(crate) fn create(name: &BStr, args: &CreateArgs<'_>) -> Result<Box<dyn Manag
 }
 
 /// Whether casacore may put the files of managers of the type `name` into a container (MultiFile or MultiHDF5); if not,
-/// they lie beside it.
+/// they stay separate files in the table's directory.
 pub(crate) fn packable(name: &BStr) -> bool {
     find(name).is_ok_and(|kind| kind.packable)
 }

@@ -34,14 +34,15 @@ pub struct Column<'a> {
     info: &'a ColumnInfo,
     /// Number of rows of the table that the column belongs to.
     rows: u64,
-    /// Path of the table, which errors of reading the column name.
+    /// Path of the table, which is added to errors that occur when the column is read.
     place: Context,
     cells: Cells<'a>,
 }
 
 #[derive(Clone)]
 enum Cells<'a> {
-    /// A column of a table, by its number from 0; if its data manager could not be opened, reading cells gives that error.
+    /// A column of a table, by its number from 0; if its data manager could not be opened, reading cells fails with the
+    /// error of opening it.
     OfTable(&'a Table, usize),
     Opened(Arc<dyn ColumnCells + 'a>),
 }

@@ -99,7 +99,7 @@ impl ManagerSpec {
         self.parameter("DEFAULTTILESHAPE", Value::Array(Shape::from([tile.len() as u64]), Values::Int(extents)))
     }
 
-    /// Sets the parameter `name` of the data manager, as casacore calls it.
+    /// Sets a parameter of the data manager; `name` is casacore's name of the parameter, such as `BUCKETSIZE`.
     pub fn parameter(mut self, name: impl Into<BString>, value: Value) -> Self {
         self.parameters.set(name, value);
         self
@@ -269,8 +269,8 @@ impl NewTable {
     }
 }
 
-/// Makes the [`ColumnInfo`] of a column of which only the description is known: its shape is set if it is fixed, its data
-/// manager is empty.
+/// Makes the [`ColumnInfo`] of a new column from its description: sets the shape if the description fixes it, and
+/// leaves the data manager empty.
 pub(super) fn column_info(desc: ColumnDesc) -> ColumnInfo {
     let shape = match desc.kind {
         ColumnKind::Scalar => Some(Shape::scalar()),

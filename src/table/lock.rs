@@ -1,4 +1,5 @@
-//! Read locks on a table by casacore's rules, which casacore respects. formats/table.md 4.2, 4.4, 4.5.
+//! Acquires read locks on a table by the rules of casacore, so that casacore programs respect them. formats/table.md
+//! 4.2, 4.4, 4.5.
 //!
 //! Locks are on bytes of `table.lock`: byte 0 is read-locked by readers and write-locked by writers; byte 1 is
 //! read-locked by every process that has the table open. Open file description locks are used, which other descriptors of this

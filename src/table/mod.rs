@@ -76,8 +76,8 @@ pub struct Table {
     /// 0.
     bindings: Vec<(usize, usize)>,
     managers: Vec<OpenManager>,
-    /// The container or directory with the files of the table's managers; managers that cannot be in a container have theirs
-    /// in the table's directory. `None` if the table has no managers of its own.
+    /// The container or directory with the files of the table's managers; the files of managers that casacore does not
+    /// put into containers are in the table's directory. `None` if the table has no managers of its own.
     storage: Option<Arc<dyn Container>>,
 }
 
@@ -111,8 +111,8 @@ pub struct ColumnInfo {
     /// Name of the data manager that holds the column, as chosen by the creator of the table; empty if the manager cannot be
     /// opened.
     pub manager_name: BString,
-    /// Whether cells may be undefined even in a scalar or direct column, whose cells casacore always defines: damaged
-    /// cells become undefined.
+    /// Whether cells of the column may be undefined even if it holds scalars or direct arrays, which casacore always
+    /// defines: cells that were damaged become undefined when a table is salvaged.
     pub(crate) may_be_undefined: bool,
 }
 

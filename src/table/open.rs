@@ -118,7 +118,8 @@ fn open_table_dat(files: &dyn Container, path: &Path) -> Result<Arc<dyn ReadAt>>
     })
 }
 
-/// Makes the error for a missing table; if its directory is that of a table, the message suggests subtables of it.
+/// Makes the error for a missing table; if the parent directory of `path` is a table, the message suggests subtables of
+/// that table.
 fn missing(path: &Path, error: std::io::Error) -> Error {
     let names = path.parent().map(subtables).unwrap_or_default();
     let name = path.file_name().unwrap_or_default().to_string_lossy();

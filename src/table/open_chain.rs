@@ -39,7 +39,8 @@ pub(super) struct OpenChain<'a> {
     /// Path of the table without symbolic links, so that it is recognised when a chain comes back to it.
     path: PathBuf,
     before: Option<&'a OpenChain<'a>>,
-    /// Number of tables that were opened since the first one of the chain, by all chains that begin with it.
+    /// Number of tables to which the first table of the chain has led so far, directly or through others; shared by all
+    /// chains that begin with that table.
     opened: &'a Cell<usize>,
 }
 

@@ -19,7 +19,8 @@ use crate::value::{ByteOrder, Record, Shape};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Files<'a> {
     pub(super) plain: &'a dyn Container,
-    /// The container with the files of those managers that can be in one; `None` if the table has none.
+    /// The container with the files of all managers that casacore puts into containers; `None` if the table does not
+    /// use a container.
     pub(super) packed: Option<&'a dyn Container>,
 }
 

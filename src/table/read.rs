@@ -14,7 +14,7 @@ use crate::grid::{ChunkRead, ChunkStorage, Part, copy_elements, for_each_chunk};
 use crate::io::{ByteOrder, Gather};
 use crate::value::{Element, Region, Shape, Values, swap_bytes, swap_width};
 
-/// Size in bytes of the pieces that a read is cut into, except of tiled columns, whose pieces are whole tiles.
+/// Size in bytes of the pieces into which a read is cut, except where a tiled column is read tile by tile.
 const PIECE_BYTES: u64 = 256 << 10;
 /// Reads of less than this many bytes are made by the calling thread alone: starting threads takes longer.
 const PARALLEL_BYTES: u64 = 4 << 20;
@@ -26,8 +26,8 @@ const SMALL_CELL_BYTES: u64 = 512;
 /// Maximum number of hypercubes of a column that is read tile by tile; a column with more is read cell by cell.
 const MAX_CUBES: usize = 1 << 10;
 
-/// The shape that all cells of `rows` have, first axis fastest. If `rows` is empty, the shape that all cells of the column
-/// (of `all` rows) have in common, or one without axes.
+/// The shape that all cells of `rows` have, first axis fastest. If `rows` is empty: the shape that all cells of the
+/// column (of `all` rows) have in common, else its fixed shape, else a shape without axes.
 ///
 /// # Errors
 /// `NotFound` if a cell is undefined; `Usage` if the shapes differ.
@@ -178,8 +178,8 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// Splits the rows of a read into pieces that end where tiles end; `None` if tiles would be read several times because
-    /// neighbouring rows are in different cubes, or if some rows are in none.
+    /// Splits the rows of a read into pieces that end where tiles end; `None` if tiles would be read several times
+    /// because neighbouring rows are in different hypercubes, or if some rows are not in any hypercube.
     fn pieces_of_tiles(&self, rows: &Range<u64>, tiling: &Tiling<'_>) -> Option<Vec<Piece<'a>>> {
         let mut pieces = Vec::new();
         let mut rows_of_cubes = vec![0; tiling.cubes.len()];

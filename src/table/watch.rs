@@ -27,8 +27,8 @@ const LOCK_REQUEST_DELAY: Duration = Duration::from_millis(200);
 /// ticks at least 100 times a second.
 const CLOCK_TICK: Duration = Duration::from_millis(12);
 
-/// Longest pause that a writer is assumed to make in the middle of a flush. A flush whose last change of a file has the
-/// same time as the sync record in `table.lock` is taken as complete only after this pause.
+/// Longest pause that a writer is assumed to make in the middle of a flush: if a file of the table changed at the same
+/// time as the sync record in `table.lock`, the flush is taken as complete only after this pause.
 const LONGEST_WRITE_PAUSE: Duration = Duration::from_millis(500);
 
 /// Offset in bytes of the sync record (number of rows, counters of changes) in `table.lock`; the record begins with its
@@ -44,7 +44,7 @@ const READ_TRIES: usize = 50;
 /// Pause between two attempts to read a table that another process is writing to.
 const READ_PAUSE: Duration = Duration::from_millis(20);
 
-/// A table that another program may be writing to, and what is known of its writer since the last reads.
+/// A table that another program may be writing to, and the observations of its writer that earlier reads made.
 #[derive(Debug)]
 pub(crate) struct Watch {
     path: PathBuf,

@@ -383,7 +383,8 @@ impl TableWriter {
         dat.encode()
     }
 
-    /// Writes the bytes `dat` of `table.dat`, which makes the directory a table; `durable` waits until they are on the disk.
+    /// Writes the bytes `dat` of `table.dat`, which makes the directory a table; waits until they are on the disk if
+    /// `durable` is true.
     fn publish(&self, dat: &[u8], durable: bool) -> Result<()> {
         let directory = Directory::new(&self.path);
         let file = directory.create("table.dat_tmp")?;

@@ -5,7 +5,8 @@ pub(crate) fn packed_len(count: u64) -> u64 {
     count.div_ceil(8)
 }
 
-/// Appends `count` Bools to `out`, read from the packed bytes `bits`; the first is bit `first_bit`, counted from 0.
+/// Appends `count` Bools to `out`, read from the packed bytes `bits`, least significant bit of each byte first; the
+/// first Bool is bit `first_bit`, counted from 0.
 pub(crate) fn unpack(bits: &[u8], first_bit: usize, count: usize, out: &mut Vec<bool>) {
     let start = out.len();
     out.resize(start + count, false);
@@ -44,8 +45,8 @@ pub(crate) fn pack(values: &[bool], out: &mut Vec<u8>) {
     );
 }
 
-/// Stores `values` as packed bits in `bits`, the first at bit `first_bit` (from 0); the other bits of `bits` keep their
-/// values.
+/// Stores `values` as packed bits in `bits`, least significant bit of each byte first, beginning at bit `first_bit`
+/// (from 0); the other bits of `bits` keep their values.
 pub(crate) fn pack_into(values: &[bool], bits: &mut [u8], first_bit: usize) {
     let set = |byte: &mut u8, bit: usize, value: bool| *byte = *byte & !(1 << bit) | u8::from(value) << bit;
     let lead = values.len().min((8 - first_bit % 8) % 8);

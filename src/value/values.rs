@@ -247,8 +247,8 @@ impl Values {
         }
     }
 
-    /// The elements of the buffer as little-endian bytes, of Bools as bytes 0 and 1; `UChar` elements are not copied.
-    /// Empty for strings and records.
+    /// The elements of the buffer as little-endian bytes (each Bool as a byte 0 or 1); empty for strings and records.
+    /// `UChar` elements are not copied.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         match self {
             Values::UChar(bytes) => bytes,

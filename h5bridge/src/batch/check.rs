@@ -8,13 +8,13 @@ use super::receipt::{self, Receipt};
 /// Evidence by which `h5bridge batch` accepts that an item is done (`--trust`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Trust {
-    /// The ledger records that the item is done
+    /// The ledger (the directory with the results of all runs) records that the item is done
     Ledger,
     /// The target has the size that the receipt file beside it records, and the source has not changed since the target
     /// was made
     Receipt,
-    /// Evidence as for `receipt`, and the target also agrees with the digests stored in it or with the checksums in its
-    /// receipt
+    /// The target has the size in its receipt file and agrees with the digests stored in it or with the checksums in
+    /// that file, and the source has not changed since the target was made
     Digest,
 }
 

@@ -1,4 +1,5 @@
-//! Checksums of targets that archives and data movers ask for, kept in the receipts of `h5bridge batch`.
+//! Checksums (Adler-32, MD5 …) of the outputs of `h5bridge batch`, of the kinds that archives and data movers use; they
+//! are recorded in receipts, small files beside the outputs.
 
 use std::collections::BTreeMap;
 use std::fs::File;

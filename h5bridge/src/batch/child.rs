@@ -12,7 +12,8 @@ use nix::unistd::{Pid, getppid};
 
 use crate::exit::Status;
 
-/// The hidden global option that tells a child the number of its parent process, with which it has to end.
+/// Hidden global option that gives a child process the process id of its parent, so that the child ends when the parent
+/// ends.
 const END_WITH: &str = "--end-with";
 
 /// Time that a child process has to end after SIGTERM before it is killed.
@@ -21,7 +22,7 @@ const GRACE: Duration = Duration::from_secs(30);
 /// Longest pause between two checks whether a child process has ended.
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 
-/// Most bytes that are kept of the stdout or stderr of a child process.
+/// Maximum number of bytes kept of the stdout of a child process, and of its stderr.
 const MOST_PRINTED: u64 = 1 << 20;
 
 /// The command line that starts this program again, in a process of its own.
@@ -79,7 +80,8 @@ impl Program {
     }
 }
 
-/// Waits for the end of a child process, which gets SIGTERM when `stop` becomes true and SIGKILL after `GRACE`.
+/// Waits until a child process ends: sends SIGTERM to it when `stop` becomes true, and SIGKILL if it still runs 30 s
+/// (`GRACE`) later.
 fn wait(child: &mut Child, stop: &dyn Fn() -> bool) -> Result<ExitStatus> {
     let (mut pause, mut told) = (Duration::from_millis(1), None::<Instant>);
     loop {

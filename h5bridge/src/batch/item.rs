@@ -48,9 +48,10 @@ impl TryFrom<String> for Id {
 pub(crate) enum Effect {
     /// The verb writes the second path, which is its target.
     Writes,
-    /// The verb reads the second path, if it is given, as `verify` does.
+    /// The verb only reads; a second path is optional and is read as well, such as the target that `verify` compares
+    /// with the source.
     Reads,
-    /// The verb does nothing at all, which measures the costs of the batch itself.
+    /// The verb `none`, which does nothing: a batch of such items measures the time that the batch itself needs.
     Nothing,
 }
 
@@ -155,7 +156,8 @@ impl Item {
         Ok(verb)
     }
 
-    /// The path that the item writes; `None` if its verb does not write.
+    /// The path of the target of the item, which its verb writes or, as `verify` does, reads; `None` if the item has no
+    /// target.
     pub(crate) fn output(&self) -> Option<&Path> {
         self.target.as_deref().map(Path::new)
     }

@@ -35,7 +35,7 @@ pub(crate) enum State {
 }
 
 impl State {
-    /// All states of an item, in the order of reports.
+    /// All states of an item, in the order in which summaries and reports of a batch list them.
     pub(crate) const ALL: [State; 7] =
         [State::Done, State::Skipped, State::Waiting, State::Retry, State::Failed, State::Killed, State::Conflict];
 

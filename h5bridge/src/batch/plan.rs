@@ -21,8 +21,8 @@ const PARTIAL: &str = "partial";
 const OPTIONS: MatchOptions =
     MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
 
-/// A line of JSON in a list of sources for `batch plan`. Members that are `None` get the values of the command line, `bytes` the size of the source.
-/// Lines of a manifest are also accepted; their ids are computed again.
+/// A JSON line of a list of sources for `batch plan`, or a line of a manifest, whose id is computed again. A missing
+/// member is replaced by the value of the command line, missing `bytes` by the size of the source.
 #[derive(Deserialize)]
 struct Pair {
     source: String,
@@ -78,7 +78,8 @@ impl<'a, W: Write> Plan<'a, W> {
         })
     }
 
-    /// Records the sizes of all sources as 0 (not known) instead of reading them: shards of the batch then have equal numbers of items, not of bytes.
+    /// Records the sizes of all sources as 0 (not known) instead of reading them: the shares (shards) of parallel
+    /// processes then have equal numbers of items, not of bytes.
     pub(crate) fn without_sizes(mut self) -> Self {
         self.with_sizes = false;
         self

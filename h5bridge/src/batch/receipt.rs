@@ -13,11 +13,12 @@ use sha2::{Digest, Sha256};
 use super::checksum::{self, Checksum, Checksums};
 use super::item::Id;
 
-/// End of the file name of a receipt, which follows the name of the target.
+/// Suffix that, appended to the name of an output of `h5bridge batch`, gives the name of its receipt, the file that
+/// records how the output was made.
 const SUFFIX: &str = ".receipt.json";
 
-/// Suffix of a receipt while it is written: it is then named after the unfinished target and in the same temporary
-/// directory, which is removed as a whole after a crash.
+/// Suffix that, appended to the path of an unfinished output, gives the temporary path of its receipt; both are in one
+/// temporary directory, which is removed after a crash.
 const PART: &str = ".0";
 
 /// File that casacore changes when it only reads a table; not part of the fingerprint of a source.

@@ -16,7 +16,7 @@ use super::ledger::{Record, State, host, now};
 use super::receipt::{Measured, Receipt, fingerprint};
 use crate::exit::Status;
 
-/// Most warnings of an item that the ledger keeps.
+/// Maximum number of warnings that the ledger keeps of one attempt at an item.
 const MOST_WARNINGS: usize = 10;
 const MOST_CHARACTERS: usize = 500;
 

@@ -35,7 +35,7 @@ enum Verb {
     Run(run::Args),
     /// Show how far a batch has come
     Status(status::Args),
-    /// Remove what killed processes have left beside the targets
+    /// Remove the unfinished outputs that killed processes have left beside the targets
     Clean(clean::Args),
 }
 

@@ -29,8 +29,8 @@ pub(crate) struct Args {
     external: External,
 }
 
-/// Runs `h5bridge digest`: prints the fingerprints of a table, or the SHA-256 of each file of a container. Columns that cannot
-/// be read show their error, and the exit status is that of the first.
+/// Runs `h5bridge digest`: prints the fingerprints of a table, or the SHA-256 of each file of a container. Errors of
+/// columns are printed in place of their fingerprints; the first one decides the exit status.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let interrupts = Interrupts::of_caller(global.caller.as_ref());
     let progress = interrupts.stoppable(&());

@@ -34,7 +34,7 @@ pub(crate) struct Args {
     /// Poll for changes at this interval: 200ms, 1s
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "50ms")]
     poll: Duration,
-    /// Flush to disk (fsync) at each commit
+    /// Flush to disk (fsync) at each commit, when new rows become visible to readers
     #[arg(long)]
     fsync: bool,
     /// Replace an existing live file instead of resuming it

@@ -23,8 +23,9 @@ use crate::report::{self, Ending};
   h5bridge join --virtual parts-0000.h5 parts-0001.h5 joined.h5
   h5bridge join --virtual parts.h5.parts.ndjson joined.h5")]
 pub(crate) struct Args {
-    /// Native HDF5 files with ranges of rows of one table, in the order of the rows, or the list of `shard plan
-    /// --split`; last the file to write, which needs all others in its directory or below
+    /// Native HDF5 files with ranges of rows of one table, in the order of the rows, or the list that `shard plan
+    /// --split` writes; the last path is the file to write, in a directory that holds all others, also in
+    /// subdirectories
     #[arg(required = true, num_args = 2.., value_name = "PART... OUT")]
     paths: Vec<PathBuf>,
     /// Make virtual datasets, whose elements stay in the input files. HAZARD: where such a file is missing, was renamed

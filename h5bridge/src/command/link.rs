@@ -1,4 +1,5 @@
-//! `link` and `to-hdf5 --replace` make thin tables: table directories whose large files are links into an HDF5 file.
+//! `link` and `to-hdf5 --replace` make thin tables: table directories whose files with large tiles are symbolic links
+//! to an HDF5 file.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -68,7 +69,8 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         .print(global, out)
 }
 
-/// Options of `to-hdf5 --replace`, which replaces the source by a thin table: a table directory whose large files are links into the new HDF5 file.
+/// Options of `to-hdf5 --replace`, which replaces the source by a thin table: a table directory whose files with large
+/// tiles are symbolic links to the new HDF5 file.
 pub(super) struct Replacement {
     pub(super) writable: bool,
     pub(super) overwrite: bool,
@@ -76,7 +78,8 @@ pub(super) struct Replacement {
     pub(super) durable: Durable,
 }
 
-/// Converts a table to HDF5, and then replaces the table directory by a thin table, whose large files are links into the HDF5 file.
+/// Converts a table to HDF5, and then replaces the table directory by a thin table, whose files with large tiles are
+/// symbolic links to the HDF5 file.
 pub(super) fn replace(
     table: &Path,
     hdf5: &Path,

@@ -12,7 +12,8 @@ use crate::args::Global;
 use crate::exit::Status;
 use crate::report::Ending;
 
-/// Most HDF5 objects that `lint` lists for each finding without `-v`.
+/// Maximum number of HDF5 objects that `lint` names for each kind of finding without `-v`; the number of further ones
+/// is printed.
 const LISTED: usize = 3;
 
 /// Command-line arguments of `h5bridge lint`.

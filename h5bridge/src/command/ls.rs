@@ -22,7 +22,7 @@ use crate::report;
   h5bridge ls packed.ms/table.mf --json
   h5bridge ls archive.h5/ANTENNA")]
 pub(crate) struct Args {
-    /// A table directory, a container, a path into one, or an array
+    /// A table directory, a container, a path into one, or an array of BLZ, bcolz or bloscpack
     source: PathBuf,
     /// Order of the files within each directory or container
     #[arg(long, value_name = "ORDER", default_value = "none")]
@@ -274,7 +274,8 @@ fn to_json(listing: &Listing) -> Json {
     document
 }
 
-/// Adds the properties of a container or file that are particular to its format, such as `sion_globalrank`, to a JSON document as `properties`.
+/// Adds the properties of a container or file that are particular to its format, such as `sion_globalrank` of SIONlib
+/// files, to a JSON document as `properties`.
 pub(super) fn add_properties(document: &mut Json, properties: &Properties) {
     if !properties.values.is_empty() {
         let values = properties.values.iter().map(|(name, value)| (name.clone(), property_json(value)));
@@ -291,7 +292,8 @@ fn property_json(value: &Property) -> Json {
     }
 }
 
-/// Lines of text with the properties of a container or file that are particular to its format, such as `sion_globalrank`.
+/// Lines of text with the properties of a container or file that are particular to its format, such as
+/// `sion_globalrank` of SIONlib files.
 pub(super) fn property_lines(properties: &Properties) -> impl Iterator<Item = String> {
     properties.values.iter().map(|(name, value)| format!("  {name}: {}", property_json(value)))
 }
@@ -327,8 +329,9 @@ pub(super) fn describe(info: &ContainerInfo) -> String {
     words.join(", ")
 }
 
-/// Prints a line of the listing of `ls`: a container, a file in it, a file left out, or an entry of an archive. `depth`: how deep it is nested;
-/// `block_bytes`: block size of the container.
+/// Prints a line of the listing of `ls`: a container, a file in it, an entry of another kind (a broken link, a socket),
+/// or an earlier state of the container. `depth`: number of containers around it; `block_bytes`: block size of the
+/// container.
 fn print(
     listed: &Listed<'_>,
     depth: usize,

@@ -39,7 +39,8 @@ pub(crate) struct Args {
     /// Blosc chunks
     #[arg(long, value_parser = formats())]
     format: Option<Format>,
-    /// Size of a block in bytes, at least 128; 1M by default, less for small tables
+    /// Size in bytes of the blocks in which a container stores files, at least 128; 1M by default, less for small
+    /// tables
     #[arg(long, value_parser = size, value_name = "1M")]
     block_size: Option<u64>,
     /// Store a checksum for each block: CRC-32 in MultiFile, Fletcher32 in MultiHDF5

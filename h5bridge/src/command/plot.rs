@@ -89,19 +89,20 @@ pub(crate) struct Args {
     /// Only baselines with one of these antennas, by name or number
     #[arg(long, value_name = "ANTENNA,...")]
     antenna: Option<String>,
-    /// Times from A up to but without B: UTC such as 2026-11-20T17:30:00, or MJD in seconds
+    /// Only times in the range A..B, from A up to but without B: UTC such as 2026-11-20T17:30:00, or MJD in seconds
     #[arg(long, value_name = "A..B")]
     time: Option<String>,
-    /// Channels from A up to but without B, counted from 0
+    /// Only channels in the range A..B, from A up to but without B, counted from 0
     #[arg(long, value_name = "A..B")]
     chan: Option<String>,
     /// The quantity to plot: "amp", "phase", "real", "imag" or "flagged"; each kind of plot accepts some of them
     #[arg(long)]
     quantity: Option<String>,
-    /// "mean", or "max" to show short interference that a mean hides
+    /// How amplitudes in one bin of a plot are combined: "mean", or "max" to show short interference that a mean hides
     #[arg(long)]
     statistic: Option<String>,
-    /// "scalar": mean of amplitudes; "vector": mean of complex numbers
+    /// How visibilities are averaged: "scalar" (mean of their amplitudes) or "vector" (amplitude of the mean of the
+    /// complex numbers)
     #[arg(long)]
     average: Option<String>,
     /// Whether to "omit" or "include" flagged cells
@@ -114,7 +115,7 @@ pub(crate) struct Args {
     /// further axis
     #[arg(long, value_name = "N,...", value_delimiter = ',')]
     plane: Vec<u64>,
-    /// Most bytes of rows to read; the plot of a larger source shows an even sample of its rows
+    /// Stop after reading this many bytes of rows; the plot of a larger source shows an even sample of its rows
     #[arg(long, value_name = "SIZE", default_value = "8G", value_parser = size)]
     max_read: u64,
     /// Print the fields, spectral windows, antennas and columns that can be selected, as JSON, and draw nothing
@@ -128,7 +129,7 @@ pub(crate) struct Args {
     block_bytes: Option<u64>,
 }
 
-/// Name of the only kind of plot of an image, which has no visibilities.
+/// Name of the kind of plot that shows a plane of an image; an image has no other plots.
 const IMAGE: &str = "image";
 
 fn kinds() -> PossibleValuesParser {

@@ -16,7 +16,8 @@ use crate::report::Ending;
 #[command(before_help = "Examples:
   h5bridge repair live.h5")]
 pub(crate) struct Args {
-    /// A live HDF5 file whose writer was killed; files written by other programs are closed but not truncated
+    /// A live HDF5 file whose writer was killed: rows that were not committed are removed. A file that another program
+    /// wrote keeps all rows and is only marked as closed
     file: PathBuf,
 }
 

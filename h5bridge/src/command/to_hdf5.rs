@@ -53,8 +53,8 @@ pub(crate) struct Args {
     average: Option<Averaging>,
     #[arg(long, default_value = "auto", value_parser = compress_or_keep, help = keep_help())]
     compress: CompressOrKeep,
-    /// With --compress shared: share bytes with the source where the file system can (auto), fail where it cannot (always), or copy
-    /// (never); the file is the same
+    /// With --compress shared: share bytes with the source by reflinks where possible (auto), fail if not possible
+    /// (always), or copy them (never); the content of OUT is the same
     #[arg(long, default_value = "auto", value_parser = reflink(), value_name = "WHEN")]
     reflink: Reflink,
     /// Lay out the file for reading from a disk (default), or from an object store (cloud) with chunks of 4 MiB and all
@@ -92,7 +92,7 @@ pub(crate) struct Args {
     overwrite: bool,
     #[command(flatten)]
     durable: Durable,
-    /// Print the plan and write nothing
+    /// Print the tables, columns and chunks that would be written, and write nothing
     #[arg(long)]
     dry_run: bool,
     /// Threads that decode and compress; 0: one for each processor
@@ -101,7 +101,7 @@ pub(crate) struct Args {
     /// Limit of the memory for data, in bytes: 512M, 2G
     #[arg(long, default_value = "256M", value_parser = memory, value_name = "256M")]
     max_memory: u64,
-    /// Leave out damaged parts, name them, and convert the rest; the exit code is then 6
+    /// Leave out damaged parts of SOURCE, name them, and convert the rest; the exit code is then 6
     #[arg(long, conflicts_with = "restorable")]
     salvage: bool,
     /// Compute digests of the content during the conversion and store them in the file; the default, except with --compress none or shared
@@ -124,7 +124,7 @@ pub(crate) struct Chosen {
     /// Leave out these columns, named in the same way as for --columns
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     pub(crate) exclude: Vec<String>,
-    /// Convert only these rows of the main table: from A up to but without B
+    /// Convert only the rows A..B of the main table: from A, counted from 0, up to but without B
     #[arg(long, value_name = "A..B", value_parser = row_range)]
     pub(crate) rows: Option<Range<u64>>,
     /// Convert only these tables; MAIN is the main one
@@ -143,7 +143,7 @@ impl Chosen {
     }
 }
 
-/// Parser of `--reflink`: when the HDF5 file shares bytes with the source (auto, always or never).
+/// Parser of `--reflink`: whether the HDF5 file shares bytes with the source by reflinks (auto, always or never).
 fn reflink() -> impl TypedValueParser<Value = Reflink> {
     PossibleValuesParser::new(["auto", "always", "never"]).map(|word| match word.as_str() {
         "always" => Reflink::Always,

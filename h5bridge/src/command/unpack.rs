@@ -22,8 +22,8 @@ use crate::report;
   h5bridge unpack packed.ms my.ms
   h5bridge unpack archive.h5 my.ms")]
 pub(crate) struct Args {
-    /// A table directory whose files are in containers, a file that holds a whole table, a container of other files, or an
-    /// HDF5 file made from arrays, which are restored in their original format
+    /// A table directory whose files are in containers, a file that holds a whole table, a container of other files, or
+    /// an HDF5 file made from BLZ, bcolz or bloscpack arrays, which are restored in their original format
     source: PathBuf,
     /// The directory to create, or the file if arrays are restored in bloscpack's format
     out: PathBuf,

@@ -24,7 +24,8 @@ const RESERVING_BYTES: u64 = 128 << 10;
 #[derive(Debug)]
 struct Open {
     file: h5::File,
-    /// The HDF5 file opened a second time, to write large files without libhdf5.
+    /// The HDF5 file opened a second time: the bytes of virtual files of at least 256 KiB in contiguous datasets are
+    /// written to it without libhdf5.
     target: Arc<FileTarget>,
     /// The first written file of each content: path of its dataset, and its announced length and properties. The key is the
     /// identity of the content, such as a hash.
@@ -40,7 +41,7 @@ pub(super) struct FilesMut {
     shared: Shared,
     group: Group,
     announced: Announced,
-    /// Index of each file of the container in `announced.files`, by name.
+    /// Index of each file in the list of the files that were announced for this container (`announced.files`), by name.
     by_name: HashMap<String, usize>,
     compression: Compression,
     is_outermost: bool,
@@ -168,8 +169,8 @@ impl ContainerMut for FilesMut {
     }
 }
 
-/// Reserves the space of a contiguous dataset and returns the offset of its bytes in the HDF5 file; `None` if the file has
-/// less than 256 KiB or the dataset is not contiguous.
+/// Reserves the space of a contiguous dataset and returns the offset of its bytes in the HDF5 file; `None` if the
+/// dataset is not contiguous, or holds a virtual file of less than 256 KiB.
 fn block(dataset: &Dataset, element: DataType, len: u64) -> Result<Option<u64>> {
     if len < 2 * RESERVING_BYTES || !matches!(dataset.storage()?, Storage::Block(_)) {
         return Ok(None);

@@ -53,8 +53,8 @@ impl Blocks<'_> {
         Ok(())
     }
 
-    /// Computes the CRC of a whole block. Its bytes from `within` on that are in memory already are passed as `part`; the
-    /// others are read from the file.
+    /// Computes the CRC of a whole block. `part` has those of its bytes that are in memory already, from byte `within`
+    /// on; the others are read from the file.
     fn crc_around(&self, block: u64, within: u64, part: &[u8]) -> Result<u32> {
         let mut crc = Crc::new();
         self.add(&mut crc, block, 0..within)?;

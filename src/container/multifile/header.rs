@@ -136,7 +136,8 @@ pub(super) fn recognise(head: &[u8]) -> bool {
 }
 
 impl Header {
-    /// The header of an empty MultiFile that was never written; `marked` if each entry records whether it is a container.
+    /// The header of an empty MultiFile that was never written; `marked` if the header is to record which files are
+    /// nested containers.
     pub(super) fn empty(block_bytes: u64, checksums: bool, marked: bool) -> Self {
         Header {
             version: 2,
@@ -285,7 +286,8 @@ impl Header {
         })
     }
 
-    /// Checks that each block of the MultiFile has one owner, and that each file has as many blocks as its length needs.
+    /// Checks that each block of the MultiFile belongs to at most one of the files, the header and the list of free
+    /// blocks, and that each file has as many blocks as its length needs.
     fn check(&self) -> Result<()> {
         let mut names = BTreeSet::new();
         for file in &self.files {
@@ -352,8 +354,8 @@ impl Header {
         }
     }
 
-    /// Encodes the header as MultiFile version 2. Bytes that do not fit into block 0 are for the continuation blocks of the
-    /// set `target` (0 or 1), which must have enough of them.
+    /// Encodes the header as MultiFile version 2. Bytes that do not fit into block 0 are encoded for the continuation
+    /// blocks of the first or second set (`target` 0 or 1), which must have enough blocks.
     ///
     /// With checksums it takes all bytes of its blocks, so that there are none without: what follows the fields is
     /// zeros, and casacore does not mind.

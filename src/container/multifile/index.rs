@@ -102,7 +102,7 @@ impl Index {
         self.runs.last().map_or(0, |run| run.entry + run.len())
     }
 
-    /// Numbers of the block that holds part `entry` of the file (from 0, each part of one block), and of the blocks after it
+    /// Numbers in the MultiFile of the file's block `entry` (counted from 0 within the file) and of the blocks after it
     /// in the same run, as a half-open range; `None` after the file's last block.
     pub(super) fn find(&self, entry: u64) -> Option<Range<u64>> {
         let run = self.runs.get(self.runs.partition_point(|run| run.entry <= entry).checked_sub(1)?)?;

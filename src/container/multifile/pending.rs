@@ -13,7 +13,7 @@ use super::slots;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::io::{Raw, RawCopy, WriteAt, past_end};
 
-/// Bytes of a MultiFile that are copied or zeroed at a time.
+/// Maximum number of bytes of a MultiFile that are copied or zeroed at a time.
 const PIECE_BYTES: u64 = 1 << 18;
 
 /// State of a MultiFile as it will be after the next commit.
@@ -33,13 +33,14 @@ pub(super) struct Pending {
     released: BlockSet,
     /// Blocks of the MultiFile that were allocated since the last commit, and may be overwritten in place ("fresh").
     fresh: BlockSet,
-    /// Fresh blocks of the MultiFile (not yet committed) that hold only zeros; empty without checksums.
+    /// Fresh blocks of the MultiFile (not yet committed) that hold only zeros; the set stays empty if the MultiFile has
+    /// no checksums.
     zeros: BlockSet,
     /// Fresh blocks of the MultiFile (not yet committed) with zeros at their end: the number of bytes before the zeros, and the
     /// CRC of those bytes.
     partial: BTreeMap<u64, (u64, Crc)>,
-    /// Fresh blocks of the MultiFile (not yet committed) that must be read again to compute their CRC. The CRCs of all others
-    /// are in the header.
+    /// Fresh blocks of the MultiFile (not yet committed) whose bytes must be read again from the file to compute their
+    /// CRC.
     stale: BlockSet,
     /// Whether the MultiFile has changes to commit.
     pub(super) changed: bool,
@@ -70,7 +71,8 @@ impl Pending {
         }
     }
 
-    /// Adds the new, empty file `name` to the header, in a free slot if there is one; returns the index of its slot.
+    /// Adds the new, empty file `name` to the header's list of files, in the slot of a removed file if one is unused;
+    /// returns the index of the slot.
     pub(super) fn add_file(&mut self, name: &str) -> usize {
         let entry = Entry { name: name.to_owned(), ..Entry::default() };
         let slot = match self.header.files.iter().rposition(|entry| entry.name.is_empty()) {

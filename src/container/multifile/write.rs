@@ -83,8 +83,8 @@ impl MultiFileMut {
         Ok(Self::over(file, Header::empty(block_bytes, checksums, marked), None))
     }
 
-    /// Opens the MultiFile `name` of `inside` for changes. The first commit converts version 1 to version 2; its second
-    /// header file `<name>_hdrext` is then unused, but stays, as with casacore.
+    /// Opens the MultiFile `name` of `inside` for changes. The first commit converts version 1 to version 2; the file
+    /// `<name>_hdrext`, in which a long header of version 1 continues, is then unused, but stays, as with casacore.
     ///
     /// # Errors
     /// `Format` if it is not a MultiFile, its header is damaged or blocks are missing; `Unsupported` if they are larger
@@ -255,7 +255,8 @@ impl WriteAt for FileMut {
         self.state()?.resize(&*self.shared.file, self.slot, len)
     }
 
-    /// Does nothing: the bytes of the virtual file become durable with the container's commit, which syncs.
+    /// Makes nothing durable: the bytes of the virtual file become durable with the next commit of the MultiFile. Fails
+    /// if the file was removed.
     fn sync(&self) -> Result<()> {
         self.state().map(drop)
     }

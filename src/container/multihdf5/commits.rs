@@ -22,7 +22,8 @@ pub(super) struct Commits {
 }
 
 impl Commits {
-    /// Writes an empty list of commits to the root group, in place of an existing one, for all files that the headers of the container name.
+    /// Writes an empty list of commits to the root group, in place of an existing one, with a column for each file of
+    /// the container and of the containers nested in it.
     pub(super) fn create(root: &Group) -> Result<()> {
         if root.has(COMMITS) {
             root.remove(COMMITS)?;

@@ -271,8 +271,8 @@ impl Content {
     }
 }
 
-/// Options for new files in an existing MultiHDF5 container: block size and archive mark of its header, no checksums or
-/// compression, appendable if it has a list of commits.
+/// Options for new files in an existing MultiHDF5 container: its block size, whether it is an archive, no checksums or
+/// compression; appendable if it has a list of commits.
 fn stored_options(root: &Group) -> Result<FormatOptions> {
     let Header { block_bytes, archive, .. } = Header::read(root)?;
     Ok(FormatOptions {

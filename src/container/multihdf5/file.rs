@@ -1,5 +1,5 @@
-//! A virtual file of a MultiHDF5 container that is written: blocks are kept in memory, filtered on all threads and stored
-//! whole.
+//! A virtual file (a file in a MultiHDF5 container) open for writing: its blocks are kept in memory, filtered on all
+//! threads and stored whole.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,7 +18,8 @@ use crate::sha::Sha256;
 use crate::sync::LockUnpoisoned;
 use crate::value::{Region, Shape, Values};
 
-/// Most bytes of a virtual file's blocks that are kept in memory, and most bytes of its filtered blocks that wait to be written to the HDF5 file.
+/// Maximum number of bytes of a virtual file's blocks that are kept in memory, and of the blocks that are filtered
+/// together before they are written to the HDF5 file.
 const CACHE_BYTES: u64 = 8 << 20;
 /// Buffer size in bytes for hashing a stored file.
 const COPY_BYTES: u64 = 1 << 22;
@@ -54,8 +55,8 @@ struct Block {
 
 /// State of a virtual file between its creation and its removal.
 enum Phase {
-    /// State of a virtual file of which nothing is stored and whose length can change. Its blocks stay in memory as long as
-    /// the file is small, so that its dataset can be created with the right size.
+    /// State of a virtual file of which nothing is stored and whose length can change. A small file of an archive
+    /// container that is not appendable stays in memory, so that its dataset can be created with the right size.
     New,
     /// State of a virtual file of which nothing is stored, but whose final length is known: its dataset is created with that
     /// length and need not grow.
@@ -78,7 +79,8 @@ struct StoredRows {
     form: RowForm,
 }
 
-/// How the rows of a virtual file's dataset are stored, and whether they have changed since it was opened.
+/// Form in which the rows (blocks) of a virtual file's dataset are stored, and whether rows were written since the
+/// dataset was opened.
 enum RowForm {
     /// The rows of the dataset may come from any program, casacore included, and its chunks may have any shape. They are read, but never overwritten.
     Found(VirtualFile),
@@ -149,8 +151,8 @@ impl StoredFile {
         StoredFile { store, path, block_bytes, state: Mutex::new(FileState::stored(len)) }
     }
 
-    /// Opens a virtual file that grew while other processes read it, so that the header states an older length: `len`
-    /// bytes are committed. The next commit records this length and the new SHA-256.
+    /// Opens a virtual file that grew while other processes read it, so that the header of the container states an
+    /// older length: `len` bytes are committed. The next commit records this length and the new SHA-256.
     pub(super) fn appended(store: Arc<Store>, path: String, block_bytes: u64, len: u64) -> Self {
         let state = FileState { changed: true, ..FileState::stored(len) };
         StoredFile { store, path, block_bytes, state: Mutex::new(state) }
@@ -195,8 +197,8 @@ impl StoredFile {
         Ok(true)
     }
 
-    /// Number of empty rows that a virtual file's dataset has after its `count` blocks: 1 in casacore's form,
-    /// 0 in archives and if `count` is 0.
+    /// Number of empty rows that a virtual file's dataset has after its `count` blocks: 1 as in files of casacore, 0 in
+    /// archive containers and if `count` is 0.
     fn spare(&self, count: u64) -> u64 {
         u64::from(self.store.bounds() == Bounds::Earliest && count > 0)
     }
@@ -205,7 +207,8 @@ impl StoredFile {
         ByteFilters { compression: self.store.options.compression, checksums: self.store.options.checksums }
     }
 
-    /// Opens the dataset of the virtual file, unless it is open in the current HDF5 file. It may be missing if no byte of the virtual file is stored.
+    /// Opens the dataset of the virtual file, unless it is open in the current HDF5 file. The dataset may be missing
+    /// only if no byte of the virtual file is stored.
     fn attach(&self, state: &mut FileState, access: &Access<'_>) -> Result<()> {
         state.check_attached()?;
         if state.phase.rows().is_some_and(|rows| rows.generation == access.generation) {
@@ -598,8 +601,8 @@ impl WriteAt for StoredFile {
         set().with_context(|| Context::member(&self.path))
     }
 
-    /// Stores all blocks of the virtual file that are in memory in the HDF5 file; they become durable with the commit of the
-    /// container.
+    /// Writes the changed blocks of the virtual file from memory to the HDF5 file; they become durable with the commit
+    /// of the container.
     fn sync(&self) -> Result<()> {
         let state = &mut *self.state();
         if matches!(state.phase, Phase::Detached) {

@@ -107,8 +107,8 @@ impl Header {
         }
     }
 
-    /// Refuses the new file `name` in a container of `count` files if the container is for casacore, which could not read
-    /// the file: the name is not ASCII, or `count` is the most files that casacore reads.
+    /// Fails if casacore could not read the new file `name` of a container that is written for casacore: the name is
+    /// not ASCII, or the container already has as many files (`count`) as casacore reads.
     pub(super) fn check_room(count: usize, name: &str, bounds: Bounds) -> Result<()> {
         if bounds == Bounds::V110 {
             return Ok(());

@@ -13,7 +13,8 @@ use crate::h5::{self, Compression, Dataset, Group};
 use crate::io::past_end;
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Most bytes that are read at a time from the whole blocks of a file in a live container (one that grows while others read it).
+/// Maximum number of bytes in whole blocks of a file in a live container (one that grows while others read it) that are
+/// read at once; a larger block is read alone.
 const READ_BYTES: u64 = 1 << 20;
 
 /// A MultiHDF5 container whose files are appended to while other processes read them: readers see what was committed, and
@@ -66,8 +67,8 @@ struct Appended {
 }
 
 impl LiveContainer {
-    /// Creates a MultiHDF5 container with these empty files, which can be appended to, and blocks of `block_bytes`; it replaces
-    /// an existing file.
+    /// Creates a MultiHDF5 container with the empty files `names`, to which bytes can be appended, and blocks of
+    /// `block_bytes`; an existing file at `path` is replaced.
     ///
     /// # Errors
     /// `Usage` for names or a size of blocks that cannot be; `Io`, `NoSpace`.
@@ -229,8 +230,8 @@ impl Appended {
         }
     }
 
-    /// Writes the last block of a file in the live container, which is not full. Its committed bytes do not change, so
-    /// concurrent readers see no difference.
+    /// Writes the incomplete last block of a file in the live container. The committed bytes of the block do not
+    /// change, so concurrent readers see no difference.
     fn store_tail(&mut self) -> Result<()> {
         if self.dirty {
             let filled = self.tail.len();
@@ -244,8 +245,8 @@ impl Appended {
     }
 }
 
-/// Reads `count` bytes from each of `rows` rows of a dataset; `first` is the number of the first row, `start` the first byte
-/// within each row.
+/// Reads `count` bytes from each of `rows` rows of a dataset, from row `first` on, beginning at byte `start` of each
+/// row; both are counted from 0.
 fn read_rows(dataset: &Dataset, first: u64, rows: u64, start: u64, count: u64) -> Result<Vec<u8>> {
     let mut values = Values::new(DataType::UChar);
     let region = Region { start: Shape::from([start, first]), shape: Shape::from([count, rows]) };

@@ -1,5 +1,5 @@
-//! The lock that libhdf5 acquires on files that it opens, here acquired by this program for the file of a MultiHDF5
-//! container, so that other processes do not change it.
+//! Locks the HDF5 file of a MultiHDF5 container with the lock that libhdf5 itself acquires, so that other processes do
+//! not change the file.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -36,7 +36,8 @@ pub(super) fn lock_for_reading(file: fs::File) -> Result<Option<Flock<fs::File>>
     flock(file, FlockArg::LockSharedNonblock)
 }
 
-/// Acquires a `flock` without waiting; `None` if the file system has no locks, which HDF5 accepts as well.
+/// Acquires a `flock` without waiting; `None` if the file system does not support locks, a case that HDF5 accepts as
+/// well.
 fn flock(file: fs::File, how: FlockArg) -> Result<Option<Flock<fs::File>>> {
     match Flock::lock(file, how) {
         Ok(lock) => Ok(Some(lock)),

@@ -42,7 +42,8 @@ use names::HEADER;
 use read::Opened;
 use seal::Seal;
 
-/// The container format MultiHDF5. Every HDF5 file is recognised as one; only opening it, which reads its groups, tells whether it is a container.
+/// The container format MultiHDF5. Recognition accepts every HDF5 file; opening the file reads its groups and fails if
+/// it is not a MultiHDF5 container.
 pub(crate) static FORMAT: Format = Format {
     damage: |inside, name| Seal::damage(&*inside.open(name)?),
     create: Some(|path, options| Ok(MultiHdf5Mut::create(path, options)?)),

@@ -27,7 +27,7 @@ use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{ChunkInfo, Group};
 use crate::io::{ReadAt, WriteAt, read_bytes};
 
-/// Most bytes of a region, a range of the HDF5 file with a checksum of its own.
+/// Maximum number of bytes in a region, a range of the HDF5 file with a checksum of its own.
 const REGION_BYTES: u64 = 1 << 22;
 /// Bytes of a MultiHDF5 container that are read at a time to compute a checksum.
 const PIECE_BYTES: u64 = 1 << 16;
@@ -43,7 +43,7 @@ pub(super) struct Owners {
 #[derive(Debug, Clone)]
 struct Extent {
     bytes: Range<u64>,
-    /// Index in `Owners::paths` of the virtual file that owns these bytes of the HDF5 file, from 0.
+    /// Index in `Owners::paths`, from 0, of the virtual file to which the byte range (extent) of the HDF5 file belongs.
     owner: usize,
 }
 

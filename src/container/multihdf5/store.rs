@@ -61,8 +61,8 @@ struct OpenFile {
     copy: Option<Partial>,
 }
 
-/// The open HDF5 file of a MultiHDF5 container, as a callback of [`Store::read`] or [`Store::change`] uses it; a lock
-/// excludes other callbacks until it returns.
+/// The open HDF5 file of a MultiHDF5 container, passed to a callback of [`Store::read`] or [`Store::change`]; a lock
+/// excludes other callbacks until this one returns.
 pub(super) struct Access<'a> {
     pub(super) file: &'a h5::File,
     pub(super) path: &'a Path,
@@ -141,7 +141,8 @@ impl Store {
         self.call(&state, call)
     }
 
-    /// Preallocates `bytes` more of disk space for a new container file; does nothing for an existing one.
+    /// Preallocates disk space for `bytes` bytes after the current end of a new container file; does nothing for an
+    /// existing one.
     pub(super) fn reserve(&self, bytes: u64) -> Result<()> {
         match &self.state().disk {
             Some(NewFile { file, .. }) => io::reserve(file, file.metadata()?.len().saturating_add(bytes)),

@@ -11,9 +11,10 @@ use crate::h5::{ChunkInfo, Dataset, Pipeline, Storage, with_decoded};
 use crate::io::{Raw, ReadAt, Recent, past_end};
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Most bytes of decoded chunks of a virtual file that are kept in memory, so that small reads do not decode the same chunk again.
+/// Maximum number of bytes of decoded chunks of a virtual file that are kept in memory, so that small reads do not
+/// decode the same chunk again.
 const CACHE_BYTES: u64 = 1 << 22;
-/// Most bytes that HDF5 stores in an object header, as a compact dataset.
+/// Maximum number of bytes of a compact dataset, which HDF5 stores in the object header.
 const MOST_COMPACT: u64 = 1 << 16;
 
 /// A virtual file of a MultiHDF5 container, open for reading: where its bytes were in the HDF5 file when it was opened.

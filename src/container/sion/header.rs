@@ -41,7 +41,7 @@ pub(super) struct Meta1 {
     /// consist of key-value records.
     pub(super) flag1: i64,
     pub(super) flag2: i64,
-    /// File name that was given to SIONlib, without the zeros after it.
+    /// File name in the header of the SION file, without zero padding: the name that was given to SIONlib.
     pub(super) prefix: Vec<u8>,
     /// Global rank of each task (process) with a stream in the SION file: the number that the writing program gave it.
     pub(super) ranks: Vec<i64>,

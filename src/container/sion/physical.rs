@@ -248,22 +248,22 @@ impl Physical {
         self.places.starts.first().copied().unwrap_or(0)
     }
 
-    /// Length in bytes of the stream of a task, given by its number in this physical SION file.
+    /// Length in bytes of the stream of a task, given by its number in this physical SION file, from 0.
     pub(super) fn stream_bytes(&self, task: usize) -> u64 {
         self.lens[task]
     }
 
-    /// Space in bytes of each chunk of a task, given by its number in this physical SION file.
+    /// Space in bytes of each chunk of a task, given by its number in this physical SION file, from 0.
     pub(super) fn space(&self, task: usize) -> u64 {
         self.places.spaces[task]
     }
 
-    /// Number of chunks of a task, given by its number in this physical SION file.
+    /// Number of chunks of a task, given by its number in this physical SION file, from 0.
     pub(super) fn chunks(&self, task: usize) -> u32 {
         self.counts[task]
     }
 
-    /// Number of bytes written to each chunk of a task, given by its number in this physical SION file.
+    /// Number of bytes written to each chunk of a task, given by its number in this physical SION file, from 0.
     pub(super) fn written(&self, task: usize) -> Result<Vec<u64>> {
         let tasks = self.tasks() as u64;
         (0..u64::from(self.counts[task]))

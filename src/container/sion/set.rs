@@ -81,7 +81,7 @@ impl Set {
     }
 }
 
-/// Name of file `number` of the SION set whose first file is `name`, such as `NAME.000001`.
+/// Name of file `number` (from 1) of the SION set whose first file, number 0, is `name`: `NAME.000001` for 1.
 pub(super) fn member_name(name: &str, number: u32) -> String {
     format!("{name}.{number:06}")
 }

@@ -23,7 +23,8 @@ pub(super) struct Line {
     pub(super) entry: Result<Dirent>,
 }
 
-/// Splits a line of a vt archive into date, time in seconds and the entry; `None` if it has fewer parts.
+/// Splits a line of a vt archive into date and time in ISO form, seconds since 1970, and the text of the entry and its
+/// comment; `None` if it has fewer parts.
 fn fields(line: &str) -> Option<(&str, &str, &str)> {
     let (date, rest) = line.split_once(char::is_whitespace)?;
     let (seconds, rest) = rest.trim_start().split_once(char::is_whitespace)?;

@@ -141,8 +141,8 @@ impl Meta {
         (!self.fields.is_empty()).then_some(&self.text)
     }
 
-    /// Formats metadata of a file or directory as a vt entry has them: modification time (seconds and nanoseconds since 1970)
-    /// and permission bits.
+    /// Formats the modification time (seconds and nanoseconds since 1970) and permission bits of a file or directory as
+    /// metadata text of a vt entry.
     pub(super) fn compact(modified: Option<(i64, u32)>, mode: Option<u32>) -> String {
         let mut text = String::new();
         if let Some(mode) = mode {

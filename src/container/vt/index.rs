@@ -269,8 +269,8 @@ impl IndexFile {
     }
 }
 
-/// Writes an index file with the entries of `old` and `added`, merged by hash, and the list of data files that they refer to.
-/// If a block has two or more entries, that of the first index is written.
+/// Writes an index file with the entries of `old` and `added`, merged by hash, and the list of data files that they
+/// refer to. If a block has two or more entries, only the first is written, in the order of `old` and then `added`.
 pub(super) fn write(target: &dyn WriteAt, files: &[Indexed], old: &[&IndexFile], added: &Index) -> Result<()> {
     let mut list = Vec::new();
     for Indexed { name, bytes } in files {
@@ -305,8 +305,8 @@ pub(super) fn write(target: &dyn WriteAt, files: &[Indexed], old: &[&IndexFile],
     target.write_at(0, &head)
 }
 
-/// Most entries of a [`Growing`] index of vt blocks that are kept in memory, before they are written to a sorted run; enough
-/// for 2.5 GiB of blocks.
+/// Maximum number of entries of a [`Growing`] index of vt blocks that are kept in memory before they are written to a
+/// sorted run; enough for 2.5 GiB of blocks.
 const MOST_RECENT: usize = 1 << 18;
 
 /// Number of sorted runs (files with sorted entries) of a [`Growing`] index of vt blocks at which they are merged to one.

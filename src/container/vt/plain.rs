@@ -16,8 +16,8 @@ use crate::limits;
 /// recognised.
 const INDEX: &str = "index-";
 
-/// Most files that are listed in the Platonic vt stores (their blocks are ranges of ordinary files) beside an archive;
-/// more are an error.
+/// Maximum number of files that are listed in the Platonic vt stores (their blocks are ranges of ordinary files) beside
+/// an archive; more are an error.
 const MOST_FILES: usize = 1 << 24;
 
 /// Whether a directory without `.vtd` data files is a Platonic vt store (its blocks are ranges of ordinary files): it

@@ -33,7 +33,8 @@ const INFLATED_GUESS: usize = 16 << 10;
 /// Number of bytes that are read at a time when a vt data file is scanned.
 const PIECE_BYTES: usize = 4 << 20;
 
-/// Header of a record in a vt data file: whether it is compressed, and lengths.
+/// Header of a record in a vt data file: whether the data of the block is compressed, and the lengths of header and
+/// data.
 struct Head {
     is_compressed: bool,
     /// Length in bytes of the vt record's header itself.

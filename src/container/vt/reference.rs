@@ -33,11 +33,11 @@ pub(super) enum BlockRef {
     /// Reference to a block of a vt store by its hash; `span` is the length of the block in bytes, which the text form
     /// may omit.
     Hash { hash: BlockHash, span: Option<u64> },
-    /// The reference stands for data that is `span` times the byte `octet`.
+    /// A vt reference that stands for `span` copies of the byte `octet`, without a block.
     Rle { octet: u8, span: u64 },
     /// A vt reference that holds its data itself, without a block.
     Literal(Arc<[u8]>),
-    /// The reference stands for a part of the data of another reference, `span` bytes from byte `offset` on.
+    /// A vt reference to a part of the data of the reference `block`: `span` bytes from byte `offset` on.
     Sub { block: Arc<BlockRef>, offset: u64, span: u64 },
     /// A vt reference to a block that is a list of references; it stands for the joined data of the listed references,
     /// `span` bytes.
@@ -90,8 +90,8 @@ impl BlockRef {
         })
     }
 
-    /// Appends the binary form of a reference to the block `hash` of the store; `span` is the number of bytes of data that it
-    /// stands for.
+    /// Appends the binary form of a vt reference to the data of the block `hash` or, with `is_indirect`, to the joined
+    /// data of the references in that block; `span` is the length of the data in bytes.
     pub(super) fn encode_hash(out: &mut Vec<u8>, hash: &BlockHash, span: u64, is_indirect: bool) {
         let mut inner = Vec::with_capacity(40);
         put_uint(&mut inner, if is_indirect { INDIRECT } else { 0 });

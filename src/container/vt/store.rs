@@ -20,7 +20,7 @@ pub(super) const DATA: &str = "data";
 /// End of the names of the data files of a content-addressed (vt) store.
 const SUFFIX: &str = ".vtd";
 
-/// Most bytes of decoded vt blocks that are kept in memory.
+/// Maximum number of bytes of decoded vt blocks that are kept in memory.
 const CACHE_BYTES: usize = 8 << 20;
 
 /// Name of the index file that this program keeps in a content-addressed (vt) store, for one kind of hash.
@@ -425,7 +425,7 @@ fn in_threads<'a, T: Send>(records: &[Record<'a>], f: impl Fn(&Record<'a>) -> T 
     })
 }
 
-/// Fewest records of a vt data file for which another thread is started.
+/// Minimum number of records of a vt data file that each thread processes, except the last thread.
 const MIN_SHARE: usize = 32;
 
 impl Found {

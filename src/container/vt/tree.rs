@@ -49,7 +49,7 @@ struct Tree {
 /// Entries of the files in an archived tree, by their UUIDs.
 type ByUuid = HashMap<[u8; 16], Dirent>;
 
-/// Most entries of a tree that are read to find the files that hard links lead to.
+/// Maximum number of entries in the tree of a vt archive that are read to find the files that hard links lead to.
 const MOST_ENTRIES: usize = 1 << 24;
 
 impl Archive {

@@ -38,8 +38,8 @@ const KIND: HashKind = HashKind::Sha1;
 /// Largest data in bytes that a vt reference holds itself, without a block.
 const LITERAL_BYTES: usize = 32;
 
-/// Largest list of references to blocks (hash and length of each), in bytes, that is written as a block of its own: as large as
-/// the largest block of a file. A longer list becomes several blocks, with a list of these.
+/// Maximum size in bytes of a list of block references (hash and length each) that is written as one block: that of the
+/// largest block of a file. A longer list is split into several blocks, listed on the next level.
 const REFERENCES_BYTES: usize = 16_383;
 
 /// Number of bytes of a file that are read at a time to be cut into vt blocks.
@@ -285,7 +285,8 @@ impl<'a> Writer<'a> {
         self.written.add(hash, offset)
     }
 
-    /// Makes all written blocks durable and updates the index of the content-addressed (vt) store; returns the number of bytes added to it.
+    /// Makes all written blocks durable and updates the index of the content-addressed (vt) store; returns the number
+    /// of bytes that were added to the data files.
     fn finish(mut self) -> Result<u64> {
         let Some(mut file) = self.file.take() else { return Ok(0) };
         file.flush()?;

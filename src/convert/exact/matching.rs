@@ -16,8 +16,8 @@ use crate::value::{DataType, Shape};
 /// Number of rows of a ragged column (cells of differing shapes) for which the index of the first element in the
 /// dataset `values` is read at a time.
 const OFFSETS_READ_TOGETHER: u64 = 1 << 16;
-/// Most segments (ranges of an original casacore file with elements of a column) that a recipe may have; a file with more is
-/// stored as it is. After this number of literals (bytes that no dataset gives), the rest of the file is stored as it is.
+/// Maximum number of segments (ranges with elements of a column) that are recorded for an original casacore file. A
+/// file with more is stored as its bytes (literals); after this number of literals, so is the rest of a file.
 pub(super) const MAX_SEGMENTS_PER_FILE: usize = 1 << 18;
 
 /// The streams of a recipe (datasets that supply bytes of original casacore files) and their numbers.
@@ -45,7 +45,8 @@ impl Streams {
 #[derive(Debug, Default)]
 pub(super) struct Segments {
     pub(super) list: Vec<Segment>,
-    /// Whether more segments of an original casacore file were found than a recipe may have: the file is then stored as it is.
+    /// Whether more than `MAX_SEGMENTS_PER_FILE` segments of an original casacore file were found: all its bytes are
+    /// then stored as literals, without segments.
     too_many: bool,
 }
 
@@ -87,7 +88,8 @@ pub(super) struct Placing<'a> {
     group: String,
     /// Whether the column is a single hypercube, stored as one dataset.
     is_cube: bool,
-    /// Reader of the dataset that tells where each row of a ragged column begins in its `values`; `None` for other columns.
+    /// Reader of the dataset with the index of each row's first element in the dataset `values`, for a ragged column
+    /// (cells of differing shapes); `None` for other columns.
     offsets: Option<Reader>,
     known: (u64, Vec<i64>),
 }

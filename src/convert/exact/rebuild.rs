@@ -16,8 +16,8 @@ use crate::value::{Region, Shape, Values, swap_bytes, swap_width};
 
 /// Size in bytes of a window, the part of an original casacore file that a thread rebuilds at a time.
 pub(super) const WINDOW_BYTES: u64 = 2 << 20;
-/// Most windows (blocks of `WINDOW_BYTES`) of an original casacore file that are rebuilt together; as many finished
-/// ones may wait to be hashed.
+/// Maximum number of windows (blocks of `WINDOW_BYTES`) of an original casacore file that are rebuilt concurrently,
+/// while at most the same number of finished ones wait to be hashed.
 pub(super) const WINDOWS: usize = 4;
 /// Bytes of a dataset that are read at a time to rebuild an original casacore file; at least one block of elements, even if it
 /// is larger.
@@ -129,8 +129,8 @@ impl Window {
         (self.bytes.end - self.bytes.start) as usize
     }
 
-    /// Fills `out` with the bytes of the window that datasets supply, those of the dataset of literals last, and sets
-    /// `covered`, if it is given, to 1 for each of these bytes.
+    /// Fills `out` with the bytes of the window that datasets supply, those from the dataset of literals (bytes that no
+    /// other dataset holds) last. Sets `covered`, if given, to 1 for each byte that is supplied.
     pub(super) fn fill(&self, sources: &Sources, out: &mut [u8], mut covered: Option<&mut [u8]>) -> Result<()> {
         for literal in [false, true] {
             for segment in self.segments.iter().filter(|segment| (segment.stream == LITERALS) == literal) {

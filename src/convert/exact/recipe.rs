@@ -21,9 +21,10 @@ use crate::value::{DataType, Region, Shape, Values};
 /// Number of the first stream in every recipe: the dataset of literals, the bytes of original casacore files that no other
 /// dataset holds.
 pub(super) const LITERALS: u32 = 0;
-/// Most segments (ranges that one dataset supplies) of an original casacore file; all of them are in memory together.
+/// Maximum number of segments (ranges that one dataset supplies) of an original casacore file, all of which are in
+/// memory together.
 pub(super) const MAX_STORED_SEGMENTS: u64 = 1 << 20;
-/// Most bytes that are copied to an original casacore file in one piece, and so are in memory together: a block of
+/// Maximum number of bytes that are copied to an original casacore file, and are in memory, in one piece: a block of
 /// elements or, where blocks are read row by row, a row.
 const MAX_BOX_BYTES: usize = 32 << 20;
 /// Number of integers that are stored for each segment (a range of an original casacore file that one dataset
@@ -262,8 +263,8 @@ pub(super) struct Archive {
     root: Group,
     source: Arc<dyn ReadAt>,
     segments: Reader,
-    /// Index in the dataset `segments`, for each original casacore file, of its first number; the dataset has six numbers for
-    /// each segment.
+    /// Index in the dataset `segments` at which the numbers of each original casacore file begin: six for each segment
+    /// (a range of the file that one dataset supplies).
     starts: Vec<u64>,
 }
 
@@ -306,7 +307,8 @@ impl Archive {
         open().context(restore_path()).map(Some)
     }
 
-    /// Estimates how many bytes of the original casacore files, restored to `directory`, could be shared with the native file.
+    /// Estimates how many bytes of the original casacore files, restored to `directory`, could be shared (reflink) with
+    /// the native file.
     pub(super) fn shareable(&self, sharer: &Sharer<'_>, directory: &Path) -> Result<u64> {
         if !sharer.can_share(&*self.source, directory) {
             return Ok(0);
@@ -470,8 +472,8 @@ impl OpenStream {
         Ok(OpenStream { reader, encoding: stream.encoding, cell: stream.cell.clone(), across })
     }
 
-    /// Number of elements of the dataset, in complete cells and without padding, that a segment copies to an original
-    /// casacore file.
+    /// Number of elements of the dataset that a segment (a range of an original casacore file) contains, without
+    /// padding; only cells of which the segment contains every block are counted.
     pub(super) fn elements(&self, segment: &Segment) -> Result<u64> {
         let across = self.across.elements()?.max(1);
         let rows = (segment.count / across).saturating_mul(segment.rows);

@@ -27,7 +27,7 @@ pub struct ToOriginalSummary {
     pub files: u64,
     /// Length of all restored files in bytes.
     pub bytes: u64,
-    /// Number of restored bytes that are shared with the native file: they take no space of their own.
+    /// Number of restored bytes that are shared (reflink) with the native file and so take no space of their own.
     pub shared_bytes: u64,
 }
 

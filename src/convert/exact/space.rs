@@ -1,4 +1,5 @@
-//! How the bytes of a native file divide into datasets, data to restore the original casacore files, and the rest.
+//! Sizes of the parts of a native file: its datasets, the data to restore the original casacore files, and all other
+//! bytes.
 
 use std::path::Path;
 
@@ -14,14 +15,14 @@ use crate::native::{self, restore_path};
 pub struct SpaceUsage {
     /// Size of the whole native file in bytes.
     pub file: u64,
-    /// Stored bytes, compressed if they are, of all datasets of the native file but those for restoring original casacore
-    /// files, without the text of variable-length strings.
+    /// Size in bytes, as stored (after compression), of all datasets of the native file, except those for restoring
+    /// original casacore files and without the text of variable-length strings.
     pub datasets: u64,
-    /// Stored bytes, compressed if they are, of the recipes, which describe how the original casacore files are rebuilt from
-    /// datasets.
+    /// Size in bytes, as stored (after compression), of the recipes, which describe how the original casacore files are
+    /// rebuilt from datasets.
     pub recipes: u64,
-    /// Stored bytes, compressed if they are, of the literals: the parts of the original casacore files that no other dataset
-    /// holds.
+    /// Size in bytes, as stored (after compression), of the literals: the parts of the original casacore files that no
+    /// other dataset holds.
     pub literals: u64,
     /// All other bytes of the native file: the structure of HDF5, attributes, the text of strings.
     pub other: u64,

@@ -67,7 +67,7 @@ pub struct ManifestSummary {
     pub tables: usize,
     /// Number of columns with arrays in the manifest.
     pub columns: usize,
-    /// Number of columns to whose tiles, in the files of the table, the manifest refers.
+    /// Number of columns that the manifest represents by references to their tiles in the files of the table.
     pub tiled_columns: usize,
     /// Number of columns with elements in the manifest itself.
     pub inline_columns: usize,
@@ -75,7 +75,7 @@ pub struct ManifestSummary {
     pub rows: u64,
     /// Number of chunks in the manifest, each with a reference or its bytes.
     pub references: u64,
-    /// Bytes of the tiles in the table to which the manifest refers.
+    /// Total size in bytes of the tiles, in the files of the table, to which the manifest refers.
     pub tile_bytes: u64,
     /// Path of the companion (the HDF5 file with the elements that are not tiles), and its size in bytes; `None` if the source
     /// is a native file.
@@ -153,8 +153,9 @@ impl<'a> ToManifest<'a> {
         self.call.run(|progress| self.write_from(&source, target, progress).with_context(|| source.place.clone()))
     }
 
-    /// Writes a manifest of references to the chunks of a native file, and to nothing else, to `out`. `url` is the address at which readers find the
-    /// file, by default that under which it was opened. After an error, `out` has an incomplete document.
+    /// Writes to `out` a manifest of a native file, with references to the chunks of this file only. `url` is the
+    /// address at which readers find the file; by default its absolute path, or its URL without the query. After an
+    /// error, `out` has an incomplete document.
     ///
     /// # Errors
     /// `Usage` if the source is a table directory; `Format` if it changes while the references are made; those of reading the source
@@ -390,7 +391,8 @@ impl<W: Write> Write for Counted<W> {
     }
 }
 
-/// Path of the companion of a manifest: its own path and `.rest.h5`.
+/// Path of the companion of a manifest (the HDF5 file for what is not in tiles): the path of the manifest with
+/// `.rest.h5` appended.
 fn companion_of(manifest: &Path) -> PathBuf {
     let mut path = manifest.as_os_str().to_owned();
     path.push(COMPANION);

@@ -8,7 +8,8 @@ use crate::grid::{Grid, unravel};
 use crate::h5::{ChunkInfo, Dataset, Storage};
 use crate::value::{ByteOrder, DataType, Shape};
 
-/// Size in bytes of the chunks into which a contiguous dataset is divided in a manifest, at most.
+/// Maximum size in bytes of the chunks into which a manifest divides a contiguous dataset; a chunk has at least one
+/// row, even if that is larger.
 const BLOCK_BYTES: u64 = 16 << 20;
 /// If chunks of a contiguous dataset would be smaller than this number of bytes, the dataset stays one chunk in the manifest.
 const SMALL_BLOCK_BYTES: u64 = 64 << 10;

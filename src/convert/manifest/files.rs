@@ -57,7 +57,7 @@ fn relative(directory: &Path, file: &Path) -> PathBuf {
     up.chain(file.components().skip(common)).collect()
 }
 
-/// The files to which a manifest refers, or from which it copies.
+/// The files to which a manifest refers, or whose content was copied into the manifest or its companion HDF5 file.
 #[derive(Debug)]
 pub(super) struct Files {
     naming: Naming,

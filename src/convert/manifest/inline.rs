@@ -1,4 +1,5 @@
-//! Elements that a manifest contains itself: strings, which HDF5 does not store in the chunks, and the few numbers that no file has.
+//! Elements that a manifest contains itself: strings, which HDF5 stores outside of the chunks of a dataset, and the few
+//! numbers to which no reference is possible.
 
 use serde_json::json;
 
@@ -76,8 +77,8 @@ impl InlineArray {
     }
 }
 
-/// Encodes strings as numcodecs' `vlen-utf8` does: their number, then the length and the bytes of each; numbers have 32 bits,
-/// little-endian.
+/// Encodes strings as numcodecs' `vlen-utf8` does: the count of strings, then the length and the bytes of each. Count
+/// and lengths are 32-bit integers, little-endian.
 fn joined(strings: &[bstr::BString]) -> Result<Vec<u8>> {
     let number = |len: usize| {
         let number = u32::try_from(len).map_err(|_| Error::unsupported("a manifest cannot hold 4 GiB of strings"))?;

@@ -67,7 +67,8 @@ pub(super) fn dtype(data_type: DataType, order: ByteOrder) -> String {
     }
 }
 
-/// The codec of strings in Zarr, `vlen-utf8`: their number, then the length and the UTF-8 bytes of each.
+/// Configuration (JSON) of the Zarr codec `vlen-utf8`, which encodes strings as their count, then the length and the
+/// UTF-8 bytes of each.
 pub(super) fn strings() -> Json {
     json!({ "id": "vlen-utf8" })
 }

@@ -1,4 +1,5 @@
-//! Tiles of hypercubes in the files of a table, which are chunks of a manifest's arrays as they are.
+//! Tiles of hypercubes in the files of a table, to which a manifest refers as the chunks of its arrays, without
+//! converting them.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +15,7 @@ use crate::source::Content;
 use crate::table::{Stored, Table, TableKind, Tiling};
 use crate::value::{ByteOrder, DataType, Shape};
 
-/// Number of references that are written between two checks whether to stop.
+/// Number of references that are written between two checks whether the call was cancelled.
 const BETWEEN_LOOKS: u64 = 4096;
 
 /// Directory of the main table to whose tiles a manifest refers, and its name in the references.
@@ -26,8 +27,8 @@ pub(super) struct TableDirectory {
 }
 
 impl TableDirectory {
-    /// Adds the files of a table that have cells or keywords to `files`, if the table is in this directory, so that a later check finds changes of
-    /// them.
+    /// Adds to `files` the files with cells or keywords of a table, if the table is in this directory, so that a later
+    /// check finds changes of these files.
     pub(super) fn add_files(&self, content: &Content, files: &mut Files) -> Result<()> {
         let Some(table) = content.as_table() else { return Ok(()) };
         let directory = table.path().canonicalize().with_context(|| Context::path(table.path()))?;

@@ -13,7 +13,7 @@ use crate::io::{FileSource, ReadAt};
 use crate::native::open_dataset;
 use crate::progress::Progress;
 
-/// Number of bytes that are read at a time to check what workers have written.
+/// Number of bytes, written by workers, that are read at a time to compare them with the recorded SHA-256.
 const STEP_BYTES: u64 = 1 << 20;
 
 /// Reads back the bytes that the workers of a conversion by many processes have written, before or after commit, and compares them with the workers'

@@ -21,7 +21,7 @@ use crate::progress::Progress;
 use crate::publishing::SyncPolicy;
 use crate::sync_behind::SyncBehind;
 
-/// Name of the file in the directory of a plan that is locked during a commit.
+/// Name of the lock file that a commit of a conversion by many processes keeps locked, in the directory of the plan.
 const LOCK: &str = "commit.lock";
 /// Name of the marker file, in the directory of a plan, that commit makes before it changes the HDF5 file. If it exists, the next commit first undoes
 /// these changes.
@@ -170,7 +170,8 @@ impl<'a> CommitShards<'a> {
         Ok(SyncBehind::start(move || file.sync_data().with_context(|| Context::path(&path))))
     }
 
-    /// All items of the plan, each with its result; fails if an item has none.
+    /// All items of the plan (ranges of chunks or tiles), each with the result that a worker returned for it; fails if
+    /// a result is missing.
     fn items_with_results(&self) -> Result<Vec<(&'a ShardItem, &ShardResult)>> {
         let items = self.plan.items();
         let mut found = Vec::with_capacity(items.len());

@@ -37,7 +37,8 @@ pub struct ShardPlanSummary {
     pub items: usize,
     /// Bytes of the elements that the plan leaves to workers to write, uncompressed.
     pub bytes: u64,
-    /// Part of the bytes left to workers that they write to separate files of chunks, uncompressed; commit inserts these chunks into the HDF5 file.
+    /// Uncompressed size in bytes of the chunks that workers write to separate files, from which commit inserts them
+    /// into the HDF5 file.
     pub packed_bytes: u64,
     /// Length in bytes of the plan's HDF5 file before commit, or of all files of its table; the ranges that workers
     /// write occupy no disk space yet.
@@ -120,8 +121,8 @@ pub(super) fn item_bytes(datasets: &[Dataset]) -> Result<u64> {
     Ok((all / ITEMS).clamp(ITEM_BYTES.0, ITEM_BYTES.1))
 }
 
-/// Refuses options of a conversion that workers cannot follow, because all cells would have to be in one process or the cells of an item could not be
-/// found.
+/// Refuses options of a conversion that cannot be divided among workers: one process would need all cells, or the cells
+/// of an item (a range of chunks) could not be found.
 fn check_options(source: &Source, options: &ToHdf5Options) -> Result<()> {
     let refused = [
         (options.compress != Compress::Shared, "a plan compresses as `shared` does"),

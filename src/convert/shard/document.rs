@@ -29,7 +29,8 @@ pub(super) const MOST_CHUNK_BYTES: u64 = 64 << 20;
 /// Longest line in bytes of a plan's document; the first line is the longest, since it lists all files of the source.
 const LINE_BYTES: u64 = 1 << 28;
 
-/// The plan of a conversion by two or more processes, made by [`ToHdf5Plan::shard`](super::super::ToHdf5Plan::shard) or
+/// The plan of a conversion by two or more processes: source, target, and the items (ranges of chunks or tiles), each
+/// written by one worker. Made by [`ToHdf5Plan::shard`](super::super::ToHdf5Plan::shard) or
 /// [`ToTable::shard`](super::super::ToTable::shard).
 #[derive(Debug)]
 pub struct ShardPlan {
@@ -45,7 +46,8 @@ pub struct ShardPlan {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ShardItem {
-    /// Identifier of the item: 16 hexadecimal digits, unique among the items of this source.
+    /// Identifier of the item: 16 hexadecimal digits of a hash of the source's files (paths, sizes and times), of the
+    /// dataset and of the range of chunks.
     pub id: String,
     /// Index of the item's dataset in `ShardPlan::datasets`, from 0.
     pub(super) dataset: usize,
@@ -143,12 +145,14 @@ pub(super) struct Dataset {
 /// Where workers write the bytes of an item: into the HDF5 file, to a file of chunks, or to a file of a table.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Place<'a> {
-    /// The HDF5 file. The number is the offset in bytes of the first chunk of the dataset, not of the item.
+    /// Workers write into the HDF5 file; the number is the offset in bytes of the first chunk of the dataset, not of
+    /// the item.
     Block(u64),
-    /// A separate file of chunks, which commit inserts into the HDF5 file, because their offsets are known at commit
-    /// only.
+    /// Workers write a separate file of chunks; commit inserts these into the HDF5 file, because their offsets are not
+    /// known before.
     Chunks,
-    /// A file of the new table with tiles; the value has its path and the offsets of the tiles.
+    /// Workers write tiles into a file of the new table; the value has the path of the file and the offsets of the
+    /// tiles.
     Tiles(&'a TileFile),
 }
 
@@ -332,7 +336,8 @@ impl ShardPlan {
         with_suffix(target.as_ref(), ".shards.ndjson")
     }
 
-    /// Opens the plan of a conversion to the file `target` by many processes, or the document that commit has left beside it.
+    /// Opens the plan of a conversion to the file or table `target` by many processes or, after commit, the document
+    /// that commit has left beside `target`.
     ///
     /// # Errors
     /// `NotFound` if there is neither, `Format`, `Io`.

@@ -14,7 +14,8 @@ use crate::h5::{self, Bounds};
 use crate::native::open_dataset;
 use crate::progress::Progress;
 
-/// Most chunks that are read from files of chunks in advance, before they are inserted into the HDF5 file.
+/// Maximum number of chunks that are read in advance from the files of workers, before they are inserted into the HDF5
+/// file.
 const READ_AHEAD: usize = 8;
 
 /// Copies the separate files of chunks, which workers have written for `items`, into the HDF5 file of a plan. Items of one dataset must follow one

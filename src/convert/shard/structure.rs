@@ -113,7 +113,7 @@ pub(super) fn sync_directory(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
 
-/// Fails if a file does not have the length that the plan gave it.
+/// Fails if the length of the file at `path` is not `expected` bytes.
 pub(super) fn check_len(path: &Path, expected: u64) -> Result<()> {
     let found = path.metadata().with_context(|| Context::path(path))?.len();
     if found == expected {

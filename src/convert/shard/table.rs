@@ -11,7 +11,7 @@ use super::structure::check_len;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::pool::thread_pool;
 
-/// Number of files of tiles that are made durable concurrently.
+/// Maximum number of files with tiles of the new table that are made durable concurrently.
 const SYNCING: usize = 16;
 
 /// Paths, below the directory of the plan's table, of the files that workers write (files of tiles).

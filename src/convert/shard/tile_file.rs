@@ -1,4 +1,5 @@
-//! Where workers of a conversion to a table write tiles: file, offset and distance of the tiles of a hypercube.
+//! Where workers of a conversion to a table write the tiles of a hypercube: the file, the offset of the first tile, and
+//! the distance between consecutive tiles.
 
 use std::path::{Component, PathBuf};
 

@@ -21,9 +21,10 @@ use crate::source::{Content, Source};
 use crate::sync::LockUnpoisoned;
 use crate::table::{ColumnCells, OpenOptions};
 
-/// Number of bytes that a worker has written after which the system is told to begin writing them to the disk.
+/// Number of newly written bytes after which a worker asks the system to begin writing them to the disk.
 const WRITE_BACK_BYTES: u64 = 8 << 20;
-/// Most columns of an HDF5 source that a worker keeps open, because opening one means to read where its chunks are.
+/// Maximum number of columns of an HDF5 source that a worker keeps open: opening one requires reading where its chunks
+/// are.
 const KEPT_COLUMNS: usize = 4;
 
 /// A worker of a conversion by many processes: writes items (ranges of chunks) of a plan, from any thread. It keeps the source open, and locked if it
@@ -89,7 +90,8 @@ enum Written {
     Block,
     /// The chunks were written to a temporary file, which is renamed to the given path when it is durable.
     Chunks(NamedTempFile, PathBuf),
-    /// The file of tiles with this path. Each item opens the file for itself, because the system reports a lost write once to each descriptor.
+    /// The tiles were written to the file of tiles with this path. The file is opened separately for each item (range
+    /// of tiles), because the system reports a lost write once to each descriptor.
     Tiles(FileTarget, PathBuf),
 }
 
@@ -123,8 +125,8 @@ impl<'a> ShardWorker<'a> {
         Ok(ShardWorker { plan, source, target, kept, is_lost: AtomicBool::new(false) })
     }
 
-    /// Writes the chunks of an item and makes them durable. Doing an item again, or twice at the same time, writes the same
-    /// bytes.
+    /// Writes an item (a range of chunks or tiles) and makes it durable. If the same item is written repeatedly, or
+    /// twice at the same time, the bytes are the same.
     ///
     /// # Errors
     /// `Format` if the source changed; `NoSpace`; `Interrupted`; those of reading the source.
@@ -133,8 +135,8 @@ impl<'a> ShardWorker<'a> {
         self.sync([written]).pop().unwrap_or_else(|| Err(Error::usage("the item was not made durable")))
     }
 
-    /// Writes the chunks of an item, which the system writes to the disk later: [`sync`](Self::sync) waits for that, so that the
-    /// next item is read while the disk is busy with this one.
+    /// Writes an item (a range of chunks or tiles) without waiting for the disk. [`sync`](Self::sync) waits for it, so
+    /// that the next item can be read while the system writes this one to the disk.
     ///
     /// # Errors
     /// As [`write`](Self::write).
@@ -169,8 +171,9 @@ impl<'a> ShardWorker<'a> {
         Ok(written)
     }
 
-    /// Makes the given items durable together and returns their results in the same order. If that fails for the HDF5 file, it fails for all items of
-    /// this worker from then on: the lost bytes may be those of any item.
+    /// Makes the given items (ranges of chunks or tiles) durable and returns their results in the same order. Once this
+    /// has failed for the HDF5 file, all later items in that file fail as well: the lost bytes may be those of any
+    /// item.
     ///
     /// # Errors
     /// Each result may be `Io` or `NoSpace`.
@@ -211,7 +214,8 @@ impl<'a> ShardWorker<'a> {
         sync().with_context(|| Context::path(self.plan.file()))
     }
 
-    /// Computes the result that an item should have, from the source and without writing anything.
+    /// Computes number and SHA-256 of the bytes of an item (a range of chunks or tiles) from the source, without
+    /// writing anything.
     ///
     /// # Errors
     /// As [`write`](Self::write).
@@ -221,7 +225,8 @@ impl<'a> ShardWorker<'a> {
         Ok(result)
     }
 
-    /// Writes the file with the chunks of an item, under a temporary name; `sync` gives it its final one.
+    /// Writes an item (a range of chunks) to a file of chunks with a temporary name; [`sync`](Self::sync) renames the
+    /// file.
     fn write_chunk_file(&self, item: &ShardItem, progress: &dyn Progress) -> Result<UnsyncedItem> {
         let path = self.plan.chunk_file(item);
         let directory = path.parent().unwrap_or(Path::new("."));
@@ -307,7 +312,8 @@ impl<'a> ShardWorker<'a> {
         Ok(ShardResult::new(file_bytes, hasher))
     }
 
-    /// Opens the cells of a column of an HDF5 source and keeps them for the next item; `None` for other sources.
+    /// Opens the column of an HDF5 source that becomes dataset `number` of the plan, and keeps it open for later calls;
+    /// `None` for other sources.
     fn kept_cells(&self, number: usize, content: &Content, dataset: &Dataset) -> Result<Option<Arc<dyn ColumnCells>>> {
         let mut kept = self.kept.lock_unpoisoned();
         if let Some(found) = kept.iter().position(|(known, _)| *known == number) {
@@ -376,7 +382,8 @@ fn name_chunk_file(file: NamedTempFile, path: &Path) -> Result<()> {
     name().with_context(|| Context::path(path))
 }
 
-/// Reader of a file of chunks: the chunks of an item in their stored form, each preceded by its length in bytes.
+/// Reader of a file of chunks, which a worker wrote for a range of chunks of a dataset: each chunk as stored in HDF5,
+/// preceded by its length in bytes.
 pub(super) struct StoredChunks<R> {
     reader: R,
     /// Number of bytes of the file of chunks that were not read yet.

@@ -27,11 +27,11 @@ const BATCH_BYTES: u64 = 1 << 20;
 pub struct Sharing {
     /// Number of bytes of the HDF5 file that it shares with the source: they take no space of their own.
     pub shared_bytes: u64,
-    /// How many bytes each column shares with the source, in the order of the HDF5 file.
+    /// How many bytes each column shares with the source by reflinks, in the order of the HDF5 file.
     pub columns: Vec<ColumnSharing>,
 }
 
-/// How much of a column in the HDF5 file shares its bytes with the source.
+/// How much of a column in the HDF5 file shares its bytes with the source (reflinks).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ColumnSharing {
@@ -41,7 +41,7 @@ pub struct ColumnSharing {
     pub link: String,
     /// Number of bytes of all elements of the column, uncompressed.
     pub bytes: u64,
-    /// Number of bytes of the column that are shared with the source.
+    /// Number of bytes of the column that the HDF5 file shares with the source (reflinks).
     pub shared_bytes: u64,
     /// The first reason why bytes of the column are copied instead of shared. `None` if nothing is copied but the ends that are not whole blocks of
     /// the file system.
@@ -190,8 +190,8 @@ pub(super) struct BlockWriter<'a> {
 }
 
 impl BlockWriter<'_> {
-    /// Fills a dataset that is one contiguous block of tiles; returns the number of bytes that it shares with the source, and
-    /// the reason if it shares none.
+    /// Fills a dataset that is one contiguous block of tiles; returns the number of bytes that it shares with the
+    /// source (reflink), and the reason if it shares none.
     ///
     /// # Errors
     /// `Unsupported` if it has to share them and cannot; those of reading and writing.
@@ -272,7 +272,8 @@ impl Sharing {
         Ok(Sharing { shared_bytes: 0, columns })
     }
 
-    /// Records for the column of `block` how many bytes of a dataset are shared with the source, and the reason if bytes were copied.
+    /// Records that a dataset (`block`) shares `shared` bytes with the source (reflink), in the entry of its column,
+    /// and the reason if bytes were copied.
     pub(super) fn add(&mut self, plan: &Plan, block: &Block, shared: u64, reason: Option<NotShared>) {
         let before: usize = plan.tables[..block.table].iter().map(|table| table.columns.len()).sum();
         let entry = &mut self.columns[before + block.column];

@@ -4,13 +4,13 @@ use super::plan::Plan;
 use super::profile::CHUNK_BYTES;
 use crate::source::blocks::WRITE_BYTES;
 
-/// Most filtered chunks of a lane (a thread that converts columns) that wait for the thread that writes them to the file.
+/// Maximum number of filtered chunks of a lane (a thread that converts columns) that wait for the writing thread.
 pub(super) const QUEUED_CHUNKS: usize = 2;
 /// How many chunks a lane (a thread that converts columns) filters at a time.
 pub(super) const CHUNKS_FILTERED_TOGETHER: usize = 4;
-/// Most chunks that a lane (a thread that converts columns) holds in memory.
+/// Maximum number of chunks that a lane (a thread that converts columns) holds in memory.
 const CHUNKS_HELD: u64 = (QUEUED_CHUNKS + 2 * CHUNKS_FILTERED_TOGETHER + 2) as u64;
-/// Most columns that are read, digested and filtered concurrently.
+/// Maximum number of columns that are read, digested and filtered concurrently.
 const MAX_LANES: u64 = 4;
 /// Bytes of memory that the program needs before it converts anything.
 const BASE_BYTES: u64 = 24 << 20;

@@ -6,7 +6,7 @@ use std::ops::Index;
 use crate::error::Result;
 use crate::h5::{Dataset, Group};
 
-/// Most datasets of a conversion that stay open: each has some 20 KB of metadata in libhdf5.
+/// Maximum number of datasets of a conversion that stay open: each has some 20 KB of metadata in libhdf5.
 const OPEN: usize = 512;
 
 /// The datasets that a conversion fills, each with a number from 0. [`settle`](Self::settle) leaves at most 512 of them open;

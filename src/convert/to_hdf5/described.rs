@@ -15,7 +15,7 @@ use crate::schema::TableInfo;
 use crate::source::{Content, Source, coordinates};
 use crate::value::{Record, Shape};
 
-/// A conversion plan together with its source.
+/// A conversion plan and its source, from which the attributes and axis values of the HDF5 objects are made.
 #[derive(Clone, Copy)]
 pub(super) struct Described<'a> {
     pub(super) source: &'a Source,
@@ -87,7 +87,8 @@ impl<'a> Described<'a> {
 }
 
 impl ColumnPlan {
-    /// Calls `work` with the attributes, axis roles and names from which the column's datasets are made; returns the result of `work`.
+    /// Calls `work` with the attributes, the roles of axes (`corr`, `chan` …) and the names from which the column's
+    /// datasets are made; returns the result of `work`.
     pub(super) fn with_new<T>(
         &self,
         table: &TablePlan,

@@ -100,7 +100,8 @@ pub(crate) struct Lane<'a, D> {
 }
 
 impl<D: Send> Lane<'_, D> {
-    /// Passes a whole, unfiltered chunk of a dataset to the writing thread, after filtering it with others.
+    /// Passes a whole chunk of a dataset to the writing thread. If the dataset has filters, the chunk first waits to be
+    /// filtered together with others.
     pub(crate) fn chunk(&mut self, target: &DatasetSink, index: Shape, bytes: Vec<u8>) -> Result<()> {
         if target.pipeline.is_none() {
             return self.send_chunk(target, index, bytes.len(), bytes);
@@ -192,7 +193,8 @@ impl<'a> Appender<'a> {
         Ok(())
     }
 
-    /// Passes the last chunk of the dataset on, padded with zeros.
+    /// Pads the last chunk of the dataset with zeros, if it is incomplete, and passes it to `lane` (a thread that
+    /// converts columns).
     pub(crate) fn finish<D: Send>(mut self, lane: &mut Lane<'_, D>) -> Result<()> {
         if self.chunk.is_empty() {
             return Ok(());
@@ -211,8 +213,8 @@ impl<'a> Appender<'a> {
     }
 }
 
-/// Runs `jobs`, each given with its size in bytes, on at most `lanes` threads (lanes), and passes what they produce to `write`
-/// in an order that is always the same.
+/// Runs `work` for each of `jobs`, given with their sizes in bytes, on at most `lanes` threads (lanes), and passes the
+/// messages of the lanes to `write` in an order that is always the same.
 ///
 /// # Errors
 /// The first error of a job or of `write`, by the order of writing.

@@ -14,10 +14,11 @@ use crate::value::{DataType, Shape};
 const LARGE_CELL_BYTES: u64 = 4 << 20;
 /// Size in bytes, decoded, above which a tile does not become a chunk.
 const LARGE_TILE_BYTES: u64 = 16 << 20;
-/// Size in bytes below which tiles do not become chunks if more than [`MANY_TILES`] of them cannot be merged.
+/// Size in bytes below which tiles that cover only parts of cells do not become chunks, if the hypercube has more than
+/// [`MANY_TILES`] tiles.
 const SMALL_TILE_BYTES: u64 = 16 << 10;
-/// Size in bytes below which tiles do not become chunks of a dataset that shares their bytes, if more than
-/// [`MANY_TILES`] of them cannot be merged; lower than [`SMALL_TILE_BYTES`], as chunks in one block need no index.
+/// Size in bytes below which tiles that cover only parts of cells do not become chunks that share their bytes with the
+/// source (reflinks), if the hypercube has more than [`MANY_TILES`] tiles. Chunks in one block need no index.
 const SMALL_SHARED_TILE_BYTES: u64 = 4 << 10;
 const MANY_TILES: u64 = 4096;
 /// Number of rows that an appendable dataset is expected to get at least, for the choice of its chunks.
@@ -46,7 +47,7 @@ pub enum ColumnForm {
     },
     /// The column is a group with cells of differing shapes, one after the other.
     Ragged {
-        /// Most axes that a cell of the ragged column has.
+        /// Largest number of axes of a cell of the ragged column.
         axes: usize,
         /// Number of elements in all cells of the ragged column.
         elements: u64,
@@ -85,7 +86,8 @@ impl ColumnForm {
         if let ColumnForm::Dense { route, .. } = self { *route } else { ReadStrategy::Rows }
     }
 
-    /// Name of the HDF5 chunk index that the column's datasets will have, as in `H5Dget_chunk_index_type`.
+    /// Name of the HDF5 chunk index (the structure that locates chunks) that the column's datasets will have, as in
+    /// `H5Dget_chunk_index_type`.
     pub(super) fn chunk_index(&self, growth: Growth, allocation: Allocation) -> &'static str {
         let of = |shape: &Shape, chunk: &Shape| {
             if growth == Growth::Rows && !chunk.contains(&0) {
@@ -109,7 +111,8 @@ impl ColumnForm {
         }
     }
 
-    /// Refuses a column whose datasets would have more axes than HDF5 supports, even if no cell with that shape is stored.
+    /// Refuses a column whose datasets would have more axes than HDF5 supports, even if the datasets would have no
+    /// elements.
     pub(super) fn check_axes(&self) -> Result<()> {
         let axes = match self {
             ColumnForm::Dense { shape, .. } => shape.len(),
@@ -173,7 +176,8 @@ pub(super) enum Selection {
 pub(super) enum TileUse {
     /// Tiles become chunks of the dataset if they are neither too small nor too large for that.
     Chunks,
-    /// Tiles become chunks wherever that is possible, so that source and HDF5 file can share them.
+    /// Tiles become chunks wherever that is possible, so that the HDF5 file can share their bytes with the source
+    /// (reflinks).
     Shared,
 }
 

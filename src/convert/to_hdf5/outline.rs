@@ -128,7 +128,7 @@ impl Outline {
         Self::of_plan(source, &Plan::new(source, &options)?)
     }
 
-    /// Outlines what a conversion of `source` by this plan would write.
+    /// Outlines the HDF5 file that a conversion of `source` by this plan would make.
     ///
     /// # Errors
     /// Those of [`new`](Self::new).
@@ -237,8 +237,8 @@ fn record(attributes: impl IntoIterator<Item = (String, Attribute)>) -> Record {
 /// Elements of columns, in the form that they would have in the datasets of a native file.
 impl Source {
     /// Reads the cells of `rows` (half-open, from 0), one after the other, in the form that datasets have: strings are
-    /// UTF-8 and end at a NUL, records are JSON. `region` selects a part of each cell. An undefined cell adds zeros or
-    /// empty strings for the shape of `region`, or without one for the shape `cell`; without both, nothing.
+    /// UTF-8 and end at a NUL, records are JSON. `region` selects a part of each cell. An undefined cell adds as many
+    /// zeros or empty strings as `region` has elements, or `cell` if `region` is `None`; nothing if both are `None`.
     ///
     /// # Errors
     /// `NotFound` if the table lacks the column; those of reading the cells.
@@ -278,8 +278,8 @@ impl Source {
         self.hypercube_elements(table, column, cube, region, &ChunkCache::new(CACHE_BYTES))
     }
 
-    /// Reads a part of a hypercube as [`hypercube_part`](Self::hypercube_part) does, with decoded tiles in a cache that several
-    /// calls share.
+    /// Reads a part of hypercube number `cube` of a column, both counted from 0, with a cache of decoded tiles that
+    /// several calls share. The positions (rows) are the last axis of `region`.
     pub(super) fn hypercube_elements(
         &self,
         table: usize,

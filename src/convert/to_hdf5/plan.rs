@@ -43,7 +43,7 @@ pub(crate) struct ToHdf5Options {
     pub(crate) tables: Vec<String>,
     /// How the datasets of the conversion are compressed.
     pub(crate) compress: Compress,
-    /// Whether datasets that keep the tiles share their bytes with the source.
+    /// Whether datasets whose chunks are one block of a table's tiles share the bytes of the table's files (reflinks).
     pub(crate) reflink: Reflink,
     /// The storage for which the HDF5 file is made: a local disk, or an object store that is read by HTTP.
     pub(crate) profile: Profile,
@@ -222,8 +222,9 @@ pub struct ColumnPlan {
     pub(crate) sample: Option<Sample>,
     /// When the column's datasets of numbers get their space in the file: chunk by chunk, or as one block.
     pub(crate) allocation: Allocation,
-    /// Name of the HDF5 chunk index of the column's datasets, as in `H5Dget_chunk_index_type`: `single`, `implicit`,
-    /// `fixed_array`, `extensible_array`, or `none` without chunks; in files for HDF5 1.8 `btree_v1`.
+    /// Name of the HDF5 chunk index (the structure that locates chunks) of the column's datasets, as in
+    /// `H5Dget_chunk_index_type`: `single`, `implicit`, `fixed_array`, `extensible_array`, or `none` without chunks; in
+    /// files for HDF5 1.8 `btree_v1`.
     pub chunk_index: &'static str,
     /// Bytes of all elements of the column, uncompressed; strings are counted as 16 bytes each.
     pub bytes: u64,

@@ -48,7 +48,8 @@ impl ColumnPlan {
         COLUMN_OVERHEAD + self.bytes as f64 * remains
     }
 
-    /// Predicted processor time in seconds for compressing the column; 0 if it is not compressed, or no sample of it was.
+    /// Predicted processor time in seconds for compressing the column; 0 if the column is not compressed, or no sample
+    /// of it was compressed.
     fn filter_seconds(&self) -> f64 {
         let sample = self.sample.filter(|_| !self.compression.is_none());
         sample.map_or(0.0, |sample| sample.seconds_per_byte * self.bytes as f64)

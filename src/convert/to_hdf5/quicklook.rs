@@ -13,16 +13,18 @@ use crate::source::Source;
 use crate::table::Column;
 use crate::value::{Complex32, Complex64, DataType, Element, Region, Shape, Values};
 
-/// Most time bins that the finest level of a quicklook (a small version of the visibilities) has.
+/// Maximum number of time bins in the finest level of a quicklook (a small version of the visibilities).
 const MAX_TIMES: u64 = 1024;
 const MAX_CHANNELS: u64 = 512;
-/// Most averaged samples in the finest levels of a column's quicklooks, for all spectral windows and correlations together.
+/// Maximum number of averaged samples in the finest levels of a column's quicklooks, for all spectral windows and
+/// correlations together; exceeded only if a level has a single time bin.
 const MAX_PLACES: u64 = 1 << 20;
-/// Most spectral windows for which a quicklook is written.
+/// Maximum number of spectral windows of a table for which quicklooks are written.
 const MAX_WINDOWS: usize = 256;
-/// Most distinct times, of all spectral windows together, for which a quicklook is written: the times are held in memory.
+/// Maximum number of distinct times, of all spectral windows together, of a table for which quicklooks are written: the
+/// times are held in memory.
 const MAX_DISTINCT: usize = 1 << 22;
-/// Most time bins, and most channel bins, that the coarsest level of a quicklook has.
+/// Maximum number of time bins, and of channel bins, in the coarsest level of a quicklook.
 const COARSEST: usize = 64;
 /// Approximate number of bytes of cells that are read at a time for a quicklook.
 const BLOCK_BYTES: u64 = 16 << 20;
@@ -216,8 +218,8 @@ impl Reader<'_> {
         Ok(times.into_iter().enumerate().map(key).collect())
     }
 
-    /// Finds the spectral windows of the main table and the distinct times of each, for quicklooks. Stops early when there are more than a
-    /// quicklook may have.
+    /// Finds the spectral windows of the main table and the distinct times of each, for quicklooks. Stops early when
+    /// more windows or times are found than a quicklook may have.
     fn windows(&self, progress: &dyn Progress) -> Result<BTreeMap<i64, Window>> {
         let mut windows: BTreeMap<i64, Window> = BTreeMap::new();
         let mut known = 0;
@@ -350,7 +352,8 @@ fn blocks(rows: &Range<u64>, step: u64) -> impl Iterator<Item = Range<u64>> + us
     rows.clone().step_by(step as usize).map(move |start| start..(start + step).min(end))
 }
 
-/// The first and the last time in bin number `bin` (from 0), where `times`, which ascend, are cut into `bins` bins of about as many times each.
+/// The first and the last time in bin number `bin` (from 0), if the ascending `times` are divided into `bins` bins of
+/// about equal numbers of times.
 fn ends_of(bin: usize, bins: usize, times: &[f64]) -> (f64, f64) {
     let start = |bin: usize| (bin * times.len()).div_ceil(bins.max(1));
     let last = start(bin + 1).max(start(bin) + 1) - 1;
@@ -358,8 +361,8 @@ fn ends_of(bin: usize, bins: usize, times: &[f64]) -> (f64, f64) {
 }
 
 impl Plane {
-    /// Allocates the sums for cells of `(correlations, channels)` at a number of distinct times; `None` if there is nothing to show, or one
-    /// time would need more averaged samples than a quicklook may have.
+    /// Allocates the sums for cells of `(correlations, channels)` at a number of distinct times; `None` if the
+    /// quicklook would be empty, or if one time bin would already need more averaged samples than a quicklook may have.
     fn new((correlations, channels): (u64, u64), times: usize, windows: usize) -> Option<Self> {
         let each = channels.div_ceil(MAX_CHANNELS).max(1);
         let places = channels.div_ceil(each);

@@ -97,7 +97,8 @@ struct Planner<'a> {
     options: &'a ToTableOptions,
     /// Absolute path of the main table that will be written.
     target: PathBuf,
-    /// Directory of each table of the source in the new table, relative to the main table's; `None` if the source lacks the table.
+    /// Directory of each table of the source in the new table, relative to the main table's; `None` for a subtable that
+    /// is not written because it or a table above it is missing or damaged.
     directories: &'a [Option<PathBuf>],
 }
 
@@ -201,8 +202,8 @@ fn elements(content: &Content, index: usize) -> Result<u64> {
     tiling.cubes.iter().try_fold(0u64, |sum, cube| Ok(sum.saturating_add(cube.grid().shape.elements()?)))
 }
 
-/// For each column with a TaQL expression: its index from 0, and the first name in the expression that the new table
-/// will not have as a column, or `None`. Casacore would not open a table with an unknown name.
+/// For each column with a TaQL expression: its index from 0, and the first name in the expression that will not be a
+/// column of the new table (`None` if all will be). Casacore would not open a table with such a name.
 fn expressions(content: &Content) -> Vec<(usize, Option<String>)> {
     let columns = content.columns();
     let mut written: HashSet<&[u8]> = (0..columns.len())
@@ -227,7 +228,8 @@ fn expressions(content: &Content) -> Vec<(usize, Option<String>)> {
     }
 }
 
-/// Directory of each new table, relative to the main one; `None` if the source lacks the table. Subtables that were inside the main table's
+/// Directory of each table of the source in the new table, relative to the main table's; `None` for a subtable that is
+/// not written because it or a table above it is missing or damaged. Subtables that were inside the main table's
 /// directory keep their paths.
 fn directories(source: &Source, warnings: &mut Vec<String>) -> Result<Vec<Option<PathBuf>>> {
     let mut directories: Vec<Option<PathBuf>> = Vec::new();

@@ -169,7 +169,7 @@ impl<'a> ChunkTiles<'a> {
         })
     }
 
-    /// Number of chunks from which the tiles are made.
+    /// Number of chunks of the source from which all tiles of the table's hypercube are made.
     pub(crate) fn chunks(&self) -> u64 {
         self.tiles.div_ceil(self.joined)
     }

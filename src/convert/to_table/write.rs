@@ -1,4 +1,4 @@
-//! Writes the planned casacore tables of a conversion: creates them all, then fills them in parallel.
+//! Writes the casacore tables of a conversion: creates all tables, then fills them in parallel.
 
 use std::path::Path;
 
@@ -47,9 +47,11 @@ pub struct ToTableSummary {
     pub damage: Vec<Damage>,
     /// Warnings for the user about the written table, as sentences.
     pub warnings: Vec<String>,
-    /// Number of the table's files that are symbolic links to the source; 0 except for [`LinkTable`](super::super::LinkTable).
+    /// Number of the table's files that are symbolic links to the source HDF5 file; 0 unless
+    /// [`LinkTable`](super::super::LinkTable) writes the table.
     pub(crate) links: usize,
-    /// Number of bytes of the elements in the source to which symbolic links of the table lead.
+    /// Total size in bytes of the elements that the table does not store, but reads from the source through symbolic
+    /// links.
     pub(crate) linked_bytes: u64,
 }
 
@@ -157,7 +159,7 @@ fn shareable(source: &Source, plans: &[TableBlueprint], directory: &Path) -> Res
     Ok(bytes)
 }
 
-/// Makes the symbolic links to the HDF5 file in the thin tables below `root` (the temporary path of `target`), calls
+/// Makes the symbolic links to the source HDF5 file in the tables below `root` (the temporary path of `target`), calls
 /// `check`, and then replaces the links by relative ones that are valid when the table is at `target`.
 fn finish_links(
     source: &Source,
@@ -200,9 +202,9 @@ pub(crate) struct HeldTable {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Writes the tables of `source` to the new directory `root`, without the tiles that other processes will write: those
-/// of hypercubes of at least `least` bytes, if no more than `most` bytes of tiles have to be made at a time. Files of
-/// tiles have their full lengths, with holes.
+/// Writes the tables of `source` to the new directory `root`. Leaves to other processes the tiles of hypercubes of at
+/// least `least` bytes, unless tiles that must be made together exceed `most` bytes. Files of tiles have their full
+/// lengths, with holes.
 ///
 /// # Errors
 /// Those of [`to_table`].
@@ -262,9 +264,9 @@ fn write(
     Ok(warnings)
 }
 
-/// Compares the cells that virtual column engines compute in the new tables below `root` with the source. Changes
-/// `plans` so that columns that differ are copied, and returns warnings that name them; the caller has to write the
-/// tables again.
+/// Compares the cells that virtual column engines compute in the new tables below `root` with the source. Returns a
+/// warning for each column that differs, and changes `plans` so that its cells are copied; the caller then has to write
+/// the tables again.
 fn store_inexact(
     source: &Source,
     plans: &mut [TableBlueprint],

@@ -9,7 +9,8 @@ thread_local! {
     static LIMIT: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-/// Most bytes to which a codec that libhdf5 runs may decode a chunk while no [`ChunkLimit`] exists.
+/// Largest number of bytes to which a codec that libhdf5 runs may decode a chunk, if the thread has not set a
+/// [`ChunkLimit`].
 const DEFAULT_LIMIT: u64 = 1 << 28;
 
 /// Limits, until it is dropped, the number of bytes to which a codec that libhdf5 runs on this thread may decode a

@@ -18,7 +18,8 @@ use crate::error::{Error, Result};
 
 /// Largest ratio of decoded to stored bytes of an LZ4 block: a byte that extends a length stands for at most 255 bytes.
 const MAX_EXPANSION: u64 = 255;
-/// Most bytes of a block before compression when a chunk is written. A chunk that is not longer is one block.
+/// Largest size in bytes, before compression, of the LZ4 blocks that are written; a chunk that is not longer is one
+/// block.
 const BLOCK_BYTES: usize = 1 << 30;
 
 #[derive(Debug)]

@@ -6,11 +6,12 @@ use super::settings::{Credentials, Settings};
 use super::signature::{EMPTY_SHA256, authorization, date, encode};
 use crate::error::{Error, Result};
 
-/// Address of a remote file: its URL, and for a file in S3 the bucket and the credentials with which requests are signed.
+/// Address of a remote file: its URL, and for a file in S3 the values with which requests for it are signed.
 #[derive(Debug)]
 pub(super) struct Address {
     pub(super) url: String,
-    /// The object's bucket and credentials if the file is in S3; `None` for a web server.
+    /// Host, path, region and credentials with which requests are signed if the file is in S3; `None` for a file on a
+    /// web server.
     pub(super) object: Option<Object>,
 }
 

@@ -23,8 +23,8 @@ const ANSWER_VARIABLE: &str = "H5BRIDGE_HTTP_TIMEOUT";
 const CONNECT: Duration = Duration::from_secs(10);
 /// Longest time in which the whole answer of a server to one request has to arrive.
 const BODY: Duration = Duration::from_secs(600);
-/// Most redirections that are followed for one request to a web server. Requests to S3 are signed, so that none of
-/// their redirections is followed.
+/// Maximum number of redirections that are followed for one request to a web server. Requests to S3 are signed, so that
+/// none of their redirections is followed.
 const REDIRECTIONS: u32 = 5;
 
 /// State of a remote file (length, `ETag`, time of last modification) that must be the same in the answers to all requests.
@@ -156,7 +156,8 @@ impl Client {
         Ok(version)
     }
 
-    /// Checks the HTTP status: fails unless the answer is a range of the file.
+    /// Checks the HTTP status of an answer: fails unless it is 206, a range of the file. `known` is the state of the
+    /// file in earlier answers; without it, status 416 means that the file is empty.
     fn check_status(&self, answer: &Response<Body>, known: Option<&Version>) -> Result<(), Failure> {
         let status = answer.status().as_u16();
         let header = |name: &str| answer.headers().get(name).and_then(|value| value.to_str().ok());

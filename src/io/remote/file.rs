@@ -11,14 +11,14 @@ use crate::io::{ReadAt, past_end};
 /// Size in bytes of the blocks of a remote file that are fetched and cached: the transfer of a block takes about as long as
 /// the request for it.
 const BLOCK: u64 = 256 << 10;
-/// Most blocks of a remote file that are cached.
+/// Maximum number of blocks of a remote file that are cached.
 const KEPT: usize = 256;
 /// Reads of at least this many bytes bypass the cache of a remote file: they are usually whole chunks, which the caller
 /// caches after decoding.
 const LARGE: usize = 1 << 20;
-/// Most bytes of a remote file that one request fetches.
+/// Maximum number of bytes of a remote file that one request fetches.
 const LARGEST: usize = 16 << 20;
-/// Most blocks that one request fetches when a program reads a file sequentially.
+/// Maximum number of blocks that one request fetches when a program reads a remote file sequentially.
 const LONGEST_RUN: u64 = 32;
 /// Number of recent requests that are remembered to detect sequential reading, which may happen at several places of a file
 /// at once.

@@ -44,7 +44,7 @@ pub(crate) fn split(path: &Path) -> (&Path, &str) {
     }
 }
 
-/// Opens the remote file at an address. A file that is open already is shared, with the blocks that were read.
+/// Opens the remote file at an address. If it is open already, the open file is shared, including its cached blocks.
 ///
 /// # Errors
 /// `Usage` for an address that is not well-formed, `NotFound`, `Unsupported` if the server does not serve ranges, `Io` for everything

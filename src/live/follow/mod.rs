@@ -25,8 +25,8 @@ use crate::value::DataType;
 /// Pause between two attempts to read a table while a writer is changing it, at the start and at the end of following.
 const RETRY_PAUSE: Duration = Duration::from_millis(10);
 
-/// Time from the start of following in which an error of reading the tables leads to another attempt, because a
-/// subtable may be just being created. Later errors end the attempts.
+/// Time from the start of following during which a failed read of the tables is repeated, because a subtable may be
+/// just being created; a later error is returned at once.
 const DAMAGED_AFTER: Duration = Duration::from_secs(2);
 
 /// Longest time that is spent at the end of following on copying the last rows and comparing old ones for changes.

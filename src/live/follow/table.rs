@@ -28,7 +28,8 @@ const COMPARED_ROWS: u64 = 4096;
 /// Longest time for which copied rows are compared with the casacore table before it is polled for new rows again.
 const COMPARE_FOR: Duration = Duration::from_millis(20);
 
-/// A table that is followed, with all that is known of it from earlier polls.
+/// A casacore table that is followed into a live file: its columns, its state at the last poll, and the copied rows
+/// that are still to be compared with it.
 #[derive(Debug)]
 pub(super) struct Followed {
     /// Name of the followed table in the live file.
@@ -231,8 +232,9 @@ impl Followed {
         Ok(activity)
     }
 
-    /// Finds out from the counters in the sync record `sync` which columns were written since the last poll, and marks their
-    /// rows for comparison. `rows` is the number of rows copied so far. Returns false if the table cannot be read yet.
+    /// Finds out from the counters in the sync record `sync` which columns were written since the last poll, and marks
+    /// their rows for comparison. `rows` is the number of rows copied so far. Returns false, and marks nothing, if
+    /// another program may have written to the table during the read.
     fn notice(&mut self, sync: &Sync, rows: u64) -> Result<bool> {
         let Snapshot::Consistent(table) = self.watch.snapshot(|table| Ok(SeenTable::new(table)))? else {
             return Ok(false);
@@ -287,8 +289,8 @@ impl Followed {
         news
     }
 
-    /// Marks columns for comparison with the table: those whose data manager has written since the last poll or is not
-    /// known, and those that an engine computes.
+    /// Marks columns for comparison with the table: those that an engine computes, and all others unless the counters
+    /// in `sync` show that their data manager has not written since the last poll.
     fn suspect_written(&mut self, table: &SeenTable, sync: &Sync, rows: u64) {
         let before = self.seen.as_ref().and_then(|seen| seen.counters.as_ref());
         let changed = |manager: Option<usize>| match (before, &sync.counters, manager) {
@@ -304,8 +306,8 @@ impl Followed {
         }
     }
 
-    /// Copies the next batch of the table's rows, before row `end`, to the live file and returns their number; 0 if
-    /// another program may be writing to the table, so that they must be read again.
+    /// Copies the next batch of the table's rows, before row `end`, to the live file and returns their number. Returns
+    /// 0 if another program may have written to the table during the read; the next call then reads the rows again.
     fn append(&mut self, writer: &mut Writer, end: u64) -> Result<u64> {
         let first = writer.rows(&self.name)?;
         // the same rows again, if it was doubtful what is in them

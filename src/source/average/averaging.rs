@@ -42,8 +42,8 @@ impl Averaging {
         self
     }
 
-    /// Sets how many neighbouring channels become one: 2 or more. The last averaged channel of a spectral window is the mean of
-    /// those that are left.
+    /// Sets how many neighbouring channels become one: 2 or more. The last averaged channel of a spectral window is the
+    /// mean of fewer channels if their number is not a multiple of `count`.
     pub fn channels(mut self, count: u64) -> Self {
         self.channels = Some(count);
         self

@@ -8,10 +8,10 @@ use crate::error::{Error, Result};
 use crate::table::ColumnCells;
 use crate::value::{DataType, Shape, Values};
 
-/// Most samples (one correlation and channel of one row) of a column that are read at a time for averaging; a row is read
-/// whole.
+/// Maximum number of samples (one correlation and channel of one row each) of a column that are read at a time for
+/// averaging; a row with more samples is read whole.
 const PIECE_SAMPLES: u64 = 1 << 17;
-/// Most rows that are read at a time for averaging.
+/// Maximum number of rows that are read at a time for averaging.
 const PIECE_ROWS: u64 = 1 << 13;
 
 /// A column to be averaged, with the time bin of each of its rows and the columns of flags and weights of the same table.

@@ -19,8 +19,8 @@ pub(super) struct AveragedRows<'a> {
     pub(super) rule: Rule,
 }
 
-/// Sums of the cells of one column over the rows of a time bin: over all rows, over all rows by their weights, and over rows
-/// that are not flagged.
+/// Sums of the cells of one column over the rows of a time bin: over all rows, weighted over all rows, and over those
+/// rows that have an unflagged sample.
 #[derive(Default, Clone)]
 struct RowSums {
     shape: Option<Shape>,

@@ -14,7 +14,8 @@ use crate::stman::undefined;
 use crate::table::ColumnCells;
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Approximate number of averaged samples whose sums are held in memory at a time; a bin is summed whole.
+/// Approximate number of averaged samples whose sums are held in memory at a time: whole time bins are added until it
+/// is reached.
 const BLOCK_SAMPLES: u64 = 1 << 18;
 
 /// An averaged column with a value for each correlation and channel, or one that is computed from flags and weights (FLAG_ROW,
@@ -35,8 +36,8 @@ impl<'a> AveragedSamples<'a> {
         AveragedSamples { input, rule, factor, data_type, last: Mutex::new(None) }
     }
 
-    /// The shape `[corr, chan]` of the sums of a bin, its channels averaged; `None` if the cells of all rows of the bin are
-    /// undefined.
+    /// The shape `[corr, chan]` of the sums that are made for a time bin, one for each correlation and averaged
+    /// channel; `None` if the cells of all rows of the bin are undefined.
     fn sums_shape(&self, bin: u64) -> Result<Option<Shape>> {
         let mut found: Result<Option<Shape>> = Ok(None);
         self.input.bins.for_each(bin..bin + 1, |row, _| {

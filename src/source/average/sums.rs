@@ -12,7 +12,7 @@ pub(super) enum Rank {
     Nothing,
     /// The sum consists of samples without a positive weight only, flagged or not; each counts as one of weight 1.
     WithoutWeight,
-    /// The sum consists of flagged samples of positive weight, as no sample is good.
+    /// The sum consists of flagged samples of positive weight, since all samples of positive weight are flagged.
     Flagged,
     /// The sum consists of good samples: those that are not flagged and have a positive weight.
     Good,

@@ -156,8 +156,8 @@ fn holds(test: &Test, columns: &[Block<'_>], row: usize) -> Option<bool> {
     }
 }
 
-/// Evaluates conditions that are joined by `||` (`decisive` is true) or `&&` (`decisive` is false) for a row: returns
-/// `decisive` if one has that result; `None` if undefined cells leave it undecided.
+/// Evaluates conditions joined by `||` (`decisive`: true) or `&&` (`decisive`: false) for a row: `decisive` if any
+/// condition yields it, else its opposite; `None` if undefined cells leave it undecided.
 fn decided(list: &[Test], columns: &[Block<'_>], row: usize, decisive: bool) -> Option<bool> {
     let mut is_open = false;
     for test in list {

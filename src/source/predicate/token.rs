@@ -12,7 +12,8 @@ pub(super) enum Token {
     Text(String),
     Int(i64),
     Float(f64),
-    /// An operator, bracket or keyword of a condition. Synonyms have the first spelling in `SIGNS`: `<>` is `!=`.
+    /// An operator, bracket or keyword of a condition. Synonyms are replaced by one spelling: `<>` becomes `!=`, `and`
+    /// becomes `&&`.
     Sign(&'static str),
     End,
 }
@@ -62,7 +63,8 @@ const SIGNS: [(&str, &str); 22] = [
 const WORDS: [(&str, &str); 6] =
     [("and", "&&"), ("or", "||"), ("not", "!"), ("in", "in"), ("true", "true"), ("false", "false")];
 
-/// Makes an error about the condition `text` that tells the number of the character at byte offset `at`, from 1.
+/// Makes an error about the condition `text` at byte offset `at` (from 0); the message gives the position as the number
+/// of the character, from 1.
 pub(super) fn error_at(text: &str, at: usize, message: impl fmt::Display) -> Error {
     let character = text.get(..at).unwrap_or(text).chars().count() + 1;
     Error::usage(format!("condition {text:?}, at character {character}: {message}"))

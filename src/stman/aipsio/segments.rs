@@ -3,7 +3,8 @@
 use crate::aipsio::Decoder;
 use crate::error::{Error, Result};
 
-/// Value of an offset's first word that marks a wide offset: an i64, which follows.
+/// Marks a 64-bit array offset in a StManAipsIO file: if the u32 that stores the offset of an array has this value, the
+/// offset follows as an i64.
 pub(super) const WIDE_OFFSET: u32 = 0x8000_0001;
 
 /// Distance in rows between the rows whose file offsets are kept in memory, in a column whose cells have varying

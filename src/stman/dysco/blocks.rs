@@ -12,7 +12,8 @@ use crate::io::{ReadAt, Recent};
 const CACHE_BYTES: u64 = 1 << 22;
 const SCALE_BYTES: u64 = size_of::<f32>() as u64;
 
-/// The parts of one column in the blocks (groups of rows) of a DyscoStMan file.
+/// The stored data of one column in a DyscoStMan file: scale factors and quantised values, in each block (group of
+/// rows) of the file.
 ///
 /// ```text
 /// header_bytes      + offset                              + block_bytes
@@ -24,9 +25,10 @@ pub(super) struct Blocks {
     file: Arc<dyn ReadAt>,
     /// Number of table rows in a block of the DyscoStMan file, at least 1.
     pub(super) rows: u64,
-    /// Number of blocks in the DyscoStMan file that hold this column's part.
+    /// Number of blocks (groups of rows) in the DyscoStMan file that are long enough to contain the data of this
+    /// column.
     pub(super) count: u64,
-    /// Offset in the DyscoStMan file of this column's part of block 0, in bytes.
+    /// Offset in bytes, in the DyscoStMan file, of this column's data in the first block (group of rows).
     start: u64,
     /// Distance in the DyscoStMan file from the start of a block to that of the next, in bytes.
     stride: u64,

@@ -1,4 +1,4 @@
-//! A column of visibilities or weights in a DyscoStMan.
+//! Reads a column of visibilities or weights that DyscoStMan, a storage manager with lossy compression, has stored.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -77,7 +77,7 @@ impl Out<'_> {
 /// A row of a DyscoStMan column that is being decoded.
 #[derive(Debug, Clone, Copy)]
 struct Row {
-    /// Number of the row in its block, from 0.
+    /// Number of the row within its block (group of rows) of the DyscoStMan file, from 0.
     in_block: u64,
     /// Number of the row in the table, from 0.
     in_table: u64,
@@ -150,8 +150,8 @@ impl DyscoColumn {
         Error::usage(format!("{found} values where {} are stored", self.data_type))
     }
 
-    /// Fills `out` with the channels `channels` of the cells of `rows` (both half-open, from 0), all polarisations; what was never
-    /// written stays as it is.
+    /// Fills `out` with the channels `channels` of the cells of `rows` (both half-open, from 0), all polarisations. The
+    /// elements of `out` for rows beyond the last block of the file are not changed.
     fn fill(&self, rows: Range<u64>, channels: Range<u64>, out: Out<'_>) -> Result<()> {
         let elements = self.polarisations * (channels.end - channels.start);
         let backed = rows.start..rows.end.min(self.rows_written());

@@ -5,8 +5,8 @@ use super::header::Distribution;
 use super::normal;
 use super::student::Student;
 
-/// The value of each symbol (quantised value) of DyscoStMan before scaling, indexed by the symbol; it has an element for every
-/// `u16`, more than there are symbols.
+/// Values of all DyscoStMan symbols (quantised values) before scaling, indexed by the symbol; the array has 65536
+/// elements even if symbols have fewer than 16 bits.
 ///
 /// They are f32, kept as f64 since that is what they are multiplied as.
 pub(super) type Dictionary = [f64; 1 << 16];

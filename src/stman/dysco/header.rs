@@ -6,7 +6,7 @@ use crate::error::{Error, Result, ResultExt};
 use crate::io::{ReadAt, read_array, read_bytes};
 use crate::value::{Record, Value, Values};
 
-/// Size of the DyscoStMan header in bytes, without the name and the column records.
+/// Size in bytes of the DyscoStMan header without the manager's name and the column records, whose sizes vary.
 const FIXED_BYTES: u64 = 52;
 /// Size in bytes of the known fields of a column record in the DyscoStMan header; a stored record may be longer.
 const RECORD_BYTES: u32 = 12;
@@ -71,7 +71,8 @@ pub(super) enum Normalization {
 }
 
 impl Header {
-    /// The parameters of the DyscoStMan, under the names of casacore's data manager record.
+    /// The parameters of the DyscoStMan (bits per symbol, distribution, normalisation), named as in casacore's data
+    /// manager records.
     pub(super) fn parameters(&self) -> Record {
         let mut record = Record::default();
         let (distribution, extra) = match self.distribution {
@@ -211,8 +212,8 @@ impl Fields<'_> {
         self.take(what).map(f64::from_le_bytes)
     }
 
-    /// An error about the header field that starts `back` bytes before the next field to be read; `found` is its value in
-    /// words.
+    /// Makes an error about the field of the DyscoStMan header that starts `back` bytes before the next field to be
+    /// read; `found` is the error message.
     #[cfg_attr(feature = "record-messages", track_caller)]
     fn error(&self, back: u64, found: String) -> Error {
         Error::format(found).context(format!("header: byte {}", self.at - back))

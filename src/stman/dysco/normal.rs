@@ -76,7 +76,8 @@ fn ratio(of: &Ratio, r: f64) -> f64 {
     horner(&of[0]) / horner(&of[1])
 }
 
-/// The value below which the standard normal distribution has probability `p`: Wichura's AS 241, PPND16.
+/// Quantile of the standard normal distribution for the probability `p`, by Wichura's algorithm AS 241 (its double
+/// precision variant, PPND16).
 pub(super) fn quantile(p: f64) -> f64 {
     let q = p - 0.5;
     if q.abs() <= 0.425 {

@@ -74,7 +74,8 @@ impl Student {
         t
     }
 
-    /// Finds t such that the probability of values above t is `p`, by Newton's method on logarithms, which are nearly linear.
+    /// Finds t such that the probability of values above t is `p`, by Newton's method on the logarithms of t and of the
+    /// probability; it starts at `near`, or at 1 if `near` is 0.
     fn solve_tail(&self, p: f64, near: f64) -> f64 {
         let mut t = if near > 0.0 { near } else { 1.0 };
         for _ in 0..STEPS {
@@ -114,7 +115,8 @@ impl Student {
     }
 }
 
-/// The quotient Γ(a + 1/2) / Γ(a), by the recurrence up to where the asymptotic series holds.
+/// The quotient Γ(a + 1/2) / Γ(a): computed by an asymptotic series for `a` of 40 or more, to which a recurrence leads
+/// smaller `a`.
 fn gamma_ratio(mut a: f64) -> f64 {
     let mut ratio = 1.0;
     // NaN and what is not positive has no ratio

@@ -237,8 +237,8 @@ impl IndexedColumn {
         format!("ForwardColumnIndexedRowEngine: column {}", self.name)
     }
 
-    /// Reads, for each of `rows` (half-open, from 0), the number (from 0) of its row in the other table; fails if the other
-    /// table does not have one of them.
+    /// Reads the row numbers (from 0) in the other table to which `rows` (half-open, from 0) of this table are
+    /// forwarded; fails if the other table lacks a row with one of these numbers.
     fn map(&self, rows: Range<u64>) -> Result<Vec<u32>> {
         let count = rows.end - rows.start;
         let mut values = Values::new(DataType::UInt);

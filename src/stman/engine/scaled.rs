@@ -91,7 +91,7 @@ const REAL: [DataType; 8] = [
     DataType::Double,
 ];
 
-/// A type of real numbers that a ScaledArrayEngine computes, with its 0 and 1.
+/// A type of real numbers that a ScaledArrayEngine can compute; the trait defines the constants 0 and 1 in this type.
 trait Real: Number + PartialEq {
     const ZERO: Self;
     const ONE: Self;

@@ -8,7 +8,8 @@ use crate::io::ByteOrder;
 /// Bits of a bucket's first word that give the offset of the index part; if any other bit is set, row numbers have 64 bits.
 const INDEX_OFFSET_MASK: u32 = 0x0fff_ffff;
 
-/// Size in bytes of a bucket's header before the data part; the offsets of values count from its end.
+/// Size in bytes of the header of an IncrementalStMan bucket. The data part follows it, and offsets of values count
+/// from the start of the data part.
 pub(super) const HEADER_BYTES: usize = 4;
 
 /// Bit of a bucket's first word that casacore sets for row numbers of 64 bits.
@@ -207,8 +208,8 @@ struct Values<'a> {
 }
 
 impl Values<'_> {
-    /// Calls `each` for every value that holds in `rows`, with the value's offset in the data part and the range of
-    /// indices in `rows` for which it holds.
+    /// Calls `each` for every value that holds in `rows` (counted from the bucket's first row), with the value's offset
+    /// in bytes in the data part and the range of rows for which it holds, counted from the first of `rows`.
     ///
     /// Returns the index of the last value, from 0 in `self`; `None` if a call of `each` returned `None`.
     fn for_each(
@@ -245,8 +246,9 @@ impl Values<'_> {
         None
     }
 
-    /// Fills `out` with the values that hold for `rows`, `N` bytes for each row. Returns the index of the last of these
-    /// values, from 0 in `self`; `None` if a value is outside the data part or `out` is too short.
+    /// Fills `out` with the values that hold for `rows` (counted from the bucket's first row), `N` bytes for each row.
+    /// Returns the index of the last of these values in `self.offsets`; `None` if a value is outside the data part or
+    /// `out` is too short.
     fn fill_cells<const N: usize>(&self, row_bytes: usize, rows: Range<u64>, out: &mut [u8]) -> Option<usize> {
         let (cells, []) = out.as_chunks_mut::<N>() else { return None };
         self.for_each(row_bytes, rows, |offset, rows| {
@@ -256,8 +258,8 @@ impl Values<'_> {
         })
     }
 
-    /// Fills `out` with the values that hold for `rows`, `bytes` bytes for each row; the bucket stores row numbers in
-    /// `row_bytes` (4 or 8) bytes.
+    /// Fills `out` with the values that hold for `rows` (counted from the bucket's first row), `bytes` bytes for each
+    /// row; the bucket stores row numbers in `row_bytes` (4 or 8) bytes.
     ///
     /// Returns the index of the last of these values, from 0 in `self`; `None` if a value is outside the data part or
     /// `out` is too short.

@@ -47,7 +47,7 @@ impl<A> Cell<A> {
         })
     }
 
-    /// Number of elements in a cell, if every cell of the column has as many; `None` if not.
+    /// Number of elements in each cell of the column; `None` for indirect arrays, whose number of elements may differ.
     pub(super) fn count(&self) -> Option<usize> {
         match self {
             Cell::Elements { count, .. } | Cell::Strings { count, .. } => Some(*count as usize),

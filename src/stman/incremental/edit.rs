@@ -151,8 +151,8 @@ impl BucketMut {
         changes
     }
 
-    /// Removes a row from the bucket, which has `rows` rows, at least two; returns the added and removed values of each
-    /// column.
+    /// Removes `row`, counted from the bucket's first, from the bucket, which has `rows` rows, at least two; returns
+    /// the values that the removal adds to each column and removes from it.
     pub(super) fn remove_row(&mut self, row: u64, rows: u64) -> Vec<Changes> {
         let columns = self.columns.len();
         let mut remove = |column: usize| {
@@ -172,8 +172,8 @@ impl BucketMut {
         (0..columns).map(&mut remove).collect()
     }
 
-    /// The rows at which to cut the bucket, counted from its first, so that each part takes at most `limit` bytes and has at
-    /// least one row.
+    /// The rows at which to cut the bucket into smaller ones, counted from its first row. Each part has at least one
+    /// row and at most `limit` bytes, unless a single row needs more.
     ///
     /// Parts are filled to about `wanted` bytes.
     pub(super) fn cuts(&self, limit: usize, wanted: usize) -> Vec<u64> {

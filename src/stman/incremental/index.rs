@@ -18,12 +18,13 @@ use crate::stman::bucket::Buckets;
 pub(super) struct Index {
     /// Offset of the index in the file, in bytes.
     offset: u64,
-    /// Number (from 0) of the first row of each bucket, and the number of all rows at the end.
+    /// Number (from 0) of the first row of each bucket, in ascending order; the last element is the number of all rows.
     pub(super) rows: Vec<u64>,
     pub(super) buckets: Vec<u32>,
 }
 
-/// The bucket that holds a row, as a search in the index finds it, and the rows that it holds.
+/// Result of a search in the index of an IncrementalStMan: the bucket that holds the wanted row, and all rows of this
+/// bucket.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) bucket: u32,
@@ -77,7 +78,8 @@ impl Index {
 
 /// Methods for writing the index of IncrementalStMan.
 impl Index {
-    /// Makes the index of a manager with one bucket without rows.
+    /// Makes the index of a new IncrementalStMan, whose only bucket has the number `bucket` in the file and does not
+    /// have rows yet.
     pub(super) fn new(bucket: u32) -> Self {
         Index { offset: 0, rows: vec![0, 0], buckets: vec![bucket] }
     }

@@ -204,8 +204,8 @@ impl IncrementalMut {
         Ok(())
     }
 
-    /// Splits off parts of a bucket until each is small enough for the file; returns each part with its first row in the
-    /// bucket, the last part first.
+    /// Splits off parts of `bucket` until all fit a bucket of the file; returns the parts, the last one first, each
+    /// with the number of its first row, counted from the first row of the original bucket.
     fn split(
         &self,
         bucket: &mut BucketMut,

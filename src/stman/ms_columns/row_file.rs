@@ -82,7 +82,8 @@ impl RowFile {
         Ok(RowFile { file, place, start, stride, rows, fields })
     }
 
-    /// A number in the file's second header, which belongs to its storage manager, by its index from 0 after the tag.
+    /// The number at position `index` (from 0, after the 8-byte tag) in the second header of the file, which is
+    /// specific to the storage manager.
     pub(super) fn field(&self, index: usize) -> u64 {
         self.fields[index]
     }

@@ -88,7 +88,8 @@ impl Manager for StokesI {
 }
 
 impl StokesColumn {
-    /// Decodes `rows`, the bytes of whole rows of the StokesIStMan file, and appends the cells to `out`.
+    /// Decodes `rows`, the bytes of whole rows of the StokesIStMan file, and appends the cells to `out`; `values` is
+    /// scratch memory.
     fn extend(&self, rows: &[u8], values: &mut Values, out: &mut Values) -> Result<()> {
         let bytes = self.bytes.start as usize..self.bytes.end as usize;
         values.clear();

@@ -26,7 +26,8 @@ pub(super) struct StandardColumn {
 
 /// Consecutive rows of a StandardStMan column that lie in one bucket, and where their cells are.
 struct Stretch {
-    /// Offset in the file of the column's data in the bucket, in bytes: that of the cell of the bucket's first row.
+    /// Offset in bytes, in the StandardStMan file, of the column's first cell in the bucket: the cell of the bucket's
+    /// first row.
     offset: u64,
     first: u64,
     count: u64,

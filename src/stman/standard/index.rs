@@ -34,7 +34,8 @@ const LINK_BYTES: u64 = 8;
 /// | buckets         | block u32   | block u32   | their numbers, in the same order                   |
 #[derive(Debug)]
 pub(super) struct Index {
-    /// Offset in bytes of the stored index in the file, or of the first bucket that has a part of it.
+    /// Offset in bytes, in the StandardStMan file, of the place where all indices are stored, used in error messages;
+    /// if they fill whole buckets, the offset of the first of these.
     offset: u64,
     pub(super) rows_per_bucket: u32,
     pub(super) columns: i32,
@@ -195,8 +196,8 @@ impl Index {
         if entry == 0 { 0 } else { self.last_rows[entry - 1] + 1 }
     }
 
-    /// Offset and length in bytes of the smallest free part of each bucket that has at least `bytes` bytes; `None` if no part
-    /// has.
+    /// Offset and length in bytes of the smallest free part, with `bytes` bytes or more, of a bucket; all buckets of
+    /// the column set have the same free parts. `None` if all are smaller.
     pub(super) fn best_fit(&self, bytes: u64) -> Option<(i32, i32)> {
         self.free.iter().copied().filter(|&(_, len)| len as u64 >= bytes).min_by_key(|&(_, len)| len)
     }

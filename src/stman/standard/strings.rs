@@ -134,8 +134,8 @@ impl Item {
     }
 }
 
-/// Number of bytes of the string heap that a read of many cells may still take. No two cells share bytes, so more bytes
-/// than the file has mean damage.
+/// Number of bytes of the string heap that a read of many cells may still use, at first all bytes of the file. A read
+/// that needs more shows damage, because cells do not share bytes.
 pub(super) struct HeapBudget(u64);
 
 impl HeapBudget {

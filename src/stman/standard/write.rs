@@ -23,7 +23,7 @@ use crate::stman::with_context::WithContext;
 use crate::stman::{ColumnSpec, CreateArgs, ManagerMut, write_part};
 use crate::value::{DataType, Region, Shape, Values, bits};
 
-/// Default and least cache size, in buckets, that the header of a StandardStMan file states for casacore.
+/// Default and minimum of casacore's cache size, in buckets, which the header of a StandardStMan file stores.
 const DEFAULT_CACHE: i64 = 2;
 
 #[derive(Debug)]
@@ -36,7 +36,8 @@ struct StandardMut {
     cache: u32,
     rows: u64,
     buckets: BucketsMut,
-    /// The index of each column set (columns that share buckets), by the set's number from 0.
+    /// The bucket index of each column set (columns that share buckets), by the set's number from 0: which bucket holds
+    /// which rows.
     indices: Vec<Index>,
     index_buckets: IndexBuckets,
     columns: Vec<ColumnMut>,
@@ -284,8 +285,8 @@ impl StandardMut {
         Ok(offset)
     }
 
-    /// Adds the indirect arrays of fixed shape that were never written to the array file, as zeros: casacore expects an
-    /// array in every row.
+    /// Adds arrays of zeros to the array file for the cells of indirect columns of fixed shape that have no array yet:
+    /// casacore expects an array in every row.
     fn make_arrays(&mut self) -> Result<()> {
         for column in 0..self.columns.len() {
             if matches!(self.columns[column].cell, Cell::Array) && self.columns[column].spec.shape.is_some() {
@@ -341,7 +342,7 @@ impl StandardMut {
         self.file().write(start + first / 8, &bytes)
     }
 
-    /// Sets the cells of a column to zero bytes, in all buckets that hold the column.
+    /// Overwrites the cells of a column with zeros in all buckets that hold the column.
     fn clear(&self, column: &ColumnMut) -> Result<()> {
         let index = &self.indices[column.set];
         let zeros = vec![0; column_bytes(index.rows_per_bucket.into(), column.cell.bits()) as usize];

@@ -119,8 +119,8 @@ impl<F: ReadAt + ?Sized> CubeColumn<F> {
         (self.data_type != DataType::Bool).then_some(self.order)
     }
 
-    /// Writes the elements of `values`, from index `first` on, into the box `region` of the hypercube; both list the
-    /// fastest axis first.
+    /// Writes the elements of `values` (first axis fastest), from index `first` on, into the box `region` (fastest axis
+    /// first) of the hypercube.
     pub(super) fn write_region(&self, file: &PagedMut, region: &Region, values: &Values, first: usize) -> Result<()> {
         let chunk = &self.grid.chunk;
         let pixels = chunk.elements()? as usize;

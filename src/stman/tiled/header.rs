@@ -1,4 +1,5 @@
-//! The object `TiledStMan`: the hypercubes of a tiled manager and where their tiles are. formats/stman.md 6.2.
+//! The AipsIO object `TiledStMan` in the header file of a tiled manager: lists the hypercubes and the positions of
+//! their tiles. formats/stman.md 6.2.
 
 use bstr::BString;
 
@@ -8,7 +9,8 @@ use crate::io::ByteOrder;
 use crate::stman::{ColumnSpec, OpenArgs};
 use crate::value::{DataType, Record, Shape};
 
-/// Largest number that fits the older (32-bit) versions of the header's objects; larger numbers need the newer versions.
+/// Largest number that is written in the older (32-bit) versions of the objects in a tiled manager's header; larger
+/// numbers need the newer versions.
 const MAX_NARROW: u64 = i32::MAX as u64;
 
 /// The part of the header in a tiled manager's file `table.f<number>` that is the same for all types of tiled managers.
@@ -66,7 +68,7 @@ pub(super) struct CubeEntry {
     pub(super) values: Option<Box<Record>>,
     /// Whether the last axis of the hypercube can grow, to hold more rows.
     pub(super) extensible: bool,
-    /// Shape of the hypercube, fastest axis first; no axes while it has no shape.
+    /// Shape of the hypercube, fastest axis first; without axes until it is set.
     pub(super) shape: Shape,
     pub(super) tile: Shape,
     pub(super) file: Option<usize>,

@@ -379,8 +379,8 @@ impl<F: ReadAt + ?Sized> Cubes<F> {
         }
     }
 
-    /// Index (from 0) of the value for the row at `place` in the coordinates that the hypercube stores for `axis`; 0 for
-    /// an axis of the cell, whose coordinates all rows share, and for an id (`None`).
+    /// Index (from 0) of the row at `place` among the coordinates stored for `axis`; 0 if `axis` is an axis of the
+    /// cell, whose coordinates all rows share, or `None` (an id).
     fn first_coordinate(&self, axis: Option<usize>, place: &RowPlace) -> u64 {
         match axis {
             Some(axis) if axis >= self.cell_axes => place.at.get(axis - self.cell_axes).copied().unwrap_or_default(),

@@ -31,7 +31,7 @@ use crate::error::{Error, Result, ResultExt};
 use crate::value::{Record, Shape, Value, Values};
 
 /// The parameters of an open tiled manager, from which another one with the same tile shapes can be created:
-/// [`Wanted::new`] reads them, for TiledDataStMan also [`restore`].
+/// [`Wanted::new`] reads the tile shapes, and [`restore`] the hypercubes of a TiledDataStMan.
 pub(super) fn describe(manager: &Tiled) -> Record {
     let cubes = &manager.cubes;
     let mut parameters = Record::default();

@@ -5,8 +5,8 @@ use crate::value::Shape;
 /// Approximate number of elements (pixels) in a tile if no tile shape is requested, as in casacore.
 const TILE_PIXELS: f64 = 32768.;
 
-/// Chooses the tile shape (fastest axis first) of a hypercube of shape `cube` as casacore does. Extents in `wanted` are
-/// used, limited to the extents of the axes that cannot grow; those that `wanted` lacks or has as 0 are chosen.
+/// Chooses the tile shape (fastest axis first) of a hypercube of shape `cube` as casacore does. The extents in `wanted`
+/// are used, but limited to the axis length if the axis cannot grow; missing and zero extents are chosen.
 ///
 /// It is casacore's wherever the axes to choose have fewer than 4 * 32768 pixels in all, and mostly where they have more:
 /// then any choice will do, and only experiments say how casacore weighs axes that cannot be cut evenly.
@@ -51,8 +51,8 @@ fn cut(cube: &Shape, open: &[usize], pixels: f64, tile: &mut [u64]) {
     }
 }
 
-/// The extent of a tile along an axis of `axis` elements: the number nearest to `ideal` that divides the axis without
-/// remainder or, if none is near, into nearly equal parts.
+/// Tile extent along an axis of `axis` elements: the divisor of `axis` nearest to `ideal` (at most 50 % off) or,
+/// without such a divisor, the extent that cuts the axis into nearly equal parts.
 fn nearest_cut(axis: u64, ideal: f64) -> u64 {
     let (low, high) = ((0.5 * ideal).ceil().max(1.) as u64, (1.5 * ideal).floor().max(1.) as u64);
     // by the number of parts, of which there are few

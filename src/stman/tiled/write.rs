@@ -451,7 +451,7 @@ fn check_data_columns(columns: &[ColumnSpec], roles: &[Role], kind: Type) -> Res
     Ok(fixed.and_then(|spec| spec.shape.clone()))
 }
 
-/// Number of axes of a column's cells; 0 for scalars and if it is not fixed.
+/// Number of axes of a column's cells; 0 for scalars and if the number is not fixed.
 fn cell_ndim(spec: &ColumnSpec) -> usize {
     match &spec.shape {
         Some(shape) => shape.len(),

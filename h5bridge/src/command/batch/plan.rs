@@ -35,7 +35,8 @@ pub(super) struct Args {
     /// The verb that is run on each source: to-hdf5, to-ms, pack, unpack, finalize, verify, digest, info
     #[arg(long, default_value = "to-hdf5")]
     verb: String,
-    /// Do not look at the sizes of the sources: shards have equal numbers of items instead of bytes
+    /// Do not read the sizes of the sources: the shards (shares of batch run --shard) have equal numbers of items
+    /// instead of bytes
     #[arg(long)]
     no_sizes: bool,
     /// The manifest to write; without it, stdout

@@ -49,13 +49,14 @@ pub(super) struct Args {
     /// Start an item only while the file system of its target has at least this free space, in bytes: 512M, 1G
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size)]
     min_free: u64,
-    /// Repetitions of an item that fails for a reason that may pass
+    /// Maximum number of repetitions of an item that fails for a reason that may pass, such as a lock
     #[arg(long, value_name = "N", default_value_t = 2)]
     retries: u32,
     /// Pause before the first repetition of an item; each later pause is six times as long as the one before
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
     retry_wait: Duration,
-    /// Also try items again that failed for good, were killed, or have a conflict
+    /// Also try items again that failed for good, were killed, or have a conflict (the existing target is not the
+    /// output of the item, or the source has changed)
     #[arg(long)]
     again: bool,
     /// Evidence that an item is done; the default is receipt, and ledger for more than 10000 items

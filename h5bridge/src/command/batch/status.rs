@@ -20,7 +20,8 @@ use crate::report::{self, Ending};
 pub(super) struct Args {
     #[command(flatten)]
     files: Files,
-    /// Also name the items that failed, were killed, have a conflict or will be tried again, and why
+    /// Also name the items that failed, were killed, have a conflict with an existing target or will be tried again,
+    /// and why
     #[arg(long)]
     failed: bool,
     /// Print the counts in the text format of Prometheus

@@ -6,7 +6,7 @@ use ctds_hdf5::{ColumnInfo, ColumnKind};
 
 use crate::report;
 
-/// Most cells whose shapes are read to describe a column in `info`.
+/// Maximum number of cells of a column whose shapes are read to describe the column in `info`.
 const SAMPLES: u64 = 256;
 
 /// A column of a table, described in words for `h5bridge info`.

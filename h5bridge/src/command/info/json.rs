@@ -197,8 +197,8 @@ impl StoredJson {
         })
     }
 
-    /// Describes the storage of a column in files of a container: the blocks of the largest file, and the bytes of all columns of its data manager.
-    /// `None` without files.
+    /// Describes the storage of a column in `files` of a container, which hold all columns of its data manager: the
+    /// blocks of the largest file, and the bytes of all files. `None` without files.
     fn in_files(files: &[(String, FileLayout)]) -> Option<Self> {
         let (_, largest) = files.iter().max_by_key(|(_, layout)| layout.stored_bytes)?;
         Some(StoredJson {

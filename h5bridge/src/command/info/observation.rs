@@ -7,7 +7,7 @@ use ctds_hdf5::look::{Antenna, FieldSummary, ObservationSummary, ScanSummary, Su
 use super::screen::Section;
 use super::words::{date, direction, duration, kilohertz, megahertz, period, thousands};
 
-/// Most characters of the list of antenna names in the default view of `info`.
+/// Maximum length, in characters, of the list of antenna names in the default view of `info`.
 const ANTENNA_NAMES: usize = 70;
 
 /// The sections of `info` about a MeasurementSet: telescope, scans, fields, spectral windows. With `shortened`, long lists are cut and name the

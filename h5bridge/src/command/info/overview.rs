@@ -15,7 +15,8 @@ use super::{image, observation};
 use crate::command::ls;
 use crate::report;
 
-/// Most characters of the source's name in the first line of the default view of `info`.
+/// Maximum length, in characters, of the source's name in the first line of the default view of `info`; a longer name
+/// is cut.
 const NAME_WIDTH: usize = 40;
 
 /// Greatest depth of directories below a table directory whose files count for its size in bytes.

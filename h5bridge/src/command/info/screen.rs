@@ -10,7 +10,7 @@ const WIDTH: usize = 100;
 /// Number of lines to which the default view of `info` is shortened, so that it fits on a terminal.
 pub(super) const LINES: usize = 40;
 
-/// Most lines that one sentence of a warning may have.
+/// Maximum number of lines on which a warning is printed; a longer one is cut.
 const SENTENCE_LINES: usize = 3;
 
 /// Spaces between two columns of a section.

@@ -39,8 +39,8 @@ pub(super) fn table_kind(table: &Table) -> String {
     }
 }
 
-/// The data manager of a column and, if it is a virtual column engine, the column into which it stores with the manager
-/// of that (`column in manager`), and so on down to a storage manager.
+/// Data managers of a column, from its own down to a storage manager: an engine is followed by the column that stores
+/// its values, as `column in manager`.
 pub(super) fn chain(table: &SourceTable, column: &ColumnInfo) -> Result<Vec<String>> {
     let columns = table.columns()?;
     let mut chain = vec![column.manager.to_string().trim_end().to_owned()];

@@ -4,7 +4,7 @@
 use ctds_hdf5::look::{Antenna, Description, Kind, Session};
 use ctds_hdf5::{Error, ErrorKind, Result};
 
-/// Most lines that `plot --by` draws in one plot.
+/// Maximum number of lines that `plot --by` draws in one plot.
 pub(super) const MOST_LINES: usize = 64;
 
 /// The plots that `plot --x` and `--y` can select: name of the x axis, name of the y axis, kind of plot, and the quantity for kinds that have several

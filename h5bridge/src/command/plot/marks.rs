@@ -9,7 +9,7 @@ const TIMES: [f64; 18] =
 /// Steps between marks of an axis of angles, in degrees.
 const DEGREES: [f64; 6] = [5., 10., 30., 45., 90., 180.];
 
-/// Most marks on one axis of a plot.
+/// Maximum number of marks on one axis of a plot.
 const MOST: usize = 64;
 
 /// Values between `low` and `high` at which an axis has marks, about `count` of them, with their texts.
@@ -90,7 +90,8 @@ pub(super) fn label(axis: &Axis, start: Option<f64>) -> String {
     }
 }
 
-/// The beginning of a text of at most `len` characters, with three points if it was longer.
+/// Shortens a text to at most `len` characters, of which the last three are then `...`; a text that is not longer is
+/// unchanged.
 pub(super) fn shortened(text: &str, len: usize) -> String {
     if text.chars().count() <= len {
         text.to_owned()

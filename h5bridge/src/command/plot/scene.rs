@@ -91,12 +91,14 @@ impl Area {
         ((self.left + self.right) / 2., (self.top + self.bottom) / 2.)
     }
 
-    /// Position in pixels of a fraction of the area's width, from the left.
+    /// The x position, in pixels from the left edge of the picture, of a fraction of the area's width from its left
+    /// edge (0) to its right edge (1).
     pub(super) fn x(&self, fraction: f64) -> f64 {
         self.left + fraction * self.width()
     }
 
-    /// Position in pixels of a fraction of the area's height, from below.
+    /// The y position, in pixels from the upper edge of the picture, of a fraction of the area's height from its lower
+    /// edge (0) to its upper edge (1).
     pub(super) fn y(&self, fraction: f64) -> f64 {
         self.bottom - fraction * self.height()
     }

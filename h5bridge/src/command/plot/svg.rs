@@ -100,7 +100,8 @@ fn number(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Escapes characters of a text that XML cannot have.
+/// Escapes `&`, `<`, `>` and `"` in a text for XML, and replaces control characters and others that XML cannot contain
+/// by `?`.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {

@@ -68,11 +68,11 @@ pub(super) fn iterm2(png: &[u8]) -> String {
     format!("\x1b]1337;File=inline=1;size={};preserveAspectRatio=1:{}\x07\n", png.len(), STANDARD.encode(png))
 }
 
-/// Most colours that a picture in sixel can have.
+/// Maximum number of colours of a picture in sixel, a format of pictures in terminals.
 const COLOURS: usize = 256;
 
-/// Encodes pixels in sixel: bands of six lines, with one pass for each colour. With more than 256 colours, rare ones become the
-/// nearest others.
+/// Encodes pixels in sixel, a format of pictures in terminals: bands of six lines, with one pass for each colour. If a
+/// picture has more than 256 colours, the rarest are replaced by the nearest of the others.
 pub(super) fn sixel(pixels: &Pixels) -> String {
     let colours: Vec<Colour> = pixels.bytes.chunks_exact(3).map(|pixel| [pixel[0], pixel[1], pixel[2]]).collect();
     let mut counts: HashMap<Colour, usize> = HashMap::new();

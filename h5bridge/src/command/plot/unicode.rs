@@ -138,7 +138,8 @@ fn fore([red, green, blue]: Colour) -> String {
     format!("\x1b[38;2;{red};{green};{blue}m")
 }
 
-/// The shading character nearest to a colour of the scale; a point for a cell without values.
+/// The shading character nearest to a colour of the scale; `·` for the colours of raster cells without values or with
+/// only flagged data.
 fn shade(colour: Colour) -> char {
     if colour == NOTHING || colour == palette::FLAGGED {
         return '·';

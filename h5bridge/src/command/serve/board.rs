@@ -16,13 +16,15 @@ use super::shared::Shared;
 use super::work::Admission;
 use crate::sync::locked;
 
-/// Most live files that the board (the page that lists all live files) shows at a time; further ones are only counted.
+/// Maximum number of live files that the board (the page that lists all live files) shows at a time; further ones are
+/// only counted.
 const MAX_FILES: usize = 256;
 
 /// Pause between two polls of a live file for the board (the page that lists all live files).
 const ROUND: Duration = Duration::from_secs(1);
 
-/// A client of the board gets a line about each file at least this often, also when nothing has changed.
+/// Time after which the state of a live file is sent again to clients that show the board (the page that lists all live
+/// files), even if it has not changed.
 const AT_LEAST: Duration = Duration::from_secs(5);
 
 /// Pause between two searches of the served directories for new live files, while the board (the page that lists them) is shown.
@@ -32,7 +34,7 @@ const SEARCH: Duration = Duration::from_secs(10);
 #[derive(Default)]
 pub(super) struct Board {
     lines: watch::Sender<Lines>,
-    /// Whether a task polls the files; it runs while the board has listeners.
+    /// Whether a task polls the live files; it runs while any client shows the board (the page that lists them).
     is_running: Mutex<bool>,
 }
 
@@ -48,7 +50,7 @@ struct Lines {
     extent: (u64, usize, usize),
 }
 
-/// The state of one live file on the board, as it is sent to clients.
+/// The state of one live file, as it is sent to clients that show the board (the page that lists all live files).
 struct Line {
     version: u64,
     sent: Instant,
@@ -56,7 +58,8 @@ struct Line {
     event: Arc<str>,
 }
 
-/// Names and paths of the live files that the board lists, and the time when they were searched for.
+/// Names and paths of the live files that the board (the page of all live files) lists, and the time of the search that
+/// found them.
 struct Followed {
     files: Vec<(String, PathBuf)>,
     left_out: usize,
@@ -66,7 +69,8 @@ struct Followed {
 }
 
 impl Board {
-    /// A stream of events with a line for each live file: all of them first, then those that change.
+    /// A stream of server-sent events with the states of the live files: first of all files, then of each file that
+    /// changes.
     pub(super) fn events(
         self: &Arc<Self>,
         shared: &Arc<Shared>,
@@ -154,7 +158,8 @@ impl Lines {
         !is_same
     }
 
-    /// Records the newest state of the file `name` on the board; returns whether clients are to be sent an event.
+    /// Records the newest state of the live file `name` for the board (the page that lists all live files); returns
+    /// whether clients are to be sent an event.
     fn put(&mut self, name: &str, state: Json) -> bool {
         // ages go on by themselves
         let lasting = ["open", "rows", "rows_per_second", "flagged", "revision", "alerts", "problem"];
@@ -168,7 +173,8 @@ impl Lines {
         true
     }
 
-    /// Formats the board's events that are newer than `version`, and sets `version` to the newest one.
+    /// Formats the events about live files that are newer than `version`, and sets `version` to the version of the
+    /// newest event.
     fn since(&self, version: &mut u64) -> String {
         let before = std::mem::replace(version, self.version);
         let mut events = String::new();

@@ -15,8 +15,8 @@ const COMMAND: &str = "open";
 #[cfg(not(target_os = "macos"))]
 const COMMAND: &str = "xdg-open";
 
-/// A temporary HTML file that leads a browser to the page; removed when dropped. The token is in the file, because other users
-/// of the machine can see the words of every command.
+/// A temporary HTML file that redirects a browser to the server's page; removed when dropped. The access token is in
+/// the file and not on the browser's command line, which other users of the machine can see.
 pub(super) struct Opener(PathBuf);
 
 impl Opener {

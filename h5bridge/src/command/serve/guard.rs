@@ -9,7 +9,7 @@ use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use super::query;
 use super::reply::{Body, Reply, message, set, set_text, text};
 
-/// Number of random bytes of a token; it is written as hexadecimal digits.
+/// Number of random bytes of a token, such as the server's access token, which is written in hexadecimal digits.
 const TOKEN_BYTES: usize = 16;
 
 /// Content security policy: a page may load only its own files, and pictures that it makes itself (data addresses,
@@ -20,12 +20,13 @@ const POLICY: &str =
 /// The page of the viewer H5Web, whose content security policy allows `eval`: a library of H5Web draws nothing without it.
 const EVALUATING_PAGE: &str = "/explore.html";
 
-/// Addresses of the web pages that a user opens; only in these may the token be a parameter of the address.
+/// Addresses of the web pages that a user opens; only in these may the server's access token be a parameter of the
+/// address.
 const PAGES: [&str; 4] = ["/", "/index.html", "/explore.html", "/ms.html"];
 
 /// Rules by which the server accepts or refuses requests: token, host names, origins.
 pub(super) struct Guard {
-    /// Hash of the token; `None`: every client that can reach the port is accepted.
+    /// Hash of the access token that requests must have; `None`: every client that can reach the port is accepted.
     token: Option<blake3::Hash>,
     cookie_name: String,
     port: u16,
@@ -37,7 +38,7 @@ pub(super) struct Guard {
     base: String,
 }
 
-/// Makes a new random token, in hexadecimal digits.
+/// Makes a new random token, such as the server's access token, in hexadecimal digits.
 pub(super) fn new_token() -> Result<String> {
     let mut bytes = [0; TOKEN_BYTES];
     let mut source = std::fs::File::open("/dev/urandom").context("/dev/urandom")?;
@@ -174,7 +175,7 @@ impl Guard {
         Some(reply)
     }
 
-    /// Checks the token of a request, in a cookie or as `Authorization: Bearer`.
+    /// Checks that a request has the server's access token, in a cookie or as `Authorization: Bearer`.
     fn token(&self, headers: &HeaderMap) -> Result<(), Box<Reply>> {
         let Some(token) = self.token else { return Ok(()) };
         let bearer = text(headers, header::AUTHORIZATION).and_then(|value| value.split_once(' '));

@@ -15,13 +15,14 @@ use super::shared::{Shared, lost, missing, refusal};
 use super::sources::status_of;
 use super::work::Admission;
 
-/// Most event streams that the server sends at a time.
+/// Maximum number of event streams that the server sends at a time.
 const MAX_STREAMS: usize = 64;
 
-/// Most alert rules in one request.
+/// Maximum number of alert rules in one request.
 const MAX_RULES: usize = 16;
 
-/// State of the server for requests below `/live`: the open live files, the board, and the number of event streams.
+/// State of the server for requests below `/live`: the open live files, the board (the list of all live files), and the
+/// number of event streams.
 pub(super) struct Lives {
     files: Arc<OpenFiles>,
     board: Arc<Board>,

@@ -33,9 +33,11 @@ const CLOSED_FOR: Duration = Duration::from_secs(10);
 /// Time for which a file has to be unreadable before it is reported: its writer may be in the middle of a change.
 const PERSISTENT: Duration = Duration::from_secs(2);
 
-/// Most bytes of the newest cells of each column that a poll of a live file reads while clients receive events about that file.
+/// Maximum number of bytes of the newest cells of each column that a poll of a live file reads while clients receive
+/// events about that file.
 const SAMPLE: u64 = 4 << 20;
-/// Most bytes of the newest cells of each column that a poll of a live file reads for the board (the list of all live files).
+/// Maximum number of bytes of the newest cells of each column that a poll of a live file reads for the board (the list
+/// of all live files).
 const BOARD_SAMPLE: u64 = 64 << 10;
 
 /// A live file (an HDF5 file to which a writer may still append) that the server has open, with one reader for all clients.
@@ -336,8 +338,8 @@ impl LiveFile {
         Some(line)
     }
 
-    /// Polls the file once, for listeners or for the board, and evaluates alert rules. `sample`: most bytes of newest cells that are read of each
-    /// column.
+    /// Polls the live file once, for clients that receive its events or for the board (the list of all live files), and
+    /// evaluates alert rules. `sample`: maximum number of bytes of newest cells that are read of each column.
     fn tick(&self, session: &mut Option<Session>, rules: &[Rule], sample: u64) -> Result<Tick, Error> {
         let looked = self.refresh(session, sample);
         let mut state = locked(&self.state);

@@ -10,7 +10,8 @@ use super::shared::Shared;
 use super::work::Admission;
 use crate::sync::locked;
 
-/// Most live files that the server has open at a time, for event streams, plots and the board (the list of live files).
+/// Maximum number of live files that the server has open at a time, for event streams, plots and the board (the list of
+/// live files).
 const MAX_OPEN: usize = 512;
 
 /// How long a live file without requests stays open.

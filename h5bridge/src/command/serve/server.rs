@@ -22,13 +22,14 @@ use super::reply::Reply;
 use super::shared::{Shared, refusal};
 use super::stall::Patient;
 
-/// Most connections that the server has open at a time.
+/// Maximum number of connections that the server has open at a time.
 const MAX_CONNECTIONS: usize = 256;
 
-/// Most connections above the limit that get a "503" answer at a time; further ones are closed without an answer.
+/// Maximum number of connections above the limit that are answered with "503" at a time; further ones are closed
+/// without an answer.
 const MAX_REFUSALS: usize = 64;
 
-/// Most bytes of the header of an HTTP request.
+/// Maximum size of the header of an HTTP request, in bytes.
 const MAX_HEADER: usize = 16 << 10;
 
 /// How long the header of a request may take to arrive, also on a connection that is reused.

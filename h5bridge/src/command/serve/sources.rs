@@ -21,13 +21,14 @@ use crate::sync::locked;
 /// How many levels below a served directory are listed.
 const LEVELS: usize = 4;
 
-/// Most files that `/api/files` lists, of all sources together.
+/// Maximum number of files that `/api/files` lists, of all sources together.
 const MAX_LISTED: usize = 10_000;
 
-/// Most directory entries (files of any kind) that are visited to make the list of served files.
+/// Maximum number of directory entries (files of any kind) that are visited to make the list of served files.
 const MAX_VISITED: usize = 200_000;
 
-/// Time after which a listing of served files opens no further file. The facts found so far are kept, so that the next listing continues.
+/// Time after which a listing of served files opens no further file. Kinds and numbers of rows of the files opened so
+/// far are kept, so that the next listing continues.
 const LISTING_TIME: Duration = Duration::from_secs(1);
 
 /// File name extensions by which HDF5 files in served directories are recognised.
@@ -69,7 +70,8 @@ pub(super) struct Listed {
     rows: Option<u64>,
 }
 
-/// Facts about a served file that are learned by opening it.
+/// Facts about a served file that are known after it was opened: its kind, whether it is a MeasurementSet, and its
+/// number of rows.
 #[derive(Debug, Clone, Copy)]
 struct Facts {
     kind: &'static str,
@@ -232,8 +234,8 @@ impl Sources {
         (live.filter_map(|listed| Some((listed.file.clone(), self.find(&listed.file).ok()?))).collect(), unknown)
     }
 
-    /// Facts about the served file at `path`, kept since it was last opened. If `may_open` and its `stamp` (identity, size and times) has changed,
-    /// it is opened again. `None`: not known.
+    /// Facts about the served file at `path` (kind, number of rows), from when it was last opened. The file is opened
+    /// again if `may_open` is true and its `stamp` (identity, size and times) has changed. `None`: not known.
     fn facts(&self, path: &Path, stamp: Stamp, may_open: bool) -> Option<Facts> {
         let known = || locked(&self.known);
         if let Some((_, facts)) = known().get(path).filter(|(then, _)| *then == stamp || !may_open) {

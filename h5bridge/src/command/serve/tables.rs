@@ -8,7 +8,7 @@ use ctds_hdf5::browse::TableFile;
 use super::sources::{Sources, Stamp};
 use crate::sync::locked;
 
-/// Most tables that are open at a time; those that were used last stay open.
+/// Maximum number of tables that are kept open; the least recently used one is dropped for a further one.
 const MAX_OPEN: usize = 8;
 
 /// The tables that were used last, with their paths; the latest is at the end.
@@ -28,7 +28,8 @@ pub(super) struct OpenTable {
 }
 
 impl Tables {
-    /// The table at `path`, opened if it is not in the cache, or if its files have changed since.
+    /// The table at `path`: the open one from the cache, or opened if the cache has none or the table's files have
+    /// changed since it was opened.
     ///
     /// # Errors
     /// Those of opening it.

@@ -10,7 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::sync::locked;
 
-/// Most new jobs that may wait for a worker thread; further ones are refused.
+/// Maximum number of new jobs that may wait for a worker thread; further ones are refused.
 const MAX_WAITING: usize = 64;
 
 /// Unit in which the memory of answers is counted, in bytes.

@@ -22,7 +22,8 @@ pub(super) struct Claims {
 }
 
 impl Claims {
-    /// A `Claims` without locks: every item of the plan can be claimed, even while another process writes it.
+    /// A `Claims` without locks: this process can claim every item (range of chunks or tiles) of a shard plan, even one
+    /// that another process is writing.
     pub(super) fn none() -> Self {
         Claims { file: None }
     }
@@ -34,12 +35,14 @@ impl Claims {
         Claims { file: file.ok() }
     }
 
-    /// Locks an item of the plan for this process; `false` if another process holds the lock, `true` also where files cannot be locked.
+    /// Locks an item (range of chunks or tiles) of a shard plan for this process; returns `false` if another process
+    /// holds the lock, and `true` also if locking is not possible.
     pub(super) fn take(&self, item: &ShardItem) -> bool {
         !matches!(self.lock(item, libc::F_WRLCK), Err(Errno::EAGAIN | Errno::EACCES))
     }
 
-    /// Releases this process's lock on an item of the plan, after its result was recorded or because it was already done.
+    /// Releases this process's lock on an item (range of chunks or tiles) of a shard plan, after the item's result was
+    /// recorded or because the item was already written.
     pub(super) fn release(&self, item: &ShardItem) {
         // the lock ends with the process at the latest
         let _ = self.lock(item, libc::F_UNLCK);

@@ -13,10 +13,12 @@ use crate::sync::locked;
 /// Command-line options that choose items of a shard plan.
 #[derive(Debug, clap::Args)]
 pub(super) struct Choice {
-    /// Take every N-th item only, from item K on, counted from 0: N processes share the items without doing any twice
+    /// K/N: take only every N-th item (range of chunks or tiles) of the plan, from item K on, counted from 0, so that N
+    /// processes divide all items among them
     #[arg(long, value_name = "K/N", value_parser = share)]
     shard: Option<(usize, usize)>,
-    /// Take only the items with these identifiers, which `h5bridge shard status --json` lists
+    /// Take only the items (ranges of chunks or tiles) with these identifiers, which `h5bridge shard status --json`
+    /// lists
     #[arg(long, value_delimiter = ',', value_name = "ID,ID", conflicts_with = "shard")]
     ids: Vec<String>,
     /// Number of items (ranges of chunks or tiles) that are done at the same time; 0: one for each processor
@@ -70,8 +72,9 @@ fn share(text: &str) -> Result<(usize, usize)> {
     found.ok_or_else(|| anyhow!("expected K/N, with K from 0 to N - 1"))
 }
 
-/// Calls `each` on several threads for every item for which `is_wanted` returns `Now`; if it returns `Later`, asks once more after all other items.
-/// Begins no further item after `deadline`, or after `each` has returned `Stop`.
+/// Calls `each` on several threads for every item for which `is_wanted` returns `Now`. Items for which it returns
+/// `Later` are tried once more after all others. Begins no further item after `deadline`, or after `each` has returned
+/// `Stop`.
 pub(super) fn run(
     items: &[&ShardItem],
     threads: usize,
@@ -126,7 +129,7 @@ pub(super) fn run(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
     Now,
-    /// Another process is doing the item and may fail, so it is tried again after all others.
+    /// Another process is writing the item but may fail, so this process tries the item once more after all others.
     Later,
     Never,
 }

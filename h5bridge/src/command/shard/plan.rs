@@ -44,7 +44,7 @@ pub(super) struct Args {
     /// `h5bridge batch run`
     #[arg(long, value_parser = size, value_name = "500G", conflicts_with_all = ["rows", "work_bytes"])]
     split: Option<u64>,
-    /// Plan also if OUT exists; commit needs --overwrite as well
+    /// Make the plan even if OUT exists; `h5bridge shard commit` needs --overwrite as well
     #[arg(long)]
     overwrite: bool,
     /// Threads that decode and compress the data that `shard plan` itself writes; 0: one for each processor

@@ -32,7 +32,7 @@ pub(super) struct Args {
     overwrite: bool,
     #[command(flatten)]
     durable: Durable,
-    /// Threads that read; 0: one for each processor
+    /// Number of threads that read back the written data; 0: one for each processor
     #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
 }

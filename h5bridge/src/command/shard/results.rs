@@ -12,18 +12,19 @@ use ctds_hdf5::{Context, Error, ErrorKind, Result};
 use crate::batch::{Id, Ledger, Record, State, host, now};
 use crate::exit::Status;
 
-/// Most bytes of an unfinished last line in a file of the ledger (the directory in which processes record results of
-/// items); a file with more is refused as not being of a ledger.
+/// Maximum number of bytes after the last line end in a file of the ledger (the directory in which processes record
+/// results of items); a file with more is not a ledger file and is refused.
 const LONGEST_LINE: usize = 1 << 16;
 
 /// The last ledger record of each item of a shard plan: whether it was written or failed, and the SHA-256 of its bytes.
 #[derive(Debug)]
 pub(super) struct Results {
     directory: PathBuf,
-    /// Number of bytes, from the start, that have been read of each ledger file.
+    /// Number of bytes, from the start, that have been read of each file of the ledger (the directory in which
+    /// processes record results of items).
     read: HashMap<PathBuf, u64>,
     last: HashMap<String, Record>,
-    /// The ledger file to which this process appends; `None` until it has recorded something.
+    /// The file of the ledger to which this process appends results of items; `None` until it has recorded one.
     own: Option<Ledger>,
 }
 
@@ -35,7 +36,7 @@ impl Results {
         Ok(results)
     }
 
-    /// Reads what all processes have appended to the ledger since the last call.
+    /// Reads the results of items that processes have appended to files of the ledger since the last call.
     pub(super) fn refresh(&mut self) -> Result<()> {
         let place = Context::Path(self.directory.clone());
         for entry in fs::read_dir(&self.directory).map_err(|error| Error::from(error).context(place))? {
@@ -73,12 +74,14 @@ impl Results {
         Ok(())
     }
 
-    /// The last ledger record of an item of the shard plan; `None` if no process has tried it.
+    /// The latest recorded result of an item of the shard plan, a success or a failure; `None` if no process has tried
+    /// the item.
     pub(super) fn last(&self, item: &ShardItem) -> Option<&Record> {
         self.last.get(&item.id)
     }
 
-    /// The result of an item (size and SHA-256 of the bytes written); `None` if it is not done.
+    /// Size and SHA-256 of the bytes written for an item (range of chunks or tiles) of the shard plan; `None` if the
+    /// item is not done.
     pub(super) fn of(&self, item: &ShardItem) -> Option<ShardResult> {
         self.last(item).and_then(result)
     }
@@ -93,7 +96,8 @@ impl Results {
         self.last.iter().filter_map(|(id, record)| Some((id.clone(), result(record)?)))
     }
 
-    /// Appends a record of an attempt at an item to the ledger; `result` is how it ended, `seconds` how long it took.
+    /// Records an attempt at an item of the shard plan in this process's file of the ledger: `result` is the outcome of
+    /// the attempt, `seconds` its duration.
     pub(super) fn append(&mut self, item: &ShardItem, result: &Result<ShardResult>, seconds: f64) -> Result<()> {
         let (state, code, error) = match result {
             Ok(_) => (State::Done, Status::Done, None),
@@ -130,12 +134,14 @@ impl Results {
     }
 }
 
-/// Whether an item that failed with this error may succeed in another attempt.
+/// Whether another attempt to write an item of a shard plan may succeed after this error: true for I/O errors, a full
+/// disk and locked files.
 pub(super) fn may_pass(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Io | ErrorKind::NoSpace | ErrorKind::Locked)
 }
 
-/// The result of an item (size and SHA-256 of the bytes written) from its ledger record; `None` if the item is not done.
+/// Size and SHA-256 of the bytes written for an item of a shard plan, from the item's record in the ledger; `None` if
+/// the item is not done.
 fn result(record: &Record) -> Option<ShardResult> {
     let (file_bytes, sha256) = (record.file_bytes?, record.digest.clone()?);
     (record.state == State::Done).then_some(ShardResult { file_bytes, sha256 })

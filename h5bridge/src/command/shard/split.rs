@@ -14,7 +14,7 @@ use crate::batch::Plan;
 use crate::exit::Status;
 use crate::report::{self, Ending};
 
-/// Most files that `shard plan --split` makes.
+/// Maximum number of files that `shard plan --split` makes.
 const MOST_FILES: u64 = 1 << 16;
 
 /// The independent files that `shard plan --split` makes of a table.
@@ -89,7 +89,8 @@ fn options(parts: &Parts<'_>, first: u64, last: u64) -> Vec<String> {
     words
 }
 
-/// The path of file `number`, counted from 0: `OUT-0003.h5`.
+/// Path of the file with this number, counted from 0, among those that `shard plan --split` makes, such as
+/// `OUT-0003.h5`.
 fn part(out: &Path, number: u64) -> PathBuf {
     let name = |end: Option<&str>| end.map_or(String::new(), |end| format!(".{end}"));
     let stem = out.file_stem().unwrap_or_default().to_string_lossy();

@@ -13,7 +13,7 @@ use crate::batch::{Record, State};
 use crate::exit::Status;
 use crate::report::{self, Ending};
 
-/// Most failed items that `shard status` lists as text; further ones are only counted.
+/// Maximum number of failed items that `shard status` lists as text; further ones are only counted.
 const LISTED: usize = 20;
 
 /// Command-line arguments of `h5bridge shard status`.
@@ -26,7 +26,8 @@ pub(super) struct Args {
     out: PathBuf,
 }
 
-/// Runs `h5bridge shard status`: prints how many items are done, and which failed.
+/// Runs `h5bridge shard status`: prints how many items (ranges of chunks or tiles) of the plan are done, and which
+/// failed.
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let plan = ShardPlan::open(&args.out)?;
     let results = if plan.is_committed() { None } else { Some(Results::open(plan.ledger())?) };

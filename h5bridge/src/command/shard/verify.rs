@@ -27,7 +27,8 @@ use crate::sync::locked;
 pub(super) struct Args {
     /// The HDF5 file or table for which `h5bridge shard plan` made a plan
     out: PathBuf,
-    /// Also read the source again, and compare the bytes that its cells give with the recorded SHA-256
+    /// Also read the cells of the source again, and compare the bytes to which they are converted with the recorded
+    /// SHA-256
     #[arg(long)]
     source: bool,
     #[command(flatten)]
@@ -42,8 +43,8 @@ struct Compared {
     differences: Vec<(String, String, String)>,
 }
 
-/// Runs `h5bridge shard verify`: compares what was written for each item with its recorded result. Before commit, a damaged item is recorded as not
-/// done, so that `shard work` writes it again.
+/// Runs `h5bridge shard verify`: compares the bytes written for each item of the plan with the recorded SHA-256. Before
+/// `shard commit`, a damaged item is recorded as not done, so that `shard work` writes it again.
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     let plan = ShardPlan::open(&args.out)?;

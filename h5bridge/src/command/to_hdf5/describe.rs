@@ -1,4 +1,5 @@
-//! Texts and JSON about what `to-hdf5` plans and does: shared bytes, averages, tables, columns.
+//! Texts and JSON about the work that `to-hdf5` plans and does: bytes shared with the source by reflinks, averages,
+//! tables, columns.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +11,14 @@ use serde_json::{Value as Json, json};
 
 use crate::report;
 
-/// Size in bytes below which a column is not named in the report on bytes shared with the source.
+/// Size in bytes below which a column that does not share its bytes with the source (by reflinks) is not named in the
+/// report.
 const NOTABLE_BYTES: u64 = 1 << 20;
-/// A column with less than 1/100 of all bytes is not named in the report on bytes shared with the source; the value is the denominator.
+/// A column that does not share its bytes with the source (by reflinks) is named in the report only if it has at least
+/// 1/100 of all bytes; the value is the denominator.
 const NOTABLE_PART: u64 = 100;
 
-/// JSON about the bytes that a file of `file_bytes` bytes shares with its source.
+/// JSON about the bytes that an HDF5 file of `file_bytes` bytes shares with its source by reflinks.
 pub(super) fn sharing_json(sharing: &Sharing, file_bytes: u64) -> Json {
     let column = |column: &ColumnSharing| {
         let reason = column.not_shared?;
@@ -32,7 +35,8 @@ fn column_path(column: &ColumnSharing) -> String {
     format!("{}/{}", column.group.trim_start_matches('/'), column.link)
 }
 
-/// Text about the bytes that a file of `file_bytes` bytes shares with its source; only large columns are named.
+/// Text about the bytes that an HDF5 file of `file_bytes` bytes shares with its source by reflinks; names the large
+/// columns that do not share bytes.
 pub(super) fn sharing_lines(sharing: &Sharing, file_bytes: u64) -> Vec<String> {
     let (shared, own) = (sharing.shared_bytes, file_bytes.saturating_sub(sharing.shared_bytes));
     let mut lines = vec![format!("shared with the source: {}; copied: {}", report::bytes(shared), report::bytes(own))];

@@ -8,7 +8,7 @@ use anyhow::Result;
 use console::{Term, style, truncate_str};
 use ctds_hdf5::look::{Alert, Alerts, Amplitudes, AmplitudesBy as Kind, Look, utc};
 
-/// Characters for bars of mean amplitudes, from amplitude 0 to the largest one shown.
+/// Characters for bars of mean visibility amplitudes, from amplitude 0 to the largest one shown.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const SHADES: [char; 5] = ['·', '░', '▒', '▓', '█'];
 
@@ -114,7 +114,8 @@ fn picture(path: &Path, look: &Look, width: usize) -> Vec<String> {
     lines
 }
 
-/// Draws mean amplitudes as bars or shades of at most `width` characters, followed by a line that explains them.
+/// Draws mean visibility amplitudes as bars (by antenna) or shades (by time and channel), at most `width` on a line;
+/// the first line is a title that explains them.
 fn strip(amplitudes: &Amplitudes, width: usize) -> Vec<String> {
     let means = amplitudes.means.iter().flatten().flatten();
     let largest = means.copied().fold(0., f64::max);

@@ -16,8 +16,8 @@ const END: usize = 256;
 const LONGEST: usize = 14;
 /// Longest Huffman code, in bits, of the symbols by which a block of deflate describes the lengths of its other codes.
 const LONGEST_OF_LENGTHS: usize = 7;
-/// Number of symbols by which a block of deflate describes the lengths of its codes: 0 to 15 stand for a length, three for
-/// repetitions.
+/// Number of symbols by which a block of deflate describes the lengths of its codes: the symbols 0 to 15 are lengths in
+/// bits, and 16 to 18 repeat a length.
 const LENGTHS: usize = 19;
 /// The order in which a block of deflate stores the code lengths of the symbols 0 to 18, which describe the lengths of its
 /// other codes.
@@ -160,8 +160,8 @@ fn depths(counts: impl Iterator<Item = u32>) -> Vec<usize> {
     numbers
 }
 
-/// Limits Huffman codes to `longest` bits, and lengthens others until all can be told apart. Entry `n` of `numbers` counts
-/// the codes of `n` bits.
+/// Limits the lengths of Huffman codes to `longest` bits, and lengthens shorter codes until a prefix code of these
+/// lengths exists. Entry `n` of `numbers` counts the codes of `n` bits.
 fn shorten(numbers: &mut Vec<usize>, longest: usize) {
     let too_long: usize = numbers.iter().skip(longest + 1).sum();
     numbers.resize(longest + 1, 0);
@@ -183,7 +183,8 @@ struct LengthSymbol {
     /// Number of the symbol: 0 to 15 is a code length in bits, 16 repeats the length before it, 17 and 18 repeat the length
     /// 0.
     symbol: usize,
-    /// Number of repetitions beyond the fewest for which the symbol can stand; 0 for a symbol that is a length.
+    /// Number of repetitions minus the smallest number that the symbol can encode (3 for 16 and 17, 11 for 18); 0 for a
+    /// symbol that is a length.
     extra: u8,
 }
 
@@ -223,7 +224,8 @@ fn repeat_codes(lengths: &[u8]) -> Vec<LengthSymbol> {
     symbols
 }
 
-/// Writer of the bits of a deflate stream, the lowest of a byte first. Its memory has eight more bytes than the stream.
+/// Writer of the bits of a deflate stream, the lowest bit of a byte first. The output buffer `out` must be at least
+/// eight bytes longer than the stream, because each write stores eight bytes.
 struct BitWriter<'a> {
     out: &'a mut [u8],
     at: usize,

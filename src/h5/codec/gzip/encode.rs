@@ -22,13 +22,14 @@ use super::estimate::Estimator;
 use super::stored::store;
 use crate::error::{Error, Result};
 
-/// Most bytes of a chunk that is encoded as a whole; parts of a longer one are encoded by different methods.
+/// Largest size in bytes of a chunk that is always encoded as a whole; a longer chunk is divided into segments, each
+/// with its own method.
 const SMALL_CHUNK: usize = 8 << 10;
 /// Largest segment of a chunk, in bytes. The encoder chooses a method for each segment.
 const SEGMENT: usize = 64 << 10;
 /// Header of a zlib stream: deflate with a window of 32 KiB.
 const HEADER: [u8; 2] = [0x78, 0x5e];
-/// The last block of a deflate stream, which is empty.
+/// Bytes of an empty last block, which ends a deflate stream of separately encoded segments.
 const LAST_BLOCK: [u8; 2] = [3, 0];
 /// Ratio of the compressed to the original length above which a compression method is not worth its time.
 const NO_GAIN: f32 = 0.985;
@@ -196,7 +197,7 @@ impl Encoder for Encode {
     }
 }
 
-/// Whether all bytes are equal; as fast as the memory is read.
+/// Whether all bytes are equal. Compares them at about the speed of reading memory.
 fn is_constant(bytes: &[u8]) -> bool {
     bytes.is_empty() || bytes[1..] == bytes[..bytes.len() - 1]
 }

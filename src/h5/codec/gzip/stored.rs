@@ -1,6 +1,6 @@
 //! Stored (not compressed) blocks of deflate (RFC 1951, 3.2.4), for the encoder of gzip.
 
-/// Most bytes that a stored block of deflate can have.
+/// Largest number of bytes in a stored block of deflate.
 const MOST: usize = 65_535;
 
 /// Appends stored (not compressed) blocks of deflate to `out` that decode to `bytes`.

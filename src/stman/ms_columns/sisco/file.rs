@@ -21,9 +21,10 @@ const MOST_INFLATED: u64 = 1032;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     All,
-    /// Only the first and the last of four correlations are stored.
+    /// SiscoStMan stores only the first and the last of four correlations; the others are read as zeros.
     Diagonal,
-    /// Only one value is stored, Stokes I, which is read as the first and the last of four correlations.
+    /// SiscoStMan stores only Stokes I of each channel, which is read as the first and the last of four correlations;
+    /// the others are read as zeros.
     StokesI,
 }
 

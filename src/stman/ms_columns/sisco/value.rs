@@ -3,8 +3,8 @@
 //! All arithmetic on mantissas wraps, and operations are in the order in which casacore carries them out: a prediction
 //! that differs in one bit spoils every value that follows.
 
-/// A float as SiscoStMan stores it: `mantissa * 2^(exponent - 23)`, with the sign apart. Mantissas need not be
-/// normalised.
+/// A float of SiscoStMan: its magnitude is `mantissa * 2^(exponent - 23)`, and its sign is a field of its own.
+/// Mantissas need not be normalised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Value {
     mantissa: u32,
