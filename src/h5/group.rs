@@ -309,6 +309,20 @@ impl Group {
         open().with_context(|| format!("dataset {}", self.path_of(name)))
     }
 
+    /// Opens the dataset `name`, a member of this group, as [`dataset`](Self::dataset) does, and finds where else it or its
+    /// elements are stored, as [`elsewhere`](Self::elsewhere) does; an ordinary dataset is opened once for both.
+    pub(crate) fn dataset_and_elsewhere(&self, name: &str) -> Result<(Result<Dataset>, Option<Elsewhere>)> {
+        let is_member = !name.contains('/') && self.has(name);
+        if is_member && sys::link(&self.group, name).with_context(|| self.path_of(name))? == Link::Hard {
+            let (parent, _, header) =
+                self.open_header(name).with_context(|| format!("dataset {}", self.path_of(name)))?;
+            if header.elsewhere().is_none() {
+                return Ok((Ok(header.into_dataset(parent.outside)), None));
+            }
+        }
+        Ok((self.dataset(name), self.elsewhere(name)?))
+    }
+
     /// Opens a dataset below this group only for its attributes, even if its elements are in other files; `name` is its name or
     /// its path relative to the group.
     ///

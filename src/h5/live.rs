@@ -10,9 +10,11 @@
 use std::cell::Cell;
 use std::fmt;
 use std::fs;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use hdf5::dataset::{AllocTime, FillTime};
 use hdf5::file::{FileAccess, LibraryVersion};
@@ -175,6 +177,10 @@ pub(crate) struct LiveDataset {
     chunk: Cell<Option<PlacedChunk>>,
     /// Whether libhdf5 has changes of this dataset in memory.
     changed: Cell<bool>,
+    /// When libhdf5 wrote rows last, and the number of rows then; `None` before.
+    written: Cell<Option<(Instant, u64)>>,
+    /// How long the last search for a chunk's address took.
+    search: Cell<Duration>,
     /// The descriptor of the live file.
     file: Arc<fs::File>,
 }
@@ -182,6 +188,18 @@ pub(crate) struct LiveDataset {
 /// Maximum number of earlier chunks that libhdf5 may pass in the search for a chunk's address, per write still expected
 /// in that chunk. If they are more, libhdf5 writes the rows, without the search.
 const CHUNKS_WALKED: u64 = 16;
+
+/// How long the rows of a chunk may take to arrive for zeros to be written after the first of them. A reader reads the whole
+/// chunk for the newest row, which takes longer where nothing was ever written. For faster rows the zeros would take
+/// a noticeable part of the time; slower ones do not fill the memory that the zeros take.
+const PACE: Range<Duration> = Duration::from_millis(10)..Duration::from_secs(10);
+
+/// Least ratio of the time in which the rows of a chunk arrive to that of a search for the chunk's address, for zeros to be
+/// written.
+const PACE_PER_SEARCH: u32 = 50;
+
+/// What is written after the rows of a chunk that is not full.
+static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 
 /// A chunk of a growing dataset for which libhdf5 has allocated space in the file.
 #[derive(Debug, Clone, Copy)]
@@ -211,8 +229,22 @@ impl LiveDataset {
         let element = dataset.data_type().ok();
         let (datatype, cell, row_bytes, chunk_rows, rows) =
             open().with_context(|| format!("dataset {}", dataset.path()))?;
-        let (chunk, changed) = (Cell::new(None), Cell::new(false));
-        Ok(LiveDataset { dataset, datatype, element, cell, row_bytes, chunk_rows, rows, chunk, changed, file })
+        let (chunk, changed, written) = (Cell::new(None), Cell::new(false), Cell::new(None));
+        let search = Cell::new(Duration::ZERO);
+        Ok(LiveDataset {
+            dataset,
+            datatype,
+            element,
+            cell,
+            row_bytes,
+            chunk_rows,
+            rows,
+            chunk,
+            changed,
+            written,
+            search,
+            file,
+        })
     }
 
     /// Number of existing rows of the dataset, committed or not.
@@ -264,10 +296,12 @@ impl LiveDataset {
             if bytes.is_empty() {
                 return Ok(());
             }
-            let (memory, file) = self.selection(first, (bytes.len() / self.row_bytes) as u64)?;
+            let rows = (bytes.len() / self.row_bytes) as u64;
+            let (memory, file) = self.selection(first, rows)?;
             let target = Target::Dataset { dataset: self.dataset.inner(), memory: &memory, file: &file };
             self.changed.set(true);
-            sys::write(&target, &self.datatype, bytes)
+            sys::write(&target, &self.datatype, bytes)?;
+            self.fill_last_chunk(first + rows)
         };
         write().with_context(|| self.place())
     }
@@ -283,15 +317,52 @@ impl LiveDataset {
             if number > writes_left.saturating_mul(CHUNKS_WALKED) {
                 return Ok(None);
             }
-            let offset: Vec<u64> = std::iter::once(first).chain(self.cell.iter().map(|_| 0)).collect();
-            let stored = sys::stored_chunk(self.dataset.inner(), &offset)?;
-            // a damaged index may lead out of the file: libhdf5 says so when it writes there
-            let end = self.dataset.inner().file()?.size();
-            let chunk_bytes = self.chunk_rows.saturating_mul(self.row_bytes as u64);
-            let stored = stored.filter(|chunk| chunk.address.saturating_add(chunk_bytes) <= end);
-            self.chunk.set(stored.map(|stored| PlacedChunk { first, address: stored.address }));
+            self.search_chunk(first)?;
         }
         Ok(self.chunk.get())
+    }
+
+    /// Asks libhdf5 for the address of the chunk whose first row is `first`, and keeps it if the chunk has one.
+    fn search_chunk(&self, first: u64) -> Result<()> {
+        let start = Instant::now();
+        let offset: Vec<u64> = std::iter::once(first).chain(self.cell.iter().map(|_| 0)).collect();
+        let stored = sys::stored_chunk(self.dataset.inner(), &offset)?;
+        // a damaged index may lead out of the file: libhdf5 says so when it writes there
+        let end = self.dataset.inner().file()?.size();
+        let chunk_bytes = self.chunk_rows.saturating_mul(self.row_bytes as u64);
+        let stored = stored.filter(|chunk| chunk.address.saturating_add(chunk_bytes) <= end);
+        self.chunk.set(stored.map(|stored| PlacedChunk { first, address: stored.address }));
+        self.search.set(start.elapsed());
+        Ok(())
+    }
+
+    /// Writes zeros after the last row of the dataset up to the end of its chunk, if libhdf5 has just written rows up to row
+    /// `end`, these are the last ones, and rows arrive at a pace of [`PACE`].
+    fn fill_last_chunk(&self, end: u64) -> Result<()> {
+        let (now, row_in_chunk) = (Instant::now(), end % self.chunk_rows);
+        if end != self.rows.get() {
+            return Ok(());
+        }
+        let Some((then, rows)) = self.written.replace(Some((now, end))) else { return Ok(()) };
+        if end <= rows || row_in_chunk == 0 {
+            return Ok(());
+        }
+        let pace = (now - then).div_f64((end - rows) as f64 / self.chunk_rows as f64);
+        if !PACE.contains(&pace) || pace < self.search.get() * PACE_PER_SEARCH {
+            return Ok(());
+        }
+        self.search_chunk(end - row_in_chunk)?;
+        let Some(chunk) = self.chunk.get() else { return Ok(()) };
+        let (mut at, end) = (row_in_chunk * self.row_bytes as u64, self.chunk_rows * self.row_bytes as u64);
+        while at < end {
+            let zeros = &ZEROS[..ZEROS.len().min((end - at) as usize)];
+            if self.file.write_all_at(zeros, chunk.address + at).is_err() {
+                // the rows are stored without them; if the disk is full the next rows say so
+                break;
+            }
+            at += zeros.len() as u64;
+        }
+        Ok(())
     }
 
     /// Reads `rows` rows of the dataset from `first` (from 0) on and appends them to `out`: little-endian elements, first axis

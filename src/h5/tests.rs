@@ -455,6 +455,34 @@ fn rows_of_chunks_with_and_without_a_place_are_read_back() {
     assert_eq!(found, Values::Int(expected));
 }
 
+/// The space of a chunk that libhdf5 has allocated for slow rows is filled at once, before the rows of it arrive.
+#[test]
+fn chunks_of_slow_rows_are_filled() {
+    use std::os::unix::fs::MetadataExt;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("live.h5");
+    let file = File::create_for_live(&path).unwrap();
+    let element = Element::Number(DataType::Int);
+    let root = file.root().unwrap();
+    // chunks of 256 KiB
+    root.create_live("x", &LiveSpec { element, cell: &Shape::from([1024]), chunk_rows: 64 }).unwrap();
+    drop(root);
+    let file = file.go_live().unwrap();
+    let dataset = file.dataset("/x").unwrap();
+    let rows = vec![1; 48 * 4096];
+    let is_filled = || {
+        dataset.append(&rows).unwrap();
+        file.flush().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(30));
+        let metadata = std::fs::metadata(&path).unwrap();
+        // at least a fourth of a chunk has no rows yet
+        dataset.rows() % 64 != 0 && metadata.blocks() * 512 + 8 * 4096 > metadata.len()
+    };
+    assert!((0..40).any(|_| is_filled()), "no chunk was filled");
+    drop(dataset);
+    file.close().unwrap();
+}
+
 #[test]
 fn attribute_names_in_no_character_set() {
     let dir = tempfile::tempdir().unwrap();

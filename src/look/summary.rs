@@ -5,7 +5,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bstr::ByteSlice;
-use rayon::prelude::*;
 
 use super::describe::{Antenna, antennas};
 use super::subtables::{cells, correlation, doubles, each, integers, named, rows, strings};
@@ -34,7 +33,7 @@ const FLAG_BYTES: u64 = 1 << 20;
 /// Maximum number of scans that are listed; further ones are left out.
 const MAX_SCANS: usize = 100_000;
 
-/// Scalar columns of the main table that a summary needs, which are read in parallel.
+/// Scalar columns of the main table that a summary needs.
 const COLUMNS: [&str; 7] =
     ["TIME", "SCAN_NUMBER", "FIELD_ID", "STATE_ID", "DATA_DESC_ID", "SPECTRAL_WINDOW_ID", "FLAG_ROW"];
 
@@ -323,6 +322,8 @@ struct BlockColumn<'a> {
     name: &'static str,
     cells: Arc<dyn ColumnCells + 'a>,
     values: Values,
+    /// The elements of a column of integers; of DATA_DESC_ID the spectral windows that they refer to, -1 for unknown ones.
+    ids: Vec<i64>,
 }
 
 impl MainRows {
@@ -342,42 +343,41 @@ impl MainRows {
             let Some(index) = main.column(name) else { continue };
             let (content, cells) = main.source.cells_at(0, index).map_err(|error| (name, error))?;
             let values = Values::new(content.columns()[index].data_type());
-            columns.push(BlockColumn { name, cells, values });
+            columns.push(BlockColumn { name, cells, values, ids: Vec::new() });
         }
         let mut found = MainRows::default();
         for block in blocks {
-            columns.par_iter_mut().try_for_each(|BlockColumn { name, cells, values }| {
+            for BlockColumn { name, cells, values, ids } in &mut columns {
                 values.clear();
-                cells.read_rows(block.clone(), values).map_err(|error| (*name, error))
-            })?;
-            found.add(&columns, windows);
+                cells.read_rows(block.clone(), values).map_err(|error| (*name, error))?;
+                values.integers_into(ids);
+                if let ("DATA_DESC_ID", Some(windows)) = (*name, windows) {
+                    let window = |id: i64| usize::try_from(id).ok().and_then(|id| windows.get(id)).copied();
+                    ids.iter_mut().for_each(|id| *id = window(*id).unwrap_or(-1));
+                }
+            }
+            found.add(&columns);
         }
         Ok(found)
     }
 
     /// Adds the rows of the block in memory to the range of TIME, the counts, scans and flags. `of_windows` has the
     /// spectral window of each row of DATA_DESCRIPTION; `None` if `columns` refer to windows directly.
-    fn add(&mut self, columns: &[BlockColumn<'_>], of_windows: Option<&[i64]>) {
-        let column = |name: &str| Some(&columns.iter().find(|column| column.name == name)?.values);
-        let ids = |name: &str| column(name).and_then(Values::integers).unwrap_or_default();
-        let times = match column("TIME") {
+    fn add(&mut self, columns: &[BlockColumn<'_>]) {
+        let column = |name: &str| columns.iter().find(|column| column.name == name);
+        let ids = |name: &str| column(name).map_or(&[][..], |column| &column.ids);
+        let times = match column("TIME").map(|column| &column.values) {
             Some(Values::Double(times)) => times.as_slice(),
             _ => &[],
         };
         let fields = ids("FIELD_ID");
-        let windows = match of_windows {
-            Some(windows) => {
-                let window = |id: i64| usize::try_from(id).ok().and_then(|id| windows.get(id)).copied().unwrap_or(-1);
-                ids("DATA_DESC_ID").into_iter().map(window).collect()
-            }
-            None => ids("SPECTRAL_WINDOW_ID"),
-        };
+        let windows = column("DATA_DESC_ID").map_or_else(|| ids("SPECTRAL_WINDOW_ID"), |column| &column.ids);
         self.time_range = widest(self.time_range, range(times));
-        count(&mut self.fields, &fields);
-        count(&mut self.windows, &windows);
+        count(&mut self.fields, fields);
+        count(&mut self.windows, windows);
         let scans = ScanColumns { scans: ids("SCAN_NUMBER"), times, fields, windows, states: ids("STATE_ID") };
         self.scans.add(&scans);
-        if let Some(Values::Bool(flags)) = column("FLAG_ROW") {
+        if let Some(Values::Bool(flags)) = column("FLAG_ROW").map(|column| &column.values) {
             self.flag_row.extend_from_slice(flags);
         }
     }
@@ -385,12 +385,12 @@ impl MainRows {
 
 /// Columns of a block of rows of the main table from which scans are summarized; those that the table lacks are empty.
 struct ScanColumns<'a> {
-    scans: Vec<i64>,
+    scans: &'a [i64],
     times: &'a [f64],
-    fields: Vec<i64>,
+    fields: &'a [i64],
     /// Number of the spectral window of each row; -1 if unknown.
-    windows: Vec<i64>,
-    states: Vec<i64>,
+    windows: &'a [i64],
+    states: &'a [i64],
 }
 
 /// The scans of a main table by their numbers, and the numbers of their states (rows of STATE).
@@ -410,9 +410,9 @@ impl Scans {
                 let (scan, states) = self.0.entry(number).or_insert_with(new);
                 scan.rows += (end - start) as u64;
                 scan.time_range = widest(scan.time_range, range(part(columns.times, start..end)));
-                collect(&mut scan.fields, part(&columns.fields, start..end));
-                collect(&mut scan.spectral_windows, part(&columns.windows, start..end));
-                collect(states, part(&columns.states, start..end));
+                collect(&mut scan.fields, part(columns.fields, start..end));
+                collect(&mut scan.spectral_windows, part(columns.windows, start..end));
+                collect(states, part(columns.states, start..end));
             }
             start = end;
         }
@@ -603,11 +603,11 @@ mod tests {
     fn scans_are_grouped_by_their_numbers() {
         let times = [5., 6., f64::NAN, 4., 7.];
         let block = |rows: Range<usize>| ScanColumns {
-            scans: [1, 1, 2, 1, 1][rows.clone()].to_vec(),
+            scans: &[1, 1, 2, 1, 1][rows.clone()],
             times: &times[rows.clone()],
-            fields: [0, 0, 3, -1, 4][rows.clone()].to_vec(),
-            windows: vec![],
-            states: [0, 1, 7, 0, 0][rows].to_vec(),
+            fields: &[0, 0, 3, -1, 4][rows.clone()],
+            windows: &[],
+            states: &[0, 1, 7, 0, 0][rows],
         };
         let modes = ["TARGET,OTHER".to_owned(), "TARGET".to_owned()];
         for middle in 0..=5 {

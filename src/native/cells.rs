@@ -220,10 +220,10 @@ pub(super) struct RaggedRows {
     rows: Range<u64>,
     defined: Vec<i64>,
     /// Extents of the cells, row after row, slowest axis first. Each row has the same number of extents, filled up with -1 for
-    /// cells with fewer axes.
+    /// cells with fewer axes. Empty if no cell of these rows is defined.
     extents: Vec<i32>,
     /// Index (from 0) of the first element of each cell in the dataset of all elements, then the end of the last cell: one
-    /// entry more than rows.
+    /// entry more than rows. Empty if no cell of these rows is defined.
     offsets: Vec<i64>,
 }
 
@@ -245,11 +245,15 @@ impl Ragged {
             if !rows.contains(&row) {
                 return Err(Error::format(format!("row {row} does not exist, the column has {there} rows")));
             }
-            let region = Region::rows(&Shape::from([width]), rows.clone());
-            let mut extents = Values::new(DataType::Int);
-            self.shape.read(&region, &mut extents)?;
-            let Values::Int(extents) = extents else { unreachable!("read as Int") };
-            let (defined, offsets) = (self.defined.integers(rows.clone())?, self.offset.integers(start..rows.end + 1)?);
+            let defined = self.defined.integers(rows.clone())?;
+            let (mut extents, mut offsets) = (Vec::new(), Vec::new());
+            // of undefined cells nothing else is needed: a column of them is known by one dataset of three
+            if defined.contains(&1) {
+                let mut values = Values::new(DataType::Int);
+                self.shape.read(&Region::rows(&Shape::from([width]), rows.clone()), &mut values)?;
+                let Values::Int(values) = values else { unreachable!("read as Int") };
+                (extents, offsets) = (values, self.offset.integers(start..rows.end + 1)?);
+            }
             *known = Arc::new(RaggedRows { rows, defined, extents, offsets });
         }
         Ok((known.clone(), (row - known.rows.start) as usize))

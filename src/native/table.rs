@@ -555,12 +555,13 @@ impl NativeTable {
 
     pub(crate) fn storage(&self, index: usize) -> Result<Vec<DatasetInfo>> {
         let describe = |(group, link, name): (Group, String, String)| {
-            let elsewhere = group.elsewhere(&link)?.map(|found| Elsewhere {
+            let (dataset, elsewhere) = group.dataset_and_elsewhere(&link)?;
+            let elsewhere = elsewhere.map(|found| Elsewhere {
                 kind: found.kind(),
                 targets: found.targets(),
                 text: found.to_string(),
             });
-            let dataset = match group.dataset(&link) {
+            let dataset = match dataset {
                 Ok(dataset) => dataset,
                 // it is described, although it is refused
                 Err(_) if elsewhere.is_some() => {

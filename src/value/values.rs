@@ -98,15 +98,24 @@ impl Values {
 
     /// The elements as 64-bit integers; `None` if the buffer has elements of another type than an integer.
     pub(crate) fn integers(&self) -> Option<Vec<i64>> {
-        Some(match self {
-            Values::UChar(v) => v.iter().map(|&value| value.into()).collect(),
-            Values::Short(v) => v.iter().map(|&value| value.into()).collect(),
-            Values::UShort(v) => v.iter().map(|&value| value.into()).collect(),
-            Values::Int(v) => v.iter().map(|&value| value.into()).collect(),
-            Values::UInt(v) => v.iter().map(|&value| value.into()).collect(),
-            Values::Int64(v) => v.clone(),
-            _ => return None,
-        })
+        let mut integers = Vec::new();
+        self.integers_into(&mut integers).then_some(integers)
+    }
+
+    /// Replaces `integers` with the elements as 64-bit integers; returns `false`, and leaves none, if the buffer has elements of
+    /// another type than an integer.
+    pub(crate) fn integers_into(&self, integers: &mut Vec<i64>) -> bool {
+        integers.clear();
+        match self {
+            Values::UChar(v) => integers.extend(v.iter().map(|&value| i64::from(value))),
+            Values::Short(v) => integers.extend(v.iter().map(|&value| i64::from(value))),
+            Values::UShort(v) => integers.extend(v.iter().map(|&value| i64::from(value))),
+            Values::Int(v) => integers.extend(v.iter().map(|&value| i64::from(value))),
+            Values::UInt(v) => integers.extend(v.iter().map(|&value| i64::from(value))),
+            Values::Int64(v) => integers.extend_from_slice(v),
+            _ => return false,
+        }
+        true
     }
 
     /// Whether the buffer has no elements.

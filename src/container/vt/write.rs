@@ -5,6 +5,7 @@
 //! the last step, after all blocks are durable. Processes that write to one store concurrently have a data file each; the
 //! archive is locked (`flock`) while a line is appended.
 
+use std::cell::RefCell;
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
@@ -31,6 +32,7 @@ use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::io::{FileTarget, ReadAt, WriteAt};
 use crate::limits;
 use crate::progress::Progress;
+use crate::sync_behind::SyncBehind;
 
 /// Hash function for the vt blocks that are written: SHA-1, the only one that every version of the original vt program reads.
 const KIND: HashKind = HashKind::Sha1;
@@ -144,6 +146,8 @@ struct DataFile {
     bytes: u64,
     /// Encoded records that are not yet written to the vt data file.
     buffer: Vec<u8>,
+    /// Makes the vt data file durable while it is written.
+    syncing: SyncBehind,
 }
 
 /// A block of a file, hashed and ready to be written to the content-addressed (vt) store.
@@ -152,6 +156,34 @@ struct Ready {
     span: usize,
     /// The encoded record of the block; `None` if the content-addressed (vt) store already has the block.
     record: Option<Vec<u8>>,
+}
+
+/// Consecutive bytes of a file in memory, cut into blocks for a content-addressed (vt) store.
+#[derive(Default)]
+struct Window {
+    bytes: Vec<u8>,
+    /// Where each block ends, in bytes from the start of the window; the next block begins there.
+    ends: Vec<usize>,
+    /// Offset in the file at which the window ends.
+    read: u64,
+}
+
+impl Window {
+    /// The blocks of the window in the order of the file.
+    fn blocks(&self) -> impl IndexedParallelIterator<Item = &[u8]> {
+        let start = |number: usize| if number == 0 { 0 } else { self.ends[number - 1] };
+        (0..self.ends.len()).into_par_iter().map(move |number| &self.bytes[start(number)..self.ends[number]])
+    }
+
+    /// Number of bytes of the window that are in blocks.
+    fn cut(&self) -> usize {
+        self.ends.last().copied().unwrap_or(0)
+    }
+
+    /// The bytes at the end of the window that are not in a block yet.
+    fn rest(&self) -> &[u8] {
+        &self.bytes[self.cut()..]
+    }
 }
 
 impl<'a> Writer<'a> {
@@ -212,47 +244,53 @@ impl<'a> Writer<'a> {
     fn file(&mut self, source: &dyn ReadAt, table: &str, name: &str) -> Result<Vec<u8>> {
         let len = source.len()?;
         let mut levels = Levels::default();
-        let mut window = Vec::new();
-        // bytes of the file that are in the window or before it
-        let mut read = self.fill(source, &mut window, 0, len)?;
+        let mut window = Window::default();
+        self.advance(source, &[], 0, len, &mut window)?;
         if len <= LITERAL_BYTES as u64 {
-            return self.whole(&window);
+            return self.whole(&window.bytes);
         }
-        while !window.is_empty() {
+        let mut next = Window::default();
+        while !window.ends.is_empty() {
             self.progress.go_on()?;
-            let mut blocks = Vec::new();
-            let mut at = 0;
-            while at < window.len() && (read == len || window.len() - at >= self.cut.largest()) {
-                let end = at + self.cut.first(&window[at..]);
-                blocks.push(&window[at..end]);
-                at = end;
-            }
-            let mut next = window[at..].to_vec();
-            let (ready, filled) = rayon::join(
-                || blocks.par_iter().map(|block| self.prepare(block)).collect::<Result<Vec<_>>>(),
-                || self.fill(source, &mut next, read, len),
+            let mut data_file = self.file.take();
+            let (ready, (advanced, written)) = rayon::join(
+                || window.blocks().map(|block| self.prepare(block)).collect::<Result<Vec<_>>>(),
+                || {
+                    let advanced = self.advance(source, window.rest(), window.read, len, &mut next);
+                    (advanced, data_file.as_mut().map_or(Ok(()), DataFile::make_room))
+                },
             );
-            read = filled?;
+            self.file = data_file;
+            advanced?;
+            written?;
             for Ready { hash, span, record } in ready? {
                 if let Some(record) = record {
                     self.append(&hash, &record)?;
                 }
                 levels.push(self, &hash, span as u64)?;
             }
-            self.progress.advance(at as u64, if table.is_empty() { "." } else { table }, name);
-            window = next;
+            self.progress.advance(window.cut() as u64, if table.is_empty() { "." } else { table }, name);
+            std::mem::swap(&mut window, &mut next);
         }
         levels.finish(self)
     }
 
-    /// Appends the next bytes of a file, from byte `at` on, to `window`; returns the offset in the file up to which it is
-    /// read now.
-    fn fill(&self, source: &dyn ReadAt, window: &mut Vec<u8>, at: u64, len: u64) -> Result<u64> {
-        let kept = window.len();
-        let count = (WINDOW.max(2 * self.cut.largest()) as u64).min(len - at);
-        window.resize(kept + count as usize, 0);
-        source.read_at(at, &mut window[kept..])?;
-        Ok(at + count)
+    /// Fills `window` with `rest`, the bytes of a file of `len` bytes before byte `read` that are not in a block yet, and with the
+    /// bytes that follow them; and cuts it into blocks.
+    fn advance(&self, source: &dyn ReadAt, rest: &[u8], read: u64, len: u64, window: &mut Window) -> Result<()> {
+        let count = (WINDOW.max(2 * self.cut.largest()) as u64).min(len - read);
+        window.bytes.resize(rest.len() + count as usize, 0);
+        let (start, added) = window.bytes.split_at_mut(rest.len());
+        start.copy_from_slice(rest);
+        source.read_at(read, added)?;
+        window.read = read + count;
+        window.ends.clear();
+        let mut at = 0;
+        while at < window.bytes.len() && (window.read == len || window.bytes.len() - at >= self.cut.largest()) {
+            at += self.cut.first(&window.bytes[at..]);
+            window.ends.push(at);
+        }
+        Ok(())
     }
 
     /// Hashes a block, and encodes a record of it if the content-addressed (vt) store does not have it.
@@ -290,6 +328,7 @@ impl<'a> Writer<'a> {
     fn finish(mut self) -> Result<u64> {
         let Some(mut file) = self.file.take() else { return Ok(0) };
         file.flush()?;
+        std::mem::replace(&mut file.syncing, SyncBehind::none()).finish()?;
         file.file.sync_all()?;
         // blocks of other processes that this tree refers to may not be durable yet
         self.store.sync(KIND)?;
@@ -306,22 +345,27 @@ impl<'a> Writer<'a> {
 /// Encodes the vt record of a block, compressed if that saves at least a tenth of its bytes.
 fn record(block: &[u8]) -> Vec<u8> {
     thread_local! {
-        static COMPRESSOR: std::cell::RefCell<Compressor> = std::cell::RefCell::new(Compressor::new(CompressionLvl::fastest()));
+        static COMPRESSOR: RefCell<(Compressor, Vec<u8>)> =
+            RefCell::new((Compressor::new(CompressionLvl::fastest()), Vec::new()));
     }
     let mut record = Vec::with_capacity(block.len() + 8);
-    let mut compressed = vec![0; block.len() - block.len() / 10];
-    let len = COMPRESSOR.with_borrow_mut(|compressor| compressor.zlib_compress(block, &mut compressed));
-    match len {
-        Ok(len) => {
-            put_uint(&mut record, 1);
-            put_data(&mut record, &compressed[..len]);
+    let limit = block.len() - block.len() / 10;
+    COMPRESSOR.with_borrow_mut(|(compressor, compressed)| {
+        if compressed.len() < limit {
+            compressed.resize(limit, 0);
         }
-        // it does not fit
-        Err(_) => {
-            put_uint(&mut record, 0);
-            put_data(&mut record, block);
+        match compressor.zlib_compress(block, &mut compressed[..limit]) {
+            Ok(len) => {
+                put_uint(&mut record, 1);
+                put_data(&mut record, &compressed[..len]);
+            }
+            // it does not fit
+            Err(_) => {
+                put_uint(&mut record, 0);
+                put_data(&mut record, block);
+            }
         }
-    }
+    });
     record
 }
 
@@ -395,8 +439,11 @@ impl Levels {
     }
 }
 
-/// Size in bytes of the buffer for records that are written to a vt data file.
-const BUFFER_BYTES: usize = 1 << 20;
+/// Size in bytes of the records from which on they are written to a vt data file while other blocks are prepared.
+const WRITTEN_BYTES: usize = 1 << 20;
+
+/// Size in bytes of the records above which they are written to a vt data file at once.
+const BUFFER_BYTES: usize = 2 * WINDOW;
 
 impl DataFile {
     /// Creates a vt data file with a random name, locked as the original vt program does while it appends.
@@ -413,7 +460,9 @@ impl DataFile {
         file.rewind()?;
         // a file system without locks does not matter: the name is random
         let _ = file.try_lock();
-        Ok(DataFile { name, file, bytes: 0, buffer: Vec::with_capacity(BUFFER_BYTES) })
+        let same = file.try_clone()?;
+        let syncing = SyncBehind::start(move || Ok(same.sync_data()?));
+        Ok(DataFile { name, file, bytes: 0, buffer: Vec::new(), syncing })
     }
 
     /// Offset in the vt data file at which the next record begins.
@@ -430,6 +479,11 @@ impl DataFile {
         }
         self.buffer.extend(record);
         Ok(())
+    }
+
+    /// Writes the buffered records if they are many.
+    fn make_room(&mut self) -> Result<()> {
+        if self.buffer.len() < WRITTEN_BYTES { Ok(()) } else { self.flush() }
     }
 
     fn flush(&mut self) -> Result<()> {
