@@ -29,8 +29,8 @@ pub(crate) fn unshuffle(size: usize, input: &[u8], out: &mut [u8]) {
     match size {
         2 => gather::<2>(input, out),
         4 => gather::<4>(input, out),
-        8 => untranspose::<8>(input, out),
-        16 => untranspose::<16>(input, out),
+        8 => gather_words::<8>(input, out),
+        16 => gather_words::<16>(input, out),
         _ if size > 1 && input.len() / size > 1 => {
             let count = input.len() / size;
             for (i, element) in out.chunks_exact_mut(size).enumerate() {
@@ -67,41 +67,54 @@ fn transpose<const SIZE: usize>(input: &[u8], out: &mut [u8]) {
     out_rest.copy_from_slice(rest);
 }
 
-/// Fills `out` with elements of `SIZE` bytes, which are read from `SIZE` planes of bytes. For few planes compilers make vector
-/// code of this loop.
+/// Fills `out` with elements of `SIZE` bytes, a byte from each of `SIZE` planes. Compilers make vector code of this loop
+/// if there are few planes.
 fn gather<const SIZE: usize>(input: &[u8], out: &mut [u8]) {
     let (elements, out_rest) = out.as_chunks_mut::<SIZE>();
-    let count = elements.len();
-    let (planes, rest) = input.split_at(count * SIZE);
-    let planes: [&[u8]; SIZE] = std::array::from_fn(|byte| &planes[byte * count..][..count]);
+    let (planes, rest) = input.split_at(elements.len() * SIZE);
+    let planes = planes_of::<SIZE>(planes, elements.len());
     for (i, element) in elements.iter_mut().enumerate() {
         *element = std::array::from_fn(|byte| planes[byte][i]);
     }
     out_rest.copy_from_slice(rest);
 }
 
-/// Fills `out` with elements of `SIZE` bytes, which are read from `SIZE` planes of bytes, by words: eight elements at a time.
-fn untranspose<const SIZE: usize>(input: &[u8], out: &mut [u8]) {
+/// Number of elements that are gathered at a time from many planes.
+const GATHERED: usize = 64;
+
+/// Fills `out` with elements of `SIZE` bytes, a byte from each of `SIZE` planes, 8 or 16 of them: words of four bytes are
+/// gathered first, and then put next to each other.
+fn gather_words<const SIZE: usize>(input: &[u8], out: &mut [u8]) {
     let (elements, out_rest) = out.as_chunks_mut::<SIZE>();
-    let count = elements.len();
-    let (planes, rest) = input.split_at(count * SIZE);
-    let planes: [&[u8]; SIZE] = std::array::from_fn(|byte| &planes[byte * count..][..count]);
-    let (blocks, last) = elements.as_chunks_mut::<BLOCK>();
-    for (number, block) in blocks.iter_mut().enumerate() {
-        for first in (0..SIZE).step_by(8) {
-            let mut words = [0; 8];
-            for (word, plane) in words.iter_mut().zip(&planes[first..]) {
-                *word = plane[BLOCK * number..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-            }
-            for (element, word) in block.iter_mut().zip(transpose_words(words)) {
-                element[first..first + 8].copy_from_slice(&word.to_le_bytes());
+    let (planes, rest) = input.split_at(elements.len() * SIZE);
+    let planes = planes_of::<SIZE>(planes, elements.len());
+    let (blocks, last) = elements.as_chunks_mut::<GATHERED>();
+    let mut words = [[0; GATHERED]; 4];
+    let words = &mut words[..SIZE / 4];
+    let mut first = 0;
+    for block in blocks {
+        for (words, planes) in words.iter_mut().zip(planes.as_chunks::<4>().0) {
+            let planes: [&[u8]; 4] = planes.map(|plane| &plane[first..first + GATHERED]);
+            for (i, word) in words.iter_mut().enumerate() {
+                *word = u32::from_le_bytes(planes.map(|plane| plane[i]));
             }
         }
+        for (i, element) in block.iter_mut().enumerate() {
+            for (number, words) in words.iter().enumerate() {
+                element[4 * number..4 * number + 4].copy_from_slice(&words[i].to_le_bytes());
+            }
+        }
+        first += GATHERED;
     }
-    for (at, element) in (BLOCK * blocks.len()..).zip(last) {
-        element.iter_mut().zip(planes).for_each(|(byte, plane)| *byte = plane[at]);
+    for (at, element) in (first..).zip(last) {
+        *element = std::array::from_fn(|byte| planes[byte][at]);
     }
     out_rest.copy_from_slice(rest);
+}
+
+/// The `SIZE` planes of `len` bytes each that `planes` consists of.
+fn planes_of<const SIZE: usize>(planes: &[u8], len: usize) -> [&[u8]; SIZE] {
+    std::array::from_fn(|byte| &planes[byte * len..][..len])
 }
 
 /// Transposes 8 words of 8 bytes: byte `i` of word `j` becomes byte `j` of word `i`, where byte 0 is the least
@@ -169,9 +182,9 @@ mod tests {
 
     #[test]
     fn words_and_bytes_shuffle_alike() {
-        let bytes: Vec<u8> = (0..300u32).map(|i| ((i * i) >> 2) as u8).collect();
+        let bytes: Vec<u8> = (0..2200u32).map(|i| ((i * i) >> 2) as u8).collect();
         for size in [2, 4, 8, 16] {
-            for len in [0, 1, size, 7 * size + 1, 8 * size, 17 * size + size / 2] {
+            for len in [0, 1, size, 7 * size + 1, 8 * size, 17 * size + size / 2, 64 * size, 131 * size + 1] {
                 let (mut out, mut back) = (vec![0; len], vec![0; len]);
                 shuffle(size, &bytes[..len], &mut out);
                 let count = len / size;
