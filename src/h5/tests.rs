@@ -476,7 +476,7 @@ fn chunks_of_slow_rows_are_filled() {
         std::thread::sleep(std::time::Duration::from_millis(30));
         let metadata = std::fs::metadata(&path).unwrap();
         // at least a fourth of a chunk has no rows yet
-        dataset.rows() % 64 != 0 && metadata.blocks() * 512 + 8 * 4096 > metadata.len()
+        !dataset.rows().is_multiple_of(64) && metadata.blocks() * 512 + 8 * 4096 > metadata.len()
     };
     assert!((0..40).any(|_| is_filled()), "no chunk was filled");
     drop(dataset);

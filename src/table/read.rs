@@ -141,9 +141,15 @@ impl<'a> Wanted<'a> {
             return Ok(());
         }
         let tiling = self.cells.tiling(MAX_CUBES);
+        let mut decoded_bytes = 0;
         let of_tiles = |tiling: &Tiling<'_>| match &self.rows {
             Rows::Range(rows) => self.pieces_of_tiles(rows, tiling),
-            Rows::List(_) => None,
+            Rows::List(rows) => {
+                let pieces = self.pieces_of_encoded(rows, tiling)?;
+                let tile_bytes = tiling.cubes[0].grid().chunk.elements().ok()?.saturating_mul(size_of::<T>() as u64);
+                decoded_bytes = tile_bytes.saturating_mul(pieces.len() as u64);
+                Some(pieces)
+            }
         };
         let row_bytes = elements.max(1).saturating_mul(size_of::<T>() as u64);
         let pieces = tiling.as_ref().and_then(of_tiles);
@@ -154,8 +160,9 @@ impl<'a> Wanted<'a> {
             Access::Computed => PARALLEL_COMPUTED_BYTES,
             Access::InOrder => u64::MAX,
         };
-        let is_large =
-            self.cell.elements()?.saturating_mul(count).saturating_mul(size_of::<T>() as u64) >= parallel_from;
+        let read_bytes = self.cell.elements()?.saturating_mul(count).saturating_mul(size_of::<T>() as u64);
+        // one row of a tile takes as long as the whole tile if that is decoded
+        let is_large = read_bytes >= parallel_from || decoded_bytes >= PARALLEL_COMPUTED_BYTES;
         let mut rest = out;
         let mut work = Vec::with_capacity(pieces.len());
         for piece in pieces {
@@ -209,6 +216,23 @@ impl<'a> Wanted<'a> {
             tiles += count / self.tile_rows(tiling, cube)? + 2;
         }
         (next == rows.end && pieces.len() as u64 <= 2 * tiles).then_some(pieces)
+    }
+
+    /// Splits a list of rows into pieces each of which is in one tile, if the tiles of the only hypercube have to be decoded for
+    /// any part of them; `None` if they have not, or if the list returns to the same tiles often.
+    fn pieces_of_encoded(&self, rows: &'a [u64], tiling: &Tiling<'_>) -> Option<Vec<Piece<'a>>> {
+        let ([cube], [run]) = (&tiling.cubes[..], &tiling.runs[..]) else { return None };
+        if !matches!(cube.storage(), ChunkStorage::Encoded) {
+            return None;
+        }
+        let tile = self.tile_rows(tiling, 0)?;
+        let tile_of = |row: u64| (run.position + row.checked_sub(run.rows.start)?).checked_div(tile);
+        let pieces: Vec<_> = rows
+            .chunk_by(|&row, &next| tile_of(row) == tile_of(next))
+            .map(|rows| Piece { rows: Rows::List(rows), tiles: None })
+            .collect();
+        let hull = self.rows.hull()?;
+        (pieces.len() as u64 <= 2 * ((hull.end - hull.start) / tile + 2)).then_some(pieces)
     }
 
     /// Number of rows that a tile of the hypercube `cube` holds; `None` if rows are not the last axis of the cube.
@@ -355,6 +379,9 @@ mod tests {
     use std::thread::{self, ThreadId};
 
     use super::*;
+    use crate::grid::Grid;
+    use crate::stman::RowRun;
+    use crate::value::DataType;
 
     /// Cells of 4096 floats that record which thread read which row.
     struct Watched {
@@ -386,6 +413,72 @@ mod tests {
         let mut out = vec![0f32; 1024 * 4096];
         wanted.read(&mut out).unwrap();
         cells.read.into_inner().unwrap()
+    }
+
+    /// A hypercube of one float in each row, four rows in a tile, whose tiles are decoded; `[row]` is the number of the row.
+    struct EncodedTiles(Grid);
+
+    impl ChunkRead for EncodedTiles {
+        fn grid(&self) -> &Grid {
+            &self.0
+        }
+
+        fn data_type(&self) -> DataType {
+            DataType::Float
+        }
+
+        fn read_chunk(&self, index: &[u64], out: &mut Values) -> Result<()> {
+            let Values::Float(out) = out else { unreachable!("read as float") };
+            out.extend((0..4).map(|row| (4 * index[0] + row) as f32));
+            Ok(())
+        }
+
+        fn storage(&self) -> ChunkStorage<'_> {
+            ChunkStorage::Encoded
+        }
+
+        fn read_raw(&self, _first: u64, _out: &mut [u8]) -> Result<()> {
+            unreachable!("the order of stored bytes is not known")
+        }
+
+        fn read_elements(&self, _number: u64, _first: u64, _out: &mut Values, _to: Range<usize>) -> Result<bool> {
+            Ok(false)
+        }
+    }
+
+    impl ColumnCells for EncodedTiles {
+        fn cell_shape(&self, _row: u64) -> Result<Option<Shape>> {
+            Ok(Some(Shape::scalar()))
+        }
+
+        fn read_cell(&self, row: u64, _region: Option<&Region>, out: &mut Values) -> Result<()> {
+            let mut tile = Values::new(DataType::Float);
+            self.read_chunk(&[row / 4], &mut tile)?;
+            out.extend_from(&tile, row as usize % 4..row as usize % 4 + 1)
+        }
+
+        fn tiling(&self, _max_cubes: usize) -> Option<Tiling<'_>> {
+            Some(Tiling { cubes: vec![Box::new(self)], runs: RowRun::of_all(self.0.shape[0]) })
+        }
+    }
+
+    #[test]
+    fn lists_of_rows_in_encoded_tiles_are_split_at_tiles() {
+        let tiles = EncodedTiles(Grid { shape: Shape::from([100]), chunk: Shape::from([4]) });
+        let cell = Shape::scalar();
+        let lengths = |rows: &[u64]| -> Option<Vec<u64>> {
+            let wanted = Wanted { cells: &tiles, rows: Rows::List(rows), cell: &cell, region: None };
+            let mut out = vec![0f32; rows.len()];
+            wanted.read(&mut out).unwrap();
+            assert!(out.iter().zip(rows).all(|(value, row)| *value == *row as f32), "{rows:?}: {out:?}");
+            let pieces = wanted.pieces_of_encoded(rows, &tiles.tiling(1).unwrap())?;
+            Some(pieces.iter().map(|piece| piece.rows.len()).collect())
+        };
+        assert_eq!(lengths(&[0, 3, 4, 9, 8, 99]), Some(vec![2, 1, 2, 1]));
+        assert_eq!(lengths(&[99, 1, 0]), Some(vec![1, 2]));
+        // back and forth between two tiles
+        let back_and_forth: Vec<u64> = (0..40).map(|number| number % 2 * 4).collect();
+        assert_eq!(lengths(&back_and_forth), None);
     }
 
     #[test]
