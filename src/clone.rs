@@ -115,9 +115,9 @@ impl fmt::Display for NotShared {
     }
 }
 
-/// Makes the file `to` share the bytes `from` of another file, at byte `offset`; incomplete file system blocks at both ends
-/// are copied. Returns the number of shared bytes, or the reason why none can be shared: the bytes in `to` are then
-/// unspecified.
+/// Makes the file `to`, from its byte `offset` on, share the bytes `from` of another file; incomplete file system
+/// blocks at both ends are copied. Returns the number of shared bytes, or the reason why none can be shared: the bytes
+/// in `to` are then unspecified.
 ///
 /// # Errors
 /// `Format` if the source ends before, `Interrupted`, `NoSpace`, `Io`.
@@ -147,8 +147,8 @@ pub(crate) fn share(
     Ok(Err(NotShared::Misaligned))
 }
 
-/// Shares whole file system blocks of `from` with `to` at byte `offset`, in steps of at most [`STEP_BYTES`]; returns the
-/// reason if they cannot be shared.
+/// Makes the file `to`, from its byte `offset` on, share the bytes `from` of another file, which must be whole file
+/// system blocks, in steps of at most [`STEP_BYTES`]; returns the reason if they cannot be shared.
 fn share_blocks(
     from: Raw<'_>,
     to: &File,

@@ -31,8 +31,8 @@ pub enum ErrorKind {
     Exists,
     /// Another process holds the lock on the table or file.
     Locked,
-    /// The call was cancelled, by a [`CancelToken`](crate::CancelToken) or [`Progress`](crate::Progress). It has removed what
-    /// it had written, so it can be repeated.
+    /// The call was cancelled, by a [`CancelToken`](crate::CancelToken) or [`Progress`](crate::Progress), and has
+    /// removed its unfinished output, so that it can be repeated.
     Interrupted,
 }
 
@@ -295,7 +295,7 @@ impl Error {
         self
     }
 
-    /// Adds a step (file, table, column …) to the context of an error, outside of those that it has already.
+    /// Adds a step (file, table, column …) to the context of an error, as the outermost one.
     ///
     /// The outermost step is not repeated.
     #[must_use]

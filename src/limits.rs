@@ -82,7 +82,7 @@ pub(crate) fn row_range(rows: &Range<u64>, all: u64) -> Result<()> {
     Ok(())
 }
 
-/// Refuses to open `count` tables for a single table if no real table refers to as many.
+/// Refuses to open `count` tables, to which a single table refers, if they are more than [`MAX_TABLES`].
 pub(crate) fn tables(count: usize) -> Result<()> {
     if count > MAX_TABLES {
         return Err(Error::limit(format!("more than {MAX_TABLES} tables that one table leads to")));

@@ -72,8 +72,8 @@ pub(crate) struct Partial {
 }
 
 impl Partial {
-    /// Makes a temporary directory beside `target`, to write the output in. Removes those that killed processes have left for
-    /// the same target.
+    /// Makes a temporary directory beside `target`, to write the output in. Temporary directories that killed processes
+    /// have left for the same target are removed first.
     ///
     /// # Errors
     /// `Usage` if `target` has no name, `Io`, `NoSpace`.
@@ -547,7 +547,7 @@ enum Renamed {
     /// The rename did nothing: the new name exists already (`EEXIST`), or a path that is to be renamed or exchanged is
     /// missing (`ENOENT`).
     Not,
-    /// The rename did nothing: the file system does not support it in one step.
+    /// The rename did nothing: the file system cannot rename without overwriting, or exchange two paths, in one step.
     Unsupported,
 }
 
@@ -651,7 +651,8 @@ pub(crate) fn walk(path: &Path, visit: &mut dyn FnMut(&Path) -> Result<()>) -> R
     if kind.is_symlink() { Ok(()) } else { visit(path) }
 }
 
-/// Makes the file at `path` durable if it exists, is large and has changed since the modification time in `synced`.
+/// Makes the file at `path` durable if it exists, has at least [`SYNC_BYTES`] bytes, and its modification time differs
+/// from the one in `synced`; records the new time there.
 fn sync_changed(path: &Path, synced: &mut HashMap<PathBuf, SystemTime>) -> Result<()> {
     let Ok(file) = File::open(path) else { return Ok(()) };
     let metadata = file.metadata()?;
@@ -662,8 +663,8 @@ fn sync_changed(path: &Path, synced: &mut HashMap<PathBuf, SystemTime>) -> Resul
     Ok(())
 }
 
-/// Removes a file, or a directory with its content, if it exists. A directory is tried repeatedly, as other threads may write
-/// to it.
+/// Removes a file, or a directory with its content, if it exists. The removal of a directory is tried repeatedly, as
+/// other threads may write to it.
 fn remove(path: &Path) -> io::Result<()> {
     let Ok(metadata) = path.symlink_metadata() else { return Ok(()) };
     if !metadata.is_dir() {

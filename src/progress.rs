@@ -13,7 +13,7 @@ pub enum Phase {
     Writing,
     /// The call compares what was written with the source.
     Comparing,
-    /// The call makes the target durable (fsync), before it gives it its name.
+    /// The call makes the target durable (fsync), before the target gets its final name.
     Flushing,
 }
 
@@ -40,7 +40,7 @@ pub trait Progress: Sync {
     /// plans its work.
     fn phase(&self, _phase: Phase) {}
 
-    /// Whether the call should stop. It is asked between blocks of data, from any thread; the call then returns
+    /// Whether the call should stop. The call asks this between blocks of data, from any thread; if true, it returns
     /// [`ErrorKind::Interrupted`] and removes what it has written. See [`CancelToken`].
     fn is_cancelled(&self) -> bool {
         false

@@ -67,8 +67,8 @@ fn transpose<const SIZE: usize>(input: &[u8], out: &mut [u8]) {
     out_rest.copy_from_slice(rest);
 }
 
-/// Fills `out` with elements of `SIZE` bytes, a byte from each of `SIZE` planes. Compilers make vector code of this loop
-/// if there are few planes.
+/// Reverses a byte shuffle of elements of `SIZE` bytes: element n consists of byte n of each of the `SIZE` planes in
+/// `input`; plane k holds byte k of all elements. Compilers make vector code of this loop if `SIZE` is small.
 fn gather<const SIZE: usize>(input: &[u8], out: &mut [u8]) {
     let (elements, out_rest) = out.as_chunks_mut::<SIZE>();
     let (planes, rest) = input.split_at(elements.len() * SIZE);
@@ -79,11 +79,11 @@ fn gather<const SIZE: usize>(input: &[u8], out: &mut [u8]) {
     out_rest.copy_from_slice(rest);
 }
 
-/// Number of elements that are gathered at a time from many planes.
+/// Number of elements that [`gather_words`] unshuffles at a time.
 const GATHERED: usize = 64;
 
-/// Fills `out` with elements of `SIZE` bytes, a byte from each of `SIZE` planes, 8 or 16 of them: words of four bytes are
-/// gathered first, and then put next to each other.
+/// Reverses a byte shuffle of elements of 8 or 16 bytes (`SIZE`): joins the bytes of four planes to words first, then
+/// the words to elements; plane k holds byte k of all elements.
 fn gather_words<const SIZE: usize>(input: &[u8], out: &mut [u8]) {
     let (elements, out_rest) = out.as_chunks_mut::<SIZE>();
     let (planes, rest) = input.split_at(elements.len() * SIZE);
@@ -112,7 +112,7 @@ fn gather_words<const SIZE: usize>(input: &[u8], out: &mut [u8]) {
     out_rest.copy_from_slice(rest);
 }
 
-/// The `SIZE` planes of `len` bytes each that `planes` consists of.
+/// Splits shuffled bytes into `SIZE` planes of `len` bytes each; plane k holds byte k of all elements.
 fn planes_of<const SIZE: usize>(planes: &[u8], len: usize) -> [&[u8]; SIZE] {
     std::array::from_fn(|byte| &planes[byte * len..][..len])
 }

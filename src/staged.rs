@@ -10,9 +10,9 @@ use crate::error::{Context, Result, ResultExt};
 use crate::output::{Output, partial_target, remove_abandoned_at, walk};
 use crate::publishing::IfExists;
 
-/// A temporary path beside a target, to which another process writes a file or directory. [`publish`](Self::publish) renames it
-/// to the target; dropping removes it. If this process is killed, it stays until the next output with the same target, or
-/// [`remove_abandoned`].
+/// A temporary path beside a target, to which another process writes a file or directory. [`publish`](Self::publish)
+/// renames it to the target; dropping removes it. If this process is killed, the temporary file or directory stays
+/// until the next output with the same target, or [`remove_abandoned`].
 ///
 /// ```
 /// use ctds_hdf5::{IfExists, StagedOutput};

@@ -24,8 +24,8 @@ const VERSION: u32 = 1;
 /// hundred bytes for each link.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// The link record of a thin table (a casacore table whose tiles are in an HDF5 file): which HDF5 file it is, and where
-/// the tiles were in it when the table was made.
+/// The link record of a thin table (a casacore table whose tiles are in an HDF5 file): names the HDF5 file and the
+/// location of the tiles in that file when the table was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) version: u32,
@@ -38,8 +38,8 @@ pub(crate) struct Record {
     /// Inode of the HDF5 file when the thin table was linked to it: programs that write into the file keep it, programs that
     /// replace the file do not.
     pub(crate) inode: u64,
-    /// Digest (SHA-256, CTFP-1) of the main table that the HDF5 file was converted from, as that file records it; `None`
-    /// if it does not.
+    /// Digest of the main table that the HDF5 file was converted from (SHA-256 of its content by the rules of CTFP-1,
+    /// whatever the storage), as that file records it; `None` if no digest is recorded.
     pub(crate) source_digest: Option<String>,
     pub(crate) links: Vec<Link>,
 }

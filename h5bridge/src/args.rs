@@ -1,4 +1,5 @@
-//! Arguments that several verbs (subcommands) of `h5bridge` have: their options, and how sizes, times and compression are spelled.
+//! Command-line options that several verbs (subcommands) of `h5bridge` share, and parsers of their values, such as
+//! sizes and times.
 
 use std::ffi::OsString;
 use std::io::IsTerminal;

@@ -162,7 +162,7 @@ impl Stop {
         self.0.token.is_cancelled()
     }
 
-    /// The token that SIGINT or SIGTERM cancels.
+    /// Returns the token that SIGINT or SIGTERM cancels: a library call that it was passed to then stops.
     pub(crate) fn token(&self) -> CancelToken {
         self.0.token.clone()
     }

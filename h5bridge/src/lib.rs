@@ -27,8 +27,9 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Status {
     run_as(Vec::new(), args)
 }
 
-/// Runs the command line `args` like `run`. The verb `batch` starts child processes with the command line `program`, or
-/// with the executable of this process if `program` is empty.
+/// Runs the command line `args`, whose first word is the name of the program, and returns the exit status. The verb
+/// `batch` starts child processes with the command line `program`, or with the executable of this process if `program`
+/// is empty.
 pub fn run_as(program: Vec<OsString>, args: impl IntoIterator<Item = OsString>) -> Status {
     let mut cli = match cli::Cli::parse_words(args) {
         Ok(cli) => cli,

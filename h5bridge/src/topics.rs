@@ -12,7 +12,8 @@ pub(crate) struct Topic {
     text: Text,
 }
 
-/// Source of the text of a help page: the first line is the title, the second is empty.
+/// The text of a help page, or the data that it is made from. The first line of the text is the page's title, the
+/// second line is empty.
 #[derive(Debug, Clone, Copy)]
 enum Text {
     Written(&'static str),

@@ -31,7 +31,8 @@ enum Rows<'a> {
     List(&'a [u64]),
 }
 
-/// Runs the code `$body` with `$T` as the Rust type of a column's elements, if these are numbers or Bools.
+/// Runs the code `$body` with `$T` as the Rust type of a column's elements if these are numbers or Bools, and the code
+/// `$else` if they are strings or records.
 macro_rules! for_numbers {
     ($data_type:expr, $T:ident => $body:expr, $else:expr) => {
         match $data_type {
@@ -203,7 +204,8 @@ fn elements<T: Element>(
     py.detach(read).or_raise(py)
 }
 
-/// Reads cells of numbers into a new numpy array whose first axis is the row; `region` `None` reads whole cells.
+/// Reads cells of numbers or Bools, or only the part `region` of each cell, into a new numpy array whose first axis is
+/// the row.
 fn numbers<'py, T: Element + numpy::Element>(
     py: Python<'py>,
     column: &ctds_hdf5::Column<'_>,

@@ -25,9 +25,8 @@ pub(crate) fn outline<'py>(py: Python<'py>, source: &Source) -> PyResult<Bound<'
     Ok(document)
 }
 
-/// Reads cells of a column for a dataset of ragged cells: the elements of all cells one after the other, as one flat array.
-/// An undefined cell is read as zeros or empty strings, as many as the shape `cell` has elements, or as nothing if `cell` is
-/// None.
+/// Reads cells of a column as one flat array of elements, cell after cell, as a dataset of ragged cells has them. An
+/// undefined cell adds as many zeros or empty strings as `region`, or else `cell`, has elements; none if both are None.
 #[pyfunction]
 #[pyo3(signature = (source, table, column, rows, region=None, cell=None))]
 pub(crate) fn stored_cells<'py>(
@@ -47,7 +46,8 @@ pub(crate) fn stored_cells<'py>(
     array(py, &Shape::from([values.len() as u64]), values)
 }
 
-/// Reads a part of a hypercube (the array in which a tiled column stores cells of one shape); its first axis is the row within the cube.
+/// Reads a part of a hypercube (the array in which a tiled column stores cells of one shape) as a numpy array whose
+/// first axis is the row within the cube.
 #[pyfunction]
 pub(crate) fn hypercube_part<'py>(
     py: Python<'py>,

@@ -110,7 +110,8 @@ impl Source {
         Ok(Column::new(self.source.clone(), table, column))
     }
 
-    /// Shape and tile shape of each hypercube of a column (row axis first); `table` and `column` are indices from 0.
+    /// Shape and tile shape of each hypercube of a column, slowest axis (the row) first; `table` and `column` are
+    /// indices from 0.
     fn hypercubes(&self, py: Python<'_>, table: usize, column: usize) -> PyResult<Vec<(Vec<u64>, Vec<u64>)>> {
         let found = self.found(table)?;
         let cubes = py.detach(|| found.hypercubes(column));

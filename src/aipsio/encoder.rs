@@ -13,7 +13,7 @@ const RECORD_CODE: i32 = 25;
 pub(crate) struct Encoder {
     order: ByteOrder,
     bytes: Vec<u8>,
-    /// Offsets in the stream of the length fields of the objects being written, outermost first.
+    /// Byte offsets in the stream of the length fields of the AipsIO objects being written, outermost first.
     open: Vec<usize>,
 }
 
@@ -22,7 +22,7 @@ impl Encoder {
         Encoder { order, bytes: Vec::new(), open: Vec::new() }
     }
 
-    /// The bytes of the encoded stream. All objects must have been ended.
+    /// Returns the bytes of the encoded AipsIO stream; every object that was started must have been ended.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         debug_assert!(self.open.is_empty(), "an object was not ended");
         self.bytes
@@ -73,7 +73,8 @@ impl Encoder {
         self.u64(value as u64);
     }
 
-    /// Encodes a number as u64 if `wide`, as in newer versions of a structure, else as u32, which the caller knows to suffice.
+    /// Encodes a number as u64 if `wide`, as newer versions of casacore's objects store it, else as u32; the caller
+    /// ensures that 32 bits suffice.
     pub(crate) fn uint(&mut self, value: u64, wide: bool) {
         if wide { self.u64(value) } else { self.u32(value as u32) }
     }
@@ -117,7 +118,8 @@ impl Encoder {
         self.block(values.iter(), |encoder, &value| encoder.u32(value));
     }
 
-    /// Encodes an AipsIO object `Block` of u64 if `wide`, as in newer versions of a structure, else of u32.
+    /// Encodes the numbers `values` as an AipsIO object `Block`, of u64 if `wide`, as newer versions of casacore's
+    /// formats store it, else of u32.
     pub(crate) fn block_uint(&mut self, values: &[u64], wide: bool) {
         self.block(values.iter(), |encoder, &value| encoder.uint(value, wide));
     }

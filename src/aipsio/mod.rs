@@ -234,7 +234,7 @@ impl<'a> Decoder<'a> {
         Ok(self.u64(field)? as i64)
     }
 
-    /// Decodes an unsigned integer: u64 if `wide`, as in newer versions of a structure, else u32.
+    /// Decodes an unsigned integer: u64 if `wide`, as newer versions of casacore's objects store it, else u32.
     pub(crate) fn uint(&mut self, field: &str, wide: bool) -> Result<u64> {
         if wide { self.u64(field) } else { Ok(u64::from(self.u32(field)?)) }
     }
@@ -284,7 +284,8 @@ impl<'a> Decoder<'a> {
         self.numbers(field, |order, &number: &[u8; 4]| order.u32(number))
     }
 
-    /// Decodes an AipsIO object `Block` of u64 if `wide`, as in newer versions of a structure, else of u32.
+    /// Decodes an AipsIO object `Block`, of u64 if `wide`, as newer versions of casacore's formats store it, else of
+    /// u32.
     pub(crate) fn block_uint(&mut self, field: &str, wide: bool) -> Result<Vec<u64>> {
         if wide {
             self.numbers(field, |order, &number: &[u8; 8]| order.u64(number))
@@ -293,8 +294,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Decodes an AipsIO object `Block` whose items are numbers of `N` bytes, up to 1024 at a time, because the index
-    /// of a storage manager's buckets may have a million.
+    /// Decodes an AipsIO object `Block` of numbers of `N` bytes each. Reads up to 1024 numbers at a time, because the
+    /// bucket index of a storage manager may have a million of them.
     fn numbers<const N: usize, T>(&mut self, field: &str, decode: impl Fn(ByteOrder, &[u8; N]) -> T) -> Result<Vec<T>> {
         const STEP: u64 = 1 << 10;
         self.start("Block", 1..=1).with_context(|| field.to_owned())?;

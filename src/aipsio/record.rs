@@ -38,7 +38,8 @@ enum Kind {
 }
 
 impl Decoder<'_> {
-    /// Decodes a keyword set or record cell: `TableRecord`, `Record`, or one of the keyword sets used before 1995.
+    /// Decodes the AipsIO object of a keyword set or record cell: `TableRecord`, `Record`, or one of the keyword sets
+    /// written before 1995.
     pub(crate) fn record(&mut self) -> Result<Record> {
         self.nested_record(0)
     }

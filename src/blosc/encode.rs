@@ -75,7 +75,7 @@ pub(crate) struct ChunkSettings {
 }
 
 impl ChunkSettings {
-    /// The element size in bytes as chunk headers store it, in one byte.
+    /// The element size in bytes as headers of Blosc chunks store it, in one byte: 1 if the size exceeds 255.
     pub(crate) fn typesize(&self) -> u8 {
         u8::try_from(self.typesize).unwrap_or(1).max(1)
     }

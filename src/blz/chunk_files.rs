@@ -48,7 +48,7 @@ impl StoredChunk {
         self.superchunk.stored_whole(&self.place).with_context(|| Context::member(&*self.file))
     }
 
-    /// The decoded bytes of the chunk, after comparing it with its checksum.
+    /// Verifies the stored chunk against its checksum, and returns its decoded bytes.
     ///
     /// # Errors
     /// `Format` if it is damaged.

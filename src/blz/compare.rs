@@ -183,8 +183,8 @@ impl Side {
     }
 }
 
-/// Progress of the second of two compared arrays: is cancelled like the first one and reports nothing, so that bytes are
-/// counted once.
+/// Progress receiver for reading the second of two compared arrays: forwards cancellation of the comparison, but
+/// reports no bytes, so that they are counted only for the first array.
 struct Quiet<'a>(&'a dyn Progress);
 
 impl Progress for Quiet<'_> {

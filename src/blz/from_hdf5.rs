@@ -216,7 +216,7 @@ fn open_dataset(file: &Arc<h5::File>, source: &Arc<dyn ReadAt>, root: &Group, pa
     })
 }
 
-/// The names of the attributes of the dataset at `path`; empty if that is not found.
+/// The names of the attributes of the dataset at `path` of an HDF5 file; empty if the dataset is not found.
 fn dataset_attributes(root: &Group, path: &str) -> Result<Vec<String>> {
     match root.header(path) {
         Ok(header) => header.attributes(),

@@ -131,7 +131,7 @@ impl Superchunk {
         Ok(bytes)
     }
 
-    /// Decodes a chunk and appends its bytes to `out`, after comparing it with its checksum.
+    /// Verifies a stored chunk against its checksum, decodes it, and appends the decoded bytes to `out`.
     ///
     /// # Errors
     /// `Format` if it is damaged.
@@ -155,7 +155,7 @@ impl Superchunk {
     }
 }
 
-/// Iterator over the chunks of a file of Blosc chunks, which reads the header of one after the other.
+/// Iterator over the chunks of a file of Blosc chunks; each step reads the header of one chunk.
 pub(super) struct Walk<'a> {
     file: &'a Superchunk,
     number: u64,
@@ -295,8 +295,8 @@ fn count(stored: i64) -> Result<Option<u64>> {
     }
 }
 
-/// Reads the metadata of a bloscpack file of version 3, which have a header; returns them and the offset of their end in
-/// bytes.
+/// Reads the metadata, with their header, of a bloscpack file of version 3; returns the metadata and the byte offset in
+/// the file of their end.
 fn read_metadata(file: &dyn ReadAt) -> Result<(Document, u64)> {
     let header: [u8; 32] = read_array(file, 32)?;
     let number =
@@ -328,8 +328,8 @@ fn read_metadata(file: &dyn ReadAt) -> Result<(Document, u64)> {
     Ok((read().context(Context::offset("metadata", 32))?, 64 + most + checksum.len() as u64))
 }
 
-/// Reads the metadata of a bloscpack file from 2012, before version 3 was released, which have no header; returns them and
-/// the offset of their end in bytes.
+/// Reads the metadata, stored without a header, of a bloscpack file from 2012, before version 3 was released; returns
+/// the metadata and the byte offset in the file of their end.
 fn read_early_metadata(file: &dyn ReadAt, options: u8, stored: u64) -> Result<(Document, u64)> {
     let read = || {
         let bytes = read_bytes(file, 32, stored)?;

@@ -19,8 +19,8 @@ use crate::output::Output;
 use crate::progress::{Phase, Progress};
 use crate::value::{Shape, Values};
 
-/// If a chunk of the array is larger than this, in bytes, the chunks of the HDF5 dataset have at most as many rows as
-/// the array; else they may have more.
+/// If a chunk of an array is larger than this, in bytes, its HDF5 chunks are limited to the array's number of rows;
+/// smaller chunks may have more rows than the array.
 const LARGE_CHUNK: u64 = 1 << 20;
 
 /// Blosc compression level of chunks in HDF5 that are compressed again, because the stored ones do not fit the chunks of the
@@ -303,8 +303,9 @@ impl Chunks<'_> {
     }
 }
 
-/// Sets an HDF5 attribute for each attribute that the user gave the array: a number, string or list of numbers as such, any
-/// other as JSON text under its name with `_json`. Then stores the whole JSON document, which exports restore.
+/// Sets an HDF5 attribute for each attribute that the user gave an array or table: a Bool, number, string or list of
+/// numbers as such, any other value as JSON text under the name `NAME_json`. Also stores the whole JSON document, for
+/// exports.
 fn set_attributes(document: Option<&Document>, set: impl Fn(&str, &Attribute) -> Result<()>) -> Result<()> {
     let Some(document) = document else { return Ok(()) };
     for (name, value) in document.members().into_iter().flatten() {

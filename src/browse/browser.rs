@@ -48,8 +48,8 @@ impl<'a> Browser<'a> {
         Browser { resolver: Resolver { file: Arc::clone(&table.0), is_served }, limits }
     }
 
-    /// Describes the object or link at `path` as JSON: its kind, attributes without values, type and shape, and the members of
-    /// a group.
+    /// Describes the object or link at `path` as JSON: its kind, its attributes (without their values), the type and
+    /// shape of a dataset, the members of a group.
     ///
     /// # Errors
     /// `NotFound`, `Limit` for a group of too many members, those of reading.

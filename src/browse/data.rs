@@ -78,8 +78,8 @@ impl fmt::Debug for Data {
     }
 }
 
-/// Iterator over the encoded values of a dataset in pieces of at most 1 MiB. Values are read from the file when a piece is
-/// asked for; after an error it ends.
+/// Iterator over the encoded values of a dataset in pieces of at most 1 MiB. Values are read from the file when a piece
+/// is asked for; the iterator ends after an error.
 pub struct Pieces {
     /// Encoded bytes, of which the first `given` were already returned.
     ready: Vec<u8>,
@@ -406,7 +406,7 @@ fn finish(
     Ok(Data { content_type, file_name, length, pieces })
 }
 
-/// Wraps a whole JSON document, already encoded, for an answer.
+/// Makes an answer of the media type `application/json` from `text`, a whole JSON document.
 fn document(text: Vec<u8>) -> Data {
     let length = Some(text.len() as u64);
     Data { content_type: "application/json", file_name: None, length, pieces: Pieces::of(text) }

@@ -54,8 +54,8 @@ fn committed_rows(root: &Group, path: &str) -> Result<Option<u64>> {
     counter.read_counter().map(Some)
 }
 
-/// Counts the cells of the first `rows` rows of a column that are in hypercube number `cube`, from 0. Such a column has
-/// several hypercubes: datasets, each with the cells of one shape.
+/// Counts the cells of the first `rows` rows of a column that are stored in its hypercube number `cube` (0 is the
+/// first). Each hypercube is a dataset with the cells of one shape.
 fn positions(column: &Group, rows: u64, cube: usize) -> Result<u64> {
     let (cubes, indices) = row_map();
     let (cubes, indices) = (column.dataset(cubes)?, column.dataset(indices)?);

@@ -205,8 +205,8 @@ impl Number {
     }
 }
 
-/// Finds how an HDF5 complex or compound type is converted to complex numbers; `None` if numpy has no such type. The
-/// real and the imaginary part of an element have type `part` and begin at its bytes `offsets`.
+/// Finds how elements of an HDF5 complex or compound type, with real and imaginary parts of type `part` at the byte
+/// `offsets` in an element, become complex numbers of numpy; `None` if numpy has no complex type for such parts.
 fn complex(element: &AnyType, part: &AnyType, offsets: [usize; 2]) -> Option<Number> {
     let AnyClass::Float(layout) = &part.class else { return None };
     let (form, is_stored_so) = float(layout, part.size)?;

@@ -136,7 +136,8 @@ impl Values {
         self.selected.elements().saturating_mul(self.dataset.element().size as u64)
     }
 
-    /// Whether the elements are stored outside the dataset's own data: strings or lists of variable length, references.
+    /// Whether the elements are or contain strings or lists of variable length, or references, of which the dataset
+    /// stores only pointers to other places in the file.
     pub(super) fn has_pointers(&self) -> bool {
         self.element.has_pointers()
     }

@@ -11,7 +11,7 @@ const SHORT: u16 = 3;
 /// Type code of a 32-bit integer in TIFF fields.
 const LONG: u16 = 4;
 
-/// The TIFF header of an image of `rows` x `columns` numbers of `form`.
+/// The TIFF header of an image of `rows` x `columns` numbers, whose numpy type is `form`.
 ///
 /// # Errors
 /// `Usage` for what TIFF has no numbers or no room for.

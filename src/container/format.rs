@@ -54,7 +54,7 @@ pub(crate) struct Format {
     /// Whether containers of this format are directories (or nested containers), not files.
     pub(crate) is_directory: bool,
     /// Function that tells whether the first bytes of a file are, or may be, those of a container of this format. If a
-    /// container consists of several files, it is true for one of them.
+    /// container consists of several files, the function returns true for one of them.
     pub(crate) recognise: OfFile<bool>,
     /// Function that returns the names of the other files of a container that consists of several files; none for a container in one file.
     pub(crate) parts: OfFile<Vec<String>>,
@@ -72,8 +72,8 @@ pub(crate) struct Format {
     /// `None` if the format has no such function. A format that can be written has at least one of `create`,
     /// `create_for` and `write_tree`.
     pub(crate) create_for: Option<CreateFor>,
-    /// Function that writes all files of a container in one call, under the container's final path; `None` if the
-    /// format has no such function.
+    /// Function that writes all files of a container in one call; the path that it is given is the final one, not that
+    /// of a temporary file. `None` if the format has no such function.
     pub(crate) write_tree: Option<WriteTree>,
     /// How casacore stores a container of this format in a table directory; `None` if casacore does not know the
     /// format.
@@ -90,7 +90,8 @@ pub(crate) struct CasacoreStorage {
 }
 
 impl Format {
-    /// Describes a container format that is only read, has one file, and no checksum of the file as a whole.
+    /// Describes a container format that is only read: each container is a single file, without a checksum of the file
+    /// as a whole.
     pub(crate) const fn read_only(
         name: &'static str,
         recognise: OfFile<bool>,

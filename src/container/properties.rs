@@ -1,5 +1,5 @@
-//! Properties of a container and its files that only its format has. A container of another format keeps them with
-//! copies of the files, so that the original can be made again.
+//! Properties: metadata of a container and its files that only the container's format has. A container of another
+//! format that holds copies of the files also stores the properties, so that the original can be made again.
 
 /// Metadata of a container, or of one of its files, that only the format of this container has: named values in the order in
 /// which they are shown.

@@ -109,15 +109,15 @@ impl<'a> ToHdf5<'a> {
         self
     }
 
-    /// Converts only these rows of the main table: a half-open range, counted from 0.
+    /// Converts only the rows `rows` of the main table, a half-open range counted from 0.
     pub fn rows(mut self, rows: Range<u64>) -> Self {
         self.options.rows = Some(rows);
         self
     }
 
-    /// Converts only the rows of the main table that satisfy `predicate`, of those that [`rows`](Self::rows) selects. Only the
-    /// tiles and buckets with cells of these rows are read. The dimension scale `row` of the HDF5 file has their row numbers in
-    /// the source.
+    /// Converts only rows of the main table that satisfy `predicate` and are in the range that [`rows`](Self::rows)
+    /// sets, if any. Only the tiles and buckets with cells of these rows are read. The dimension scale `row` of the
+    /// HDF5 file has their row numbers in the source.
     ///
     /// ```no_run
     /// use ctds_hdf5::convert::ToHdf5;
@@ -172,8 +172,8 @@ impl<'a> ToHdf5<'a> {
         self
     }
 
-    /// Sets whether the HDF5 file shares bytes with the source (reflink) where [`Compress::Shared`] keeps tiles as they are; by
-    /// default it does where the file system can.
+    /// Sets whether tiles that [`Compress::Shared`] stores unchanged in the HDF5 file share their disk space with the
+    /// source (reflink); by default they do where the file system supports this.
     pub fn reflink(mut self, reflink: Reflink) -> Self {
         self.options.reflink = reflink;
         self
@@ -283,7 +283,8 @@ impl<'a> ToHdf5Plan<'a> {
         &self.source
     }
 
-    /// Plans of the tables that will be converted, the main one first, each table before its subtables.
+    /// Groups, rows and columns of the tables that will be converted; the main table is first, each table before its
+    /// subtables.
     pub fn tables(&self) -> &[TablePlan] {
         &self.plan.tables
     }
@@ -621,7 +622,8 @@ impl<'a> Digest<'a> {
 
     open_setters!(native);
 
-    /// Restricts the fingerprints to the columns with these names, of all tables.
+    /// Restricts the fingerprints to the columns `names`, such as `TIME`, of every table; by default all columns are
+    /// included.
     pub fn columns<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.columns = names.into_iter().map(Into::into).collect();
         self

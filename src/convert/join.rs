@@ -189,15 +189,16 @@ impl<'a> JoinParts<'a> {
     }
 }
 
-/// Temporary hard links to the parts of a joined file, beside the unfinished file, so that HDF5 finds the parts while the file is checked.
+/// Temporary hard links to the parts of a joined file (native files with ranges of rows), beside the unfinished joined
+/// file, so that HDF5 finds the parts while the joined file is checked.
 struct Links {
     directory: PathBuf,
     made: Vec<PathBuf>,
 }
 
 impl Links {
-    /// Makes hard links to the parts of a joined file in `directory`, under the relative paths by which the joined file refers
-    /// to them.
+    /// Makes hard links to the parts of a joined file (native files with ranges of rows) in `directory`, under the
+    /// relative paths by which the joined file refers to them.
     fn make(parts: &[PartFile], directory: &Path) -> Result<Self> {
         let mut links = Links { directory: directory.to_owned(), made: Vec::new() };
         for part in parts {
@@ -218,7 +219,8 @@ impl Links {
         Ok(links)
     }
 
-    /// Removes the temporary hard links to the parts of a joined file, and the directories made for them.
+    /// Removes the temporary hard links to the parts of a joined file (native files with ranges of rows), and the
+    /// directories made for the links.
     fn remove(self) -> Result<()> {
         for link in &self.made {
             fs::remove_file(link).with_context(|| Context::path(link))?;

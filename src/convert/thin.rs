@@ -58,7 +58,7 @@ pub struct LinkSummary {
     pub columns: usize,
     /// Number of files of the thin table that are links to the HDF5 file.
     pub links: usize,
-    /// Bytes of the elements in the HDF5 file to which the links lead.
+    /// Total size in bytes, as stored, of the datasets in the HDF5 file that the thin table reads through links.
     pub linked_bytes: u64,
     /// Number of rows of the main table in the thin table (a directory with links to an HDF5 file).
     pub rows: u64,
@@ -74,8 +74,8 @@ impl<'a> LinkTable<'a> {
 
     call_setters!(target);
 
-    /// Sets whether programs can write to the thin table (a directory with links to an HDF5 file); by default its files are read-only. What they
-    /// write to linked columns is stored in the HDF5 file. Rows cannot be added.
+    /// Sets whether programs can write to the thin table (a directory with links to an HDF5 file); by default its files
+    /// are read-only. Values that programs write to linked columns are stored in the HDF5 file. Rows cannot be added.
     pub fn writable(mut self, writable: bool) -> Self {
         self.writable = writable;
         self

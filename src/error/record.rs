@@ -1,5 +1,5 @@
-//! Records the errors that tests provoke in files from which `scripts/messages` makes a list of all messages; only with the feature
-//! `record-messages`.
+//! Writes the errors that tests provoke to files, from which `scripts/messages` makes a list of all messages; only with
+//! the feature `record-messages`.
 //!
 //! If the environment variable `H5BRIDGE_MESSAGES` names a directory, each process appends lines of JSON to a file of its own in
 //! it: the place in the sources that made the error, the kind, the number of contexts, the program, and the text. A place has

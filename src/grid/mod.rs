@@ -94,8 +94,8 @@ pub(crate) trait ChunkRead: Send + Sync {
     /// the array's edges.
     fn read_chunk(&self, index: &[u64], out: &mut Values) -> Result<()>;
 
-    /// The byte order of chunks that are stored as plain elements, one after the other; `None` for filtered chunks and packed
-    /// Bools.
+    /// The byte order of the elements that [`read_raw`](Self::read_raw) returns as bytes; `None` if the array cannot be
+    /// read so, such as packed Bools.
     fn raw_order(&self) -> Option<ByteOrder> {
         None
     }
@@ -103,7 +103,8 @@ pub(crate) trait ChunkRead: Send + Sync {
     /// How the chunks of the array are stored.
     fn storage(&self) -> ChunkStorage<'_>;
 
-    /// Reads the bytes of consecutive chunks, from linear number `first` on, as they are stored, until `out` is full.
+    /// Reads consecutive chunks, from linear number `first` on, until `out` is full: their decoded elements as bytes,
+    /// in the byte order [`raw_order`](Self::raw_order).
     ///
     /// Only where [`raw_order`](Self::raw_order) is known; `out` holds whole chunks.
     fn read_raw(&self, first: u64, out: &mut [u8]) -> Result<()>;
@@ -143,8 +144,8 @@ impl<T: ChunkRead + ?Sized> ChunkRead for &T {
     }
 }
 
-/// Reads consecutive chunks of `from`, from linear number `first` on, into `out` in byte order `order`. Returns false, and
-/// reads nothing, if chunks are not stored as plain elements.
+/// Reads consecutive chunks of `from`, from linear number `first` on, into `out` in byte order `order`. Returns false,
+/// and reads nothing, if `from` has no [`raw_order`](ChunkRead::raw_order), such as packed Bools.
 pub(crate) fn read_chunks_in(order: ByteOrder, from: &dyn ChunkRead, first: u64, out: &mut [u8]) -> Result<bool> {
     let Some(stored) = from.raw_order() else { return Ok(false) };
     from.read_raw(first, out)?;
@@ -160,7 +161,7 @@ pub(crate) fn read_chunks(from: &dyn ChunkRead, mut chunks: Range<u64>, out: &mu
     chunks.try_for_each(|chunk| from.read_chunk(&unravel(chunk, &counts), out))
 }
 
-/// An array that can be written chunk by chunk; different chunks from any thread.
+/// An array that can be written chunk by chunk; several threads may write different chunks at the same time.
 pub(crate) trait ChunkWrite: Send + Sync {
     /// Shape and chunk shape of the array in elements, first axis fastest.
     fn grid(&self) -> &Grid;

@@ -6,8 +6,8 @@ use super::{ChunkCache, ChunkRead, Grid};
 use crate::error::Result;
 use crate::value::{Region, Shape, Values};
 
-/// Least ratio of the elements of a chunk to those wanted from it at which the wanted ones may be read without the rest
-/// of the chunk.
+/// Smallest ratio of all elements of a chunk to the wanted ones at which the wanted ones may be read without the
+/// others.
 const SMALL_PART: u64 = 8;
 /// Largest number of contiguous runs of elements that are read from a chunk without the rest of the chunk; for more
 /// runs, the whole chunk is read.
@@ -199,7 +199,8 @@ impl Row {
         }
     }
 
-    /// Copies contiguous runs of `N` elements each, where the compiler knows `N`.
+    /// Copies contiguous runs of `N` elements each; `N` is a constant, so that short runs are copied without a function
+    /// call for each.
     fn copy<T: Clone, const N: usize>(&self, from: &[T], to: &mut [T]) {
         if let (Some(from_step), Some(to_step)) = (NonZero::new(self.from_step), NonZero::new(self.to_step)) {
             let from = from[self.source..].chunks(from_step.get());

@@ -83,8 +83,8 @@ impl<'a> Served<'a> {
         Served { directory, is_served }
     }
 
-    /// Canonical path of the file that a dataset or link calls `name`; an error unless it is a regular file that the server
-    /// may open.
+    /// Canonical path of the file that a dataset or link calls `name`; an error unless it is a regular file that may be
+    /// opened.
     ///
     /// # Errors
     /// `NotFound`, and `Unsupported` if it is not served.

@@ -144,8 +144,9 @@ impl AnyChunks {
         Ok(Some(out))
     }
 
-    /// Copies `runs` of bytes of a stored chunk to `out`; `false` if they span too much memory, or the stored chunk has
-    /// another size than the dataset's chunks. `start` is the index of the chunk's first element in the dataset.
+    /// Copies `runs` of bytes of a stored chunk to `out`; `false` if one read would span more than [`MAX_SPAN`] bytes,
+    /// or an unfiltered chunk has another size than the dataset declares. `start` is the index of the chunk's first
+    /// element in the dataset.
     fn copy(&self, start: Vec<u64>, chunk: &StoredChunk, runs: &Runs, out: &mut [u8]) -> Result<bool> {
         if !self.pipeline.is_empty() {
             let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);

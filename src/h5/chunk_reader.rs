@@ -45,9 +45,9 @@ enum Places {
 }
 
 impl ChunkReader {
-    /// Makes a reader of `dataset`, whose file is `source`. `None` if only libhdf5 can read the dataset, because it is
-    /// not chunked, has a filter that this program does not run, has elements in other files or not packed
-    /// little-endian, or has unwritten chunks that do not read as zeros.
+    /// Makes a reader of `dataset`, whose file is `source`. `None` if only libhdf5 can read the dataset: it is not
+    /// chunked, has a filter that this program does not run, has elements that are stored in other files, or not packed
+    /// and little-endian, or has unwritten chunks that do not read as zeros.
     pub(crate) fn new(dataset: &Dataset, source: Arc<dyn ReadAt>) -> Result<Option<Self>> {
         Self::of_rows(dataset, source, u64::MAX)
     }

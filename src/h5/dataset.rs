@@ -193,8 +193,8 @@ impl Header {
         self.elsewhere.as_ref()
     }
 
-    /// Turns the header into a dataset that reads elements, once the caller has checked where they are; `outside` tells that
-    /// some are in other files.
+    /// Turns the header into a dataset that reads elements, once the caller has checked where they are stored.
+    /// `outside`: whether elements are in other files.
     pub(super) fn into_dataset(self, outside: bool) -> Dataset {
         Dataset { outside, ..Dataset::new(self.dataset, self.path) }
     }
@@ -421,7 +421,8 @@ impl Dataset {
         Ok(StoredElement::stored(&self.layout()?.datatype).with_context(|| self.place())?.0)
     }
 
-    /// Whether the elements in the file have the same bytes as this program writes for the type `element`.
+    /// Whether the dataset has the HDF5 type with which this program stores elements of the type `element`, so that
+    /// their bytes are the same.
     pub(crate) fn stores(&self, element: &StoredElement) -> Result<bool> {
         Ok(self.layout()?.datatype == element.datatype()?)
     }

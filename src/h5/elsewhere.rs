@@ -91,7 +91,7 @@ impl Elsewhere {
         }
     }
 
-    /// The error for a reference that must be followed to read the data, but is not permitted to be.
+    /// The error for data that cannot be read because the reference to them is not followed.
     pub(super) fn refused(&self) -> Error {
         Error::elsewhere(match self {
             Elsewhere::UserDefined(_) => format!("{self}, which only the program that made it can follow"),
@@ -138,8 +138,8 @@ pub(crate) struct Directory {
 }
 
 impl Reach {
-    /// The reach of the HDF5 file at `path`: every file below the directory it is in. `open` opens such a file and returns its
-    /// root group.
+    /// The set of files that may be opened when the HDF5 file at `path` refers to them: all below the directory of this
+    /// file. `open` opens one of them and returns its root group.
     pub(super) fn beside(path: &Path, open: fn(&Path) -> Result<hdf5::Group>) -> Result<Self> {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let path = parent.canonicalize().with_context(|| Context::path(parent))?;
@@ -254,7 +254,7 @@ pub(super) fn check_elements(
 struct Sources<'a> {
     reach: &'a dyn Admission,
     objects: &'a mut dyn Objects,
-    /// Paths of the virtual datasets in the same file whose sources were checked already.
+    /// Paths of nested virtual datasets, in the file of the outermost one, whose sources were checked already.
     checked: BTreeSet<String>,
 }
 

@@ -24,9 +24,9 @@ pub(super) fn note_cause(cause: Option<Error>) {
 const WRITING: [&str; 8] = ["write", "create", "flush", "close", "set_", "attach", "delete", "unlink"];
 
 impl From<hdf5::Error> for Error {
-    /// Converts an error stack of libhdf5 to one error: its innermost entry is the cause, its outermost the operation.
-    /// An entry with an errno makes it an error of the operating system; an error that `note_cause` has recorded is
-    /// returned instead.
+    /// Converts an error stack of libhdf5 to one error: the innermost entry is the cause, the outermost the operation.
+    /// An error that `note_cause` has recorded is returned instead, else the error of the operating system if an entry
+    /// contains an errno.
     fn from(error: hdf5::Error) -> Self {
         if let Some(cause) = CAUSE.take() {
             return cause;

@@ -71,7 +71,7 @@ impl Bounds {
 }
 
 impl Bounds {
-    /// The HDF5 creation properties of a file that the releases of HDF5 in these bounds can read.
+    /// The HDF5 creation properties of a file that this release of HDF5 and all newer ones can read.
     fn creation(self) -> hdf5::Result<FileCreate> {
         self.creation_builder().finish()
     }
@@ -110,7 +110,7 @@ const READ_ATTEMPTS: u32 = 30;
 /// Smallest size in bytes of a block of storage that is aligned in a file made by [`File::create_aligned`].
 pub(crate) const ALIGNED_BYTES: u64 = 4 << 20;
 /// Alignment in bytes of storage blocks of at least [`ALIGNED_BYTES`] in a file made by [`File::create_aligned`]. A
-/// file system shares only whole blocks of its own between files; the largest, those of ZFS, seldom exceed 1 MiB.
+/// reflink shares only whole blocks of the file system; the largest, those of ZFS, seldom exceed 1 MiB.
 const ALIGNMENT: u64 = 1 << 20;
 
 /// Number of bytes by which a file in memory grows at a time.
@@ -154,7 +154,8 @@ impl File {
     }
 
     /// Creates an HDF5 file in which each block of storage of at least [`ALIGNED_BYTES`], such as a large contiguous
-    /// dataset, begins at a multiple of [`ALIGNMENT`], so that the file system can share its bytes with other files.
+    /// dataset, begins at a multiple of [`ALIGNMENT`], so that reflinks can share the bytes of the block with other
+    /// files.
     pub(crate) fn create_aligned(path: &Path) -> Result<Self> {
         Self::create_with(Bounds::V110, path, Bounds::V110.access().alignment(ALIGNED_BYTES, ALIGNMENT))
     }

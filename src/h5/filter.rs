@@ -33,10 +33,10 @@ pub(crate) struct Pipeline(Vec<Filter>);
 /// The working memory of a thread that runs filters, reused from chunk to chunk.
 #[derive(Default)]
 pub(crate) struct FilterScratch {
-    /// The encoder used last, with HDF5's number of its filter and its compression level, kept for reuse; `None` before the
-    /// first.
+    /// The encoder used last, kept for reuse, with HDF5's filter number and the compression level; `None` before the
+    /// first use.
     encoder: Option<(i32, u8, Box<dyn Encoder>)>,
-    /// The decoder used last, with HDF5's number of its filter, kept for reuse; `None` before the first.
+    /// The decoder used last, kept for reuse, with HDF5's filter number; `None` before the first use.
     decoder: Option<(i32, Box<dyn Decoder>)>,
     bytes: Vec<u8>,
 }
@@ -86,8 +86,8 @@ impl Pipeline {
         self.0.is_empty()
     }
 
-    /// Whether this program can decode the pipeline: it can if at most one filter is a codec, because the length of the bytes
-    /// between two codecs is unknown.
+    /// Whether this program can decode chunks stored through this pipeline: at most one filter may compress, because
+    /// the length of the bytes between two compressions is unknown.
     pub(super) fn is_decodable(&self) -> bool {
         self.0.iter().filter(|filter| matches!(filter, Filter::Codec { .. })).count() <= 1
     }
@@ -151,8 +151,8 @@ impl Pipeline {
         undo(&self.applied(filter_mask), scratch, bytes, len, out)
     }
 
-    /// Decodes a chunk that is stored as `bytes`, and fills `out`, which has its length, with the result; as
-    /// [`decode`](Self::decode) does, which takes `filter_mask` as well. `last` is memory for the result of the last step but one.
+    /// Decodes a chunk that is stored as `bytes` into `out`, whose length is that of the decoded chunk; filter `i` was
+    /// skipped if bit `i` of `filter_mask` is set. `last` is scratch memory for the chunk before the last step.
     ///
     /// # Errors
     /// `Format` if the bytes are not a chunk of that length.
@@ -185,8 +185,8 @@ impl Pipeline {
     }
 }
 
-/// Undoes the filters `applied`, which were applied to a chunk in this order, and replaces `out` with the result, which must
-/// have `len` bytes. Memory for more is never allocated.
+/// Undoes the filters `applied`, given in the order in which a chunk passed through them, and replaces `out` with the
+/// result, which must have `len` bytes. Decompression to more bytes (apart from checksums) is an error.
 fn undo(applied: &[&Filter], scratch: &mut FilterScratch, bytes: &[u8], len: usize, out: &mut Vec<u8>) -> Result<()> {
     let codec_at = applied.iter().position(|filter| matches!(filter, Filter::Codec { .. })).unwrap_or_default();
     let checksums = applied[..codec_at].iter().filter(|filter| ***filter == Filter::Fletcher32).count();

@@ -309,8 +309,9 @@ impl Group {
         open().with_context(|| format!("dataset {}", self.path_of(name)))
     }
 
-    /// Opens the dataset `name`, a member of this group, as [`dataset`](Self::dataset) does, and finds where else it or its
-    /// elements are stored, as [`elsewhere`](Self::elsewhere) does; an ordinary dataset is opened once for both.
+    /// Opens the dataset `name`, a member of this group, and finds the reference by which it or its elements are stored
+    /// elsewhere. The results are those of [`dataset`](Self::dataset) and [`elsewhere`](Self::elsewhere), but an
+    /// ordinary dataset is opened only once.
     pub(crate) fn dataset_and_elsewhere(&self, name: &str) -> Result<(Result<Dataset>, Option<Elsewhere>)> {
         let is_member = !name.contains('/') && self.has(name);
         if is_member && sys::link(&self.group, name).with_context(|| self.path_of(name))? == Link::Hard {

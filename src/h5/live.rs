@@ -172,12 +172,13 @@ pub(crate) struct LiveDataset {
     /// Number of rows in a chunk.
     chunk_rows: u64,
     rows: Cell<u64>,
-    /// The chunk whose address was searched for last, to write rows without libhdf5; `None` before the first search, or
-    /// if that did not find an address.
+    /// The chunk whose address was searched for last, so that rows can be written to it without libhdf5; `None` before
+    /// the first search, or if the last one did not find an address.
     chunk: Cell<Option<PlacedChunk>>,
     /// Whether libhdf5 has changes of this dataset in memory.
     changed: Cell<bool>,
-    /// When libhdf5 wrote rows last, and the number of rows then; `None` before.
+    /// When libhdf5 last wrote rows up to the end of the dataset, and the number of rows of the dataset then; `None`
+    /// before the first such write.
     written: Cell<Option<(Instant, u64)>>,
     /// How long the last search for a chunk's address took.
     search: Cell<Duration>,
@@ -189,16 +190,16 @@ pub(crate) struct LiveDataset {
 /// in that chunk. If they are more, libhdf5 writes the rows, without the search.
 const CHUNKS_WALKED: u64 = 16;
 
-/// How long the rows of a chunk may take to arrive for zeros to be written after the first of them. A reader reads the whole
-/// chunk for the newest row, which takes longer where nothing was ever written. For faster rows the zeros would take
-/// a noticeable part of the time; slower ones do not fill the memory that the zeros take.
+/// Range of the time in which the rows of a chunk arrive: within it, zeros are written after the last row to the end of
+/// the chunk, because readers read whole chunks, and slowly where nothing was ever written. If rows arrive faster, the
+/// zeros would take a noticeable part of the time; if slower, the zeros occupy memory for long.
 const PACE: Range<Duration> = Duration::from_millis(10)..Duration::from_secs(10);
 
-/// Least ratio of the time in which the rows of a chunk arrive to that of a search for the chunk's address, for zeros to be
-/// written.
+/// Zeros are written after the rows of a chunk only if the rows of a whole chunk take at least this many times as long
+/// to arrive as the last search for a chunk's address took.
 const PACE_PER_SEARCH: u32 = 50;
 
-/// What is written after the rows of a chunk that is not full.
+/// Zeros that are written after the last row of a chunk that is not full, up to the end of the chunk.
 static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 
 /// A chunk of a growing dataset for which libhdf5 has allocated space in the file.
@@ -336,8 +337,9 @@ impl LiveDataset {
         Ok(())
     }
 
-    /// Writes zeros after the last row of the dataset up to the end of its chunk, if libhdf5 has just written rows up to row
-    /// `end`, these are the last ones, and rows arrive at a pace of [`PACE`].
+    /// Writes zeros after the last row of the dataset up to the end of its chunk, if the rows before row `end`, which
+    /// libhdf5 has just written, are the last of the dataset, and the time in which rows fill a chunk is within
+    /// [`PACE`].
     fn fill_last_chunk(&self, end: u64) -> Result<()> {
         let (now, row_in_chunk) = (Instant::now(), end % self.chunk_rows);
         if end != self.rows.get() {

@@ -376,8 +376,9 @@ pub(super) fn dataspace(extents: &[u64], unlimited: bool) -> Result<Dataspace> {
     Ok(create!(Dataspace, h5s::H5Screate_simple(axes, extents.as_ptr(), limits.as_ptr()))?)
 }
 
-/// Makes the dataspace of a memory buffer for a selection in a file with the extents `extents` (slowest axis first),
-/// axes of length 1 included: between dataspaces of different shapes, libhdf5 copies element by element, which is slow.
+/// Makes the dataspace of a memory buffer for selected elements of a dataset: `extents` are those of the selection,
+/// slowest axis first, axes of length 1 included. If the shapes of the two dataspaces differ, libhdf5 copies element by
+/// element, which is slow.
 pub(super) fn memory(extents: &[u64]) -> Result<Dataspace> {
     dataspace(if extents.is_empty() { &[1] } else { extents }, false)
 }
@@ -559,8 +560,8 @@ pub(super) enum Charset {
     Utf8,
 }
 
-/// The HDF5 type of variable-length strings with the character set `charset`; with UTF-8 it is the type as which h5py
-/// writes Python's `str`.
+/// The HDF5 type of variable-length strings with the character set `charset`; h5py stores Python's `str` as the type
+/// with UTF-8.
 pub(super) fn string_type(charset: Charset) -> Result<Datatype> {
     let string = create!(Datatype, h5t::H5Tcopy(*H5T_C_S1))?;
     call!(h5t::H5Tset_size(string.id(), H5T_VARIABLE))?;

@@ -12,11 +12,12 @@ use crate::value::{DataType, Shape};
 /// A dataset of another file whose elements are a part of a virtual dataset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct VirtualSource {
-    /// Path of the other file, relative to the directory of the file with the virtual dataset.
+    /// Path of the file that contains the source dataset, relative to the directory of the file with the virtual
+    /// dataset.
     pub(crate) file: String,
-    /// Path of the dataset in the other file, from the root.
+    /// Path of the source dataset in its file, from the root group.
     pub(crate) dataset: String,
-    /// Shape of the dataset in the other file, fastest axis first.
+    /// Shape of the source dataset, fastest axis first.
     pub(crate) shape: Shape,
 }
 

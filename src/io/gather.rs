@@ -19,8 +19,8 @@ pub(crate) struct Gather<'a> {
     start: u64,
     /// Offset in the file of the end of the last piece that was added.
     end: u64,
-    /// Offset, counted from the first of these pieces, and length in bytes of each piece that was added and not read
-    /// yet.
+    /// The pieces that were added and not read yet: for each the offset from the first of them, and the length, in
+    /// bytes.
     pieces: Vec<(u32, u32)>,
     window: Vec<u8>,
 }

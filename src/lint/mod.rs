@@ -52,7 +52,7 @@ pub struct LintReport {
 }
 
 impl Lint {
-    /// Prepares to check the native file at `path`.
+    /// Prepares to check whether the HDF5 file at `path` follows docs/layout.md.
     pub fn new(path: impl AsRef<Path>) -> Self {
         Lint { path: path.as_ref().to_owned() }
     }

@@ -56,7 +56,7 @@ fn check_kind(path: &Path) -> Result<()> {
 }
 
 /// Opens every column of the native file as a conversion does, and records the tables and columns that cannot be opened
-/// in `facts.unreadable`. Returns the kind (table or column) of each of their groups, by path.
+/// in `facts.unreadable`. Returns the HDF5 path of each group that is a table or a column, and which of the two it is.
 fn check_tables(path: &Path, facts: &mut Facts) -> Result<BTreeMap<String, Place>> {
     let mut places = BTreeMap::new();
     for entry in native::open(path, OpenOptions::default())? {

@@ -19,7 +19,7 @@ pub(super) struct TableLayout {
     pub(super) name: String,
     /// HDF5 path of the group of the table in the live file.
     pub(super) path: String,
-    /// HDF5 path of the dimension scale of the table's rows.
+    /// Name, in the group of the table, of the dataset that is the dimension scale of the table's rows.
     pub(super) row: String,
     pub(super) columns: Vec<ColumnLayout>,
 }

@@ -42,8 +42,8 @@ pub struct RepairedTable {
     pub lost: u64,
 }
 
-/// Repairs a live file whose writer was killed, lost its machine or ran out of space: committed rows are kept, others
-/// are removed, and [`Writer::reopen`](super::Writer::reopen) can append to it.
+/// Repairs a live file whose writer was killed, or stopped by a crash of the machine or a full disk: committed rows are
+/// kept, others are removed, and [`Writer::reopen`](super::Writer::reopen) can append to the file.
 ///
 /// All chunks and extents are checked before anything is changed. A file of another program is closed, not trimmed.
 ///
@@ -53,7 +53,7 @@ pub fn repair(path: impl AsRef<Path>) -> Result<Repaired> {
     repair_with(path, &())
 }
 
-/// Repairs a live file as [`repair`] does, and can be interrupted by `progress` until the first change.
+/// Repairs a live file as [`repair`] does; `progress` can interrupt the repair before the file is changed.
 ///
 /// # Errors
 /// `Interrupted`, and those of [`repair`]; then the file stays as it is.

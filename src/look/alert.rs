@@ -80,7 +80,7 @@ pub struct Alerts {
     history: History,
 }
 
-/// An alert rule, with the newest report of the alert that it raised: of its beginning or its end.
+/// An alert rule, with the newest report of the beginning or the end of its alert.
 #[derive(Debug, Clone)]
 struct Watched {
     rule: Rule,

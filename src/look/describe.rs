@@ -100,8 +100,8 @@ pub struct SpectralWindow {
     pub correlations: Vec<String>,
 }
 
-/// Names of the parallel-hand correlations (two receptors of the same polarization), which plots show by default. Stokes I,
-/// which is not listed, counts as one if it is the first correlation.
+/// Names of the parallel-hand correlations (two receptors of the same polarization), which plots show by default. If
+/// none of them is present, and the first correlation is Stokes I, that is shown.
 const PARALLEL: [&str; 6] = ["XX", "YY", "RR", "LL", "PP", "QQ"];
 
 /// Indices of the parallel-hand correlations (or of Stokes I) in cells of `count` correlations. If `names` has none of them:

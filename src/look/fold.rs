@@ -44,7 +44,8 @@ pub(super) struct Fold {
     /// Name of the column by which a spectral window is selected: DATA_DESC_ID, or SPECTRAL_WINDOW_ID in calibration tables.
     spw_column: &'static str,
     pending: VecDeque<Block>,
-    /// Number of rows of the table that were read for the plot, or are in its blocks that are still to be read.
+    /// Number of rows of the table that were divided into blocks for the plot so far, whether or not the blocks were
+    /// read.
     given: u64,
     /// Number of rows that were read for the sums, whether or not they are selected.
     pub(super) rows_used: u64,
@@ -61,7 +62,7 @@ pub(super) struct Fold {
 struct Scans {
     /// Selected scan numbers that were not found in the rows read so far.
     missing: Vec<i64>,
-    /// Scan numbers that rows have had so far, 64 at most, for error messages.
+    /// Scan numbers found in the rows read so far, 64 at most, for error messages.
     seen: BTreeSet<i64>,
 }
 
@@ -102,7 +103,7 @@ impl Fold {
         }
     }
 
-    /// Whether these are the sums for a request with this selection and this kind of sums, so that it can reuse them.
+    /// Whether a request with this selection and this kind of sums can reuse these sums.
     pub(super) fn is_for(&self, selection: &Selection, sums: Sums) -> bool {
         self.selection == *selection && self.sums.sums == sums
     }
@@ -233,8 +234,8 @@ pub(super) struct Read {
     uvw: Vec<f64>,
     flags: Option<Cells<bool>>,
     data: Vec<(String, Cells<Complex32>)>,
-    /// Rows that each plot has selected, as offsets from the start of the block: one list for each plot for which the
-    /// block was read, in their order.
+    /// Rows that each plot has selected, as offsets from the start of the block: one list for each plot, in the order
+    /// of the plots for which the block was read.
     selected: Vec<Vec<usize>>,
     rows: u64,
     bytes: u64,

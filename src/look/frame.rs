@@ -129,8 +129,8 @@ impl Axis {
     }
 }
 
-/// Description of a plot: title, axes, what was selected and how much was read. It is the metadata of a frame, under the key
-/// `plot`.
+/// Description of a plot: title, axes, what was selected and how much was read. A [`Frame`] encoded as safetensors
+/// stores it as JSON in the metadata, under the key `plot`.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Plot {
@@ -207,7 +207,8 @@ impl Frame {
         self.array("raster").or_else(|| self.array("y"))
     }
 
-    /// Encodes the frame as a safetensors document: a length of 8 bytes, a header in JSON, the bytes of all arrays.
+    /// Encodes the frame as a safetensors document: the length of the header (8 bytes, little-endian), the header in
+    /// JSON, and the bytes of all arrays.
     pub fn to_safetensors(&self) -> Vec<u8> {
         let mut header = Map::new();
         let plot = serde_json::to_string(&self.plot).unwrap_or_default();

@@ -9,8 +9,8 @@ use super::frame::{Array, Axis, Frame, Numbers, Plot};
 use super::request::{Average, Kind, Quantity, Request, Statistic};
 use super::selection::{Baselines, Selection};
 
-/// State of the plotted table that is reported with a plot: revision, number of rows, whether cells were overwritten
-/// (`stale`), and whether reading has stopped at its limit of bytes (`stopped`).
+/// State of the plotted table that is reported with a plot: revision (number of changes seen), number of rows, whether
+/// cells were overwritten (`stale`), and whether reading has stopped at its limit of bytes (`stopped`).
 pub(super) struct Progress {
     pub(super) session: u64,
     pub(super) revision: u64,
@@ -278,8 +278,8 @@ impl<'a> Maker<'a> {
         (!window.frequencies.is_empty()).then_some((&window.frequencies[..], &window.widths[..]))
     }
 
-    /// Frequencies and widths in MHz of the channels that `part`, the selection within a cell, includes; `None` if the
-    /// frequencies are unknown, or neither ascending nor descending.
+    /// Frequencies and widths in MHz of the channels that a plot uses (selected by `part`); `None` if the frequencies
+    /// are unknown, or neither ascending nor descending.
     fn frequencies(&self, part: &Part) -> Option<(Vec<f64>, Vec<f64>)> {
         let (frequencies, widths) = self.window_frequencies()?;
         let of_part =
@@ -295,8 +295,8 @@ impl<'a> Maker<'a> {
         (is_usable && !found.is_empty()).then_some((found, widths))
     }
 
-    /// Axis of the frequency bins of `part`, the selection within a cell (channel numbers if frequencies are unknown),
-    /// with the edges of the bins in ascending order, and the indices of the bins in this order.
+    /// Frequency axis of the channels that a plot uses (selected by `part`), or channel axis if frequencies are
+    /// unknown; the edges of its bins in ascending order; and the index of the sums of each bin.
     fn channel_edges(&self, part: &Part) -> (Axis, Vec<f64>, Vec<usize>) {
         let places: Vec<usize> = (0..part.places()).collect();
         let last = part.channels.len();
@@ -318,8 +318,8 @@ impl<'a> Maker<'a> {
         (axis, edges, places)
     }
 
-    /// Axis of the frequency bins of `part`, the selection within a cell (channel numbers if frequencies are unknown),
-    /// with the centres of the bins in ascending order, and the indices of the bins in this order.
+    /// Frequency axis of the channels that a plot uses (selected by `part`), or channel axis if frequencies are
+    /// unknown; the centres of its bins in ascending order; and the index of the sums of each bin.
     fn channel_centres(&self, part: &Part) -> (Axis, Vec<f64>, Vec<usize>) {
         let mut places: Vec<usize> = (0..part.places()).collect();
         let range = |place: usize| place * part.each..((place + 1) * part.each).min(part.channels.len());
@@ -475,8 +475,8 @@ fn flag_lines(axis: Axis, x: Vec<f64>, y: Vec<f32>) -> Drawing {
     }
 }
 
-/// Makes an image of a two-dimensional histogram: `raster` is the number of points in each bin, `x` and `y` are the edges of
-/// the bins.
+/// Makes an image of a two-dimensional histogram: `raster` is the number of points in each bin, x fastest; `x` and `y`
+/// are the edges of the bins.
 fn points(x_axis: Axis, y_axis: Axis, raster: Vec<u32>, x: Vec<f64>, y: Vec<f64>) -> Drawing {
     let shape = [y.len().saturating_sub(1), x.len().saturating_sub(1)];
     let counts: Vec<f32> = raster.iter().filter(|&&count| count > 0).map(|&count| count as f32).collect();

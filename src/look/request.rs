@@ -177,8 +177,8 @@ pub struct Request {
     pub(super) include_flagged: bool,
     /// Whether u and v are in kilowavelengths instead of metres.
     pub(super) kilowavelengths: bool,
-    /// How many times reading may continue after it has stopped at the limit of bytes: 1 + `more` times the limit are read
-    /// at most.
+    /// Number of times that reading for a plot may continue after it has stopped at the limit of bytes; at most (1 +
+    /// `more`) times the limit is read.
     pub(super) more: u32,
 }
 

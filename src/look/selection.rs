@@ -24,8 +24,8 @@ pub(super) enum Baselines {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Selection {
     pub(super) column: String,
-    /// The selected DATA_DESC_ID (SPECTRAL_WINDOW_ID in calibration tables); `None` for all rows if the table has no rows or
-    /// no such column.
+    /// The selected DATA_DESC_ID (SPECTRAL_WINDOW_ID in calibration tables); `None`, which selects all rows, if the
+    /// table has no rows or lacks the column.
     pub(super) spw: Option<i64>,
     /// Numbers of the selected fields (FIELD_ID); empty for all.
     pub(super) fields: Vec<i64>,

@@ -19,23 +19,24 @@ use super::selection::{Selection, Sums};
 use crate::clock::Clock;
 use crate::error::Result;
 
-/// Default and minimum number of selections (of rows, correlations and channels) whose sums are kept; those that were used
-/// last are kept.
+/// Maximum number of selections (of rows, correlations and channels) whose sums are kept, unless a larger one is set;
+/// the least recently used sums are discarded.
 const SELECTIONS: usize = 8;
-/// Memory in bytes for the sums of one selection (of rows, correlations and channels) on average: all sums together may
-/// have this number times the maximum number of selections.
+/// Average memory in bytes for the sums of one selection (of rows, correlations and channels): all sums together are
+/// limited to this size times the maximum number of selections.
 const SUMS_BYTES: usize = 12 << 20;
 /// Number of recent requests for plots: rows that are read for one plot are added to the sums of other plots only if
 /// one of these requests has used those sums.
 const RECENT: u64 = 32;
-/// Default number of bytes after which reading for a plot stops, until a request has the parameter `more`.
+/// Default limit of the bytes that are read for a plot; the parameter `more` of a request multiplies the limit by 1 +
+/// `more`.
 const READ_LIMIT: u64 = 8 << 30;
 /// Number of rows whose scan numbers are read at a time.
 const SCAN_ROWS: u64 = 1 << 20;
 /// Default time limit for reading rows in one call of [`Session::frame`].
 const BUDGET: Duration = Duration::from_millis(250);
-/// Time within which a writer commits rows that it appends: if no new row follows a write for longer, the write has
-/// overwritten cells.
+/// Maximum time from a write to the commit of the rows that it appends: if no new row is committed within this time,
+/// the write has overwritten cells.
 const COMMITTED_BY: Duration = Duration::from_secs(2);
 /// Time without a write after which sums that contain overwritten cells are discarded, so that plots are made again.
 const QUIET: Duration = Duration::from_secs(10);
@@ -174,8 +175,8 @@ impl Session {
         self.budget = budget;
     }
 
-    /// Sets the number of bytes after which reading for a plot stops until a request has the parameter `more`, by default 8
-    /// GiB.
+    /// Sets the limit of the bytes that are read for a plot, by default 8 GiB; the parameter `more` of a request
+    /// multiplies the limit by 1 + `more`.
     pub fn set_read_limit(&mut self, bytes: u64) {
         self.limit = bytes.max(1);
     }

@@ -68,8 +68,8 @@ pub(super) fn rows(source: &Source, table: &str) -> usize {
     table.and_then(|table| table.rows().ok()).unwrap_or(0).min(MAX_ROWS) as usize
 }
 
-/// Reads the cells of a column of a subtable and applies `reduce` to each (`None`: undefined or unreadable) to keep what is
-/// needed. The list is empty if the subtable or its column is missing.
+/// Reads a column of a subtable and lists the result of `reduce` for each cell; `reduce` is called with `None` if the
+/// cell is undefined or unreadable. The list is empty if the subtable or its column is missing.
 pub(super) fn each<T>(source: &Source, table: &str, column: &str, reduce: impl Fn(Option<Values>) -> T) -> Vec<T> {
     let Some(number) = source.tables().iter().position(|other| other.name == table) else { return Vec::new() };
     let columns = source.tables()[number].columns().unwrap_or_default();

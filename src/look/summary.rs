@@ -310,7 +310,8 @@ struct MainRows {
     time_range: Option<[f64; 2]>,
     /// Number of rows of each FIELD_ID.
     fields: BTreeMap<i64, u64>,
-    /// Number of rows of each spectral window, -1 for an unknown one.
+    /// Number of rows of each spectral window, by the number of the window; the key -1 counts the rows whose window is
+    /// unknown.
     windows: BTreeMap<i64, u64>,
     scans: Scans,
     /// FLAG_ROW of all rows that were read; empty if the table lacks it.
@@ -322,7 +323,8 @@ struct BlockColumn<'a> {
     name: &'static str,
     cells: Arc<dyn ColumnCells + 'a>,
     values: Values,
-    /// The elements of a column of integers; of DATA_DESC_ID the spectral windows that they refer to, -1 for unknown ones.
+    /// The elements of a column of integers; each element of DATA_DESC_ID is replaced by the number of the spectral
+    /// window to which it refers, -1 if unknown.
     ids: Vec<i64>,
 }
 
@@ -361,8 +363,8 @@ impl MainRows {
         Ok(found)
     }
 
-    /// Adds the rows of the block in memory to the range of TIME, the counts, scans and flags. `of_windows` has the
-    /// spectral window of each row of DATA_DESCRIPTION; `None` if `columns` refer to windows directly.
+    /// Adds the rows of the block in memory to the range of TIME, the counts, scans and flags. In `columns`, the
+    /// elements of DATA_DESC_ID are already replaced by numbers of spectral windows.
     fn add(&mut self, columns: &[BlockColumn<'_>]) {
         let column = |name: &str| columns.iter().find(|column| column.name == name);
         let ids = |name: &str| column(name).map_or(&[][..], |column| &column.ids);
@@ -393,7 +395,7 @@ struct ScanColumns<'a> {
     states: &'a [i64],
 }
 
-/// The scans of a main table by their numbers, and the numbers of their states (rows of STATE).
+/// The scans of a main table by their numbers, each with the numbers of its states (rows of STATE).
 #[derive(Debug, Default)]
 struct Scans(BTreeMap<i64, (ScanSummary, BTreeSet<i64>)>);
 

@@ -385,7 +385,7 @@ impl Changes {
 /// Outcome of applying an edited attribute to the keyword that it was made from.
 enum Edit {
     Done,
-    /// Nothing was left to do: this edited shape was applied together with the values of its array.
+    /// The edited shape `NAME__shape` of an array was applied before, together with the values of the array `NAME`.
     DoneBefore,
     /// The new value of the attribute does not fit the keyword, for example by its type: the keyword keeps its old value.
     Impossible,

@@ -125,7 +125,8 @@ pub(crate) enum NewAxis {
         role: String,
         len: u64,
     },
-    /// The growing slowest axis of a hypercube in a live file, which counts cells; holds the name of its dimension scale.
+    /// The slowest axis of a hypercube in a live file, along which cells are appended; holds the name of the dimension
+    /// scale of this axis.
     Positions(String),
 }
 
@@ -160,8 +161,8 @@ impl<'a> AxisNames<'a> {
         self.coordinates.is_measurement_set
     }
 
-    /// Makes the axes of a new dataset and chooses their names; `extents` and `roles` have an entry for each axis, in the same
-    /// order.
+    /// Makes the axes of a new dataset and chooses their names; `extents` and `roles` have an entry for each axis,
+    /// fastest axis first.
     pub(crate) fn axes(&mut self, extents: &[u64], roles: &[&str]) -> Vec<NewAxis> {
         let axes: Vec<(&str, u64)> = roles.iter().copied().zip(extents.iter().copied()).collect();
         let names = self.dimensions.names(&axes, self.taken);
@@ -209,8 +210,8 @@ impl Scales {
         Scales { group: group.clone(), made: Vec::new() }
     }
 
-    /// Attaches dimension scales to the first axes of a dataset, in the order of `axes`; an axis that is not [`NewAxis::Named`]
-    /// is an error.
+    /// Attaches the dimension scales of `axes` to the fastest axes of a dataset, fastest first; an axis that is not
+    /// [`NewAxis::Named`] is an error.
     pub(crate) fn attach(&mut self, dataset: &Dataset, axes: &[NewAxis], names: &AxisNames<'_>) -> Result<()> {
         axes.iter().enumerate().try_for_each(|(number, axis)| match axis {
             NewAxis::Named { name, role, len } => {

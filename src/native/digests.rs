@@ -59,8 +59,8 @@ pub(crate) struct StoredMarks {
 }
 
 impl StoredMarks {
-    /// The stored marks (digests of the beginning of a column up to each mark) as numbers of 32 bits; `None` if their
-    /// text is not eight hexadecimal digits for each mark.
+    /// The stored marks (digests of the beginnings of a column) as numbers of 32 bits; `None` if their text is not
+    /// eight hexadecimal digits for each mark.
     pub(crate) fn numbers(&self) -> Option<Vec<u32>> {
         let digits = self.sha256.as_bytes();
         if !digits.len().is_multiple_of(8) || !digits.iter().all(u8::is_ascii_hexdigit) {

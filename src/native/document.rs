@@ -173,7 +173,8 @@ pub(crate) struct TableDocument {
     /// the name of this dataset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rows: Option<u64>,
-    /// Number (from 0) in the converted table of the row that is the first one in this file; more than 0 if rows were selected.
+    /// Number (from 0), in the table that was converted, of the first row in this file; more than 0 if rows were
+    /// selected.
     #[serde(default)]
     pub(crate) first_row: u64,
     pub(crate) keywords: JsonRecord,
@@ -191,7 +192,8 @@ pub(crate) struct TableDocument {
     /// grow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) committed: Option<String>,
-    /// The parts of the converted table that could not be read and are not in the file; only in the document of the main table.
+    /// The parts of the conversion's source, in any of its tables, that could not be read and are not in the file; only
+    /// in the document of the main table.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) damage: Vec<Damage>,
     /// How the rows were averaged, `time=10s,chan=4`; only in the document of the main table, `None` if they were not.

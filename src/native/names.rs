@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) const MAIN_TABLE: &str = ".";
 /// The name of the main table's group in a native file, and of the main table in messages and arguments.
 const MAIN: &str = "MAIN";
-/// The name of the group in the root of a native file with exact descriptions of tables and columns, needed to convert it back
-/// without loss.
+/// The name of the group, in the root of a native file, that describes tables and columns exactly, as a conversion back
+/// to casacore tables without loss needs it.
 pub(crate) const CTDS: &str = "_ctds";
 /// The name of the group in [`CTDS`] with the data that rebuild the original table files byte by byte.
 pub(crate) const RESTORE: &str = "restore";

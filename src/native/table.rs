@@ -129,7 +129,8 @@ pub(crate) struct NativeTable {
     rows: u64,
     /// Whether the file is live: it may have further rows that are not yet committed.
     live: bool,
-    /// The parts of the converted table that could not be read and are not in the file; empty except in the main table.
+    /// The parts of the conversion's source, in any of its tables, that could not be read and are not in the file;
+    /// empty except in the main table.
     damage: Vec<Damage>,
     keywords: Record,
     info: TableInfo,
@@ -287,8 +288,8 @@ impl NativeTable {
         self.exact.as_ref().map_or(Ok(HashMap::new()), |exact| RawStrings::read(exact, link))
     }
 
-    /// The parts of the converted table that could not be read and are not in the file; empty except in the main table of a
-    /// salvaged conversion.
+    /// The parts of the conversion's source, in any of its tables, that could not be read and are not in the file;
+    /// empty except in the main table of a salvaged conversion.
     pub(crate) fn damage(&self) -> &[Damage] {
         &self.damage
     }
@@ -309,7 +310,7 @@ impl NativeTable {
     }
 
     /// Lists the datasets of the column with the number `index` (from 0), each by its group, its name in that group,
-    /// and its path from the table's group. A column whose group is in another file has that group as its only entry.
+    /// and its path from the table's group. If the column's group is in another file, the list holds only that group.
     fn datasets(&self, index: usize) -> Result<Vec<(Group, String, String)>> {
         let form = &self.forms[index];
         let whole = |path: String| (self.group.clone(), path.clone(), path);

@@ -113,8 +113,8 @@ pub(crate) fn is_scale(class: Option<&Attribute>) -> bool {
     class.and_then(text).is_some_and(|class| class == "DIMENSION_SCALE")
 }
 
-/// Describes the column that is the one dataset `link`, and counts its rows, the extent of the slowest axis; `None` for
-/// dimension scales and datasets without axes.
+/// Describes the column that the single dataset `link` stores, and counts its rows, the extent of the slowest axis;
+/// `None` for dimension scales and datasets without axes.
 fn dense(group: &Group, link: &str, notes: &mut Vec<String>) -> Result<Option<(ColumnInfo, FormKind, u64)>> {
     let dataset = group.dataset(link)?;
     let class = dataset.attribute("CLASS").ok().flatten();
@@ -137,8 +137,8 @@ fn dense(group: &Group, link: &str, notes: &mut Vec<String>) -> Result<Option<(C
     Ok(Some((info, FormKind::Dense, rows)))
 }
 
-/// Describes the column that is the group `link` of several datasets (hypercubes, or cells of differing shapes), and counts its
-/// rows; `None` if the group is not a column.
+/// Describes the column whose cells several datasets in the group `link` store (hypercubes, or cells of differing
+/// shapes), and counts its rows; `None` if the group is not a column.
 fn several(group: &Group, link: &str, notes: &mut Vec<String>) -> Result<Option<(ColumnInfo, FormKind, u64)>> {
     let column = group.group(link)?;
     let Some(kind) = FormKind::of_group(&column) else { return Ok(None) };

@@ -1,4 +1,5 @@
-//! Builders of the calls that pack and unpack tables: what to pack, how, and where to.
+//! The builders [`Pack`], [`Unpack`] and [`CompareBytes`]: each holds the options of one call that packs, unpacks or
+//! compares tables, and runs it.
 
 use std::path::{Path, PathBuf};
 

@@ -80,7 +80,8 @@ fn describe(file: &SetFile) -> String {
     format!("a file of {} bytes", file.len)
 }
 
-/// The first difference of two files: its offset, and a description of either side.
+/// The first difference of two files: its offset in bytes (`None` if one file is missing), and descriptions of the left
+/// and of the right file there.
 type Found = (Option<u64>, String, String);
 
 trait InFile {

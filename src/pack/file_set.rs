@@ -138,7 +138,8 @@ impl Stored {
     }
 }
 
-/// The files of a `FileSet`, presented as one container, for formats whose containers are written as a whole.
+/// The files of a source, taken out of their containers and presented as one container, for formats that write a whole
+/// container at once.
 #[derive(Debug)]
 struct Plain {
     /// The directory on the disk in which the files are; `None` if they are in containers.

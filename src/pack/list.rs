@@ -343,9 +343,9 @@ impl Listing {
     }
 }
 
-/// Calls `file` with the name of each file of a container that is not a container itself. Returns the other members,
-/// opened and sorted by name: directories, and container files for which `wanted` returns true, called with `prefix`
-/// before the name.
+/// Calls `file` with the name of each file in a container that is not itself a container. Returns the directories and
+/// containers in it, opened and sorted by name, except container files for which `wanted` returns false; the path
+/// passed to `wanted` is `prefix` followed by the name.
 fn entries(
     prefix: &str,
     container: &dyn Container,

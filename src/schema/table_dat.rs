@@ -23,7 +23,7 @@ pub(crate) struct TableDat {
 /// The part of `table.dat` that depends on the kind of the table.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Body {
-    /// A plain table: one with data of its own, by its description and its column set.
+    /// A plain table, which has data of its own: its description and its column set.
     Plain(Box<(TableDesc, ColumnSet)>),
     /// A reference table: a selection of rows and columns of another table.
     Reference(RefTable),

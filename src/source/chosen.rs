@@ -8,7 +8,8 @@ use crate::stman::undefined;
 use crate::table::{Access, ColumnCells};
 use crate::value::{Region, Shape, Values};
 
-/// The cells of a column in the chosen rows of a table: its row numbers count the chosen rows only, from 0.
+/// The cells of a column in the chosen rows of a table. Row numbers passed to its methods count only the chosen rows,
+/// from 0.
 pub(super) struct Chosen<'a> {
     pub(super) cells: Box<dyn ColumnCells + 'a>,
     pub(super) rows: &'a RowSet,

@@ -30,8 +30,8 @@ pub struct Comparison {
     pub cells: u64,
     /// Number of original files embedded in a restorable HDF5 file whose SHA-256 was compared with the stored one.
     pub files: u64,
-    /// Descriptions of tables and columns that were not compared: both sources lack them, cannot read them or left them
-    /// out as damaged, or they have no stored digest.
+    /// Descriptions of tables and columns that were not compared: subtables that keywords name but both sources lack,
+    /// columns that neither can read, parts that both left out as damaged, tables or columns without a stored digest.
     pub skipped: Vec<String>,
     /// The first difference of each column, keyword set or table; and all parts that only one of the sources left out because
     /// they were damaged.

@@ -267,8 +267,8 @@ impl Content {
         self.as_native().map_or(Ok(Vec::new()), |table| table.dataset_paths(index))
     }
 
-    /// The hypercubes of a column, by its number from 0, whose tiles are plain little-endian elements in one block of the HDF5
-    /// file; empty for other columns and tables.
+    /// The hypercubes of a column, by its number from 0, if their chunks are plain little-endian elements and those of
+    /// each hypercube are contiguous in the HDF5 file; empty for other columns and tables.
     pub(crate) fn blocks(&self, index: usize) -> Result<Vec<StoredBlock>> {
         match self {
             Content::Native(table) => table.blocks(index),
@@ -320,8 +320,8 @@ impl Content {
         Layout { order: Some(table.byte_order()), desc, managers, bindings: table.manager_numbers() }
     }
 
-    /// Info, column comments and keywords of the table, with the changes that users made to attributes of the HDF5 file since
-    /// the conversion.
+    /// Table info (type, subtype, readme), column comments and keywords of the table, with the changes that users made
+    /// to attributes of the HDF5 file since the conversion.
     ///
     /// # Errors
     /// Those of reading the file.
@@ -354,7 +354,7 @@ impl Salvaged {
         Salvaged { whole, columns, damaged }
     }
 
-    /// The cells of a column, by its number from 0, of which the damaged ones are undefined. Fails if the whole column is
+    /// The cells of a column, by its number from 0; damaged cells appear as undefined. Fails if the whole column is
     /// damaged.
     fn cells(&self, index: usize) -> Result<Box<dyn ColumnCells + '_>> {
         match &self.damaged[index] {
@@ -453,9 +453,9 @@ impl Joined {
         Ok(Box::new(JoinedCells { parts, rows: self.rows() }))
     }
 
-    /// The datasets of all parts that a virtual dataset of shape `dataset` (fastest axis first) joins along its slowest
-    /// axis to hold the elements of a column, by its number from 0. `None` for strings and records, and if the datasets
-    /// do not form this shape.
+    /// The datasets, one from each joined file that has rows, that a virtual dataset of shape `dataset` (fastest axis
+    /// first) joins along its slowest axis to hold the elements of a column, by the column's number from 0. `None` for
+    /// strings and records, and if the datasets do not form this shape.
     pub(super) fn virtual_sources(&self, index: usize, dataset: &Shape) -> Result<Option<Vec<VirtualSource>>> {
         if !self.columns[index].data_type().is_fixed_size() {
             return Ok(None);

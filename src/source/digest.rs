@@ -25,13 +25,13 @@ use crate::sha::Sha256;
 use crate::table::{ColumnCells, ColumnInfo, Table};
 use crate::value::{DataType, Record, Shape, Value, Values};
 
-/// The fingerprint of a table: digests of its columns and keywords by the rules of CTFP-1, which do not depend on the
-/// storage.
+/// The fingerprint of a table: SHA-256 digests of its columns and keywords by the rules of CTFP-1, which defines a byte
+/// form of the content that does not depend on its storage.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct TableDigest {
-    /// Error of the table's first data manager, if the table has managers and none of them can be opened (casacore cannot open
-    /// it then); else `None`.
+    /// Error of the table's first data manager, if the table has managers and none of them can be opened (casacore
+    /// cannot open such a table); else `None`.
     pub error: Option<Error>,
     /// Number of rows of the table that the fingerprint is of.
     pub rows: u64,
@@ -43,8 +43,8 @@ pub struct TableDigest {
     pub columns: Vec<ColumnDigest>,
 }
 
-/// The fingerprint of a column: digests of its cells and keywords by the rules of CTFP-1, which do not depend on the
-/// storage.
+/// The fingerprint of a column: SHA-256 digests of its cells and keywords by the rules of CTFP-1, which defines a byte
+/// form of the content that does not depend on its storage.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ColumnDigest {
@@ -115,8 +115,8 @@ pub(crate) enum CellDigest {
     Skipped,
 }
 
-/// Computes the fingerprint of a column (number `index` from 0) by the rules of CTFP-1, which do not depend on the
-/// storage: of cells and keywords, or of its keywords only.
+/// Computes the fingerprint (SHA-256 digests by the rules of CTFP-1) of column number `index`, from 0. `of_cells` tells
+/// whether its cells are digested or only its keywords.
 pub(crate) fn digest_column(
     content: &Content,
     index: usize,
@@ -369,8 +369,8 @@ impl<'a> ColumnStream<'a> {
         Ok(())
     }
 
-    /// Adds the buffered bytes, which begin with row number `first`, to the fingerprint if they are more than `least` bytes;
-    /// then sets `first` to the next row.
+    /// Adds the buffered bytes to the fingerprint if they are more than `least`, and then sets `first`, the row (from
+    /// 0) in which the buffer begins, to the row after the last one added.
     fn flush(&mut self, first: &mut u64, least: usize) {
         if self.buffer.len() > least {
             let mut buffer = std::mem::take(&mut self.buffer);
@@ -398,8 +398,8 @@ pub(crate) fn not_selected() -> Error {
     Error::usage("no digest was asked for")
 }
 
-/// The bytes that are digested before the elements of a defined cell: a byte 1, then as u64 the number of axes and the extents,
-/// slowest first.
+/// The bytes that are digested before the elements of a defined cell: a byte 1, then the number of axes and their
+/// extents, slowest first, each as a little-endian u64.
 fn cell_header(shape: &Shape) -> Vec<u8> {
     let mut header = vec![1];
     header.extend_from_slice(&(shape.len() as u64).to_le_bytes());

@@ -102,7 +102,8 @@ impl Source {
     }
 }
 
-/// Fails unless a source is a native HDF5 file from which no damage was left out and of which all columns can be read.
+/// Fails unless a source is a native HDF5 file that was made without leaving out damaged parts, and all of its columns
+/// can be read.
 fn check_part(source: &Source) -> Result<()> {
     let none = || Error::not_found(source.no_table_named(MAIN_TABLE));
     let main = source.tables.first().ok_or_else(none)?;

@@ -30,8 +30,8 @@ impl Source {
         self.is_salvaged
     }
 
-    /// Whether a column that fails with `error` is named to the user and left out of a conversion: its form is not supported,
-    /// or it is damaged and the source is salvaged.
+    /// Whether a column that fails with `error` is named to the user and left out of a conversion: the way in which its
+    /// cells are stored is not supported, or it is damaged and the source is salvaged.
     pub(crate) fn may_leave_out(&self, error: &Error) -> bool {
         error.may_be_left_out() || self.is_salvaged && error.is_damage()
     }

@@ -11,8 +11,8 @@ use crate::native::{MAIN_TABLE, StoredDigests};
 use crate::progress::Progress;
 
 /// Names the columns and tables that differ from the digests stored in their native HDF5 file. The cells of a column
-/// with a single dataset are skipped if `is_known` is true for the path of this dataset: the caller verifies it
-/// otherwise.
+/// with a single dataset are skipped if `is_known` is true for the path of this dataset; the caller must then verify
+/// the dataset itself.
 pub(crate) fn changed_columns(
     source: &Source,
     is_known: &(dyn Fn(&str) -> bool + Sync),

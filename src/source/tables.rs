@@ -512,8 +512,8 @@ impl SourceTable {
         self.table()?.map_or(Ok(Vec::new()), |table| table.stored_files(column))
     }
 
-    /// The hypercubes of a column of a casacore table, by the column's number from 0: shape and tile of each, fastest axis
-    /// first, rows last; empty if the column is not tiled or cannot be read.
+    /// The hypercubes of a column of a casacore table, by the column's number from 0: the shape of each hypercube and
+    /// of its tiles, fastest axis first, rows last; empty if the column is not tiled or cannot be read.
     pub fn hypercubes(&self, column: usize) -> Vec<(Shape, Shape)> {
         let cubes = || -> Option<Vec<_>> {
             let cells = self.content.as_ref().ok()?.cells(column).ok()?;

@@ -48,7 +48,8 @@ impl<F> Buckets<F> {
         HEADER_BYTES + u64::from(self.count) * u64::from(self.bucket_bytes)
     }
 
-    /// The offset in the file of a bucket, by its number from 0; `what` is the part of the table that needs it, for errors.
+    /// The offset in the file of a bucket, in bytes, by its number from 0. Fails if the file does not have it; the
+    /// error names `what`, the part of the table that is stored there.
     pub(super) fn offset(&self, bucket: u32, what: impl std::fmt::Display) -> Result<u64> {
         if bucket >= self.count {
             return Err(Error::format(format!("{what} is bucket {bucket}, the file has {}", self.count)));
@@ -82,7 +83,7 @@ impl BucketsMut {
         self.buckets.bucket_bytes
     }
 
-    /// The offset in the file of a bucket in use, by its number from 0.
+    /// The offset in the file of a bucket in use, in bytes, by its number from 0.
     pub(super) fn offset(&self, bucket: u32) -> u64 {
         HEADER_BYTES + u64::from(bucket) * u64::from(self.bytes())
     }

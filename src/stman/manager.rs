@@ -40,7 +40,8 @@ pub(crate) struct Kind {
 pub(crate) struct EngineKeywords {
     /// Prefixes of the names of an engine's column keywords: each parameter's name begins with one of these.
     pub(super) prefixes: &'static [&'static str],
-    /// The keyword with the engine's expression, which only casacore evaluates; `None` for other engines.
+    /// Name of the column keyword that stores the engine's expression, which only casacore evaluates; `None` for
+    /// engines without an expression.
     pub(super) expression: Option<&'static str>,
 }
 
@@ -317,8 +318,8 @@ pub(crate) struct TilePlace {
     pub(crate) bytes: u64,
 }
 
-/// A hypercube whose tiles are stored one after the other in an HDF5 file; a thin table has a link to this file in
-/// place of a file of tiles.
+/// A hypercube whose tiles are stored one after the other in an HDF5 file. A thin table has a symbolic link to this
+/// HDF5 file in place of its own file of tiles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LinkedCube {
     pub(crate) shape: Shape,
@@ -380,14 +381,14 @@ pub(crate) trait ColumnCells: Send + Sync {
         rows.map(|row| self.cell_shape(row)).collect()
     }
 
-    /// The shape of all cells of `rows` (half-open), fastest axis first, if they are defined and this is known without reading
-    /// each; otherwise `None`.
+    /// The common shape of all cells of `rows` (half-open), fastest axis first, if all are defined and the shape is
+    /// known without reading each cell; otherwise `None`.
     fn same_shape(&self, _rows: &Range<u64>) -> Option<Shape> {
         None
     }
 
-    /// The hypercubes of the column and the rows in each, if it is tiled with one row axis and has at most `max_cubes`
-    /// hypercubes; otherwise `None`.
+    /// The hypercubes of a tiled column and the rows in each; `None` if the column is not tiled, a hypercube has
+    /// several row axes, or the rows are in more than `max_cubes` hypercubes.
     fn tiling(&self, _max_cubes: usize) -> Option<Tiling<'_>> {
         None
     }

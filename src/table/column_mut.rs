@@ -286,8 +286,8 @@ fn flatten<T: Element>(array: &ArrayD<T>) -> (Shape, Values) {
     (Shape::from_reversed(&extents), T::values(array.iter().cloned().collect()))
 }
 
-/// A hypercube of a tiled column that is being written, tile by tile. Shapes list the first axis fastest; the last axis is
-/// that of the rows, except in a TiledCellStMan, which has a hypercube for each row.
+/// A hypercube of a tiled column that is being written, tile by tile. Shapes list the fastest axis first; the last axis
+/// is the row, except in a TiledCellStMan, which has a hypercube for each row.
 pub struct Hypercube<'a>(Box<dyn ChunkWrite + 'a>);
 
 impl Hypercube<'_> {

@@ -59,13 +59,13 @@ impl ManagerSpec {
         ManagerSpec { type_name: type_name.into(), name: name.into(), parameters: Record::default() }
     }
 
-    /// Declares a StandardStMan, which stores rows of cells in buckets; for any column.
+    /// Declares a StandardStMan, which stores the cells of several rows in a bucket and suits any column.
     pub fn standard(name: impl Into<BString>) -> Self {
         Self::new("StandardStMan", name)
     }
 
-    /// Declares an IncrementalStMan, which stores a value only where it differs from that of the row before; for columns
-    /// that stay the same over many rows.
+    /// Declares an IncrementalStMan, which stores a value only where it differs from that of the row before; it suits
+    /// columns whose value rarely changes.
     pub fn incremental(name: impl Into<BString>) -> Self {
         Self::new("IncrementalStMan", name)
     }

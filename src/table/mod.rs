@@ -336,7 +336,8 @@ impl Table {
     }
 }
 
-/// A data manager from which another table takes values; it holds the lock of its own table until it is dropped.
+/// A data manager from which another table takes values, with the read lock on the manager's table, which is thus held
+/// as long as the manager is used.
 #[derive(Debug)]
 struct Locked {
     manager: Arc<dyn Manager>,

@@ -135,7 +135,8 @@ const LISTED: usize = 4;
 /// Maximum number of entries of a directory that are examined for an error message.
 const LOOKED_AT: usize = 1 << 12;
 
-/// Text of an error message on a directory without `table.dat`: what the directory has, and which path to name instead.
+/// Makes the text of an error message on a directory without `table.dat`: lists names in the directory, and says which
+/// kind of path to name instead.
 fn without_table(directory: &Path) -> String {
     let (tables, all) = (names_in(directory, is_table), names_in(directory, |_| true));
     let (own, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|name| name.starts_with("table."));

@@ -218,8 +218,8 @@ impl<'a> Wanted<'a> {
         (next == rows.end && pieces.len() as u64 <= 2 * tiles).then_some(pieces)
     }
 
-    /// Splits a list of rows into pieces each of which is in one tile, if the tiles of the only hypercube have to be decoded for
-    /// any part of them; `None` if they have not, or if the list returns to the same tiles often.
+    /// Splits a list of rows into pieces, each in one tile, if the column has one hypercube and its tiles must be
+    /// decoded as a whole; `None` for other columns, or if the list often returns to earlier tiles.
     fn pieces_of_encoded(&self, rows: &'a [u64], tiling: &Tiling<'_>) -> Option<Vec<Piece<'a>>> {
         let ([cube], [run]) = (&tiling.cubes[..], &tiling.runs[..]) else { return None };
         if !matches!(cube.storage(), ChunkStorage::Encoded) {

@@ -21,7 +21,7 @@ pub struct Subtable {
 }
 
 impl Subtable {
-    /// Opens the subtable; its directory is locked, as `options` tell, until it is dropped.
+    /// Opens the subtable; its directory is locked, as `options` tell, until the returned table is dropped.
     ///
     /// # Errors
     /// Those of [`Table::open`].

@@ -97,10 +97,10 @@ enum Writer {
     /// A process holds the write lock of the table, but has changed no file since the flush that wrote the last sync
     /// record. This is not certain: lock requests also change the time of `table.lock`, which holds the record.
     Flushed,
-    /// A process holds the write lock and may have written since the sync record: the times of the files are too close to
-    /// tell.
+    /// A process holds the write lock and may have changed files after the sync record in `table.lock` was written: the
+    /// times of the files are too close to tell.
     Uncertain,
-    /// A process has begun a flush, and not yet written the sync record that ends it.
+    /// A process has begun a flush, and not yet written the sync record in `table.lock`, with which every flush ends.
     Writing,
 }
 

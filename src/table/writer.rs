@@ -190,8 +190,8 @@ impl TableWriter {
         remove().with_context(|| Context::path(&self.path))
     }
 
-    /// Adds a column to the table. The existing data manager with the type and name of `manager` (`None`: a
-    /// StandardStMan) stores it if it can; otherwise a new manager is added.
+    /// Adds a column to the table. The existing data manager with the type and name of `manager` (`None`: the first
+    /// StandardStMan) stores the column; if none exists or it refuses the column, a new manager does.
     ///
     /// # Errors
     /// `Exists` if there is a column of this name; those of [`NewTable::create`].

@@ -34,8 +34,8 @@ pub enum DataType {
     Record,
 }
 
-/// Each element type with casacore's type code of a scalar, its name (in python-casacore and the digest CTFP-1) and its
-/// size in bytes, in the order of the enum.
+/// Each element type with casacore's type code of a scalar, its name (in python-casacore and in CTFP-1, the rules of
+/// table digests) and its size in bytes, in the order of the enum.
 const TABLE: [(DataType, i32, &str, usize); 13] = [
     (DataType::Bool, 0, "boolean", 1),
     (DataType::UChar, 2, "uchar", 1),
@@ -80,13 +80,13 @@ impl DataType {
         if self == DataType::Int64 { 30 } else { self.code() + 13 }
     }
 
-    /// The type's name in python-casacore and in the digest CTFP-1: `boolean`, `uchar`, `short` …
+    /// The type's name in python-casacore and in CTFP-1, the rules of table digests: `boolean`, `uchar`, `short` …
     pub fn name(self) -> &'static str {
         TABLE[self as usize].2
     }
 
-    /// Finds the element type by its [`name`](Self::name) in python-casacore and the digest CTFP-1; `None` if no type has
-    /// this name.
+    /// Finds the element type by its [`name`](Self::name) in python-casacore and in CTFP-1, the rules of table digests;
+    /// `None` if no type has this name.
     pub fn from_name(name: &str) -> Option<Self> {
         TABLE.iter().find(|entry| entry.2 == name).map(|entry| entry.0)
     }

@@ -36,7 +36,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// The value of the field `name` of the record; `None` if there is none of this name.
+    /// The value of the field `name` of the record; `None` if the record has no field of this name.
     pub fn get(&self, name: impl AsRef<[u8]>) -> Option<&Value> {
         let name = name.as_ref();
         self.fields.iter().find(|field| field.name == name).map(|field| &field.value)

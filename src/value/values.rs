@@ -102,8 +102,8 @@ impl Values {
         self.integers_into(&mut integers).then_some(integers)
     }
 
-    /// Replaces `integers` with the elements as 64-bit integers; returns `false`, and leaves none, if the buffer has elements of
-    /// another type than an integer.
+    /// Replaces `integers` with the elements as 64-bit integers; if the buffer has elements of another type than an
+    /// integer, empties `integers` and returns `false`.
     pub(crate) fn integers_into(&self, integers: &mut Vec<i64>) -> bool {
         integers.clear();
         match self {
@@ -150,8 +150,8 @@ impl Values {
         Ok(())
     }
 
-    /// Appends the last cell of the buffer, its last `cell` elements, `times` more times, for consecutive rows with
-    /// equal cells.
+    /// Appends `times` copies of the last `cell` elements of the buffer, which are the cell of the last row, for
+    /// further rows with an equal cell.
     pub(crate) fn repeat_last(&mut self, cell: usize, times: usize) {
         for_each_type!(self, v => {
             let start = v.len() - cell;
@@ -367,14 +367,15 @@ elements! {
     bool => Bool, zeroed, |_| None;
 }
 
-/// A vector of `count` zeros; `None` if the memory cannot be allocated. The system zeroes it page by page when it is
-/// first used.
+/// A vector of `count` zeros; `None` if the memory cannot be allocated. The operating system zeroes each page of a
+/// large vector when the page is first used.
 fn zeroed<T: bytemuck::Zeroable>(count: usize) -> Option<Vec<T>> {
     bytemuck::allocation::try_zeroed_vec(count).ok()
 }
 
-/// Appends `count` default elements to `elements`: zeros, `false`s, empty strings or empty records. An empty vector takes memory
-/// that the system zeroes page by page when it is first used.
+/// Appends `count` default elements to `elements`: zeros, `false`s, empty strings or empty records. An empty vector
+/// without enough capacity gets new memory; for numbers, the operating system zeroes its pages when they are first
+/// used.
 pub(crate) fn extend_default<T: Element + Default>(elements: &mut Vec<T>, count: usize) {
     if elements.is_empty()
         && elements.capacity() < count

@@ -102,7 +102,7 @@ pub(super) fn of_file(path: &Path, kinds: &[Checksum]) -> Result<(u64, Checksums
     read().map_err(|error| Error::from(error).context(path))
 }
 
-/// Whether two files or directories have the same files with the same bytes.
+/// Whether two files have the same bytes, or two directories the same files (by relative path) with the same bytes.
 ///
 /// # Errors
 /// `NotFound`, `Io`.

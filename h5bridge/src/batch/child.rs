@@ -58,7 +58,8 @@ impl Program {
         if words.is_empty() { Ok(Program(vec![std::env::current_exe()?.into()])) } else { Ok(Program(words.to_vec())) }
     }
 
-    /// Runs the program as a child process until it ends; SIGTERM is sent to it when `stop` becomes true.
+    /// Runs the program as a child process with the arguments `words`, and waits until it ends; sends SIGTERM to the
+    /// child process when `stop` becomes true.
     ///
     /// # Errors
     /// `Io` if it cannot be started.
@@ -102,7 +103,7 @@ fn wait(child: &mut Child, stop: &dyn Fn() -> bool) -> Result<ExitStatus> {
     }
 }
 
-/// Reads the output of a child to its end, and keeps the first `MOST_PRINTED` bytes.
+/// Reads the output of a child process to its end, and returns the first 1 MiB (`MOST_PRINTED`) of it as text.
 fn read_all(from: Option<impl Read>) -> String {
     let Some(mut from) = from else { return String::new() };
     let mut kept = Vec::new();

@@ -1,4 +1,5 @@
-//! Writes manifests of `h5bridge batch` from patterns of paths, or from lists.
+//! Writes manifests (lists of jobs) of `h5bridge batch` from patterns of the paths of sources, or from lists of
+//! sources.
 
 use std::collections::HashSet;
 use std::fs;

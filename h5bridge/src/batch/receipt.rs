@@ -70,7 +70,8 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
-    /// Measures an output: its size, and its checksums of the given `kinds`, for which all its files are read.
+    /// Measures an output, a file or a directory: its size in bytes, and the checksums `kinds` of the file or of each
+    /// file in the directory.
     ///
     /// # Errors
     /// `NotFound`, `Io`.
@@ -90,7 +91,8 @@ impl Measured {
     }
 }
 
-/// The path of the receipt of a target, which is beside it.
+/// The path of the receipt (the file that records how `target` was made): the path of `target` with the suffix
+/// `.receipt.json`.
 pub(crate) fn path_of(target: &Path) -> PathBuf {
     let mut path = OsString::from(target);
     path.push(SUFFIX);
@@ -98,7 +100,8 @@ pub(crate) fn path_of(target: &Path) -> PathBuf {
 }
 
 impl Receipt {
-    /// Reads the receipt of a target; `None` if it is missing or cannot be read.
+    /// Reads the receipt file beside `target`, which records how `target` was made; `None` if the receipt is missing or
+    /// cannot be read.
     pub(crate) fn of(target: &Path) -> Option<Self> {
         serde_json::from_slice(&fs::read(path_of(target)).ok()?).ok()
     }

@@ -33,7 +33,8 @@ pub(crate) struct Run<'a> {
     pub(crate) work: &'a Work,
     pub(crate) limits: &'a Limits,
     pub(crate) shard: Shard,
-    /// Whether the ledger of earlier runs is read; if not, receipts alone tell which items are done.
+    /// Whether the ledger of earlier runs is read; if not, only the receipts (files beside the targets) tell which
+    /// items are done.
     pub(crate) with_ledger: bool,
     /// Whether items that failed for good in earlier runs are tried again.
     pub(crate) again: bool,

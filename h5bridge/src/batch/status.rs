@@ -55,7 +55,7 @@ impl Counts {
         self.states.get(state.name()).copied().unwrap_or_default()
     }
 
-    /// Number and bytes of the items that are done, now or in an earlier run.
+    /// Number of items that are done, now or in an earlier run, and the bytes of their sources.
     pub(crate) fn finished(&self) -> Count {
         let (done, skipped) = (self.of(State::Done), self.of(State::Skipped));
         Count { items: done.items + skipped.items, bytes: done.bytes + skipped.bytes }

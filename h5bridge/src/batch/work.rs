@@ -102,7 +102,8 @@ impl Work {
         Work { program, global, threads, trust, checksums: Vec::new(), host: host() }
     }
 
-    /// Sets which kinds of checksums of the targets are added to receipts.
+    /// Sets the kinds of checksums that are computed of each target and recorded in its receipt, a small file beside
+    /// the target.
     pub(crate) fn checksums(mut self, checksums: &[Checksum]) -> Self {
         self.checksums = checksums.to_vec();
         self.checksums.sort_unstable();
@@ -110,13 +111,14 @@ impl Work {
         self
     }
 
-    /// The evidence by which items are accepted as done.
+    /// The evidence by which an item is accepted as done: the ledger, the receipt beside its target, or digests and
+    /// checksums.
     pub(super) fn trust(&self) -> Trust {
         self.trust
     }
 
-    /// Does attempt number `attempt` (from 1) at an item, unless the item is done already, and returns its record. `is_last`: no further attempt
-    /// follows in this run.
+    /// Does attempt number `attempt` (from 1) at an item, unless the item is done already, and returns the result as a
+    /// record for the ledger. `is_last`: no further attempt follows in this run.
     pub(super) fn attempt(&self, item: &Item, attempt: u32, is_last: bool, stop: &dyn Fn() -> bool) -> Record {
         let start = Instant::now();
         let outcome = item.check().and_then(|verb| self.run(item, verb, stop));

@@ -55,7 +55,8 @@ impl Shell {
     }
 }
 
-/// Completions for the shell fish of positional arguments with a fixed set of values; the script that clap makes completes only options.
+/// Lines of the completion script for the shell fish that offer the fixed values of positional arguments; the script
+/// from clap lacks them.
 fn words(command: &Command) -> String {
     let mut lines = String::new();
     for verb in command.get_subcommands() {

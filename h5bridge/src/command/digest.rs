@@ -104,8 +104,8 @@ fn digest_files(listing: &Listing, progress: &dyn Progress, global: &Global, out
     finish_files(&mut files, [], global, out)
 }
 
-/// Ends the SHA-256 listing of files in a container: prints a line for each file of `more`, or with `--json` one
-/// document with `more` and `files`, those collected before.
+/// Ends a listing of SHA-256 digests: prints a line for each name and digest of `more`, or with `--json` one document
+/// with the digests in `files`, which were collected earlier, and those in `more`.
 fn finish_files<'a>(
     files: &mut Map<String, Json>,
     more: impl IntoIterator<Item = (&'a str, Sha256)>,

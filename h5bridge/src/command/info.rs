@@ -131,8 +131,9 @@ impl Args {
     }
 }
 
-/// Collects the facts about a source that `info` and its JSON document show. `others`: findings about other programs that use it. `all`: also
-/// describes the datasets of subtables if the main table is long.
+/// Collects the facts about a source that `info` shows as text or JSON. `others`: findings about other programs that
+/// use the source. Unless `all` is set, only the datasets of the main table are described if it has more than 10,000
+/// rows.
 fn facts<'a>(path: &'a Path, source: &'a Source, others: Vec<Finding>, all: bool) -> Result<Facts<'a>> {
     // columns of a long main table are compressed like all others
     let is_long = source.tables().first().and_then(|main| main.rows().ok()).is_some_and(|rows| rows > LONG);

@@ -44,7 +44,7 @@ pub(crate) struct Args {
 const HAZARD: &str = "the table can be written to: a program that adds rows to it fails and leaves it unreadable, and what is written to \
                       linked columns changes the HDF5 file";
 
-/// Runs `h5bridge link`: makes a thin table from a native HDF5 file.
+/// Runs `h5bridge link`: makes a thin table, whose files with large tiles are symbolic links to a native HDF5 file.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     report::check_target(&args.out, args.overwrite)?;

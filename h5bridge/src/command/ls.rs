@@ -197,7 +197,8 @@ pub(super) fn array_line(array: &ArrayInfo) -> String {
     format!("{:24} {dtype} {shape:?} in chunks of {chunk_rows} rows{codec}{checksum}", printable(name))
 }
 
-/// Prints the chunks of arrays one by one without collecting them, because an array can have millions. With `--json` each is a line of the document.
+/// Prints the chunks of arrays one by one without collecting them, because an array can have millions of chunks. With
+/// `--json`, each chunk is one line of the document.
 fn run_arrays(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     if args.is_ordered() {
         let message = "chunks of arrays are listed as they are found: -S, --sort and --reverse are for files";
@@ -330,8 +331,8 @@ pub(super) fn describe(info: &ContainerInfo) -> String {
 }
 
 /// Prints a line of the listing of `ls`: a container, a file in it, an entry of another kind (a broken link, a socket),
-/// or an earlier state of the container. `depth`: number of containers around it; `block_bytes`: block size of the
-/// container.
+/// or the date of a saved state in an archive of the Python package cs.vt. `depth`: number of containers around it;
+/// `block_bytes`: block size of the container.
 fn print(
     listed: &Listed<'_>,
     depth: usize,

@@ -1,4 +1,4 @@
-//! `plot` draws a MeasurementSet or image, as a picture or as numbers.
+//! `h5bridge plot` plots a MeasurementSet or image, as a picture or as the numbers of the plot.
 
 mod choose;
 mod draw;
@@ -296,7 +296,8 @@ impl Drawing {
     }
 }
 
-/// Reads the data of all plots that the command line asks for; with `pictures`, also the fraction of flagged data in each cell of a raster.
+/// Reads the data of all plots that the command line asks for; with `pictures`, also the percentage of flagged data in
+/// each cell of a waterfall or of a plot by baseline that omits flagged data.
 fn panels(args: &Args, global: &Global, stop: &Stop, pictures: bool) -> Result<Vec<Panel>> {
     let image = |image: Image| -> Result<Vec<Panel>> { Ok(vec![Panel::new(image.frame(&Plane(args.plane.clone()))?)]) };
     if args.kind.as_deref() == Some(IMAGE) {
@@ -416,7 +417,8 @@ fn png_of(scene: &scene::Scene) -> Vec<u8> {
     png::encode(pixels.width, &pixels.bytes)
 }
 
-/// The picture as characters and control sequences that a terminal shows.
+/// The characters and control sequences with which a terminal shows plots in the way `show`. `size`: width and height
+/// in pixels; a picture of Unicode characters has the size of the terminal instead.
 fn picture(panels: &[Panel], show: Show, size: (usize, usize)) -> String {
     match show {
         Show::Kitty => terminal::kitty(&png_of(&draw::scene(panels, size))),

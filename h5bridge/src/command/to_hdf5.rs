@@ -333,7 +333,8 @@ fn files_to_hdf5(args: &Args, global: &Global, out: &mut impl Write) -> Result<S
     })
 }
 
-/// Runs `h5bridge to-hdf5`: converts the source, or with `--dry-run` prints the plan.
+/// Runs `h5bridge to-hdf5`: converts the source, or with `--dry-run` prints the tables, columns and chunks that it
+/// would write.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     if !args.dry_run {

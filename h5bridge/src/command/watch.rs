@@ -47,7 +47,8 @@ fn rule(text: &str) -> Result<Rule, String> {
     text.parse().map_err(|error: ctds_hdf5::Error| error.message().to_owned())
 }
 
-/// Runs `h5bridge watch`: polls the file until a signal, `--count`, or until the file is no longer live.
+/// Runs `h5bridge watch`: polls the live file until a signal comes, `--count` polls are made, or the file is removed
+/// or no longer a live file.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let stop = Stop::new(global.caller.as_ref())?;
     let rules = args.alerts.as_deref().map(Rule::read_file).transpose()?.unwrap_or_default();

@@ -126,8 +126,8 @@ impl ContainerMut for FilesMut {
         Ok(Arc::new(create().context(Context::member(name))?))
     }
 
-    /// Stores the file `name` as a link to the dataset of an earlier file with the same content. Returns true if it did so,
-    /// and the file needs no more bytes; false if no such file was written.
+    /// Stores the file `name` as a link to the dataset of an earlier file with the same content, and returns true: no
+    /// bytes need to be written. Returns false if no earlier file has this content.
     fn is_complete(&self, name: &str) -> Result<bool> {
         let file = self.announced(name)?;
         let open = self.open_file();

@@ -99,8 +99,8 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Fails if a block of this file of the MultiFile lies beyond the end of `container`, wholly or in part: every writer
-    /// writes whole blocks.
+    /// Fails if a block of this file lies, wholly or in part, beyond the end of `container`, the MultiFile that holds
+    /// the file: every writer writes whole blocks.
     pub(super) fn check_present(&self, container: &dyn ReadAt, block_bytes: u64) -> Result<()> {
         let there = container.len()?;
         match self.index.ranges().map(|range| range.end).max() {
@@ -339,8 +339,8 @@ impl Header {
         checksums[block as usize] = crc;
     }
 
-    /// Number of continuation blocks that the set `target` (0 or 1) must have to hold this MultiFile header; not less
-    /// than the number that it already has.
+    /// Number of continuation blocks that the first or second set (`target` 0 or 1) needs for the bytes of this
+    /// MultiFile header that do not fit into block 0, or the number in the set if that is larger.
     pub(super) fn blocks_for(&self, target: usize) -> u64 {
         let body = self.body().len() as u64;
         let (mut count, other) = (self.continuation[target].len() as u64, self.continuation[1 - target].len() as u64);

@@ -5,8 +5,8 @@ use std::ops::Range;
 use crate::aipsio::{Decoder, Encoder};
 use crate::error::Result;
 
-/// Numbers of the blocks that hold a file, in the order of its bytes: with blocks of B bytes, entry i holds bytes [i·B,
-/// (i+1)·B). formats/table.md 5.4.
+/// Numbers of the blocks that hold a file of a MultiFile, in the order of the file's bytes: with blocks of B bytes, the
+/// block in entry i (from 0) holds bytes [i·B, (i+1)·B) of the file. formats/table.md 5.4.
 ///
 /// In version 2 it is stored as the number of items, then the items, i64 each: a block number, or -k for the k numbers
 /// that follow the last one. Kept as runs, so that a damaged file which claims 2^60 blocks takes no memory.

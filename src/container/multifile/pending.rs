@@ -187,8 +187,8 @@ impl Pending {
         Ok(())
     }
 
-    /// Preallocates the disk space by which the MultiFile grows when the virtual file in `slot` has `len` bytes: space for
-    /// the blocks that the file lacks, less the free blocks.
+    /// Preallocates the disk space by which the MultiFile grows when the virtual file in `slot` of the header's list of
+    /// files grows to `len` bytes: space for the blocks that this virtual file lacks, less the free blocks.
     pub(super) fn reserve(&self, file: &dyn WriteAt, slot: usize, len: u64) -> Result<()> {
         let Header { block_bytes, blocks, ref files, .. } = self.header;
         let missing = len.div_ceil(block_bytes).saturating_sub(files[slot].index.len() + self.free.len());

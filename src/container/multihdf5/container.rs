@@ -170,8 +170,8 @@ impl MultiHdf5Mut {
         format!("{}/{name}", self.path)
     }
 
-    /// Returns the virtual file `name` of the container, which is opened if necessary. Virtual files that no caller
-    /// uses are stored and closed before.
+    /// Returns the virtual file `name` of the container, which is opened if necessary. First stores and closes the
+    /// virtual files that no caller uses.
     fn file(&self, content: &mut Content, name: &str) -> Result<Arc<StoredFile>> {
         content.store_unused()?;
         let block_bytes = content.block_bytes;

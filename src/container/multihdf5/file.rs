@@ -21,7 +21,7 @@ use crate::value::{Region, Shape, Values};
 /// Maximum number of bytes of a virtual file's blocks that are kept in memory, and of the blocks that are filtered
 /// together before they are written to the HDF5 file.
 const CACHE_BYTES: u64 = 8 << 20;
-/// Buffer size in bytes for hashing a stored file.
+/// Size in bytes of the buffer into which a virtual file of the container is read to compute its SHA-256.
 const COPY_BYTES: u64 = 1 << 22;
 
 /// A virtual file of a MultiHDF5 container that is open for writing.
@@ -55,8 +55,9 @@ struct Block {
 
 /// State of a virtual file between its creation and its removal.
 enum Phase {
-    /// State of a virtual file of which nothing is stored and whose length can change. A small file of an archive
-    /// container that is not appendable stays in memory, so that its dataset can be created with the right size.
+    /// State of a virtual file of which nothing is stored and whose length can change. If casacore need not read the
+    /// container and files cannot grow later, a file of up to 8 MiB stays in memory until its length is final, so that
+    /// its dataset is created with this size.
     New,
     /// State of a virtual file of which nothing is stored, but whose final length is known: its dataset is created with that
     /// length and need not grow.
@@ -197,8 +198,8 @@ impl StoredFile {
         Ok(true)
     }
 
-    /// Number of empty rows that a virtual file's dataset has after its `count` blocks: 1 as in files of casacore, 0 in
-    /// archive containers and if `count` is 0.
+    /// Number of empty rows that a virtual file's dataset has after its `count` blocks: 1, as casacore makes them, if
+    /// the container is written for casacore and `count` is not 0; otherwise 0.
     fn spare(&self, count: u64) -> u64 {
         u64::from(self.store.bounds() == Bounds::Earliest && count > 0)
     }
@@ -279,8 +280,8 @@ impl StoredFile {
         }
     }
 
-    /// Prepares a dataset that was just opened for storing blocks: removes its rows after the end of the virtual file, or
-    /// replaces the dataset if its chunks are not one for each block.
+    /// Prepares a dataset that was just opened for storing blocks: removes its rows after the end of the virtual file,
+    /// or replaces the dataset if it is not stored with one chunk for each block.
     fn prepare_rows(&self, rows: &mut StoredRows, access: &Access<'_>, stored_len: u64) -> Result<()> {
         let shape = Shape::from([self.block_bytes, 1]);
         let is_ours = rows.dataset.storage()? == Storage::Chunks

@@ -90,8 +90,8 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens the HDF5 file of an existing container for changes; the function `options` derives the options for new
-    /// files from the root group of the HDF5 file.
+    /// Opens the HDF5 file of an existing container for changes; the function `options` reads the format options for
+    /// virtual files that are written, such as the compression, from the root group of the HDF5 file.
     ///
     /// # Errors
     /// `Locked` if another process has it open; those of reading it.

@@ -1,5 +1,6 @@
-//! Reads the bytes of one virtual file of a MultiHDF5 container directly from the HDF5 file, at the offsets that libhdf5 reports;
-//! those of a compact dataset through libhdf5. formats/table.md 6.1, 6.4.
+//! Reads the bytes of one virtual file of a MultiHDF5 container directly from the HDF5 file, at the offsets that
+//! libhdf5 reports; only a compact dataset (stored in the object header) is read through libhdf5. formats/table.md 6.1,
+//! 6.4.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,7 +18,8 @@ const CACHE_BYTES: u64 = 1 << 22;
 /// Maximum number of bytes of a compact dataset, which HDF5 stores in the object header.
 const MOST_COMPACT: u64 = 1 << 16;
 
-/// A virtual file of a MultiHDF5 container, open for reading: where its bytes were in the HDF5 file when it was opened.
+/// A virtual file of a MultiHDF5 container, open for reading: the positions of its bytes in the HDF5 file, found when
+/// the virtual file was opened.
 ///
 /// Byte `o` is element (`o / block_bytes`, `o % block_bytes`) of a dataset of rows of `width` bytes, whatever its chunks.
 pub(super) struct VirtualFile {
@@ -35,7 +37,8 @@ pub(super) struct VirtualFile {
     place: String,
 }
 
-/// Shape of the chunks of a virtual file's dataset: bytes in a row, rows, and how many chunks cover a whole row of the dataset.
+/// Shape of the chunks of a virtual file's dataset: bytes along a dataset row, number of dataset rows, and number of
+/// chunks that a dataset row spans.
 #[derive(Debug, Clone, Copy)]
 struct Chunk {
     columns: u64,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::io::{FileTarget, Raw, RawCopy, ReadAt, WriteAt, past_end};
 
-/// The extents of a stream in a SION file: contiguous pieces of the file, in the order of the stream.
+/// The extents of a task's stream in a SION file: contiguous byte ranges of the file, in the order of the stream.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Extents {
     /// Offset of each extent in the task's stream, and its offset in the SION file; no extent is empty.
@@ -52,7 +52,7 @@ impl Extents {
     }
 }
 
-/// A stream of a SION file that is open for reading.
+/// The stream of one task (a process of a parallel program) in a SION file, open for reading.
 #[derive(Debug)]
 pub(super) struct Stream {
     pub(super) file: Arc<dyn ReadAt>,
@@ -78,7 +78,7 @@ impl ReadAt for Stream {
     }
 }
 
-/// A stream of a SION file that is open for writing; its length is fixed.
+/// The stream of one task (a process of a parallel program) in a SION file, open for writing; its length is fixed.
 #[derive(Debug)]
 pub(super) struct StreamMut {
     pub(super) file: Arc<FileTarget>,

@@ -18,8 +18,8 @@ const STORED_SPACES: i32 = 4;
 /// First version of the SION file format whose header states whether the streams consist of key-value records.
 const WITH_KEY_VALUES: i32 = 5;
 
-/// Length in bytes of the SION header META1, without 16 bytes for each task, that SIONlib assumes for every version of the
-/// format when it computes the offset of the first chunk.
+/// Length in bytes of a SION header (META1) without its 16 bytes for each task, as assumed by SIONlib in all versions
+/// of the format to compute the offset of the first chunk.
 const NOMINAL_BYTES: u64 = 1088;
 
 /// The header of a SION file, its first metadata block (META1).
@@ -45,7 +45,8 @@ pub(super) struct Meta1 {
     pub(super) prefix: Vec<u8>,
     /// Global rank of each task (process) with a stream in the SION file: the number that the writing program gave it.
     pub(super) ranks: Vec<i64>,
-    /// Chunk size in bytes of each task in the SION file, as stored.
+    /// Chunk size in bytes of each task, as stored in the SION header: before version 4 of the format, a chunk occupies
+    /// this size rounded up to whole file system blocks.
     pub(super) chunk_bytes: Vec<u64>,
     /// Number of blocks in the SION file, each with one chunk of every task; 0 until the file is closed.
     pub(super) blocks: u32,
@@ -231,7 +232,8 @@ impl Meta1 {
         self.chunk_bytes.iter().enumerate().map(space).collect()
     }
 
-    /// Offset in the SION file of the first chunk by SIONlib's formula, from the number of tasks.
+    /// Offset in the SION file at which SIONlib normally places the first chunk: 1088 bytes and 16 for each task,
+    /// rounded up to whole file system blocks.
     pub(super) fn nominal_start(&self) -> u64 {
         (NOMINAL_BYTES + 16 * self.ranks.len() as u64).next_multiple_of(self.block_bytes.max(1) as u64)
     }

@@ -1,4 +1,5 @@
-//! The index of file names in task 0 of SION files that this program packs: the format itself only numbers tasks.
+//! The index of file names that this program can store as the stream of task 0 in a SION file: the format itself
+//! identifies streams only by the numbers of tasks.
 //!
 //! The stream of task 0 is a line `ctds-names 1` and a JSON array of paths. The path at index `i` is that of the file that
 //! task `i + 1` holds; paths that end in `/`, after all others, are containers without files.

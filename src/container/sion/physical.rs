@@ -42,7 +42,8 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Computes where the chunks of a SION file are, the first of which is at offset `first`.
+    /// Computes the offsets of all chunks of a SION file from the chunk sizes in its header (META1); the first chunk is
+    /// at offset `first`.
     ///
     /// # Errors
     /// `Format` if they do not fit into any file.
@@ -80,8 +81,8 @@ impl Places {
 /// of the chunks if the file was not closed.
 #[derive(Debug, Clone, Copy)]
 enum Written {
-    /// META2, the second metadata block, stores the number of bytes written to each chunk of the SION file; this list begins at
-    /// the given offset of the file.
+    /// The number of bytes written to each chunk of the SION file is stored in META2, the second metadata block; the
+    /// list of these numbers begins at the given offset of the file.
     Rows(u64),
     /// META2, the second metadata block, is missing: all bytes of every chunk of the SION file count as written, up to the
     /// offset `end` of the file.

@@ -14,8 +14,8 @@ use crate::io::{Raw, ReadAt};
 /// Key-value mode of SION files whose streams consist of key-value records.
 const INLINE_KEYS: i64 = 51;
 
-/// A SION set (one or more physical files) read as a container of virtual files: all streams, or those in one folder of its
-/// index of names.
+/// A SION set (one or more physical files) read as a container of virtual files: the streams of all tasks or, with an
+/// index of names in task 0, the files in one folder of the index.
 #[derive(Debug)]
 pub(super) struct Sion {
     set: Arc<Set>,

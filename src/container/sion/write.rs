@@ -197,8 +197,8 @@ fn stored_place(file: &AnnouncedFile) -> Option<(usize, usize)> {
     Some((number("sion_file")?, number("sion_local_task")?))
 }
 
-/// Plans the files of a SION set as they were in the source, from the recorded properties; `None` if these are incomplete or
-/// do not fit the streams.
+/// Plans the files of a SION set like those of the SION set from which the streams are copied, by its recorded
+/// properties; `None` if the properties are incomplete or do not fit the streams.
 fn stored_plans(properties: &Properties, announced: &[(String, &AnnouncedFile)]) -> Option<Vec<FilePlan>> {
     let formats = properties.ints("sion_file_format")?;
     let list = |name: &str| properties.ints(name).filter(|list| list.len() == formats.len());
@@ -337,8 +337,8 @@ impl ContainerMut for SionMut {
         Ok(Arc::new(SionMut { shared: self.shared.clone(), prefix }))
     }
 
-    /// Writes META2 and then META1 (second and first metadata block), without which the file is not a SION file; for a nested
-    /// container nothing.
+    /// Writes the second and then the first metadata block (META2, META1), without which the file is not a SION file;
+    /// does nothing for a nested container.
     fn commit(&self) -> Result<()> {
         if !self.prefix.is_empty() {
             return Ok(());

@@ -102,8 +102,8 @@ impl Reader {
         }
     }
 
-    /// Fills `out` with the data of a vt reference from byte `offset` on. `position` is the offset of these bytes in a file
-    /// of the archive; `None` if they are not those of a file, such as a directory's.
+    /// Fills `out` with the data of a vt reference from byte `offset` on. `position` is the offset of these bytes in a
+    /// file of the archive; `None` if they do not belong to a file but, for example, to a directory.
     fn read(&self, block: &BlockRef, offset: u64, position: Option<Position>, out: &mut [u8]) -> Result<()> {
         let mut wanted = Vec::new();
         self.collect(block, offset, position, out, &mut wanted, 0)?;
@@ -113,8 +113,8 @@ impl Reader {
         }
     }
 
-    /// Adds to `wanted` a request for each vt block that has bytes for `out`. Bytes that references hold themselves (literals
-    /// and repeated bytes) are filled in at once.
+    /// Finds the vt blocks that hold the bytes to be read into `out`, and adds a request for each to `wanted`. Bytes
+    /// that references hold themselves (literals and repeated bytes) are filled in at once.
     fn collect<'o>(
         &self,
         block: &BlockRef,

@@ -101,7 +101,8 @@ impl Dirent {
         Ok(entries)
     }
 
-    /// Appends the binary form of a vt entry to `out`; `block` is its encoded reference, and `meta` its metadata as text.
+    /// Appends the binary form of a vt entry to `out`: `block` is the encoded reference to the data of the file or
+    /// directory, `meta` the metadata as text.
     pub(super) fn encode(out: &mut Vec<u8>, kind: EntryKind, name: &str, meta: &str, block: &[u8]) {
         put_uint(out, kind.code());
         put_uint(out, NAME | if meta.is_empty() { 0 } else { META });

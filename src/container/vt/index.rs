@@ -316,7 +316,7 @@ const MOST_RUNS: usize = 8;
 /// runs (unnamed files).
 #[derive(Debug)]
 pub(super) struct Growing {
-    /// Directory in which the unnamed files with the index's runs are made.
+    /// Directory of the sorted runs: unnamed files to which entries of the index are moved from memory.
     directory: PathBuf,
     recent: HashMap<[u64; 2], Place>,
     runs: Vec<IndexFile>,
@@ -333,8 +333,8 @@ struct Filter(Vec<u64>);
 const FILTER_BITS: u32 = 1 << 26;
 
 impl Filter {
-    /// The four bits of the Bloom filter that stand for a key (the first 16 bytes of a hash), one for each 4 bytes of it: index
-    /// of the word, and the word with only this bit set.
+    /// The four bits of the Bloom filter that stand for a key (the first 16 bytes of a hash), one chosen by every 4
+    /// bytes of the key: index of a 64-bit word of the filter, and a mask with one bit.
     fn bits(key: [u64; 2]) -> [(usize, u64); 4] {
         let bit = |part: u64| {
             let bit = part as u32 % FILTER_BITS;

@@ -353,8 +353,8 @@ impl Store {
         Ok(found)
     }
 
-    /// Opens the index files for this kind of hash whose data files exist in the vt store with at least the indexed length.
-    /// `starts` is set to the number of bytes of each data file that they cover.
+    /// Opens the index files for this kind of hash that fit the vt store: their data files exist and have at least the
+    /// indexed length. `starts` is set to the number of bytes of each data file that the index files cover.
     fn index_files(&self, kind: HashKind, starts: &mut [u64]) -> Vec<IndexFile> {
         let mut fitting = Vec::new();
         for (_, store, file) in self.index_files.iter().filter(|(of, ..)| *of == kind) {

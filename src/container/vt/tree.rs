@@ -89,8 +89,8 @@ impl Archive {
         Ok(found)
     }
 
-    /// Root entry of the last line of the vt archive whose date is `name` or, without such a line, whose entry has this
-    /// name; `None` if no line matches.
+    /// Root entry of the archived state whose date is `name` or, without one, of the state whose root entry has this
+    /// name; the latest of several. `None` if no line of the vt archive matches.
     fn entry(&self, name: &str) -> Option<Result<Dirent>> {
         let dated = self.lines.iter().rfind(|line| line.date == name);
         let named = || self.lines.iter().rfind(|line| line.entry.as_ref().is_ok_and(|entry| entry.name == name));
@@ -349,8 +349,8 @@ impl BareStore {
 }
 
 impl Container for BareStore {
-    /// Names of the files in the store: always none, because a content-addressed (vt) store has blocks, not files. Its archives are nested
-    /// containers.
+    /// Names of the files in the store: always none, because a content-addressed (vt) store has blocks, not files.
+    /// Archives in the directory of the store are nested containers.
     fn names(&self) -> Result<Vec<String>> {
         Ok(Vec::new())
     }

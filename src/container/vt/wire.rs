@@ -1,4 +1,4 @@
-//! Binary encoding of vt: integers of variable length, and bytes and text after their length.
+//! Binary encoding of vt: integers have variable length; bytes and text are preceded by their length.
 
 use crate::error::{Context, Error, Result, ResultExt};
 

@@ -162,25 +162,26 @@ struct Ready {
 #[derive(Default)]
 struct Window {
     bytes: Vec<u8>,
-    /// Where each block ends, in bytes from the start of the window; the next block begins there.
+    /// Offset at which each block ends, in bytes from the start of the bytes of the file that are in memory; the next
+    /// block begins there.
     ends: Vec<usize>,
-    /// Offset in the file at which the window ends.
+    /// Offset in the file of the first byte after those that are in memory.
     read: u64,
 }
 
 impl Window {
-    /// The blocks of the window in the order of the file.
+    /// The blocks into which the bytes of the file in memory were cut, in the order of the file.
     fn blocks(&self) -> impl IndexedParallelIterator<Item = &[u8]> {
         let start = |number: usize| if number == 0 { 0 } else { self.ends[number - 1] };
         (0..self.ends.len()).into_par_iter().map(move |number| &self.bytes[start(number)..self.ends[number]])
     }
 
-    /// Number of bytes of the window that are in blocks.
+    /// Number of bytes of the file in memory that were cut into blocks.
     fn cut(&self) -> usize {
         self.ends.last().copied().unwrap_or(0)
     }
 
-    /// The bytes at the end of the window that are not in a block yet.
+    /// The bytes of the file in memory that are after the last block, and not in a block yet.
     fn rest(&self) -> &[u8] {
         &self.bytes[self.cut()..]
     }
@@ -387,7 +388,8 @@ struct Levels(Vec<Level>);
 struct Level {
     references: Vec<u8>,
     count: usize,
-    /// Number of bytes of the file for which the collected `references` stand; together they become one vt block.
+    /// Number of bytes of the file for which the references collected at this level stand; the references will be
+    /// stored together as one vt block.
     span: u64,
 }
 
@@ -439,10 +441,11 @@ impl Levels {
     }
 }
 
-/// Size in bytes of the records from which on they are written to a vt data file while other blocks are prepared.
+/// Minimum size in bytes at which the buffered vt records are written to the data file while other blocks are prepared.
 const WRITTEN_BYTES: usize = 1 << 20;
 
-/// Size in bytes of the records above which they are written to a vt data file at once.
+/// Maximum size in bytes of the buffered vt records: if the next record would exceed it, the buffer is written to the
+/// data file before.
 const BUFFER_BYTES: usize = 2 * WINDOW;
 
 impl DataFile {
@@ -481,7 +484,7 @@ impl DataFile {
         Ok(())
     }
 
-    /// Writes the buffered records if they are many.
+    /// Writes the buffered records to the vt data file if they have [`WRITTEN_BYTES`] or more.
     fn make_room(&mut self) -> Result<()> {
         if self.buffer.len() < WRITTEN_BYTES { Ok(()) } else { self.flush() }
     }
@@ -508,8 +511,8 @@ impl Drop for DataFile {
     }
 }
 
-/// A content-addressed (vt) store gets a new index file if at least one in this number of its bytes is not indexed: these bytes
-/// have to be read whenever the store is opened.
+/// Inverse of the share of unindexed bytes (1/16) from which on a content-addressed (vt) store gets a new index file;
+/// unindexed bytes have to be read whenever the store is opened.
 const UNINDEXED_SHARE: u64 = 16;
 const UNINDEXED_BYTES: u64 = 1 << 30;
 
@@ -598,8 +601,8 @@ impl Drop for ArchiveLock {
     }
 }
 
-/// Appends a line to the vt archive `target`. An incomplete last line gets its missing line end, or is cut off with a
-/// warning, which is returned.
+/// Appends a line to the vt archive `target`. If the last line has no line end, one is added if the line can be parsed;
+/// otherwise the last line is cut off, and a warning is returned.
 fn append_line(target: &Path, line: &str) -> Result<Option<String>> {
     let is_new = !target.exists();
     let mut file = File::options().create(true).truncate(false).read(true).write(true).open(target)?;

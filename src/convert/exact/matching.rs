@@ -1,5 +1,5 @@
-//! Finds where in the original casacore files the elements of columns are, as segments of recipes (rules by which the files are
-//! rebuilt).
+//! Finds the byte ranges of original casacore files that hold elements of columns, and lists them as segments of the
+//! recipes by which a restorable file rebuilds these files.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,8 +16,9 @@ use crate::value::{DataType, Shape};
 /// Number of rows of a ragged column (cells of differing shapes) for which the index of the first element in the
 /// dataset `values` is read at a time.
 const OFFSETS_READ_TOGETHER: u64 = 1 << 16;
-/// Maximum number of segments (ranges with elements of a column) that are recorded for an original casacore file. A
-/// file with more is stored as its bytes (literals); after this number of literals, so is the rest of a file.
+/// Maximum number of segments (ranges with elements of a column) that are recorded for an original casacore file; with
+/// more, all its bytes are stored as literals. After this number of literals in a file, all later blocks of the file
+/// are stored as literals.
 pub(super) const MAX_SEGMENTS_PER_FILE: usize = 1 << 18;
 
 /// The streams of a recipe (datasets that supply bytes of original casacore files) and their numbers.

@@ -129,8 +129,9 @@ impl Window {
         (self.bytes.end - self.bytes.start) as usize
     }
 
-    /// Fills `out` with the bytes of the window that datasets supply, those from the dataset of literals (bytes that no
-    /// other dataset holds) last. Sets `covered`, if given, to 1 for each byte that is supplied.
+    /// Fills `out` with the bytes of this window (a block of an original casacore file) that datasets supply, those
+    /// from the dataset of literals (bytes that no other dataset holds) last. Sets `covered`, if given, to 1 for each
+    /// byte that is supplied.
     pub(super) fn fill(&self, sources: &Sources, out: &mut [u8], mut covered: Option<&mut [u8]>) -> Result<()> {
         for literal in [false, true] {
             for segment in self.segments.iter().filter(|segment| (segment.stream == LITERALS) == literal) {
@@ -234,8 +235,8 @@ impl OpenStream {
         Ok(())
     }
 
-    /// Copies `rows` rows of the stream's dataset, from row `first` on, to the buffer, in the byte order of the original
-    /// casacore file; their bytes begin at byte `offset` of the restored file.
+    /// Copies `rows` rows of this dataset, from row `first` on, in the byte order of the original casacore file to the
+    /// buffer of `target`. The first of these rows begins at byte `offset` of the restored file.
     fn fill_rows(
         &self,
         first: u64,

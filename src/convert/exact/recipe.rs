@@ -482,8 +482,8 @@ impl OpenStream {
         Ok(cell.elements()?.saturating_mul(rows.min(self.reader.rows().saturating_sub(segment.first))))
     }
 
-    /// Whether the blocks of elements that are copied to original casacore files have whole cells, so that each is a
-    /// number of rows of the dataset.
+    /// Whether each block of elements that is copied to original casacore files spans whole cells, thus whole rows of
+    /// the dataset, and is not a tile that divides cells.
     pub(super) fn covers_cells(&self) -> bool {
         self.reader.shape[..self.cell.len()] == *self.cell
     }

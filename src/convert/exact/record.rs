@@ -29,7 +29,8 @@ use crate::value::{DataType, Shape};
 /// Memory in bytes that is estimated for testing one window (block) of an original casacore file: buffers, waiting results, and
 /// a share of the caches.
 const MEMORY_OF_WINDOW: u64 = 64 << 20;
-/// Number of correct bytes between two literals (bytes that no dataset gives) up to which the two are stored as one literal.
+/// Two literals (ranges of bytes that no dataset supplies) with fewer than this number of correct bytes between them
+/// are stored as one.
 const MIN_MERGE_GAP_BYTES: usize = 8;
 // the window in which there are that many may be full of small ones
 const _: () =

@@ -146,8 +146,8 @@ fn open(path: &Path) -> Result<Option<Archive>> {
     open().with_context(|| Context::path(path))
 }
 
-/// An original casacore file that would not be restored correctly, with the stored SHA-256 and that of the bytes which the
-/// recipe now gives.
+/// An original casacore file that would not be restored correctly from a native file: the SHA-256 stored there, and
+/// that of the bytes to which the file would be rebuilt, or the error of rebuilding it.
 pub(crate) struct ChangedFile {
     pub(crate) name: String,
     pub(crate) stored: Sha256,

@@ -31,12 +31,14 @@ const ROW_NUMBERS: u64 = 1 << 17;
 /// Bytes of decoded tiles that are kept in memory while a column is written into the manifest.
 const CACHE_BYTES: usize = 4 << 20;
 
-/// The source, plan, tiles and files from which the arrays of a manifest (a list of references to chunks) are made.
+/// Inputs from which the arrays of a manifest (a list of references to chunks) are made: the source, the plan of its
+/// conversion to HDF5, its tiles, and the files.
 pub(super) struct Arrays<'a> {
     pub(super) source: &'a Source,
     pub(super) plan: &'a Plan,
     pub(super) outline: &'a Outline,
-    /// The tiles to which the manifest refers, for each table and column of the plan; `None` for columns that are not in tiles.
+    /// Tiles to which the manifest refers, by table, column (both in the order of the conversion plan `plan`) and
+    /// hypercube; `None` for columns that are not in tiles.
     pub(super) tiles: &'a [Vec<Option<Vec<Tiles>>>],
     /// Root group of the HDF5 file with the elements that are not in tiles (the native source, or the companion file beside the manifest), with the
     /// number of that file in [`Files`] and its size in bytes.

@@ -267,8 +267,8 @@ impl<'a> ToManifest<'a> {
         ToHdf5Options { compress, tables, digest: false, threads: self.threads, ..ToHdf5Options::default() }
     }
 
-    /// Finds the tiles to which the manifest refers, for each table and column of the plan; `None` for columns that are not in
-    /// tiles.
+    /// Finds the tiles to which the manifest refers, by table, column (both in the order of the conversion plan `plan`)
+    /// and hypercube; `None` for columns that are not in tiles.
     fn tiles(
         &self,
         source: &Source,

@@ -48,7 +48,8 @@ impl ArrayMetadata {
     }
 }
 
-/// Type of a Zarr array's elements as numpy spells it. Bools have a byte each; strings are objects, which [`strings`] decodes.
+/// Type of a Zarr array's elements as numpy spells it: a byte for each Bool; `|O` (object) for strings, which the codec
+/// of [`strings`] decodes.
 pub(super) fn dtype(data_type: DataType, order: ByteOrder) -> String {
     let end = if order == ByteOrder::Big { '>' } else { '<' };
     match data_type {

@@ -16,8 +16,8 @@ use crate::progress::Progress;
 /// Number of bytes, written by workers, that are read at a time to compare them with the recorded SHA-256.
 const STEP_BYTES: u64 = 1 << 20;
 
-/// Reads back the bytes that the workers of a conversion by many processes have written, before or after commit, and compares them with the workers'
-/// results. Threads may share one value.
+/// Reads back the bytes that the workers of a conversion by many processes have written, before or after commit, and
+/// compares them with the numbers of bytes and the SHA-256 that the workers recorded. Threads can share a `RangeCheck`.
 pub struct RangeCheck<'a> {
     plan: &'a ShardPlan,
     path: PathBuf,
@@ -39,7 +39,8 @@ struct Inserted {
 }
 
 impl<'a> RangeCheck<'a> {
-    /// Opens the HDF5 file or table that workers have written, before or after commit, to compare its bytes with their results.
+    /// Opens the HDF5 file or table that workers have written, before or after commit, to compare bytes of it with the
+    /// SHA-256 that the workers recorded.
     ///
     /// # Errors
     /// `NotFound`, `Format`, `Io`.

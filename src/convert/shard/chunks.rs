@@ -1,4 +1,4 @@
-//! Reads from the source of a conversion by many processes the bytes that workers write: chunks or tiles of the plan's items.
+//! Makes the chunks or tiles that the workers of a conversion by many processes write, from cells of the source.
 
 use std::ops::Range;
 

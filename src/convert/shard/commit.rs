@@ -1,4 +1,5 @@
-//! Publishes the HDF5 file or table of a conversion by many processes when all items of its plan are done.
+//! Publishes the HDF5 file or table of a conversion by many processes when workers have written all chunks or tiles
+//! that its plan leaves to them.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
@@ -57,7 +58,8 @@ pub struct ShardCommitSummary {
 }
 
 impl<'a> CommitShards<'a> {
-    /// Prepares the commit of a plan. `results` has the identifier of each item and the result that a worker returned for it.
+    /// Prepares to publish the HDF5 file or table of the conversion `plan`. `results` has the identifier of each item
+    /// (a range of chunks or tiles) and the result that a worker returned for it.
     pub fn new(plan: &'a ShardPlan, results: impl IntoIterator<Item = (String, ShardResult)>) -> Self {
         let results = results.into_iter().collect();
         CommitShards { plan, results, checks_ranges: false, threads: 0, call: Call::default() }
@@ -302,7 +304,8 @@ fn check_chunk_file(plan: &ShardPlan, item: &ShardItem, result: &ShardResult) ->
     }
 }
 
-/// Fails if the result of an item has more or fewer bytes than its chunks; only the last chunk may be shorter.
+/// Fails if the number of bytes in the result of an item differs from the size of the item's chunks or tiles, of which
+/// only the last may be shorter.
 fn check_len_of_range(plan: &ShardPlan, item: &ShardItem, result: &ShardResult) -> Result<()> {
     let chunk_bytes = plan.dataset(item).chunk_bytes()?;
     let most = (item.last - item.first).saturating_mul(chunk_bytes);

@@ -18,7 +18,8 @@ use crate::publishing::{IfExists, Publishing, SyncPolicy};
 use crate::source::Source;
 use crate::source::tree::Tree;
 
-/// Size in bytes from which a dataset is left to workers; smaller ones are written when the plan is made.
+/// Size in bytes from which a conversion by many processes leaves a dataset or hypercube to workers, unless the caller
+/// sets smaller items (parts of the work); smaller ones are written when the plan is made.
 pub(super) const LARGE_BYTES: u64 = 64 << 20;
 /// Smallest and largest size in bytes of an item (a range of chunks that one worker writes), if the caller does not set
 /// the size.
@@ -138,7 +139,8 @@ fn check_options(source: &Source, options: &ToHdf5Options) -> Result<()> {
     }
 }
 
-/// Fails if the target of a conversion exists and is not to be replaced, or has a plan already.
+/// Fails if the target of a conversion exists and is not to be replaced, or if the directory of a plan for this target
+/// exists.
 pub(super) fn check_target(target: &Path, if_exists: IfExists) -> Result<()> {
     let directory = ShardPlan::directory_of(target);
     let exists = |path: &Path| path.symlink_metadata().is_ok();

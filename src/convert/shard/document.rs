@@ -24,7 +24,8 @@ const VERSION: u32 = 1;
 const MOST_ITEMS: u64 = 1 << 20;
 /// Number of hexadecimal digits in the identifier of an item of a plan (a range of chunks that one worker writes).
 const ID_DIGITS: usize = 16;
-/// Largest chunk in bytes that a plan may have: four times the largest tile that becomes a chunk.
+/// Maximum size in bytes of a chunk, or of tiles that are made together, which a plan leaves to workers: four times the
+/// largest tile that becomes a chunk.
 pub(super) const MOST_CHUNK_BYTES: u64 = 64 << 20;
 /// Longest line in bytes of a plan's document; the first line is the longest, since it lists all files of the source.
 const LINE_BYTES: u64 = 1 << 28;
@@ -317,7 +318,7 @@ impl Header {
     }
 }
 
-/// Path `target` with `suffix` appended to the file name. The name of a directory may end with a slash.
+/// Path `target`, without a slash at its end, with `suffix` appended to the file name.
 fn with_suffix(target: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(target.components().as_path());
     name.push(suffix);

@@ -18,8 +18,8 @@ use crate::progress::Progress;
 /// file.
 const READ_AHEAD: usize = 8;
 
-/// Copies the separate files of chunks, which workers have written for `items`, into the HDF5 file of a plan. Items of one dataset must follow one
-/// another.
+/// Copies the separate files of chunks, which workers have written for `items` (ranges of chunks), into the HDF5 file
+/// of a plan. Items of one dataset must follow one another.
 pub(super) struct Insertion<'a> {
     pub(super) plan: &'a ShardPlan,
     pub(super) items: &'a [(&'a ShardItem, &'a ShardResult)],

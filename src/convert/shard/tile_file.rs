@@ -12,7 +12,7 @@ use crate::table::TilePlace;
 /// Where workers of a conversion to a table write the tiles of a hypercube: the file, the offset of the first tile, and the distance between tiles.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct TileFile {
-    /// Path of the file of tiles below the directory of the main table.
+    /// Path of the file with the tiles, relative to the directory of the main table.
     pub(super) path: PathBuf,
     /// Offset in the file of the column's part of the first tile, in bytes (columns of one data manager share tiles).
     pub(super) offset: u64,

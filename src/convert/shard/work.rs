@@ -60,7 +60,7 @@ pub struct ShardWorker<'a> {
     /// Columns of an HDF5 source that the worker keeps open, each with the index of its dataset in the plan; the least recently used is first.
     kept: Mutex<Vec<(usize, Arc<dyn ColumnCells>)>>,
     /// Whether making the HDF5 file durable has failed once. The system does not report which bytes were lost, so that
-    /// all later items in the file itself fail as well.
+    /// all later items (ranges of chunks) that this worker writes into the file fail as well.
     is_lost: AtomicBool,
 }
 
@@ -112,7 +112,8 @@ impl<'a> ShardWorker<'a> {
         Ok(ShardWorker { target, ..Self::for_digests(plan, options)? })
     }
 
-    /// Opens only the source of a plan, to compute [`digest`](Self::digest)s of items without writing them.
+    /// Opens only the source of a plan, to compute [`digest`](Self::digest)s of items (ranges of chunks or tiles)
+    /// without writing them.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -352,7 +353,8 @@ fn for_digests() -> Error {
 /// Writer to a file that asks the system early to write the bytes to the disk, so that the disk works while the next bytes are read.
 struct WriteBehind<'a> {
     file: &'a FileTarget,
-    /// Offset of the first written byte that the system was not yet asked to write to the disk; `None` if all were.
+    /// Offset of the first written byte that the system was not yet asked to write to the disk; `None` if it was asked
+    /// for all written bytes.
     begun: Option<u64>,
 }
 

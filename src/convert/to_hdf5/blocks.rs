@@ -1,4 +1,5 @@
-//! Datasets whose chunks are one contiguous block of a table's tiles: they share the bytes of the table's file (reflink), or get copies.
+//! Datasets whose chunks are one contiguous block, made of a table's tiles: they share the bytes of the table's file
+//! (reflink), or the tiles are copied.
 
 use std::fs::File;
 use std::ops::Range;
@@ -43,8 +44,8 @@ pub struct ColumnSharing {
     pub bytes: u64,
     /// Number of bytes of the column that the HDF5 file shares with the source (reflinks).
     pub shared_bytes: u64,
-    /// The first reason why bytes of the column are copied instead of shared. `None` if nothing is copied but the ends that are not whole blocks of
-    /// the file system.
+    /// The first reason why bytes of the column are copied instead of shared. `None` if at most the ends of its
+    /// datasets are copied, where they do not fill a block of the file system.
     pub not_shared: Option<NotShared>,
 }
 
@@ -348,7 +349,8 @@ fn try_range(
     probe(raw, directory).map_err(permission)?.map(|()| bytes / 4096 * 4096)
 }
 
-/// The reason why a column does not become a contiguous block of tiles.
+/// The reason why the HDF5 file cannot hold the tiles of a column as contiguous blocks, which could share their bytes
+/// with the source (reflinks).
 fn why_no_block(content: &Content, table: &TablePlan, column: &ColumnPlan) -> Result<NotShared> {
     let cells = content.cells(column.index)?;
     let tiling = if column.data_type.is_fixed_size() { cells.tiling(MAX_CUBES) } else { None };

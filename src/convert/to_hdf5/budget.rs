@@ -26,7 +26,8 @@ impl Plan {
         BASE_BYTES + self.lanes(max_memory) * self.lane_bytes()
     }
 
-    /// Bytes of memory that a lane (a thread that converts columns) holds: its chunks, the rows that it reads, and the sums of averaging.
+    /// Bytes of memory that a lane (a thread that converts columns) holds: its chunks, the rows that it reads, and the
+    /// memory for averaging rows, if that is wanted.
     fn lane_bytes(&self) -> u64 {
         let largest = self.columns().map(|column| column.form.chunk_bytes(column.data_type)).max().unwrap_or(0);
         largest.max(CHUNK_BYTES) * CHUNKS_HELD + 2 * WRITE_BYTES + self.averaging_bytes

@@ -344,7 +344,8 @@ impl<'a> RaggedSinks<'a> {
         }
     }
 
-    /// Writes the offset of a ragged column's first row, which is 0.
+    /// Writes, for a ragged column (cells of differing shapes), the index at which the elements of the first row begin:
+    /// 0.
     fn begin(&mut self, lane: &mut Lane<'_, ColumnResult>) -> Result<()> {
         self.offsets.push(lane, &0i64.to_le_bytes())
     }

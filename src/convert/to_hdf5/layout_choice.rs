@@ -18,10 +18,11 @@ const LARGE_TILE_BYTES: u64 = 16 << 20;
 /// [`MANY_TILES`] tiles.
 const SMALL_TILE_BYTES: u64 = 16 << 10;
 /// Size in bytes below which tiles that cover only parts of cells do not become chunks that share their bytes with the
-/// source (reflinks), if the hypercube has more than [`MANY_TILES`] tiles. Chunks in one block need no index.
+/// source (reflinks), if the hypercube has more than [`MANY_TILES`] tiles. It is lower than [`SMALL_TILE_BYTES`],
+/// because chunks in one block need no index.
 const SMALL_SHARED_TILE_BYTES: u64 = 4 << 10;
 const MANY_TILES: u64 = 4096;
-/// Number of rows that an appendable dataset is expected to get at least, for the choice of its chunks.
+/// Minimum number of rows that is assumed for an appendable dataset when the shape of its chunks is chosen.
 const APPENDABLE_ROWS: u64 = 1024;
 /// Number of rows whose cell shapes are held in memory at a time while a column is examined.
 const SURVEYED_ROWS: usize = 4096;
@@ -268,8 +269,9 @@ impl Survey<'_> {
         chunk_rows_of(self.profile.chunk_bytes(), row_bytes, rows, self.growth)
     }
 
-    /// Storage form in HDF5 of a column in tiles: a dense dataset for one hypercube with all rows in order, a group of datasets for several. `None`
-    /// if the tiles do not make good chunks.
+    /// Storage form in HDF5 of a column in tiles: a dense dataset for one hypercube with all rows in order, a group of
+    /// datasets for several hypercubes. `None` for other columns, or if the tiles are too small or too large for
+    /// chunks.
     fn tiled(&self, tiling: &Tiling<'_>) -> Result<Option<ColumnForm>> {
         let rows = self.rows.end;
         match tiling.cubes.as_slice() {
@@ -301,7 +303,7 @@ impl Survey<'_> {
     }
 
     /// Shape, fastest axis first, of a chunk made of one tile of the hypercube, or of several if each tile covers whole
-    /// cells; `None` if the tiles do not make good chunks.
+    /// cells; `None` if the tiles are too small or too large for chunks, or the hypercube is empty.
     fn joined_tiles(&self, cube: &dyn ChunkRead) -> Result<Option<Shape>> {
         let grid = cube.grid();
         let Some((cell, tile_rows)) = grid.chunk.split_last() else { return Ok(None) };
@@ -348,7 +350,8 @@ fn chunk_rows_of(bytes: u64, row_bytes: u64, rows: u64, growth: Growth) -> u64 {
     rows.max(1).div_ceil(rows.max(1).div_ceil(fitting))
 }
 
-/// Shape of a part of a large cell with about `bytes` bytes: the fastest axes as a whole, as many as fit. `size` is that of an element in bytes.
+/// Shape of the parts, of about `bytes` bytes each, into which a large cell is divided: as many whole axes as fit,
+/// fastest first, and a range of the next axis. `size` is the number of bytes of an element.
 fn part_of_cell(cell: &Shape, size: u64, bytes: u64) -> Shape {
     let mut left = (bytes / size.max(1)).max(1);
     cell.iter()

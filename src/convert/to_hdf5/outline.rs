@@ -17,8 +17,9 @@ use crate::native::{
 use crate::source::{Content, Source};
 use crate::value::{DataType, Field, Record, Region, Shape, Value, Values};
 
-/// Outline of the file that [`ToHdf5`](super::super::ToHdf5) would make of a source: each group, dataset, axis and attribute, with its name in the
-/// file. Nothing is written, and only elements of axes are read.
+/// Outline of the file that [`ToHdf5`](super::super::ToHdf5) would make of a source: each group, dataset, axis and
+/// attribute, with its name in the file. Nothing is written, and the only elements that are read are values of axes,
+/// such as frequencies.
 ///
 /// ```
 /// use ctds_hdf5::convert::{Outline, Source};
@@ -237,8 +238,9 @@ fn record(attributes: impl IntoIterator<Item = (String, Attribute)>) -> Record {
 /// Elements of columns, in the form that they would have in the datasets of a native file.
 impl Source {
     /// Reads the cells of `rows` (half-open, from 0), one after the other, in the form that datasets have: strings are
-    /// UTF-8 and end at a NUL, records are JSON. `region` selects a part of each cell. An undefined cell adds as many
-    /// zeros or empty strings as `region` has elements, or `cell` if `region` is `None`; nothing if both are `None`.
+    /// UTF-8 and end at a NUL, records are JSON. `region` selects a part of each cell. An undefined cell adds default
+    /// elements, such as zeros, in the shape of `region`, or in the shape `cell` if `region` is `None`; nothing if both
+    /// are `None`.
     ///
     /// # Errors
     /// `NotFound` if the table lacks the column; those of reading the cells.

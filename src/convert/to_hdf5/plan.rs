@@ -43,7 +43,8 @@ pub(crate) struct ToHdf5Options {
     pub(crate) tables: Vec<String>,
     /// How the datasets of the conversion are compressed.
     pub(crate) compress: Compress,
-    /// Whether datasets whose chunks are one block of a table's tiles share the bytes of the table's files (reflinks).
+    /// Whether datasets whose chunks are one contiguous block, made of a table's tiles, share the bytes of the table's
+    /// files (reflinks).
     pub(crate) reflink: Reflink,
     /// The storage for which the HDF5 file is made: a local disk, or an object store that is read by HTTP.
     pub(crate) profile: Profile,
@@ -65,8 +66,8 @@ pub(crate) struct ToHdf5Options {
     /// Whether the HDF5 file also keeps the data needed, besides its datasets, to restore the original files of the table exactly. The digest of the
     /// table is then always computed.
     pub(crate) restorable: bool,
-    /// Size in bytes from which a column becomes a virtual dataset when native files are joined, over the datasets of these files; smaller columns
-    /// are copied.
+    /// Size in bytes from which, when native files are joined, a column becomes a virtual dataset that refers to the
+    /// datasets of these files; smaller columns are copied.
     pub(crate) virtual_bytes: u64,
 }
 
@@ -555,7 +556,8 @@ fn has_plain_tiles(cells: &dyn ColumnCells) -> bool {
     cells.tiling(MAX_CUBES).is_some_and(|tiling| tiling.cubes.iter().all(|cube| cube.storage().is_plain()))
 }
 
-/// Reads a cell of the last row: fails at once if the row count is larger than the data, not after all existing rows were read.
+/// Reads from the last row, so that a row count larger than the stored data is detected before all existing rows are
+/// read.
 fn touch_last_row(info: &ColumnInfo, cells: &dyn ColumnCells, rows: &Range<u64>) -> Result<()> {
     if rows.is_empty() {
         return Ok(());

@@ -19,10 +19,10 @@ const MAX_CHANNELS: u64 = 512;
 /// Maximum number of averaged samples in the finest levels of a column's quicklooks, for all spectral windows and
 /// correlations together; exceeded only if a level has a single time bin.
 const MAX_PLACES: u64 = 1 << 20;
-/// Maximum number of spectral windows of a table for which quicklooks are written.
+/// Number of spectral windows of a table above which no quicklook of the table is written.
 const MAX_WINDOWS: usize = 256;
-/// Maximum number of distinct times, of all spectral windows together, of a table for which quicklooks are written: the
-/// times are held in memory.
+/// Number of distinct times, added up over the spectral windows of a table, above which no quicklook of the table is
+/// written: the times are held in memory.
 const MAX_DISTINCT: usize = 1 << 22;
 /// Maximum number of time bins, and of channel bins, in the coarsest level of a quicklook.
 const COARSEST: usize = 64;
@@ -82,7 +82,7 @@ struct Key {
     is_flagged: bool,
 }
 
-/// The distinct times of a spectral window's rows, and one of these rows: the part of a spectral window that a quicklook needs.
+/// Data of a spectral window that a quicklook needs: the distinct times of its rows, and the number of one of its rows.
 #[derive(Debug, Default)]
 struct Window {
     /// Two lists of distinct times: those of cross-correlations (baselines between two antennas), and those of the other rows. They are sorted once

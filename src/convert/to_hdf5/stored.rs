@@ -18,8 +18,8 @@ use crate::value::{Region, Shape, Values};
 
 /// Number of rows whose cell shapes are held in memory at a time.
 const BLOCK_ROWS: u64 = 4096;
-/// Number of elements above which only a range of a cell's slowest axis is read if some of its elements are wanted;
-/// smaller cells are read as a whole.
+/// Number of elements above which a cell is read only in part, as a range of its slowest axis, if not all of its
+/// elements are wanted; smaller cells are read as a whole.
 const LARGE_CELL: u64 = 1 << 16;
 
 /// The table or column of the source that has the elements of a dataset; tables and columns are indices in the conversion plan, from 0.

@@ -70,7 +70,7 @@ impl Links {
         Ok(true)
     }
 
-    /// Number of symbolic links to the HDF5 file, and the number of bytes of the elements to which they lead.
+    /// Number of symbolic links to the HDF5 file, and the total size in bytes of the linked datasets.
     pub(super) fn size(&self) -> (usize, u64) {
         let links = self.0.lock_unpoisoned();
         (links.len(), links.iter().map(|link| link.link.bytes).sum())
@@ -85,8 +85,8 @@ impl Links {
         directories
     }
 
-    /// Makes all symbolic links to the HDF5 file, in the main table's directory `root` and below, in place of the files with these names.
-    /// `path_from` gives the path of the HDF5 file relative to a directory.
+    /// Replaces files of tiles, in the main table's directory `root` and below, by the planned symbolic links to the
+    /// HDF5 file. `path_from` gives the path of the HDF5 file relative to a directory.
     pub(super) fn make(&self, root: &Path, path_from: &dyn Fn(&Path) -> PathBuf) -> Result<()> {
         for link in self.0.lock_unpoisoned().iter() {
             let path = root.join(&link.directory).join(&link.link.file);
@@ -96,7 +96,7 @@ impl Links {
         Ok(())
     }
 
-    /// Writes, in the directory of each table with links, a file that records the HDF5 file and the datasets to which they lead.
+    /// Writes, in the directory of each table with links, a file that records the HDF5 file and the linked datasets.
     pub(super) fn record(
         &self,
         root: &Path,

@@ -28,7 +28,8 @@ pub(super) struct Pair<'a> {
     pub(super) joined: u64,
 }
 
-/// Copies the chunks of all hypercubes to tiles of the table; returns false, with nothing written, if chunks cannot be divided into tiles.
+/// Copies the chunks of all hypercubes of the source to the table's tiles. Returns false, with nothing written, if
+/// hypercubes differ in shape, element type or order of rows, or chunks cannot be divided into tiles.
 pub(super) fn chunks_to_tiles(
     tiling: &Tiling<'_>,
     targets: &[Box<dyn ChunkWrite + '_>],
@@ -214,7 +215,7 @@ pub(crate) fn stored_bytes(elements: u64, size: u64, order: Option<ByteOrder>) -
 }
 
 /// Appends `values` to `out` as `tiles` stored tiles of `len` elements each, in byte order `order`, or as bits (Bools)
-/// if `order` is `None`. If `values` has too few elements, the others are zeros.
+/// if `order` is `None`. If `values` has too few elements, zeros fill the tiles.
 pub(crate) fn store_tiles(
     mut values: Values,
     tiles: u64,

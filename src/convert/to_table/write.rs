@@ -70,8 +70,8 @@ pub(crate) fn to_table(
     to_checked_table(source, options, target, publishing, progress, &|_| Ok(()))
 }
 
-/// Writes casacore tables as [`to_table`] does, but first calls `check` with the temporary path of the finished main table; if it fails, the table is
-/// not published.
+/// Writes casacore tables as [`to_table`] does, but calls `check` with the temporary path of the finished main table
+/// before the table appears at `target`; an error of `check` prevents that.
 ///
 /// # Errors
 /// Those of [`to_table`] and of `check`.
@@ -202,9 +202,9 @@ pub(crate) struct HeldTable {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Writes the tables of `source` to the new directory `root`. Leaves to other processes the tiles of hypercubes of at
-/// least `least` bytes, unless tiles that must be made together exceed `most` bytes. Files of tiles have their full
-/// lengths, with holes.
+/// Writes the tables of `source` to the new directory `root`, but leaves tiles of large hypercubes (`least` bytes or
+/// more) to other processes if at most `most` bytes of tiles have to be made at a time. The files of these tiles have
+/// their full lengths, with holes.
 ///
 /// # Errors
 /// Those of [`to_table`].

@@ -44,7 +44,7 @@ pub(super) struct Client {
     address: Address,
 }
 
-/// A failed HTTP request: for good, or one that may be repeated.
+/// The failure of an HTTP request: final, or one after which the request may be repeated.
 enum Failure {
     /// A failure after which the same request may succeed; with the pause before the next attempt that the server asks for,
     /// if it does.

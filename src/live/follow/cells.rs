@@ -112,9 +112,9 @@ impl CellBlock {
     }
 }
 
-/// Finds the shapes that the column must allow in the live file, from the first `rows` cells of the casacore column and its
-/// declared shape `fixed`. `None` if no shape is known, or if the live file cannot have them: they are too many, or have no
-/// elements.
+/// Finds the shapes that the column must allow in the live file, from the first `rows` cells of the casacore column and
+/// its declared shape `fixed`. `None` if no shape is known, or if a live file cannot store the shapes (more than 64, or
+/// one without elements).
 pub(super) fn shapes(cells: &dyn ColumnCells, fixed: Option<&Shape>, rows: u64) -> Result<Option<CellShapes>> {
     if let Some(shape) = cells.same_shape(&(0..rows)).filter(|_| rows > 0) {
         return Ok(Some(CellShapes::One(shape)));

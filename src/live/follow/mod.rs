@@ -77,7 +77,7 @@ impl Default for FollowOptions {
 }
 
 impl FollowOptions {
-    /// Sets how long to wait at the start until the tables can be read.
+    /// Sets the longest time to wait, at the start of following, until the casacore tables can be read.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -126,7 +126,8 @@ impl FollowOptions {
         self
     }
 
-    /// Whether the table has not changed since `changed` for longer than the option `idle` allows.
+    /// Whether `changed`, the time of the last change in the table, is at least as long ago as the option `idle` says;
+    /// false without that option.
     fn is_idle(&self, changed: Instant) -> bool {
         self.idle.is_some_and(|idle| changed.elapsed() >= idle)
     }
@@ -198,8 +199,9 @@ pub struct FollowSummary {
 }
 
 impl Follow {
-    /// Follows the table in the directory at `source` until `options` end it, then closes the live file at `live`. Waits
-    /// until the table has its first row; calls `observer` for each event.
+    /// Follows the table in the directory at `source` until a condition in `options` is met (cancelled, closed or
+    /// idle), then closes the live file at `live`. Waits until the table has its first row; calls `observer` for each
+    /// event.
     ///
     /// # Errors
     /// As [`start`](Self::start) and [`step`](Self::step); `NotFound` if `source` does not exist, or has no row when
@@ -333,8 +335,8 @@ impl Follow {
         self.tables.iter().map(rows).collect()
     }
 
-    /// Sentences for the user about content of the tables that is not in the live file: columns that it cannot store, cells
-    /// that do not fit, changes that came too late. `finalize` copies such content from the table.
+    /// Sentences for the user: warnings of the writer, and content of the tables that the live file does not store
+    /// (such as unsuitable columns, cells that do not fit, later keywords), which `finalize` copies from the table.
     pub fn notes(&self) -> Vec<String> {
         let counted = |table: &Followed| {
             let name = table.name.clone();

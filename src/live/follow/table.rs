@@ -18,7 +18,7 @@ use crate::value::{BString, DataType, Record};
 /// Bytes of new rows that are read from the table at a time.
 const BATCH_BYTES: u64 = 8 << 20;
 
-/// Rows of the first batch that is read, while the size of a row is not known.
+/// Number of rows of the casacore table that are read in the first batch, when the size of a row is not known yet.
 const FIRST_BATCH: u64 = 1024;
 
 /// Number of rows that are compared at a time with those in the live file, to find rows that were overwritten in the
@@ -151,7 +151,8 @@ pub struct Activity {
     pub rewritten: u64,
     /// Whether rows of the table are still to be copied or compared, so that the next step should follow at once.
     pub more: bool,
-    /// Whether another program has written to the table since its last flush, so that new rows may soon follow.
+    /// Whether another program is writing to the table and has not yet completed its write, so that new rows may soon
+    /// follow.
     pub waiting: bool,
 }
 
@@ -346,8 +347,8 @@ impl Followed {
         Ok(count)
     }
 
-    /// Compares copied rows with the table for a short time, and overwrites those that differ in the live file; returns the
-    /// number of blocks (4096 rows of a column, or fewer) with differences.
+    /// Compares copied rows with the table for a short time, and overwrites in the live file those that differ; returns
+    /// the number of overwritten blocks (4096 rows of a column, or fewer).
     fn compare(&mut self, writer: &mut Writer) -> Result<u64> {
         let (start, mut rewritten) = (Instant::now(), 0);
         while let Some((&column, suspect)) = self.suspects.first_key_value() {

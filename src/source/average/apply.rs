@@ -47,8 +47,8 @@ impl Averaged {
 }
 
 impl Source {
-    /// Makes the source read as averaged: the cells of its main table and of SPECTRAL_WINDOW are averaged when they are read.
-    /// Only `rows` (half-open, from 0) of the main table are used; `None`: all.
+    /// Replaces the main table of the source, and SPECTRAL_WINDOW if channels are averaged, by views that compute
+    /// averages when they are read. Only `rows` (half-open, from 0) of the main table are used; `None`: all.
     ///
     /// # Errors
     /// `Usage` if the source is not a MeasurementSet, or the rows exceed it; `Limit` if more than `max_memory` bytes are

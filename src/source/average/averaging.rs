@@ -59,7 +59,7 @@ impl Averaging {
         self.channels.unwrap_or(1)
     }
 
-    /// Checks an averaging request: a positive number of seconds, 2 or more channels, at least one of both.
+    /// Checks that an averaging request sets a positive number of seconds, 2 or more channels, or both.
     pub(super) fn check(&self) -> Result<()> {
         if self.seconds.is_some_and(|seconds| !(seconds.is_finite() && seconds > 0.0)) {
             return Err(Error::usage(format!("averaging {self}: the time must be a positive number of seconds")));

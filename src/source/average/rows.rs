@@ -25,15 +25,16 @@ pub(super) struct AveragedRows<'a> {
 struct RowSums {
     shape: Option<Shape>,
     first: Vec<f64>,
-    /// Sum over all rows of the bin, for each element of the cell: the value in the row minus the value in the bin's
-    /// first row.
+    /// The sums over all rows of the bin of (value in the row - value in the bin's first row), one for each element of
+    /// the cell.
     all: Vec<f64>,
     count: f64,
-    /// Weighted sum over all rows of the bin, for each element of the cell: the weight of the row, times its value
-    /// minus the value in the bin's first row.
+    /// The sums over all rows of the bin of (weight of the row) * (value in the row - value in the bin's first row),
+    /// one for each element of the cell.
     weighted: Vec<f64>,
     weight: f64,
-    /// Sum over those rows of the bin that have a sample which is not flagged, for each element of the cell.
+    /// The sums of the values in those rows of the bin that have a sample which is not flagged, one for each element of
+    /// the cell.
     good: Vec<f64>,
     has_good: bool,
 }

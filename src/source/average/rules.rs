@@ -42,7 +42,7 @@ pub(super) enum Rule {
     /// The mean of the cells of a bin's rows, each weighted by the sum of the weights of its unflagged samples;
     /// unweighted if all these sums are 0.
     RowMean,
-    /// The sum of the cells of all rows of a bin, for INTERVAL.
+    /// The sum of the cells of all rows of a bin. Used for the column INTERVAL.
     Interval,
     /// The sum of the cells of those rows of a bin that have a sample which is not flagged; of all its rows if none has one.
     Exposure,
@@ -58,7 +58,8 @@ impl Rule {
         matches!(self, Rule::Mean | Rule::Flag | Rule::WeightSpectrum | Rule::SigmaSpectrum)
     }
 
-    /// Whether a column with this rule is computed from the samples of a bin (visibilities), or from their flags and weights.
+    /// Whether a column with this rule is computed from the visibilities of a bin or their flags and weights: true in
+    /// both cases, false for other columns.
     pub(super) fn is_of_samples(self) -> bool {
         self.has_channels() || matches!(self, Rule::FlagRow | Rule::Weight | Rule::Sigma)
     }
@@ -92,9 +93,9 @@ impl Rule {
         })
     }
 
-    /// The averaging rule for an array column whose name does not decide it, by pairs of shapes: of one of its cells,
-    /// and of the visibilities in the same row. Complex columns with equal shapes are averaged; columns with an axis as
-    /// long as the channels are left out if channels are averaged.
+    /// The averaging rule for an array column whose name does not decide it. `cells` lists pairs of shapes: of a cell
+    /// and of the visibilities in the same row. Complex columns with equal shapes are averaged; columns with an axis of
+    /// the same length as the channel axis are left out if `factor` (channels averaged to one) exceeds 1.
     pub(super) fn by_cells(info: &ColumnInfo, cells: &[(Shape, Shape)], factor: u64) -> Rule {
         let is_complex = matches!(info.data_type(), DataType::Complex | DataType::DComplex);
         if is_complex && !cells.is_empty() && cells.iter().all(|(cell, samples)| cell == samples) {

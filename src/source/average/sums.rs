@@ -66,8 +66,8 @@ impl Sums {
         self.ranks[number] != Rank::Good
     }
 
-    /// The weight of the averaged sample with this index: the sum of the weights in it, 0 if none of its samples has a positive
-    /// weight.
+    /// The weight of the averaged sample with this index: the sum of the weights of the samples in its mean; 0 if none
+    /// of them has a positive weight.
     pub(super) fn weight(&self, number: usize) -> f64 {
         if self.ranks[number] > Rank::WithoutWeight { self.weights[number] } else { 0.0 }
     }

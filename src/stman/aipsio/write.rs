@@ -39,7 +39,8 @@ struct AipsIoMut {
     /// The array file `table.f<n>i`, which holds the cells of indirect array columns; `None` before the first such column is
     /// added.
     arrays: Option<ArraysMut>,
-    /// Number of columns with arrays in the array file that the manager ever had, removed ones included.
+    /// Number of columns added since the manager was created whose arrays are in the array file, removed columns
+    /// included.
     unique: u32,
     rows: u64,
     columns: Vec<ColumnMut>,
@@ -95,7 +96,7 @@ impl AipsIoMut {
         PagedMut::new(file)
     }
 
-    /// Returns the array file; fails if no column has its arrays there.
+    /// Returns the array file, which holds the cells of indirect array columns; fails if the manager has none.
     fn arrays(&mut self) -> Result<&mut ArraysMut> {
         self.arrays.as_mut().ok_or_else(|| Error::usage("the manager has no array file"))
     }
@@ -233,7 +234,7 @@ impl ColumnMut {
         ElementsMut { file: &self.cells, order: ORDER, offset: row * self.cell_bytes, first: 0 }
     }
 
-    /// Replaces strings of the cell in `row`, from its string number `first` on, by `strings`.
+    /// Replaces strings of the cell in `row` by `strings`, beginning with the cell's string number `first`, from 0.
     fn write_strings(&mut self, row: u64, first: usize, strings: &[BString]) -> Result<()> {
         let Cells::Strings(_, texts, end) = &mut self.kind else {
             return Err(Error::usage("the values are strings, which the column does not hold"));

@@ -38,8 +38,8 @@ pub(super) struct Blocks {
     recent: Recent<Vec<f64>>,
 }
 
-/// The layout of a column's part of a block in a DyscoStMan file: how many scale factors and symbols (quantised values) it
-/// has.
+/// The layout of one column's data in each block (group of rows) of a DyscoStMan file: the numbers of scale factors and
+/// symbols (quantised values).
 pub(super) struct Part {
     pub(super) symbols_per_row: u64,
     pub(super) scales: Option<u64>,
@@ -74,8 +74,9 @@ impl Part {
 }
 
 impl Blocks {
-    /// Finds column `index` (from 0) in the blocks of a DyscoStMan file, and checks its size against the header.
-    /// `bits_at` is the offset in bytes of the number of bits per value in the header, for errors.
+    /// Finds the data of column `index` (from 0) in the blocks (groups of rows) of a DyscoStMan file, and checks the
+    /// sizes that the header states. `bits_at` is the offset in bytes, in the header, of the number of bits per value;
+    /// errors name it.
     pub(super) fn new(file: Arc<dyn ReadAt>, header: &Header, index: usize, part: &Part, bits_at: u64) -> Result<Self> {
         if !WIDTHS.contains(&part.width) {
             let found = format!("symbols of {} bits, known are {WIDTHS:?}", part.width);
@@ -106,8 +107,8 @@ impl Blocks {
         Ok(Blocks { file, rows, count, start, stride: total, scales, width: part.width, recent })
     }
 
-    /// The scale factors that a block of the DyscoStMan file, by its number from 0, has for the column; read from the
-    /// file, or kept from a recent call.
+    /// The scale factors of the column in one block (group of rows) of the DyscoStMan file, by the block's number from
+    /// 0; read from the file, or kept from a recent call.
     pub(super) fn scales(&self, block: u64) -> Result<Arc<Vec<f64>>> {
         self.recent.get(block, || {
             let mut bytes = vec![0; (self.scales * SCALE_BYTES) as usize];
@@ -117,8 +118,8 @@ impl Blocks {
         })
     }
 
-    /// Reads `count` symbols (quantised values) of a block, from number `first` (from 0) on, into `packed`, which keeps their
-    /// bits as they are in the file.
+    /// Reads `count` symbols (quantised values) of the column in a block (group of rows) of the DyscoStMan file, from
+    /// symbol number `first` (from 0) on, into `packed`, in the bits of the file.
     pub(super) fn pack(&self, block: u64, first: u64, count: u64, packed: &mut Packed) -> Result<()> {
         let width = u64::from(self.width);
         let (start, end) = (first * width / 8, ((first + count) * width).div_ceil(8));
@@ -135,7 +136,8 @@ impl Blocks {
     }
 }
 
-/// Consecutive symbols (quantised values) of a DyscoStMan block, packed in bits as they are in the file.
+/// Consecutive symbols (quantised values) from a block (group of rows) of a DyscoStMan file, packed in bits as in the
+/// file.
 #[derive(Debug, Default)]
 pub(super) struct Packed {
     bytes: Vec<u8>,
@@ -144,7 +146,8 @@ pub(super) struct Packed {
 }
 
 impl Packed {
-    /// Unpacks the symbols that were read, from the symbol with index `first` (from 0) on, and passes them to `decoder`.
+    /// Unpacks the DyscoStMan symbols (quantised values) in this buffer, from the one with index `first` (from 0) on,
+    /// and passes them to `decoder`.
     pub(super) fn decode(&self, first: usize, decoder: impl Decode) {
         let bit = self.first_bit + first * usize::from(self.width);
         symbols::decode(self.width, &self.bytes[bit / 8..], bit % 8, decoder);

@@ -23,12 +23,13 @@ const TASK_ELEMENTS: usize = 1 << 15;
 /// A column of DyscoStMan: visibilities or weights, all cells of one shape.
 #[derive(Debug)]
 pub(super) struct DyscoColumn {
-    /// Name of the column, and name of the file with the manager, for errors.
+    /// Name of the column, and names of the DyscoStMan file and the storage manager, as context of errors.
     pub(super) place: [Context; 2],
     data_type: DataType,
     polarisations: u64,
     channels: u64,
-    /// The blocks with the column's values, and how they are encoded; `None` if nothing was ever written.
+    /// The blocks (groups of rows) of the DyscoStMan file with the column's values, and how the values are encoded;
+    /// `None` if nothing was ever written.
     written: Option<Written>,
 }
 

@@ -11,7 +11,8 @@ const FIXED_BYTES: u64 = 52;
 /// Size in bytes of the known fields of a column record in the DyscoStMan header; a stored record may be longer.
 const RECORD_BYTES: u32 = 12;
 
-/// The header at the start of a DyscoStMan file. Little-endian whatever the table is, and unaligned.
+/// The header at the start of a DyscoStMan file. Its numbers are little-endian whichever byte order the table has, and
+/// not aligned.
 ///
 /// | field          | type | meaning                                                              |
 /// |----------------|------|----------------------------------------------------------------------|

@@ -33,8 +33,8 @@ pub(super) struct RowScale {
 }
 
 impl DataScale {
-    /// Computes the scale factor of each value of a row, from `channel` (from 0) on, polarisations fastest, out of the
-    /// stored `scales` of its block; the results fill `factors`.
+    /// Fills `factors` with the scale factors of a row's values, polarisations fastest, beginning with channel
+    /// `channel` (from 0); `scales` are those that the row's block of the DyscoStMan file stores.
     ///
     /// The order of the products is the writer's: f64 products are not associative to the last bit.
     pub(super) fn factors(&self, scales: &[f64], of: RowScale, channel: usize, factors: &mut [f64]) {

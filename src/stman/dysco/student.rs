@@ -10,8 +10,8 @@ const SERIES_FROM: f64 = 1000.0;
 /// Maximum number of steps of Newton's method for one quantile; a few suffice if it starts at the quantile of a
 /// neighbouring probability.
 const STEPS: usize = 60;
-/// Maximum number of terms of the continued fraction of the incomplete beta function; about the square root of the
-/// degrees of freedom are needed.
+/// Maximum number of terms of the continued fraction of the incomplete beta function; the number of terms needed is
+/// about the square root of the degrees of freedom.
 const TERMS: usize = 500;
 
 /// Student's t distribution with `nu` degrees of freedom.
@@ -27,7 +27,8 @@ impl Student {
         Student { nu, peak: gamma_ratio(nu / 2.0) / (nu * PI).sqrt() }
     }
 
-    /// The values above 0 that the distribution exceeds with probabilities `0.5 - q`, for ascending `q`.
+    /// Quantiles of Student's t distribution for the probabilities `0.5 + q`; the values of `q` must ascend from 0 or
+    /// more.
     pub(super) fn upper(&self, q: impl Iterator<Item = f64>) -> Vec<f64> {
         let mut near = 0.0;
         let next = |q| {
@@ -60,8 +61,8 @@ impl Student {
         self.peak * (-0.5 * (self.nu + 1.0) * (t * t / self.nu).ln_1p()).exp()
     }
 
-    /// Finds t such that the probability of values from 0 to t is `q`, by Newton's method from below, where the probability
-    /// is a concave function of t; `near` is a smaller t.
+    /// Finds t such that the probability of values from 0 to t is `q`. Newton's method ascends from a lower bound of t,
+    /// the larger of `near` and `q / peak`, because the probability is a concave function of t.
     fn solve_centre(&self, q: f64, near: f64) -> f64 {
         let mut t = near.max(q / self.peak);
         for _ in 0..STEPS {

@@ -1,4 +1,5 @@
-//! Unpacks the symbols of DyscoStMan, of 2 to 16 bits without gaps. formats/engines.md 2.3.
+//! Unpacks the symbols (quantised values) of DyscoStMan, which are stored in 2 to 16 bits each, without gaps between
+//! them. formats/engines.md 2.3.
 
 /// The widths that symbols of DyscoStMan can have, in bits.
 pub(super) const WIDTHS: [u8; 8] = [2, 3, 4, 6, 8, 10, 12, 16];

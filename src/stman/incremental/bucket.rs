@@ -5,14 +5,15 @@ use std::ops::Range;
 use crate::error::{Error, Result};
 use crate::io::ByteOrder;
 
-/// Bits of a bucket's first word that give the offset of the index part; if any other bit is set, row numbers have 64 bits.
+/// Bits of the first word of an IncrementalStMan bucket that give the offset of the index part from the bucket's start,
+/// in bytes; if any other bit is set, row numbers have 64 bits.
 const INDEX_OFFSET_MASK: u32 = 0x0fff_ffff;
 
 /// Size in bytes of the header of an IncrementalStMan bucket. The data part follows it, and offsets of values count
 /// from the start of the data part.
 pub(super) const HEADER_BYTES: usize = 4;
 
-/// Bit of a bucket's first word that casacore sets for row numbers of 64 bits.
+/// Bit of the first word of an IncrementalStMan bucket that casacore sets if the bucket's row numbers have 64 bits.
 pub(super) const WIDE_ROWS: u32 = 1 << 31;
 
 /// A bucket of IncrementalStMan, in the byte order of the table. formats/stman.md 2.3.

@@ -158,7 +158,7 @@ impl ColumnCells for IncrementalColumn {
     }
 }
 
-/// Repeats the cell at the end of `out`, its last `count` elements, so that `out` has it for `rows` rows.
+/// Appends `rows - 1` copies of the last cell of `out`, which has `count` elements.
 fn repeat_last(out: &mut Values, count: usize, rows: u64) {
     if count > 0 && rows > 1 {
         out.repeat_last(count, (rows - 1) as usize);

@@ -25,16 +25,16 @@ pub(super) struct Entry {
 /// A bucket of IncrementalStMan in memory, which may be larger than in the file until it is split.
 #[derive(Debug, Clone)]
 pub(super) struct BucketMut {
-    /// The entries of each column in row order: the first holds from row 0 of the bucket on, and neighbours have
-    /// different values.
+    /// The values of each column in row order, each with the first row for which it holds. A column's first value holds
+    /// from row 0 of the bucket on; successive values differ.
     columns: Vec<Vec<Entry>>,
-    /// Size of the bucket in bytes by casacore's accounting, which decides when it is split: 12 bytes for each entry, even with
-    /// row numbers of 32 bits.
+    /// Size of the bucket in bytes by casacore's accounting, which decides when the bucket is split: the row number and
+    /// the offset of each value count as 12 bytes, even if row numbers have 32 bits.
     bytes: usize,
 }
 
-/// Values that an edit of a bucket added or removed, for the reference counts of arrays: each value with the change in
-/// the number of entries that have it.
+/// Values that an edit of an IncrementalStMan bucket added or removed, each with 1 if it was added and -1 if it was
+/// removed; used to update the reference counts of arrays.
 pub(super) type Changes = Vec<(Stored, i32)>;
 
 impl BucketMut {
@@ -99,7 +99,8 @@ impl BucketMut {
         bytes
     }
 
-    /// Size of the bucket in bytes by casacore's accounting: 12 bytes for each entry, even with row numbers of 32 bits.
+    /// Size of the bucket in bytes by casacore's accounting: the row number and the offset of each value count as 12
+    /// bytes, even if row numbers have 32 bits.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }

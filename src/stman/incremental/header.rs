@@ -50,7 +50,8 @@ impl Header {
         Ok(Header { version, bucket_bytes, buckets, cache, unique, free, first_free })
     }
 
-    /// The version of the header in tables of this byte order: 4 for big-endian, 5 for little-endian.
+    /// The version of the header of an IncrementalStMan file in a table of byte order `order`: 4 for big-endian, 5 for
+    /// little-endian.
     pub(super) fn version(order: ByteOrder) -> u32 {
         match order {
             ByteOrder::Big => 4,

@@ -1,5 +1,5 @@
-//! IncrementalStMan stores a value of a column only in the row where it changes; it holds for later rows up to the next
-//! change. Casacore Note 260, 3.5; formats/stman.md 2.
+//! IncrementalStMan stores a column's value only in the rows where the value changes; each stored value holds for later
+//! rows up to the next change. Casacore Note 260, 3.5; formats/stman.md 2.
 //!
 //! ```text
 //! table.f0   Header, buckets, Index --> Bucket: values, and per column the rows from which they hold

@@ -8,7 +8,8 @@ use crate::stman::bucket::{BucketsMut, link};
 /// stored there; with fewer, it begins in the next bucket.
 const WORTH_FILLING: u32 = 50;
 
-/// The string heap of a StandardStMan that is being written: the bucket to which strings are appended.
+/// State of the string heap of a StandardStMan that is being written: the number of the heap bucket to which strings
+/// are appended.
 #[derive(Debug, Default)]
 pub(super) struct Heap {
     pub(super) last: Option<u32>,

@@ -143,7 +143,7 @@ impl Index {
         Index { offset: 0, rows_per_bucket, columns: 0, free, last_rows: Vec::new(), buckets: Vec::new() }
     }
 
-    /// Appends the index to `e`, as an AipsIO object after those of the other column sets.
+    /// Appends the index to `e` as an AipsIO object `SSMIndex`, after the indices of the preceding column sets.
     pub(super) fn encode(&self, e: &mut Encoder) {
         let wide = self.last_rows.last().is_some_and(|&last| last > i32::MAX as u64);
         e.root("SSMIndex", if wide { 2 } else { 1 });

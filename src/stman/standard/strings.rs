@@ -263,7 +263,8 @@ fn split_shape(bytes: &[u8]) -> Result<(Shape, &[u8])> {
     Ok((if shape.is_empty() { Shape::from([0]) } else { shape }, rest))
 }
 
-/// Decodes `count` strings, each an u32 length and bytes, and appends them to `out`.
+/// Decodes `count` strings, each stored as a big-endian u32 length and the bytes of the string, and appends them to
+/// `out`.
 fn split(mut bytes: &[u8], count: u64, out: &mut Values) -> Result<()> {
     let Values::String(out) = out else { return Err(Error::usage("strings are read into strings")) };
     if count > bytes.len() as u64 / 4 {

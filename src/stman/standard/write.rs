@@ -1,4 +1,5 @@
-//! Writes a StandardStMan.
+//! Writes a StandardStMan (casacore's general storage manager, with cells in buckets): adds and removes rows and
+//! columns, and writes cells.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -93,8 +94,8 @@ impl StandardMut {
         Ok(standard)
     }
 
-    /// Adds a column set, whose columns share buckets of `rows` rows; each of `columns` is a column with the form in
-    /// which a bucket stores its cells.
+    /// Adds a column set: columns that share buckets of `rows` rows each. `columns` gives each column's description and
+    /// the form in which buckets store its cells.
     fn add_set<'a>(&mut self, rows: u32, columns: impl Iterator<Item = (&'a ColumnSpec, Cell)>) -> Result<()> {
         let set = self.indices.len();
         let mut offset = 0;
@@ -270,8 +271,9 @@ impl StandardMut {
         self.columns[column].spec.check_all_used(&rows, done, values.len())
     }
 
-    /// Returns the offset of a cell's array in the array file. If the cell is undefined, adds an array of zeros to the
-    /// file and puts its offset into `cell`; fails if the column's shape is not fixed.
+    /// Returns the offset of a cell's array in the array file, which the cell's bytes `cell` store. If the cell is
+    /// undefined (offset 0), first adds an array of zeros and stores its offset in `cell`; this fails if the column's
+    /// shape is not fixed.
     fn define(&mut self, column: usize, row: u64, cell: &mut [u8; 8]) -> Result<i64> {
         let offset = self.order.u64(*cell) as i64;
         if offset != 0 {

@@ -26,7 +26,7 @@ pub(super) struct CubeColumn<F: ?Sized = dyn ReadAt> {
     grid: Grid,
     data_type: DataType,
     order: ByteOrder,
-    /// The file with the tiles; `None` if the hypercube has none, because it has no tiles yet.
+    /// The file that stores the hypercube's tiles; `None` while the hypercube has no tiles.
     file: Option<Arc<F>>,
     /// Offset in the file of this column's part of the first tile, in bytes; a tile holds a part for each data column.
     offset: u64,

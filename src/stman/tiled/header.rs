@@ -36,7 +36,7 @@ pub(super) struct Header {
     pub(super) cubes: Vec<CubeEntry>,
 }
 
-/// The entry for one file of tiles in the header of a tiled manager.
+/// The number and length of one file of tiles, as the header of a tiled manager stores them.
 ///
 /// | field    | v1  | v2  | meaning                                    |
 /// |----------|-----|-----|--------------------------------------------|
@@ -49,7 +49,8 @@ pub(super) struct FileEntry {
     pub(super) len: u64,
 }
 
-/// The entry for one hypercube in the header of a tiled manager.
+/// The shape, tile shape and location of one hypercube, and its ids and coordinates, as the header of a tiled manager
+/// stores them.
 ///
 /// | field      | v1          | v2          | meaning                                        |
 /// |------------|-------------|-------------|------------------------------------------------|
@@ -127,8 +128,8 @@ impl Header {
 }
 
 impl Header {
-    /// Encodes the header of a tiled manager in the oldest version of its format that allows the byte order and the
-    /// number of rows.
+    /// Encodes the header of a tiled manager in the lowest version of its format that can express the byte order
+    /// `order` and the number `rows`.
     pub(super) fn encode(
         &self,
         e: &mut Encoder,

@@ -116,7 +116,8 @@ struct DataColumn {
     cache: ChunkCache,
 }
 
-/// A column of a tiled manager whose values are in the record of each hypercube: an id, or the coordinates of an axis.
+/// A column of a tiled manager whose values are not in tiles, but in the header, for each hypercube: an id, or the
+/// coordinates of an axis.
 #[derive(Debug)]
 struct CoordinateColumn {
     cubes: Arc<Cubes>,
@@ -379,8 +380,8 @@ impl<F: ReadAt + ?Sized> Cubes<F> {
         }
     }
 
-    /// Index (from 0) of the row at `place` among the coordinates stored for `axis`; 0 if `axis` is an axis of the
-    /// cell, whose coordinates all rows share, or `None` (an id).
+    /// Index (from 0) of the coordinate of the row at `place` among those stored for the row axis `axis`; 0 if all rows
+    /// of the hypercube share the stored values: an id (`None`), or the coordinates of an axis of the cell.
     fn first_coordinate(&self, axis: Option<usize>, place: &RowPlace) -> u64 {
         match axis {
             Some(axis) if axis >= self.cell_axes => place.at.get(axis - self.cell_axes).copied().unwrap_or_default(),

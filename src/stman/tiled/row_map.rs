@@ -51,7 +51,7 @@ impl Interval {
 }
 
 impl RowMap {
-    /// Reads the row map at the end of a TiledShapeStMan header.
+    /// Reads the row map (hypercube and position of each row) at the end of a TiledShapeStMan header.
     ///
     /// | field  | type        | meaning                                                   |
     /// |--------|-------------|-----------------------------------------------------------|
@@ -88,7 +88,7 @@ impl RowMap {
         Ok(RowMap::Intervals(intervals))
     }
 
-    /// Reads the row map at the end of a TiledDataStMan header.
+    /// Reads the row map (hypercube and position of each row) at the end of a TiledDataStMan header.
     ///
     /// | field     | v1                 | v2          | meaning                                |
     /// |-----------|--------------------|-------------|----------------------------------------|
@@ -123,7 +123,8 @@ impl RowMap {
         Ok(RowMap::Intervals(intervals))
     }
 
-    /// Writes the row map at the end of a TiledShapeStMan header, which [`decode_shape`](Self::decode_shape) reads.
+    /// Writes the row map (hypercube and position of each row) at the end of a TiledShapeStMan header, which
+    /// [`decode_shape`](Self::decode_shape) reads.
     pub(super) fn encode_shape(&self, e: &mut Encoder) {
         let intervals = self.intervals();
         e.u32(intervals.len() as u32);
@@ -135,7 +136,8 @@ impl RowMap {
         block(e, &|interval| interval.position.wrapping_add(interval.end_row - 1 - interval.first_row));
     }
 
-    /// Writes the row map at the end of a TiledDataStMan header of version 2, which [`decode_data`](Self::decode_data) reads.
+    /// Writes the row map (hypercube and position of each row) at the end of a TiledDataStMan header of version 2,
+    /// which [`decode_data`](Self::decode_data) reads.
     pub(super) fn encode_data(&self, e: &mut Encoder) {
         let intervals = self.intervals();
         e.u64(intervals.last().map_or(0, |last| last.end_row));

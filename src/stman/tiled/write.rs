@@ -338,7 +338,7 @@ impl TiledMut {
         Ok(count)
     }
 
-    /// Sets the ids and coordinates that were never written to 0, in every hypercube.
+    /// Stores zeros for the ids and coordinates that were never written, in every hypercube with a shape.
     fn complete_coordinates(&mut self) -> Result<()> {
         for (spec, role) in self.columns.iter().zip(&self.roles) {
             let axis = match *role {

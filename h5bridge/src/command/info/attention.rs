@@ -1,5 +1,5 @@
-//! Findings of `h5bridge info` that need attention: parts that cannot be read, other programs, changes since the source was
-//! made.
+//! Findings of `h5bridge info` that need attention: parts that cannot be read, other programs that use the source,
+//! changes of the table or HDF5 file from which the source was made.
 
 use std::fs::DirEntry;
 use std::path::Path;
@@ -13,8 +13,9 @@ use serde::Serialize;
 /// A finding about a source that needs attention, such as a damaged column.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
-    /// Kind of the finding: `damaged`, `not converted`, `not supported`, `elsewhere` (elements in other files), `live` (a live HDF5 file), `open`
-    /// (another program has the table open), `stale` (the source has changed since).
+    /// Kind of the finding: `damaged`, `not converted`, `not supported`, `elsewhere` (elements in other files), `live`
+    /// (a live HDF5 file), `open` (another program has the table open), `stale` (the table or HDF5 file from which the
+    /// source was made has changed).
     pub(super) kind: &'static str,
     /// The part of the source that the finding is about, `ANTENNA` or `MAIN/DATA`; `None`: the whole source.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,8 +63,9 @@ pub(super) fn use_by_others(path: &Path, no_lock: bool) -> Vec<Finding> {
     open.into_iter().chain(live(path)).collect()
 }
 
-/// Lists all findings about a source that need attention: first `others`, about other programs that use the source,
-/// then changes since it was made and parts that cannot be read or are in other files.
+/// Lists all findings about a source that need attention: first `others` (about other programs that use the source),
+/// then changes of the table or HDF5 file from which the source was made, and parts that cannot be read or are in other
+/// files.
 pub(super) fn find(
     others: Vec<Finding>,
     path: &Path,
@@ -119,8 +121,8 @@ fn live(path: &Path) -> Option<Finding> {
     })
 }
 
-/// A finding that the table was written after the HDF5 file was made from it, or that the HDF5 file of a thin table was moved or rewritten; `None` if
-/// neither is known.
+/// A finding that a table was written after the HDF5 file was made from it, or that the HDF5 file with the data of a
+/// thin table was moved or rewritten; `None` if neither was found.
 fn stale(path: &Path, source: &Source, thin: Option<&ThinTable>) -> Option<Finding> {
     if let Some(thin) = thin {
         return thin.check().err().map(|error| Finding::new("stale", error.to_string()));

@@ -63,7 +63,7 @@ fn numbers(value: &Value) -> Option<Vec<f64>> {
     }
 }
 
-/// One line for each pixel axis of an image, in the order of the axes.
+/// One line (name, reference value, increment, unit) for each pixel axis of an image, fastest axis first.
 fn axes(coords: &Record) -> Vec<Vec<String>> {
     let mut found: Vec<(i64, Vec<String>)> = Vec::new();
     for field in &coords.fields {

@@ -35,8 +35,8 @@ pub(super) struct Facts<'a> {
     pub(super) plugins: BTreeSet<Plugin>,
 }
 
-/// Kind of the content in words (MeasurementSet, image …), by the type that table.info records; if that is another one,
-/// tables with a `summary` and the column DATA_DESC_ID count as a MeasurementSet.
+/// Kind of the content in words: "MeasurementSet", "calibration table" or "image" by the type in table.info; for other
+/// types, "MeasurementSet" if `summary` is given and the column DATA_DESC_ID exists, else "table".
 pub(super) fn kind(main: &SourceTable, summary: Option<&Summary>) -> &'static str {
     let table_type = main.info().map(|info| info.table_type.to_string()).unwrap_or_default();
     match table_type.trim() {
@@ -71,7 +71,8 @@ pub(super) fn sections(facts: &Facts<'_>) -> Vec<Section> {
     sections
 }
 
-/// The view of table `number` of a source: its columns, and all rows of a subtable that the default view abbreviates.
+/// The view of table `number` (from 0) of a source: its columns and, in a MeasurementSet, the whole list of scans,
+/// fields, spectral windows or antennas if the table holds those.
 pub(super) fn table_sections(facts: &Facts<'_>, number: usize) -> Vec<Section> {
     let Some(table) = facts.source.tables().get(number) else { return Vec::new() };
     let name = ctds_hdf5::convert::display_name(&table.name);

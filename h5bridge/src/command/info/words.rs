@@ -105,8 +105,8 @@ fn signed(degrees: f64) -> String {
     format!("{sign}{}", sexagesimal(degrees.abs(), 1000.))
 }
 
-/// Formats a positive number of hours or degrees with its minutes and seconds: `13:31:08.2879`; seconds have
-/// log10(`parts`) decimals.
+/// Formats a positive number of hours or degrees with its minutes and seconds: `13:31:08.2879`. Seconds are rounded to
+/// 1/`parts`; 10000 gives four decimals.
 fn sexagesimal(number: f64, parts: f64) -> String {
     if number.is_nan() || number >= 1e6 {
         return format!("{number}");

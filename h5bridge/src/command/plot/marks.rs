@@ -2,11 +2,12 @@
 
 use ctds_hdf5::look::{Axis, utc_of_mjd};
 
-/// Steps between marks of a time axis, in seconds.
+/// Steps from which the distance between the marks of a time axis is selected, in seconds; longer steps are whole days.
 const TIMES: [f64; 18] =
     [1., 2., 5., 10., 15., 30., 60., 120., 300., 600., 900., 1800., 3600., 7200., 10800., 21600., 43200., 86400.];
 
-/// Steps between marks of an axis of angles, in degrees.
+/// Steps from which the distance between the marks of an axis of angles is selected, in degrees, if the axis spans more
+/// than 40 degrees; longer steps are multiples of 360 degrees.
 const DEGREES: [f64; 6] = [5., 10., 30., 45., 90., 180.];
 
 /// Maximum number of marks on one axis of a plot.
@@ -43,7 +44,7 @@ pub(super) fn marks(axis: &Axis, low: f64, high: f64, count: usize) -> Vec<(f64,
     values.map(|value| (value, text(value))).collect()
 }
 
-/// Text of a mark whose neighbours are `step` away, with the digits that tell them apart.
+/// Text of an axis mark at `value`, with as many digits as distinguish it from its neighbours at a distance of `step`.
 fn number_text(value: f64, step: f64) -> String {
     let digits = (-step.log10().floor()).max(0.) as usize;
     // not a zero with a sign

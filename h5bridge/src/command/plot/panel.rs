@@ -201,7 +201,8 @@ pub(super) struct View {
 }
 
 impl View {
-    /// Position of a point in the view, as fractions of its width from the left and of its height from below.
+    /// Position of the point (`x`, `y`) in the rectangle that a plot shows: fractions of the rectangle's width from its
+    /// left edge and of its height from its lower edge.
     pub(super) fn fractions(&self, x: f64, y: f64) -> (f64, f64) {
         let up = (y - self.low) / (self.high - self.low);
         ((x - self.left) / (self.right - self.left), up.clamp(0., 1.))

@@ -20,7 +20,8 @@ use super::work::Admission;
 /// Requests below `/api` that ask for the contents of one HDF5 file or table, as in the API of h5grove.
 const REQUESTS: [&str; 5] = ["meta", "attr", "data", "stats", "paths"];
 
-/// Bytes of memory that are reserved for an answer with values: for the pieces being sent, the next piece, and the block that pieces are cut from.
+/// Bytes of memory that are reserved for an answer with values of a dataset: for the pieces being sent, the next piece,
+/// and the block of values that was read to make pieces of it.
 const IN_FLIGHT: u64 = 8 << 20;
 
 /// Answers of up to this many bytes do not count against the memory limit of the server.

@@ -156,7 +156,8 @@ fn values(mut data: Data, name: &str) -> Result<Answer, Refusal> {
     Ok(Answer { content_type, disposition, length, body })
 }
 
-/// The error answer for a client, with the name of the file instead of its path on the server.
+/// Converts `error` to the answer that a client receives: HTTP status, and a message with the name of the file instead
+/// of its path on the server.
 pub(super) fn refusal(error: &Error, name: &str) -> Refusal {
     let is_denied = error.kind() == ErrorKind::Io && error.message().contains("Permission denied");
     // what leads to the message; the path of the file comes first, and is the server's

@@ -107,8 +107,8 @@ impl Guard {
         Ok(Verdict::Go { path: path.to_owned(), origin })
     }
 
-    /// Checks that the `Host` header of a request is a name of this server. Otherwise a site could make its own host name lead
-    /// to it (DNS rebinding).
+    /// Checks that the `Host` header of a request is a name of this server. Otherwise another site could make its own
+    /// host name lead to this server (DNS rebinding).
     fn host(&self, headers: &HeaderMap, authority: Option<&str>, local: IpAddr) -> Result<String, Box<Reply>> {
         let unknown = || Box::new(message(StatusCode::FORBIDDEN, "unknown Host; --allow-host names further ones"));
         let mut hosts = headers.get_all(header::HOST).iter();
@@ -154,8 +154,8 @@ impl Guard {
         Ok(())
     }
 
-    /// Answers a request for a page whose address has the token: the browser gets the token as a cookie, and is sent to the address without it.
-    /// `None` for other requests.
+    /// Answers a request for a page with an access token in its address: stores the token as a cookie and redirects to
+    /// the address without the token, or refuses a wrong token. `None` for other requests.
     fn exchange(&self, path: &str, query: &str) -> Option<Reply> {
         if !PAGES.contains(&path) {
             return None;
@@ -187,8 +187,8 @@ impl Guard {
         if given.any(|given| hash(given) == token) { Ok(()) } else { Err(unauthorized().into()) }
     }
 
-    /// Adds the security headers that every answer of the server has. `path` is the requested path below the base path
-    /// (`None` if the guard answered the request), `origin` an allowed other web site that sent it.
+    /// Adds the security headers that every answer of the server has. `path`: the requested path below the base path
+    /// (`None` if the guard answered the request). `origin`: the allowed other web site whose page sent the request.
     pub(super) fn finish(&self, reply: &mut Reply, path: Option<&str>, origin: Option<HeaderValue>) {
         let constant =
             |reply: &mut Reply, name, value| set(reply, HeaderName::from_static(name), HeaderValue::from_static(value));

@@ -30,7 +30,8 @@ const AT_LEAST: Duration = Duration::from_secs(5);
 /// Time without a change after which a file that its writer has closed is reported as ended.
 const CLOSED_FOR: Duration = Duration::from_secs(10);
 
-/// Time for which a file has to be unreadable before it is reported: its writer may be in the middle of a change.
+/// Time for which polls of a file must fail before clients are told that it is unreadable: its writer may be in the
+/// middle of a change.
 const PERSISTENT: Duration = Duration::from_secs(2);
 
 /// Maximum number of bytes of the newest cells of each column that a poll of a live file reads while clients receive
@@ -111,7 +112,7 @@ impl LiveFile {
         self.news.borrow().end.is_some()
     }
 
-    /// Notes that a client has asked for the file, which keeps it open.
+    /// Records that a client asks for the file now, so that the file is not closed as unused.
     pub(super) fn touch(&self) {
         *locked(&self.used) = Instant::now();
     }

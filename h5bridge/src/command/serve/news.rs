@@ -110,7 +110,8 @@ pub(super) fn of_file(
     })
 }
 
-/// A response body of server-sent events. `events` is called for each new state; it returns the text of the events, and whether they are the last.
+/// Makes the body of an answer with server-sent events. `events` is called for each new value of `news`; it returns the
+/// text of the events, and whether they are the last.
 pub(super) fn stream<T: Send + Sync + 'static>(
     mut news: watch::Receiver<T>,
     mut events: impl FnMut(&T) -> (String, bool) + Send + 'static,

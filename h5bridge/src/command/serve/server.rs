@@ -1,4 +1,4 @@
-//! Accepts connections of the server, and leads each request to the part that answers it.
+//! Accepts connections of the server, and passes each request to the module that answers it.
 
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};

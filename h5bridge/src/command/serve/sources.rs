@@ -90,7 +90,7 @@ pub(super) struct Stamp {
     modified: i128,
 }
 
-/// Why the name of a file in a request cannot be answered.
+/// Why a file that a request names is not served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Missing {
     /// No file of this name is served: it is not in a served directory, is missing, or is not a regular file or table.
@@ -310,7 +310,8 @@ impl Stamp {
         }
     }
 
-    /// Adds the files in the directory of a table and in those of its subtables to the stamp, down to `levels` levels of directories.
+    /// Adds to this stamp (identity, size and times, by which changes of a table are noticed) the sizes and newest times
+    /// of the files in `folder` and in its subdirectories, down to `levels` levels of directories in total.
     fn add_folder(&mut self, folder: &Path, levels: usize) {
         let Ok(entries) = fs::read_dir(folder) else { return };
         for entry in entries.filter_map(Result::ok).take(MAX_LISTED) {
@@ -326,7 +327,8 @@ impl Stamp {
         }
     }
 
-    /// Bytes that identify the stamp (for entity tags), and the time since the file's last change.
+    /// Bytes that identify this state of the file (device, inode, size and time of the last change), for entity tags,
+    /// and the time since the last change.
     pub(super) fn identity(&self) -> (Vec<u8>, Duration) {
         let numbers = [self.device.into(), self.inode.into(), self.bytes.into(), self.changed];
         let now = UNIX_EPOCH.elapsed().map_or(0, |now| now.as_nanos() as i128);

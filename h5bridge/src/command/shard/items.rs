@@ -72,9 +72,9 @@ fn share(text: &str) -> Result<(usize, usize)> {
     found.ok_or_else(|| anyhow!("expected K/N, with K from 0 to N - 1"))
 }
 
-/// Calls `each` on several threads for every item for which `is_wanted` returns `Now`. Items for which it returns
-/// `Later` are tried once more after all others. Begins no further item after `deadline`, or after `each` has returned
-/// `Stop`.
+/// Calls `each` on several threads for every item of a shard plan for which `is_wanted` returns `Now`; items with the
+/// result `Later` are tried once more after all others. Begins no further item after `deadline`, or after `each` has
+/// returned `Stop`.
 pub(super) fn run(
     items: &[&ShardItem],
     threads: usize,

@@ -37,7 +37,8 @@ pub(super) struct Args {
     threads: usize,
 }
 
-/// Runs `h5bridge shard commit`: checks what workers have written, and gives the file its final name.
+/// Runs `h5bridge shard commit`: checks the items that workers have written, and publishes the HDF5 file or table under
+/// its final name.
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     let plan = ShardPlan::open(&args.out)?;

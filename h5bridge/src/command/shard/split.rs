@@ -77,7 +77,8 @@ pub(super) fn run(plan: &ToHdf5Plan<'_>, parts: &Parts<'_>, global: &Global, out
     .print(global, out)
 }
 
-/// Options of `to-hdf5` for the rows from `first` up to but without `last`.
+/// Options of the `to-hdf5` command that makes one file of `shard plan --split`, with the rows from `first` up
+/// to but without `last`.
 fn options(parts: &Parts<'_>, first: u64, last: u64) -> Vec<String> {
     let mut words = vec!["--rows".to_owned(), format!("{first}..{last}")];
     for (option, names) in parts.names {

@@ -51,7 +51,8 @@ pub(super) fn sharing_lines(sharing: &Sharing, file_bytes: u64) -> Vec<String> {
     lines
 }
 
-/// The line of the summary that names the profile (where the file will be read); `None` for the default profile.
+/// The line of the summary about the layout of a file for reading from an object store (profile `cloud`); `None` if the
+/// file is laid out for reading from a disk.
 pub(super) fn profile_line(plan: &ToHdf5Plan<'_>) -> Option<String> {
     let pages = report::bytes(plan.profile().page_bytes()?);
     Some(format!("profile cloud: pages of {pages}, chunks of about 4 MiB"))

@@ -134,7 +134,8 @@ fn strip(amplitudes: &Amplitudes, width: usize) -> Vec<String> {
     std::iter::once(style(title).dim().to_string()).chain(amplitudes.means.iter().map(row)).collect()
 }
 
-/// Reduces `means` to at most `width` numbers, each the mean of neighbouring ones; `None` where all are unknown.
+/// Reduces `means` to at most `width` numbers, each the mean of a run of neighbours without the unknown (`None`) ones;
+/// `None` for a run in which every mean is unknown.
 fn fold(means: &[Option<f64>], width: usize) -> Vec<Option<f64>> {
     let each = means.len().div_ceil(width.max(1)).max(1);
     let mean = |group: &[Option<f64>]| {
@@ -144,7 +145,8 @@ fn fold(means: &[Option<f64>], width: usize) -> Vec<Option<f64>> {
     means.chunks(each).map(mean).collect()
 }
 
-/// The character for a mean amplitude, relative to the largest; a blank if the mean is unknown.
+/// Returns the character of `marks`, ordered from amplitude 0 to `largest`, for a mean visibility amplitude; a blank if
+/// the mean is unknown (`None`).
 fn mark(mean: Option<f64>, largest: f64, marks: &[char]) -> char {
     let Some(mean) = mean else { return ' ' };
     let fraction = if largest > 0. { mean / largest } else { 0. };

@@ -202,8 +202,8 @@ fn is_constant(bytes: &[u8]) -> bool {
     bytes.is_empty() || bytes[1..] == bytes[..bytes.len() - 1]
 }
 
-/// Cuts a chunk of shuffled bytes into segments of about equal length within each plane of `plane` bytes. Planes of less than
-/// 4 KiB are not kept apart.
+/// Cuts a chunk of shuffled bytes into segments of about equal length. Each is part of one plane (the same byte of all
+/// elements, `plane` bytes long), unless planes are shorter than 4 KiB.
 fn segments(bytes: &[u8], plane: usize) -> impl Iterator<Item = &[u8]> {
     // planes of a few bytes are judged together
     let plane = plane.max(SMALL_CHUNK / 2);

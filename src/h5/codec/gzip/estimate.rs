@@ -14,7 +14,8 @@ const LONGEST: usize = 258;
 /// Number of units in a bit: estimated lengths are counted in 1/256 bit, as whole numbers are added faster than
 /// floating-point ones.
 const PARTS: f32 = 256.0;
-/// Estimated compressed length, in bits, of a byte whose value was not found among the counted bytes.
+/// Estimated compressed length, in bits, of a byte whose value does not occur among the bytes that are counted to
+/// estimate frequencies.
 const RARE: f32 = 14.0;
 /// Number of bytes that are counted at the start of each [`COUNTED_OF`] bytes of a segment: the frequencies in this
 /// quarter are about those in the whole segment.
@@ -135,8 +136,8 @@ fn price(bytes: &[u8], prices: &[u32; 256]) -> u32 {
     bytes.iter().map(|&byte| prices[usize::from(byte)]).sum()
 }
 
-/// Estimated compressed length of a repetition in 1/256 bit: codes of about 7 bits for its length and 5 for its distance, and
-/// the extra bits of both. Both are in bytes.
+/// Estimated compressed length of a repetition in 1/256 bit: codes of about 7 bits for its length and 5 for its
+/// distance, and their extra bits. `len` and `distance` are in bytes.
 fn price_of_match(len: usize, distance: usize) -> u32 {
     let extra_of_len = if len > 10 { (len as f32).log2() - 2.5 } else { 0.0 };
     let extra_of_distance = if distance > 4 { (distance as f32).log2() - 2.0 } else { 0.0 };
