@@ -135,7 +135,8 @@ impl Session {
         Self::new(path, Rows::open(path, served)?)
     }
 
-    /// Opens a live file for polls and plots; anything else is an error.
+    /// Opens a live file (an HDF5 file that another process appends rows to, in SWMR mode) to plot its rows and poll for new ones;
+    /// any other kind of source is an error.
     ///
     /// # Errors
     /// `Unsupported` and `Format` if it is another file.

@@ -192,8 +192,8 @@ pub(crate) struct TableDocument {
     /// grow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) committed: Option<String>,
-    /// The parts of the conversion's source, in any of its tables, that could not be read and are not in the file; only
-    /// in the document of the main table.
+    /// The parts of the conversion's source, in any of its tables, that could not be read and are not in the file. This list
+    /// is part of the JSON document of the main table; it is empty in those of subtables.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) damage: Vec<Damage>,
     /// How the rows were averaged, `time=10s,chan=4`; only in the document of the main table, `None` if they were not.

@@ -137,8 +137,8 @@ impl ColumnSet {
         Ok(ColumnSet { rows, storage, block_bytes, head, counter, managers, columns })
     }
 
-    /// Writes the first fields of the column set: version and number of rows, and in version 3 storage option and block
-    /// size. Version 2 is written if it can hold them.
+    /// Writes the first fields of the column set: version and number of rows, in version 3 also storage option and block size.
+    /// Version 2 is written if each data manager has files of its own and the number of rows fits in a signed 32-bit integer.
     pub(super) fn encode_head(e: &mut Encoder, rows: u64, storage: StorageOption, block_bytes: Option<u32>) {
         let wide = storage != StorageOption::SepFile || super::is_wide(rows);
         e.i32(if wide { -3 } else { -2 });

@@ -101,8 +101,8 @@ struct DataFile {
 #[derive(Debug)]
 struct Opened(Arc<dyn ReadAt>);
 
-/// Index of all vt blocks with one kind of hash: the index files, entries of scanned blocks, and the damage that the scan
-/// found.
+/// Where the blocks of a content-addressed (vt) store are, by their hashes of one algorithm: as index files say, and, for data
+/// files that no index covers, as a scan of them found; with the damage that the scan found.
 #[derive(Debug, Default)]
 struct Found {
     in_files: Vec<IndexFile>,

@@ -89,8 +89,8 @@ impl Archive {
         Ok(found)
     }
 
-    /// Root entry of the archived state whose date is `name` or, without one, of the state whose root entry has this
-    /// name; the latest of several. `None` if no line of the vt archive matches.
+    /// Root directory of the state that a line of the vt archive (a file that lists archived states) records with the date
+    /// `name`; if no line has this date, that of the last line whose root directory is called `name`. `None` without either.
     fn entry(&self, name: &str) -> Option<Result<Dirent>> {
         let dated = self.lines.iter().rfind(|line| line.date == name);
         let named = || self.lines.iter().rfind(|line| line.entry.as_ref().is_ok_and(|entry| entry.name == name));

@@ -257,8 +257,8 @@ impl FileTrial {
 struct WindowTrial {
     start: u64,
     actual: Vec<u8>,
-    /// Half-open ranges of the window, in bytes from its start, that the datasets of columns do not supply correctly:
-    /// they become literals.
+    /// Half-open ranges, in bytes from the start of this window of the original casacore file, that the datasets of columns
+    /// do not supply correctly. Their bytes are stored in the HDF5 file as they are (literals).
     wrong: Vec<Range<usize>>,
     /// Number of bytes of the window that the datasets of columns supply, right or wrong.
     covered: u64,
