@@ -268,7 +268,7 @@ def help_of(verb):
 
 def test_help_of_pack_tells_the_limits_of_blocks(tmp_path):
     """The smallest block and the default that the help names are those of the program."""
-    found = re.search(r'Size of a block in bytes, at least (\d+); (\d+)M by default', help_of('pack'))
+    found = re.search(r'at least (\d+); (\d+)M by default', help_of('pack'))
     smallest, default = int(found[1]), int(found[2]) << 20
     h5bridge('pack', '--block-size', smallest, DEMO, tmp_path / 'smallest.ms')
     refused = h5bridge('pack', '--block-size', smallest - 1, DEMO, tmp_path / 'refused.ms', code=support.USAGE)

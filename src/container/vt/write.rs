@@ -146,6 +146,8 @@ struct DataFile {
     bytes: u64,
     /// Encoded records that are not yet written to the vt data file.
     buffer: Vec<u8>,
+    /// Ends of records in `buffer`, in bytes from its start, up to which the records are written at once.
+    ends: Vec<usize>,
     /// Makes the vt data file durable while it is written.
     syncing: SyncBehind,
 }
@@ -465,7 +467,7 @@ impl DataFile {
         let _ = file.try_lock();
         let same = file.try_clone()?;
         let syncing = SyncBehind::start(move || Ok(same.sync_data()?));
-        Ok(DataFile { name, file, bytes: 0, buffer: Vec::new(), syncing })
+        Ok(DataFile { name, file, bytes: 0, buffer: Vec::new(), ends: Vec::new(), syncing })
     }
 
     /// Offset in the vt data file at which the next record begins.
@@ -480,25 +482,36 @@ impl DataFile {
         if self.buffer.len() + record.len() > BUFFER_BYTES {
             self.flush()?;
         }
+        if self.buffer.len() + record.len() > self.ends.last().copied().unwrap_or(0) + WRITTEN_BYTES {
+            self.ends.push(self.buffer.len());
+        }
         self.buffer.extend(record);
         Ok(())
     }
 
-    /// Writes the buffered records to the vt data file if they have [`WRITTEN_BYTES`] or more.
+    /// Writes the buffered records if they are many.
     fn make_room(&mut self) -> Result<()> {
         if self.buffer.len() < WRITTEN_BYTES { Ok(()) } else { self.flush() }
     }
 
+    /// Writes the buffered records, about 1 MiB at a time. After an error those that were written stay in the vt data file, and
+    /// the others are dropped.
     fn flush(&mut self) -> Result<()> {
-        if let Err(error) = self.file.write_all(&self.buffer) {
+        let mut start = 0;
+        let mut write = |end: usize| {
+            self.file.write_all(&self.buffer[start..end])?;
+            self.bytes += (end - start) as u64;
+            start = end;
+            Ok(())
+        };
+        let written = self.ends.iter().chain([&self.buffer.len()]).try_for_each(|&end| write(end));
+        self.buffer.clear();
+        self.ends.clear();
+        written.inspect_err(|_: &std::io::Error| {
             // whole records stay
             let _ = self.file.set_len(self.bytes);
             let _ = self.file.seek(SeekFrom::End(0));
-            self.buffer.clear();
-            return Err(error.into());
-        }
-        self.bytes += self.buffer.len() as u64;
-        self.buffer.clear();
+        })?;
         Ok(())
     }
 }
