@@ -142,10 +142,28 @@ impl ChunkReader {
             .with_context(|| Context::offset("stored bytes", info.address))
     }
 
-    /// Decodes the chunk that `info` locates, and fills `out`, which has its length, with its bytes.
+    /// Decodes the chunk that `info` locates, and fills `out`, which may be shorter than the chunk, with its first bytes.
     fn decode_to(&self, info: &ChunkInfo, out: &mut [u8]) -> Result<()> {
-        decode_to(&*self.source, &self.pipeline, info, out)
-            .with_context(|| Context::offset("stored bytes", info.address))
+        let chunk_bytes = self.chunk_bytes()?;
+        if self.pipeline.is_empty() && info.stored_bytes == chunk_bytes as u64 {
+            return self.source.read_at(info.address, out);
+        }
+        if out.len() < chunk_bytes {
+            return self.decoded(info, |bytes| out.copy_from_slice(&bytes[..out.len()]));
+        }
+        let decode = || {
+            SCRATCH.with_borrow_mut(|(scratch, stored, last)| {
+                stored.resize(info.stored_bytes as usize, 0);
+                self.source.read_at(info.address, stored)?;
+                self.pipeline.decode_to(scratch, info.filter_mask, stored, last, out)
+            })
+        };
+        decode().with_context(|| Context::offset("stored bytes", info.address))
+    }
+
+    /// Whether the chunk that `info` locates is large enough, as stored, to decode to a whole chunk.
+    fn is_backed(&self, info: &ChunkInfo) -> Result<bool> {
+        Ok(self.pipeline.largest(info.filter_mask, info.stored_bytes) >= self.chunk_bytes()? as u64)
     }
 }
 
@@ -169,19 +187,6 @@ pub(crate) fn with_decoded<T>(
     })
 }
 
-/// Reads the chunk that `info` locates from `source`, decodes it with the filters of `pipeline`, and fills `out`, which has its
-/// length, with its bytes.
-pub(crate) fn decode_to(source: &dyn ReadAt, pipeline: &Pipeline, info: &ChunkInfo, out: &mut [u8]) -> Result<()> {
-    if pipeline.is_empty() && info.stored_bytes == out.len() as u64 {
-        return source.read_at(info.address, out);
-    }
-    SCRATCH.with_borrow_mut(|(scratch, stored, last)| {
-        stored.resize(info.stored_bytes as usize, 0);
-        source.read_at(info.address, stored)?;
-        pipeline.decode_to(scratch, info.filter_mask, stored, last, out)
-    })
-}
-
 impl ChunkRead for ChunkReader {
     fn grid(&self) -> &Grid {
         &self.grid
@@ -199,11 +204,11 @@ impl ChunkRead for ChunkReader {
                 out.extend_default(elements);
                 Ok(())
             }
-            // not every byte is a valid Bool
-            Some(info) if self.element == DataType::Bool => {
-                self.decoded(&info, |bytes| out.extend_from_bytes(bytes, ByteOrder::Little))
+            // memory for numbers is taken once the stored bytes justify it; as Bool not every byte is valid
+            Some(info) if self.element != DataType::Bool && self.is_backed(&info)? => {
+                out.extend_by_reading(elements, ByteOrder::Little, |bytes| self.decode_to(&info, bytes))
             }
-            Some(info) => out.extend_by_reading(elements, ByteOrder::Little, |bytes| self.decode_to(&info, bytes)),
+            Some(info) => self.decoded(&info, |bytes| out.extend_from_bytes(bytes, ByteOrder::Little)),
         };
         read().with_context(|| format!("chunk {}", Shape::from(index))).with_context(|| self.place.clone())
     }
@@ -225,19 +230,10 @@ impl ChunkRead for ChunkReader {
         let mut read = || -> Result<()> {
             let chunk_bytes = self.chunk_bytes()?.max(1);
             for (number, out) in (first..).zip(out.chunks_mut(chunk_bytes)) {
-                let mut decode = || match self.find(number) {
-                    None => {
-                        out.fill(0);
-                        Ok(())
-                    }
-                    // the last one may be wanted in part
-                    Some(info) if self.pipeline.is_empty() && info.stored_bytes == chunk_bytes as u64 => {
-                        self.source.read_at(info.address, out)
-                    }
-                    Some(info) if out.len() == chunk_bytes => self.decode_to(&info, out),
-                    Some(info) => self.decoded(&info, |bytes| out.copy_from_slice(&bytes[..out.len()])),
-                };
-                decode().with_context(|| format!("chunk number {number}"))?;
+                match self.find(number) {
+                    Some(info) => self.decode_to(&info, out).with_context(|| format!("chunk number {number}"))?,
+                    None => out.fill(0),
+                }
             }
             Ok(())
         };

@@ -178,6 +178,16 @@ impl Pipeline {
         Ok(())
     }
 
+    /// Maximum number of bytes to which a chunk that is stored in `stored` bytes can decode; filter `i` was skipped if bit `i`
+    /// of `filter_mask` is set.
+    pub(super) fn largest(&self, filter_mask: u32, stored: u64) -> u64 {
+        let codec = self.applied(filter_mask).into_iter().find_map(|filter| match filter {
+            Filter::Codec { codec, .. } => Some(codec),
+            _ => None,
+        });
+        codec.map_or(stored, |codec| codec.bound(stored))
+    }
+
     /// The filters that were applied to a chunk: filter `i` was skipped if bit `i` of `filter_mask` is set.
     fn applied(&self, filter_mask: u32) -> SmallVec<[&Filter; 4]> {
         let is_applied = |(i, _): &(usize, &Filter)| *i >= 32 || (filter_mask >> i) & 1 == 0;

@@ -341,14 +341,14 @@ impl LiveDataset {
     /// libhdf5 has just written, are the last of the dataset, and the time in which rows fill a chunk is within
     /// [`PACE`].
     fn fill_last_chunk(&self, end: u64) -> Result<()> {
-        let (now, row_in_chunk) = (Instant::now(), end % self.chunk_rows);
-        if end != self.rows.get() {
+        let (now, before) = (Instant::now(), self.written.get());
+        // rows that were overwritten say nothing about the pace
+        if end != self.rows.get() || before.is_some_and(|(_, rows)| end <= rows) {
             return Ok(());
         }
-        let Some((then, rows)) = self.written.replace(Some((now, end))) else { return Ok(()) };
-        if end <= rows || row_in_chunk == 0 {
-            return Ok(());
-        }
+        self.written.set(Some((now, end)));
+        let row_in_chunk = end % self.chunk_rows;
+        let Some((then, rows)) = before.filter(|_| row_in_chunk > 0) else { return Ok(()) };
         let pace = (now - then).div_f64((end - rows) as f64 / self.chunk_rows as f64);
         if !PACE.contains(&pace) || pace < self.search.get() * PACE_PER_SEARCH {
             return Ok(());

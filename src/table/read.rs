@@ -154,15 +154,13 @@ impl<'a> Wanted<'a> {
         let row_bytes = elements.max(1).saturating_mul(size_of::<T>() as u64);
         let pieces = tiling.as_ref().and_then(of_tiles);
         let pieces = pieces.unwrap_or_else(|| self.rows.pieces((PIECE_BYTES / row_bytes).max(1) as usize));
-        // what is read counts: a part of each cell may take all of the tiles
-        let parallel_from = match self.cells.access() {
-            Access::Copied => PARALLEL_BYTES,
-            Access::Computed => PARALLEL_COMPUTED_BYTES,
-            Access::InOrder => u64::MAX,
-        };
+        // what is read counts: a part of each cell may take all of the tiles, one row all of a tile that is decoded
         let read_bytes = self.cell.elements()?.saturating_mul(count).saturating_mul(size_of::<T>() as u64);
-        // one row of a tile takes as long as the whole tile if that is decoded
-        let is_large = read_bytes >= parallel_from || decoded_bytes >= PARALLEL_COMPUTED_BYTES;
+        let is_large = match self.cells.access() {
+            Access::Copied => read_bytes >= PARALLEL_BYTES || decoded_bytes >= PARALLEL_COMPUTED_BYTES,
+            Access::Computed => read_bytes >= PARALLEL_COMPUTED_BYTES,
+            Access::InOrder => false,
+        };
         let mut rest = out;
         let mut work = Vec::with_capacity(pieces.len());
         for piece in pieces {

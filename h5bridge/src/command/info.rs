@@ -135,19 +135,14 @@ impl Args {
 /// use the source. Unless `all` is set, only the datasets of the main table are described if it has more than 10,000
 /// rows.
 fn facts<'a>(path: &'a Path, source: &'a Source, others: Vec<Finding>, all: bool) -> Result<Facts<'a>> {
+    let summary = Summary::of(source);
+    let thin = ThinTable::open(path)?;
     // columns of a long main table are compressed like all others
     let is_long = source.tables().first().and_then(|main| main.rows().ok()).is_some_and(|rows| rows > LONG);
-    let tables = if is_long && !all { &source.tables()[..1] } else { source.tables() };
-    let (summary, datasets, thin, usage) = std::thread::scope(|scope| {
-        // both read what the other does not
-        let summary = scope.spawn(|| Summary::of(source));
-        let (datasets, thin, usage) = (datasets(tables), ThinTable::open(path), SpaceUsage::of(path));
-        let summary = summary.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        (summary, datasets, thin, usage)
-    });
-    let (thin, usage) = (thin?, usage?);
+    let datasets = datasets(if is_long && !all { &source.tables()[..1] } else { source.tables() });
     let findings = attention::find(others, path, source, summary.as_ref(), thin.as_ref(), &datasets);
     let plugins = datasets.into_iter().flat_map(|(_, dataset)| dataset.plugins).collect();
+    let usage = SpaceUsage::of(path)?;
     Ok(Facts { path, source, summary, findings, usage, thin, plugins })
 }
 

@@ -88,8 +88,8 @@ pub(super) struct Visibilities<'a> {
 
 impl Decode for Visibilities<'_> {
     fn decode(self, next: impl FnMut() -> [u16; 4]) {
-        // which of two NaNs a product becomes is unspecified: casacore's is the first, so the sign is that of the dictionary
-        // all are looked at, since a loop without an early end is done in vectors
+        // which of two NaNs a product becomes is unspecified: casacore's is the first, so the sign is that of the dictionary;
+        // all factors are looked at, since a loop without an early end is done in vectors
         match self.factors.iter().fold(false, |any, factor| any | factor.is_nan()) {
             true => self.decode_by(next, |entry, factor| match (entry.is_nan(), factor.is_nan()) {
                 (true, _) => entry as f32,
