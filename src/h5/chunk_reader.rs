@@ -151,7 +151,7 @@ impl ChunkReader {
         if out.len() < chunk_bytes {
             return self.decoded(info, |bytes| out.copy_from_slice(&bytes[..out.len()]));
         }
-        let decode = || {
+        let mut decode = || {
             SCRATCH.with_borrow_mut(|(scratch, stored, last)| {
                 stored.resize(info.stored_bytes as usize, 0);
                 self.source.read_at(info.address, stored)?;

@@ -344,4 +344,30 @@ mod tests {
             assert!(pipeline.decode(&mut scratch, 0, &stored, bytes.len(), &mut back).is_err(), "{pipeline}");
         }
     }
+
+    #[test]
+    fn chunks_are_decoded_to_where_they_are_wanted() {
+        let codec = Compression::gzip(4).filter().unwrap();
+        let shuffle = Filter::Shuffle { element_size: 8 };
+        let bytes: Vec<u8> = (0..4000u32).map(|i| ((i * i) >> 5) as u8).collect();
+        let (mut scratch, mut stored, mut last) = (FilterScratch::default(), Vec::new(), Vec::new());
+        let orders =
+            [vec![shuffle, codec], vec![codec], vec![shuffle], vec![shuffle, codec, Filter::Fletcher32], vec![]];
+        for filters in orders {
+            let pipeline = Pipeline::new(filters);
+            pipeline.encode(&mut scratch, &bytes, &mut stored).unwrap();
+            let mut out = vec![1; bytes.len()];
+            pipeline.decode_to(&mut scratch, 0, &stored, &mut last, &mut out).unwrap();
+            assert_eq!(out, bytes, "{pipeline}");
+            // all filters were skipped
+            pipeline.decode_to(&mut scratch, u32::MAX, &bytes, &mut last, &mut out).unwrap();
+            assert_eq!(out, bytes, "{pipeline}");
+            let cut = &mut out[..bytes.len() - 8];
+            assert!(pipeline.decode_to(&mut scratch, 0, &stored, &mut last, cut).is_err(), "{pipeline}");
+            assert!(pipeline.largest(0, stored.len() as u64) >= bytes.len() as u64);
+        }
+        let pipeline = Pipeline::new(vec![shuffle, codec]);
+        assert_eq!(pipeline.largest(0, 100), 100 * 1032);
+        assert_eq!([pipeline.largest(0b10, 100), pipeline.largest(0b01, 100)], [100, 100 * 1032]);
+    }
 }

@@ -22,6 +22,7 @@ use hdf5::{Dataspace, Datatype};
 
 use super::sys::{self, Foreign, Mode, Target};
 use super::{Bounds, Dataset, Group, Reach, dataset, file, group};
+use crate::clock::Clock;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::value::{DataType, Shape};
 
@@ -95,6 +96,8 @@ pub(crate) struct LiveFile {
     /// allocated space.
     descriptor: Arc<fs::File>,
     path: PathBuf,
+    /// The clock by which the pace of rows is measured.
+    clock: Clock,
 }
 
 impl LiveFile {
@@ -114,7 +117,14 @@ impl LiveFile {
         };
         let file = file::open(Mode::WriteLive, path, access)?;
         let descriptor = sys::descriptor(&file).with_context(|| Context::path(path))?;
-        Ok(LiveFile { file: Some(file), descriptor: Arc::new(fs::File::from(descriptor)), path: path.to_owned() })
+        let (descriptor, clock) = (Arc::new(fs::File::from(descriptor)), Clock::default());
+        Ok(LiveFile { file: Some(file), descriptor, path: path.to_owned(), clock })
+    }
+
+    /// Makes datasets that are opened later measure the pace of rows by `clock`, in tests.
+    #[cfg(test)]
+    pub(crate) fn set_clock(&mut self, clock: &Clock) {
+        self.clock = clock.clone();
     }
 
     /// Records that the open file has been renamed to `path`, which later error messages name.
@@ -126,7 +136,7 @@ impl LiveFile {
     pub(crate) fn dataset(&self, path: &str) -> Result<LiveDataset> {
         let file = self.file.as_ref().expect("taken only when the file goes");
         let root = Group::new(file.group("/").context(Context::path(&self.path))?, String::new(), Reach::File);
-        LiveDataset::new(root.dataset(path)?, self.descriptor.clone())
+        LiveDataset::new(root.dataset(path)?, self.descriptor.clone(), self.clock.clone())
     }
 
     /// Hands all changes of the file to the operating system, in an order in which readers see no row before its elements.
@@ -184,6 +194,7 @@ pub(crate) struct LiveDataset {
     search: Cell<Duration>,
     /// The descriptor of the live file.
     file: Arc<fs::File>,
+    clock: Clock,
 }
 
 /// Maximum number of earlier chunks that libhdf5 may pass in the search for a chunk's address, per write still expected
@@ -212,7 +223,7 @@ struct PlacedChunk {
 }
 
 impl LiveDataset {
-    fn new(dataset: Dataset, file: Arc<fs::File>) -> Result<Self> {
+    fn new(dataset: Dataset, file: Arc<fs::File>, clock: Clock) -> Result<Self> {
         let open = || -> Result<_> {
             dataset.check_addresses()?;
             if !dataset.is_appendable()? {
@@ -245,6 +256,7 @@ impl LiveDataset {
             written,
             search,
             file,
+            clock,
         })
     }
 
@@ -325,7 +337,7 @@ impl LiveDataset {
 
     /// Asks libhdf5 for the address of the chunk whose first row is `first`, and keeps it if the chunk has one.
     fn search_chunk(&self, first: u64) -> Result<()> {
-        let start = Instant::now();
+        let start = self.clock.now();
         let offset: Vec<u64> = std::iter::once(first).chain(self.cell.iter().map(|_| 0)).collect();
         let stored = sys::stored_chunk(self.dataset.inner(), &offset)?;
         // a damaged index may lead out of the file: libhdf5 says so when it writes there
@@ -333,7 +345,7 @@ impl LiveDataset {
         let chunk_bytes = self.chunk_rows.saturating_mul(self.row_bytes as u64);
         let stored = stored.filter(|chunk| chunk.address.saturating_add(chunk_bytes) <= end);
         self.chunk.set(stored.map(|stored| PlacedChunk { first, address: stored.address }));
-        self.search.set(start.elapsed());
+        self.search.set(self.clock.now() - start);
         Ok(())
     }
 
@@ -341,7 +353,7 @@ impl LiveDataset {
     /// libhdf5 has just written, are the last of the dataset, and the time in which rows fill a chunk is within
     /// [`PACE`].
     fn fill_last_chunk(&self, end: u64) -> Result<()> {
-        let (now, before) = (Instant::now(), self.written.get());
+        let (now, before) = (self.clock.now(), self.written.get());
         // rows that were overwritten say nothing about the pace
         if end != self.rows.get() || before.is_some_and(|(_, rows)| end <= rows) {
             return Ok(());

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use num_complex::{Complex32, Complex64};
 
 use super::*;
+use crate::clock::Clock;
 use crate::error::ErrorKind;
 use crate::grid::ChunkRead;
 use crate::io::FileSource;
@@ -455,32 +456,48 @@ fn rows_of_chunks_with_and_without_a_place_are_read_back() {
     assert_eq!(found, Values::Int(expected));
 }
 
-/// The space of a chunk that libhdf5 has allocated for slow rows is filled at once, before the rows of it arrive.
+/// The rest of a chunk that libhdf5 has allocated for the first of its rows is filled with zeros at once if rows are slow, but
+/// not if they are fast or very slow.
 #[test]
 fn chunks_of_slow_rows_are_filled() {
     use std::os::unix::fs::MetadataExt;
+    use std::time::Duration;
+    const ROW: u64 = 4096;
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("live.h5");
     let file = File::create_for_live(&path).unwrap();
     let element = Element::Number(DataType::Int);
     let root = file.root().unwrap();
-    // chunks of 256 KiB
-    root.create_live("x", &LiveSpec { element, cell: &Shape::from([1024]), chunk_rows: 64 }).unwrap();
+    root.create_live("x", &LiveSpec { element, cell: &Shape::from([ROW / 4]), chunk_rows: 64 }).unwrap();
     drop(root);
-    let file = file.go_live().unwrap();
+    let (mut file, clock) = (file.go_live().unwrap(), Clock::standing());
+    file.set_clock(&clock);
     let dataset = file.dataset("/x").unwrap();
-    let rows = vec![1; 48 * 4096];
-    let is_filled = || {
+    let rows = vec![1; 48 * ROW as usize];
+    // number of rows for which the file has no bytes, of the 64 rows of its last chunk
+    let missing_after = |time: Duration| {
+        clock.advance(time);
         dataset.append(&rows).unwrap();
         file.flush().unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(30));
         let metadata = std::fs::metadata(&path).unwrap();
-        // at least a fourth of a chunk has no rows yet
-        !dataset.rows().is_multiple_of(64) && metadata.blocks() * 512 + 8 * 4096 > metadata.len()
+        // the structure of the file is smaller than a row
+        (metadata.len() + ROW / 2).saturating_sub(metadata.blocks() * 512) / ROW
     };
-    assert!((0..40).any(|_| is_filled()), "no chunk was filled");
+    let (fast, slow, rare) = (Duration::ZERO, Duration::from_millis(30), Duration::from_secs(20));
+    assert_eq!([missing_after(fast), missing_after(fast)], [16, 32]);
+    assert_eq!(missing_after(slow), 0, "16 rows of a chunk, and zeros");
+    assert_eq!(
+        [missing_after(rare), missing_after(rare)],
+        [0, 16],
+        "48 rows in the place of the zeros, then a new chunk"
+    );
     drop(dataset);
     file.close().unwrap();
+    let mut found = Values::new(DataType::Int);
+    let shape = Shape::from([ROW / 4, 5 * 48]);
+    let file = File::open(&path).unwrap();
+    file.root().unwrap().dataset("x").unwrap().read_region(&Region::whole(&shape), &mut found).unwrap();
+    assert_eq!(found, Values::Int(vec![0x0101_0101; 5 * 48 * ROW as usize / 4]));
 }
 
 #[test]

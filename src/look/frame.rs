@@ -129,7 +129,7 @@ impl Axis {
     }
 }
 
-/// Description of a plot: title, axes, what was selected and how much was read. A [`Frame`] encoded as safetensors
+/// Description of a plot: title, axes, the selection, and the amount of data read. A [`Frame`] encoded as safetensors
 /// stores it as JSON in the metadata, under the key `plot`.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 #[non_exhaustive]

@@ -112,21 +112,21 @@ impl<'a> ToManifest<'a> {
         self
     }
 
-    /// Sets the directory or URL in which readers find the source and the companion (the HDF5 file for what is not in tiles), such as
+    /// Sets the directory or URL in which readers find the source and the companion (an HDF5 file with the elements that are not in tiles), such as
     /// `s3://archive/2026`; by default references have the present absolute paths of the files.
     pub fn base(mut self, base: impl Into<String>) -> Self {
         self.base = Some(base.into());
         self
     }
 
-    /// Sets the number of threads that decode and compress the elements of the companion (the HDF5 file for what is not in tiles); 0, the default:
+    /// Sets the number of threads that decode and compress the elements of the companion (an HDF5 file with the elements that are not in tiles); 0, the default:
     /// one for each processor.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// Writes the manifest `target` and its companion (the HDF5 file for what is not in tiles), which appear under their names when both are
+    /// Writes the manifest `target` and its companion (an HDF5 file with the elements that are not in tiles), which appear under their names when both are
     /// complete.
     ///
     /// # Errors
@@ -391,7 +391,7 @@ impl<W: Write> Write for Counted<W> {
     }
 }
 
-/// Path of the companion of a manifest (the HDF5 file for what is not in tiles): the path of the manifest with
+/// Path of the companion of a manifest (an HDF5 file with the elements that are not in tiles): the path of the manifest with
 /// `.rest.h5` appended.
 fn companion_of(manifest: &Path) -> PathBuf {
     let mut path = manifest.as_os_str().to_owned();

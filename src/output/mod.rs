@@ -1,24 +1,25 @@
 //! Writes a file or a directory under a temporary name, and gives it its final name only when it is complete.
 
+mod partial;
+mod place;
+
 use std::collections::HashMap;
-use std::collections::hash_map::DefaultHasher;
-use std::ffi::OsStr;
-use std::fs::{self, File, TryLockError};
-use std::hash::{Hash, Hasher};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use nix::sys::statvfs::statvfs;
 
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
-use crate::publishing::{IfExists, Publishing, SyncPolicy};
+use crate::publishing::{Publishing, SyncPolicy};
 use crate::sync_behind::SyncBehind;
+use partial::is_part;
+use place::{OutputKind, check_target, is_a_directory, place, rename_new, replace_file, resolve};
+
+pub(crate) use partial::{COMPANION, Partial, partial_target, remove_abandoned_at};
+pub(crate) use place::{directory_of, publish_directory, publish_file};
 
 /// Minimum size in bytes of a file that is made durable (`fsync`) while its output is still being written; smaller
 /// files are made durable when the output is complete.
@@ -26,231 +27,6 @@ const SYNC_BYTES: u64 = 8 << 20;
 
 /// Number of files of an output that are made durable (`fsync`) concurrently: the system does many almost as fast as one.
 const SYNCING: usize = 16;
-
-/// How often the removal of a directory is tried while other threads still write to it.
-const REMOVAL_TRIES: usize = 20;
-
-/// Whether an output is a file or a directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum OutputKind {
-    File,
-    Directory,
-}
-
-/// End of the names of the temporary directories in which outputs are written.
-const SUFFIX: &str = ".partial";
-
-/// Name of the file in the temporary directory of an output that the writing process holds locked.
-const LOCK: &str = "lock";
-
-/// Number of random letters in the name of the temporary directory of an output.
-const LETTERS: usize = 8;
-
-/// Longest file name of a target, in bytes, that the name of its temporary directory repeats in full. The start and a
-/// hash replace a longer one, since a name has at most 255 bytes.
-const LONGEST_STEM: usize = 200;
-
-/// End of the name of a companion, `NAME.rest.h5`: an HDF5 file beside the output `NAME`, which refers to the companion
-/// for a part of its data.
-pub(crate) const COMPANION: &str = ".rest.h5";
-
-/// How often a temporary name is chosen, or an exchange of two paths is tried, before interference by another process is
-/// reported as an error.
-const TRIES: usize = 20;
-
-/// A temporary path for a file or directory that is being written, beside its target: `NAME.PID-RANDOM.partial/NAME`.
-///
-/// The enclosing directory is new, so that no two processes share it, and holds a file that its maker has locked
-/// (`flock`) for as long as it lives. Dropping removes it; after a `kill -9` the next run with the same target does, which
-/// the lock tells that the maker has gone.
-#[derive(Debug)]
-pub(crate) struct Partial {
-    directory: PathBuf,
-    path: PathBuf,
-    /// The locked lock file of the temporary directory; the last field, so that it is released last.
-    _lock: File,
-}
-
-impl Partial {
-    /// Makes a temporary directory beside `target`, to write the output in. Temporary directories that killed processes
-    /// have left for the same target are removed first.
-    ///
-    /// # Errors
-    /// `Usage` if `target` has no name, `Io`, `NoSpace`.
-    pub(crate) fn create(target: &Path) -> Result<Self> {
-        let name = target.file_name().ok_or_else(|| Error::usage("the target has no name of its own"))?;
-        let parent = directory_of(target);
-        remove_abandoned(parent, name);
-        let prefix = [&stem(name), format!(".{}-", std::process::id()).as_bytes()].concat();
-        let make = || -> Result<Self> {
-            for _ in 0..TRIES {
-                let directory = tempfile::Builder::new()
-                    .prefix(OsStr::from_bytes(&prefix))
-                    .rand_bytes(LETTERS)
-                    .suffix(SUFFIX)
-                    .tempdir_in(parent)?
-                    .keep();
-                match lock_new(&directory) {
-                    Ok(Some(lock)) => return Ok(Partial { path: directory.join(name), directory, _lock: lock }),
-                    // another process took it for abandoned before it was locked
-                    Ok(None) => {}
-                    Err(error) => {
-                        let _ = remove(&directory);
-                        return Err(error.into());
-                    }
-                }
-            }
-            Err(Error::new(ErrorKind::Io, "other processes remove directories that are being made"))
-        };
-        make().with_context(|| Context::path(parent))
-    }
-
-    /// Temporary path under which the output is written until it gets its final name.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Renames the written file to `target`, in place of an existing file, and makes the new name durable (`fsync` of
-    /// the directory); the content must be durable before.
-    pub(crate) fn replace(self, target: &Path) -> Result<()> {
-        replace_file(&self.path, target)?;
-        Ok(File::open(directory_of(target))?.sync_all()?)
-    }
-}
-
-impl Drop for Partial {
-    fn drop(&mut self) {
-        // what cannot be removed now is removed by the next run with the same target
-        let _ = remove_partial(&self.directory);
-    }
-}
-
-/// First bytes of the names of all temporary directories of the target `name`: the name itself, or its start and a hash if it
-/// is long.
-fn stem(name: &OsStr) -> Vec<u8> {
-    let name = name.as_bytes();
-    if name.len() <= LONGEST_STEM {
-        return name.to_owned();
-    }
-    let mut hasher = DefaultHasher::new();
-    name.hash(&mut hasher);
-    let text = String::from_utf8_lossy(&name[..LONGEST_STEM / 2]);
-    format!("{}~{:016x}", text.trim_end_matches(char::REPLACEMENT_CHARACTER), hasher.finish()).into_bytes()
-}
-
-/// Makes and locks the lock file in the temporary `directory`; `None` if another process has just removed the directory as
-/// abandoned.
-fn lock_new(directory: &Path) -> io::Result<Option<File>> {
-    let path = directory.join(LOCK);
-    let file = match File::options().write(true).create_new(true).open(&path) {
-        Ok(file) => file,
-        Err(error) if matches!(error.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::NotFound) => {
-            return Ok(None);
-        }
-        Err(error) => return Err(error),
-    };
-    match file.try_lock() {
-        // without locks no other process removes it either
-        Ok(()) | Err(TryLockError::Error(_)) => Ok(is_same_file(&file, &path).then_some(file)),
-        Err(TryLockError::WouldBlock) => Ok(None),
-    }
-}
-
-fn is_same_file(file: &File, path: &Path) -> bool {
-    let same = |opened: &fs::Metadata, found: &fs::Metadata| (opened.dev(), opened.ino()) == (found.dev(), found.ino());
-    matches!((file.metadata(), fs::symlink_metadata(path)), (Ok(opened), Ok(found)) if same(&opened, &found))
-}
-
-/// Removes the temporary directories of the target `name` in `parent` whose writers have exited.
-fn remove_abandoned(parent: &Path, name: &OsStr) {
-    let stem = stem(name);
-    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        if is_partial_of(&stem, &entry.file_name()) {
-            // one that cannot be removed does not disturb
-            let _ = remove_if_abandoned(&entry.path(), name);
-        }
-    }
-}
-
-/// File name of the target to which a temporary directory called `name` belongs, shortened as in `name` if it is long;
-/// `None` if `name` is not the name of a temporary directory.
-pub(crate) fn partial_target(name: &OsStr) -> Option<&[u8]> {
-    let rest = name.as_bytes().strip_suffix(SUFFIX.as_bytes())?;
-    let dot = rest.iter().rposition(|&byte| byte == b'.')?;
-    is_partial_of(&rest[..dot], name).then_some(&rest[..dot])
-}
-
-/// Removes the temporary `directory` of the target `name` if its writer has exited.
-pub(crate) fn remove_abandoned_at(directory: &Path, name: &OsStr) -> Result<()> {
-    Ok(remove_if_abandoned(directory, name)?)
-}
-
-/// Whether `name` is that of a temporary directory for a target with this `stem`: `STEM.PID-RANDOM.partial`, where STEM is
-/// the target's name, shortened if it is long.
-fn is_partial_of(stem: &[u8], name: &OsStr) -> bool {
-    let middle = || {
-        let middle = name.as_bytes().strip_prefix(stem)?.strip_prefix(b".")?.strip_suffix(SUFFIX.as_bytes())?;
-        let dash = middle.iter().position(|&byte| byte == b'-')?;
-        Some((&middle[..dash], &middle[dash + 1..]))
-    };
-    middle().is_some_and(|(process, letters)| {
-        !process.is_empty()
-            && process.iter().all(u8::is_ascii_digit)
-            && letters.len() == LETTERS
-            && letters.iter().all(u8::is_ascii_alphanumeric)
-    })
-}
-
-/// Whether the file `other` belongs to the output `name` beside it: a further file of a SION container, such as
-/// `NAME.000001`, or the companion `NAME.rest.h5`.
-fn is_part(name: &OsStr, other: &OsStr) -> bool {
-    if is_companion(name, other) {
-        return true;
-    }
-    let number = other.as_bytes().strip_prefix(name.as_bytes()).and_then(|rest| rest.strip_prefix(b"."));
-    number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
-}
-
-/// Whether the file `other` beside the output `name` is its companion, `NAME.rest.h5`.
-fn is_companion(name: &OsStr, other: &OsStr) -> bool {
-    other.as_bytes().strip_prefix(name.as_bytes()) == Some(COMPANION.as_bytes())
-}
-
-fn remove_if_abandoned(directory: &Path, name: &OsStr) -> io::Result<()> {
-    let (stem, companion_stem) =
-        (self::stem(name), self::stem(OsStr::from_bytes(&[name.as_bytes(), COMPANION.as_bytes()].concat())));
-    if !directory.symlink_metadata()?.is_dir() {
-        return Ok(());
-    }
-    for entry in fs::read_dir(directory)? {
-        let entry = entry?.file_name();
-        // a verb may write by means of another one
-        let is_nested = is_partial_of(&stem, &entry) || is_partial_of(&companion_stem, &entry);
-        if entry != LOCK && entry != name && !is_part(name, &entry) && !is_nested {
-            return Ok(());
-        }
-    }
-    // where it is missing its maker is just about to make it, and finds that it is too late
-    let no_follow = nix::fcntl::OFlag::O_NOFOLLOW.bits();
-    let path = directory.join(LOCK);
-    let file = File::options().write(true).create(true).truncate(false).custom_flags(no_follow).open(&path)?;
-    if file.try_lock().is_ok() && is_same_file(&file, &path) {
-        remove_partial(directory)?;
-    }
-    Ok(())
-}
-
-/// Removes a temporary directory whose lock this process holds. The lock file is removed last, because it keeps other
-/// processes from removing the directory at the same time.
-fn remove_partial(directory: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(directory)?.flatten() {
-        if entry.file_name() != LOCK {
-            remove(&entry.path())?;
-        }
-    }
-    fs::remove_file(directory.join(LOCK))?;
-    fs::remove_dir(directory)
-}
 
 /// A file or directory that is written beside its target and gets its name on [`commit`](Self::commit), see [`Partial`].
 #[derive(Debug)]
@@ -453,192 +229,6 @@ impl Output {
     }
 }
 
-/// Renames the file `new` to `target` in the same file system, and makes the new name durable (`fsync` of the
-/// directory), not the content. An existing file is replaced only if `if_exists` says so.
-///
-/// # Errors
-/// `Exists` if there is something that is not to be replaced.
-pub(crate) fn publish_file(new: &Path, target: &Path, if_exists: IfExists) -> Result<()> {
-    publish_at(new, target, OutputKind::File, if_exists)
-}
-
-/// Renames the table directory `new` to `target` in the same file system, and makes the new name durable (`fsync` of
-/// the parent directory), not the content. An existing table is replaced only if `if_exists` says so; the old table is
-/// then at the path `new`, or removed.
-///
-/// # Errors
-/// `Exists` if there is something that is not to be replaced.
-pub(crate) fn publish_directory(new: &Path, target: &Path, if_exists: IfExists) -> Result<()> {
-    publish_at(new, target, OutputKind::Directory, if_exists)
-}
-
-fn publish_at(new: &Path, target: &Path, kind: OutputKind, if_exists: IfExists) -> Result<()> {
-    let publish = || -> Result<()> {
-        let target = &resolve(target, if_exists)?;
-        check_target(target, kind, if_exists)?;
-        place(new, target, kind, if_exists)?;
-        Ok(File::open(directory_of(target))?.sync_all()?)
-    };
-    publish().with_context(|| Context::path(target))
-}
-
-/// Renames `new`, a file or directory as `kind` says, to `target`; an existing file or directory there is replaced only
-/// if `if_exists` says so.
-fn place(new: &Path, target: &Path, kind: OutputKind, if_exists: IfExists) -> Result<()> {
-    match (if_exists, kind) {
-        (IfExists::Fail, kind) => rename_new(new, target, kind),
-        (IfExists::Replace, OutputKind::File) => replace_file(new, target),
-        (IfExists::Replace, OutputKind::Directory) => replace_with_directory(new, target),
-    }
-}
-
-/// Directory in which `target` is: its parent, or `.` for a bare name.
-pub(crate) fn directory_of(target: &Path) -> &Path {
-    match target.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
-}
-
-/// Final path for an output: where `target` leads if it is a symbolic link and an existing file is to be replaced, else
-/// `target` itself.
-fn resolve(target: &Path, if_exists: IfExists) -> Result<PathBuf> {
-    if !if_exists.replaces() || !target.is_symlink() {
-        return Ok(target.to_owned());
-    }
-    target.canonicalize().map_err(|error| {
-        let message = "the target is a symbolic link that leads to nothing: remove it, or name what it should lead to";
-        Error::new(ErrorKind::Exists, message).caused_by(error).context(Context::path(target))
-    })
-}
-
-fn exists() -> Error {
-    Error::new(ErrorKind::Exists, "the target exists already")
-}
-
-/// Whether an output may replace the directory at `path`: it is empty, or holds a casacore table, or an array or table
-/// of the Python packages BLZ or bcolz (compressed arrays).
-fn is_table(path: &Path) -> bool {
-    let known = ["table.dat", "meta/storage", "__rootdirs__"];
-    known.iter().any(|name| path.join(name).exists()) || fs::read_dir(path).is_ok_and(|mut list| list.next().is_none())
-}
-
-fn not_a_table() -> Error {
-    Error::new(ErrorKind::Exists, "the target is a directory, but not a table: it is not replaced, name another one")
-}
-
-fn is_a_directory() -> Error {
-    Error::new(ErrorKind::Exists, "the target is a directory")
-}
-
-fn check_target(target: &Path, kind: OutputKind, if_exists: IfExists) -> Result<()> {
-    match target.symlink_metadata() {
-        Ok(_) if !if_exists.replaces() => Err(exists()),
-        Ok(_) if kind == OutputKind::File && target.is_dir() => Err(is_a_directory()),
-        Ok(_) if target.is_dir() && !is_table(target) => Err(not_a_table()),
-        _ => Ok(()),
-    }
-    .with_context(|| Context::path(target))
-}
-
-/// Outcome of a rename that must not overwrite, or that exchanges two paths.
-enum Renamed {
-    Done,
-    /// The rename did nothing: the new name exists already (`EEXIST`), or a path that is to be renamed or exchanged is
-    /// missing (`ENOENT`).
-    Not,
-    /// The rename did nothing: the file system cannot rename without overwriting, or exchange two paths, in one step.
-    Unsupported,
-}
-
-fn rename(from: &Path, to: &Path, how: RenameFlags) -> Result<Renamed> {
-    match renameat2(AT_FDCWD, from, AT_FDCWD, to, how) {
-        Ok(()) => Ok(Renamed::Done),
-        Err(Errno::EEXIST | Errno::ENOENT) => Ok(Renamed::Not),
-        Err(Errno::EINVAL | Errno::ENOSYS | Errno::EOPNOTSUPP) => Ok(Renamed::Unsupported),
-        Err(error) => Err(io::Error::from(error).into()),
-    }
-}
-
-/// Renames `new` to `target`, which must not exist.
-///
-/// # Errors
-/// `Exists` if it does.
-fn rename_new(new: &Path, target: &Path, kind: OutputKind) -> Result<()> {
-    match rename(new, target, RenameFlags::RENAME_NOREPLACE)? {
-        Renamed::Done => return Ok(()),
-        Renamed::Not if target.symlink_metadata().is_ok() => return Err(exists()),
-        Renamed::Not => return Err(Error::new(ErrorKind::Io, "what was written has been removed")),
-        Renamed::Unsupported => {}
-    }
-    if kind == OutputKind::File {
-        // a second link to the file, which fails if the name is taken; the first one goes with the partial
-        match fs::hard_link(new, target) {
-            Ok(()) => return Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(exists()),
-            // without links either: the name was free just now
-            Err(_) => {}
-        }
-        return Ok(fs::rename(new, target)?);
-    }
-    // only an empty directory is replaced by this
-    fs::rename(new, target).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotADirectory => exists(),
-        _ => error.into(),
-    })
-}
-
-fn replace_file(new: &Path, target: &Path) -> Result<()> {
-    fs::rename(new, target).map_err(|error| match error.kind() {
-        io::ErrorKind::IsADirectory => is_a_directory(),
-        _ => error.into(),
-    })
-}
-
-/// Replaces the directory `target` by the directory `new`, in one step where the file system can. The old directory is
-/// then at the path `new`, or removed.
-fn replace_with_directory(new: &Path, target: &Path) -> Result<()> {
-    for _ in 0..TRIES {
-        match rename(new, target, RenameFlags::RENAME_NOREPLACE)? {
-            Renamed::Done => return Ok(()),
-            Renamed::Not => {}
-            Renamed::Unsupported => return replace_in_two_steps(new, target),
-        }
-        match rename(new, target, RenameFlags::RENAME_EXCHANGE)? {
-            // another process has put something else there since it was looked at
-            Renamed::Done if new.is_dir() && !is_table(new) => {
-                rename(new, target, RenameFlags::RENAME_EXCHANGE)?;
-                return Err(not_a_table());
-            }
-            Renamed::Done => return Ok(()),
-            // it has just been removed
-            Renamed::Not => {}
-            Renamed::Unsupported => return replace_in_two_steps(new, target),
-        }
-    }
-    Err(Error::new(ErrorKind::Io, "other processes make and remove the target all the time"))
-}
-
-/// Replaces the directory `target` by two renames where the file system cannot exchange two directories. First the old
-/// one is renamed to a temporary name, which other runs do not remove, then `new` to `target`.
-fn replace_in_two_steps(new: &Path, target: &Path) -> Result<()> {
-    let name = [target.file_name().unwrap_or_default().as_bytes(), b".replaced-"].concat();
-    let aside = tempfile::Builder::new().prefix(OsStr::from_bytes(&name)).tempdir_in(directory_of(target))?;
-    let old = aside.path().join("old");
-    match fs::rename(target, &old) {
-        Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(error.into()),
-    }
-    let renamed = rename_new(new, target, OutputKind::Directory);
-    if renamed.is_err() && old.symlink_metadata().is_ok() && fs::rename(&old, target).is_err() {
-        // it is not ours to remove
-        let kept = aside.keep();
-        return renamed.with_context(|| format!("what was there is now in {}", kept.display()));
-    }
-    renamed
-}
-
 /// Calls `visit` with `path` and all files and directories below it, a directory after its content; symbolic links are not
 /// followed.
 pub(crate) fn walk(path: &Path, visit: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
@@ -663,27 +253,16 @@ fn sync_changed(path: &Path, synced: &mut HashMap<PathBuf, SystemTime>) -> Resul
     Ok(())
 }
 
-/// Removes a file, or a directory with its content, if it exists. The removal of a directory is tried repeatedly, as
-/// other threads may write to it.
-fn remove(path: &Path) -> io::Result<()> {
-    let Ok(metadata) = path.symlink_metadata() else { return Ok(()) };
-    if !metadata.is_dir() {
-        return fs::remove_file(path);
-    }
-    let mut result = Ok(());
-    for _ in 0..REMOVAL_TRIES {
-        result = fs::remove_dir_all(path);
-        if result.is_ok() {
-            break;
-        }
-    }
-    result
-}
-
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::partial::{LOCK, SUFFIX, stem};
+    use super::place::replace_in_two_steps;
     use super::*;
     use crate::error::Fails;
+    use crate::publishing::IfExists;
 
     fn names(directory: &Path) -> Vec<String> {
         let mut names: Vec<_> =

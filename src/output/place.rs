@@ -1,0 +1,230 @@
+//! Gives a written file or directory its final name: renames it to the target, which may be replaced.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
+
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
+use crate::publishing::IfExists;
+
+/// Whether an output is a file or a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OutputKind {
+    File,
+    Directory,
+}
+
+/// How often the removal of a directory is tried while other threads still write to it.
+const REMOVAL_TRIES: usize = 20;
+
+/// How often a temporary name is chosen, or an exchange of two paths is tried, before interference by another process is
+/// reported as an error.
+pub(super) const TRIES: usize = 20;
+
+/// Renames the file `new` to `target` in the same file system, and makes the new name durable (`fsync` of the
+/// directory), not the content. An existing file is replaced only if `if_exists` says so.
+///
+/// # Errors
+/// `Exists` if there is something that is not to be replaced.
+pub(crate) fn publish_file(new: &Path, target: &Path, if_exists: IfExists) -> Result<()> {
+    publish_at(new, target, OutputKind::File, if_exists)
+}
+
+/// Renames the table directory `new` to `target` in the same file system, and makes the new name durable (`fsync` of
+/// the parent directory), not the content. An existing table is replaced only if `if_exists` says so; the old table is
+/// then at the path `new`, or removed.
+///
+/// # Errors
+/// `Exists` if there is something that is not to be replaced.
+pub(crate) fn publish_directory(new: &Path, target: &Path, if_exists: IfExists) -> Result<()> {
+    publish_at(new, target, OutputKind::Directory, if_exists)
+}
+
+fn publish_at(new: &Path, target: &Path, kind: OutputKind, if_exists: IfExists) -> Result<()> {
+    let publish = || -> Result<()> {
+        let target = &resolve(target, if_exists)?;
+        check_target(target, kind, if_exists)?;
+        place(new, target, kind, if_exists)?;
+        Ok(File::open(directory_of(target))?.sync_all()?)
+    };
+    publish().with_context(|| Context::path(target))
+}
+
+/// Renames `new`, a file or directory as `kind` says, to `target`; an existing file or directory there is replaced only
+/// if `if_exists` says so.
+pub(super) fn place(new: &Path, target: &Path, kind: OutputKind, if_exists: IfExists) -> Result<()> {
+    match (if_exists, kind) {
+        (IfExists::Fail, kind) => rename_new(new, target, kind),
+        (IfExists::Replace, OutputKind::File) => replace_file(new, target),
+        (IfExists::Replace, OutputKind::Directory) => replace_with_directory(new, target),
+    }
+}
+
+/// Directory in which `target` is: its parent, or `.` for a bare name.
+pub(crate) fn directory_of(target: &Path) -> &Path {
+    match target.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// Final path for an output: where `target` leads if it is a symbolic link and an existing file is to be replaced, else
+/// `target` itself.
+pub(super) fn resolve(target: &Path, if_exists: IfExists) -> Result<PathBuf> {
+    if !if_exists.replaces() || !target.is_symlink() {
+        return Ok(target.to_owned());
+    }
+    target.canonicalize().map_err(|error| {
+        let message = "the target is a symbolic link that leads to nothing: remove it, or name what it should lead to";
+        Error::new(ErrorKind::Exists, message).caused_by(error).context(Context::path(target))
+    })
+}
+
+fn exists() -> Error {
+    Error::new(ErrorKind::Exists, "the target exists already")
+}
+
+/// Whether an output may replace the directory at `path`: it is empty, or holds a casacore table, or an array or table
+/// of the Python packages BLZ or bcolz (compressed arrays).
+fn is_table(path: &Path) -> bool {
+    let known = ["table.dat", "meta/storage", "__rootdirs__"];
+    known.iter().any(|name| path.join(name).exists()) || fs::read_dir(path).is_ok_and(|mut list| list.next().is_none())
+}
+
+fn not_a_table() -> Error {
+    Error::new(ErrorKind::Exists, "the target is a directory, but not a table: it is not replaced, name another one")
+}
+
+pub(super) fn is_a_directory() -> Error {
+    Error::new(ErrorKind::Exists, "the target is a directory")
+}
+
+pub(super) fn check_target(target: &Path, kind: OutputKind, if_exists: IfExists) -> Result<()> {
+    match target.symlink_metadata() {
+        Ok(_) if !if_exists.replaces() => Err(exists()),
+        Ok(_) if kind == OutputKind::File && target.is_dir() => Err(is_a_directory()),
+        Ok(_) if target.is_dir() && !is_table(target) => Err(not_a_table()),
+        _ => Ok(()),
+    }
+    .with_context(|| Context::path(target))
+}
+
+/// Outcome of a rename that must not overwrite, or that exchanges two paths.
+enum Renamed {
+    Done,
+    /// The rename did nothing: the new name exists already (`EEXIST`), or a path that is to be renamed or exchanged is
+    /// missing (`ENOENT`).
+    Not,
+    /// The rename did nothing: the file system cannot rename without overwriting, or exchange two paths, in one step.
+    Unsupported,
+}
+
+fn rename(from: &Path, to: &Path, how: RenameFlags) -> Result<Renamed> {
+    match renameat2(AT_FDCWD, from, AT_FDCWD, to, how) {
+        Ok(()) => Ok(Renamed::Done),
+        Err(Errno::EEXIST | Errno::ENOENT) => Ok(Renamed::Not),
+        Err(Errno::EINVAL | Errno::ENOSYS | Errno::EOPNOTSUPP) => Ok(Renamed::Unsupported),
+        Err(error) => Err(io::Error::from(error).into()),
+    }
+}
+
+/// Renames `new` to `target`, which must not exist.
+///
+/// # Errors
+/// `Exists` if it does.
+pub(super) fn rename_new(new: &Path, target: &Path, kind: OutputKind) -> Result<()> {
+    match rename(new, target, RenameFlags::RENAME_NOREPLACE)? {
+        Renamed::Done => return Ok(()),
+        Renamed::Not if target.symlink_metadata().is_ok() => return Err(exists()),
+        Renamed::Not => return Err(Error::new(ErrorKind::Io, "what was written has been removed")),
+        Renamed::Unsupported => {}
+    }
+    if kind == OutputKind::File {
+        // a second link to the file, which fails if the name is taken; the first one goes with the partial
+        match fs::hard_link(new, target) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(exists()),
+            // without links either: the name was free just now
+            Err(_) => {}
+        }
+        return Ok(fs::rename(new, target)?);
+    }
+    // only an empty directory is replaced by this
+    fs::rename(new, target).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotADirectory => exists(),
+        _ => error.into(),
+    })
+}
+
+pub(super) fn replace_file(new: &Path, target: &Path) -> Result<()> {
+    fs::rename(new, target).map_err(|error| match error.kind() {
+        io::ErrorKind::IsADirectory => is_a_directory(),
+        _ => error.into(),
+    })
+}
+
+/// Replaces the directory `target` by the directory `new`, in one step where the file system can. The old directory is
+/// then at the path `new`, or removed.
+fn replace_with_directory(new: &Path, target: &Path) -> Result<()> {
+    for _ in 0..TRIES {
+        match rename(new, target, RenameFlags::RENAME_NOREPLACE)? {
+            Renamed::Done => return Ok(()),
+            Renamed::Not => {}
+            Renamed::Unsupported => return replace_in_two_steps(new, target),
+        }
+        match rename(new, target, RenameFlags::RENAME_EXCHANGE)? {
+            // another process has put something else there since it was looked at
+            Renamed::Done if new.is_dir() && !is_table(new) => {
+                rename(new, target, RenameFlags::RENAME_EXCHANGE)?;
+                return Err(not_a_table());
+            }
+            Renamed::Done => return Ok(()),
+            // it has just been removed
+            Renamed::Not => {}
+            Renamed::Unsupported => return replace_in_two_steps(new, target),
+        }
+    }
+    Err(Error::new(ErrorKind::Io, "other processes make and remove the target all the time"))
+}
+
+/// Replaces the directory `target` by two renames where the file system cannot exchange two directories. First the old
+/// one is renamed to a temporary name, which other runs do not remove, then `new` to `target`.
+pub(super) fn replace_in_two_steps(new: &Path, target: &Path) -> Result<()> {
+    let name = [target.file_name().unwrap_or_default().as_bytes(), b".replaced-"].concat();
+    let aside = tempfile::Builder::new().prefix(OsStr::from_bytes(&name)).tempdir_in(directory_of(target))?;
+    let old = aside.path().join("old");
+    match fs::rename(target, &old) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error.into()),
+    }
+    let renamed = rename_new(new, target, OutputKind::Directory);
+    if renamed.is_err() && old.symlink_metadata().is_ok() && fs::rename(&old, target).is_err() {
+        // it is not ours to remove
+        let kept = aside.keep();
+        return renamed.with_context(|| format!("what was there is now in {}", kept.display()));
+    }
+    renamed
+}
+
+/// Removes a file, or a directory with its content, if it exists. The removal of a directory is tried repeatedly, as
+/// other threads may write to it.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    let Ok(metadata) = path.symlink_metadata() else { return Ok(()) };
+    if !metadata.is_dir() {
+        return fs::remove_file(path);
+    }
+    let mut result = Ok(());
+    for _ in 0..REMOVAL_TRIES {
+        result = fs::remove_dir_all(path);
+        if result.is_ok() {
+            break;
+        }
+    }
+    result
+}
