@@ -35,7 +35,16 @@ pub(super) struct Blocks {
     /// Number of scale factors that each block (group of rows) of the DyscoStMan file has for the column.
     scales: u64,
     width: u8,
-    recent: Recent<Vec<f64>>,
+    recent: Recent<Scales>,
+}
+
+/// The scale factors that one block (group of rows) of a DyscoStMan file has for a column.
+#[derive(Debug)]
+pub(super) struct Scales {
+    /// They are f32, kept as f64 since that is what they are multiplied as.
+    pub(super) factors: Vec<f64>,
+    /// Whether no factor is infinite or NaN.
+    pub(super) finite: bool,
 }
 
 /// The layout of one column's data in each block (group of rows) of a DyscoStMan file: the numbers of scale factors and
@@ -109,12 +118,14 @@ impl Blocks {
 
     /// The scale factors of the column in one block (group of rows) of the DyscoStMan file, by the block's number from
     /// 0; read from the file, or kept from a recent call.
-    pub(super) fn scales(&self, block: u64) -> Result<Arc<Vec<f64>>> {
+    pub(super) fn scales(&self, block: u64) -> Result<Arc<Scales>> {
         self.recent.get(block, || {
             let mut bytes = vec![0; (self.scales * SCALE_BYTES) as usize];
             self.read(block, 0, &mut bytes)?;
             let (scales, _) = bytes.as_chunks::<{ SCALE_BYTES as usize }>();
-            Ok(scales.iter().map(|&scale| f64::from(f32::from_le_bytes(scale))).collect())
+            let factors: Vec<f64> = scales.iter().map(|&scale| f64::from(f32::from_le_bytes(scale))).collect();
+            let finite = factors.iter().all(|factor| factor.is_finite());
+            Ok(Scales { factors, finite })
         })
     }
 

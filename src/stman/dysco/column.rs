@@ -7,7 +7,7 @@ use num_complex::Complex32;
 use rayon::prelude::*;
 
 use super::antennas::Antennas;
-use super::blocks::{Blocks, Packed, Part};
+use super::blocks::{Blocks, Packed, Part, Scales};
 use super::dictionary::{Dictionary, dictionary};
 use super::header::{Distribution, Header};
 use super::scale::{DataScale, RowScale, Visibilities, Weights};
@@ -57,7 +57,7 @@ struct Lazy {
 #[derive(Debug, Default)]
 struct Scratch {
     packed: Packed,
-    factors: Vec<f64>,
+    product: Vec<f64>,
 }
 
 /// Buffer for decoded visibilities or weights: row after row, polarisations fastest.
@@ -165,21 +165,21 @@ impl DyscoColumn {
                 let antennas = antennas.as_ref().map(|antennas| antennas.read(backed.clone())).transpose()?;
                 let dictionary = dictionary.get();
                 let decode =
-                    |scales: &[f64], row: Row, Scratch { packed, factors }: &mut Scratch, out: &mut [Complex32]| {
+                    |scales: &Scales, row: Row, Scratch { packed, product }: &mut Scratch, out: &mut [Complex32]| {
                         let of_row = |antennas: &Vec<[u32; 2]>| antennas[(row.in_table - backed.start) as usize];
                         let antennas = antennas.as_ref().map_or([0; 2], of_row);
                         let of_row = RowScale { row: row.in_block as usize, antennas };
-                        factors.resize(out.len(), 0.0);
-                        scale.factors(scales, of_row, channels.start as usize, factors);
-                        packed.decode(row.symbols, Visibilities { dictionary, factors, out });
+                        let factors = scale.factors(&scales.factors, of_row, channels.start as usize, product);
+                        let finite = scales.finite;
+                        packed.decode(row.symbols, Visibilities { dictionary, factors, finite, out });
                     };
                 let per_channel = self.polarisations * 2;
                 self.decode(&written.blocks, &backed, &channels, per_channel, &mut out[..end], decode)
             }
             (Coding::Weight { width }, Out::Weights(out)) => {
                 let polarisations = self.polarisations as usize;
-                let decode = |scales: &[f64], row: Row, scratch: &mut Scratch, out: &mut [f32]| {
-                    let weights = Weights { maximum: scales[0], width: *width, polarisations, out };
+                let decode = |scales: &Scales, row: Row, scratch: &mut Scratch, out: &mut [f32]| {
+                    let weights = Weights { maximum: scales.factors[0], width: *width, polarisations, out };
                     scratch.packed.decode(row.symbols, weights);
                 };
                 self.decode(&written.blocks, &backed, &channels, 1, &mut out[..end], decode)
@@ -218,7 +218,7 @@ impl DyscoColumn {
         channels: &Range<u64>,
         symbols_per_channel: u64,
         out: &mut [T],
-        decode: impl Fn(&[f64], Row, &mut Scratch, &mut [T]) + Sync,
+        decode: impl Fn(&Scales, Row, &mut Scratch, &mut [T]) + Sync,
     ) -> Result<()> {
         let elements = out.len() / (rows.end - rows.start) as usize;
         let in_row = self.channels * symbols_per_channel;

@@ -33,18 +33,21 @@ pub(super) struct RowScale {
 }
 
 impl DataScale {
-    /// Fills `factors` with the scale factors of a row's values, polarisations fastest, beginning with channel
-    /// `channel` (from 0); `scales` are those that the row's block of the DyscoStMan file stores.
-    ///
-    /// The order of the products is the writer's: f64 products are not associative to the last bit.
-    pub(super) fn factors(&self, scales: &[f64], of: RowScale, channel: usize, factors: &mut [f64]) {
+    /// The scale factors of a row's values from channel `channel` (from 0) on, up to the last channel; `scales` are those
+    /// that the row's block of the DyscoStMan file stores. `product` is a buffer.
+    pub(super) fn factors<'a>(
+        &self,
+        scales: &'a [f64],
+        of: RowScale,
+        channel: usize,
+        product: &'a mut Vec<f64>,
+    ) -> Factors<'a> {
         let polarisations = self.polarisations;
         if self.normalization == Normalization::Row {
-            factors.fill(scales[of.row]);
-            return;
+            return Factors::Equal(scales[of.row]);
         }
         let (of_channels, others) = scales.split_at(polarisations * self.channels);
-        let of_channels = &of_channels[polarisations * channel..][..factors.len()];
+        let of_channels = &of_channels[polarisations * channel..];
         let of_row = |polarisation: usize| match self.normalization {
             Normalization::AntennaFrequency => {
                 let of_antennas = &others[polarisation * self.antennas..][..self.antennas];
@@ -53,28 +56,32 @@ impl DataScale {
             }
             _ => others[of.row * polarisations + polarisation],
         };
-        match polarisations {
-            2 => multiply::<2>(of_channels, std::array::from_fn(of_row), factors),
-            4 => multiply::<4>(of_channels, std::array::from_fn(of_row), factors),
-            _ => {
-                for polarisation in 0..polarisations {
-                    let of_row = of_row(polarisation);
-                    for i in (polarisation..factors.len()).step_by(polarisations) {
-                        factors[i] = of_channels[i] * of_row;
-                    }
-                }
-            }
+        if matches!(polarisations, 1 | 2 | 4) {
+            return Factors::Products { of_channels, of_row: std::array::from_fn(|i| of_row(i % polarisations)) };
         }
+        product.clear();
+        product.extend(of_channels.iter().enumerate().map(|(i, of_channel)| of_channel * of_row(i % polarisations)));
+        Factors::Products { of_channels: product, of_row: [1.0; 4] }
     }
 }
 
-/// Multiplies the scale factors of channels, polarisations fastest, by those of a row, one for each polarisation; the
-/// products are put into `factors`.
-fn multiply<const POLARISATIONS: usize>(of_channels: &[f64], of_row: [f64; POLARISATIONS], factors: &mut [f64]) {
-    let (of_channels, _) = of_channels.as_chunks::<POLARISATIONS>();
-    let (factors, _) = factors.as_chunks_mut::<POLARISATIONS>();
-    for (factors, of_channel) in factors.iter_mut().zip(of_channels) {
-        *factors = std::array::from_fn(|i| of_channel[i] * of_row[i]);
+/// The scale factors of a row's visibilities, polarisations fastest.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Factors<'a> {
+    /// One factor for all visibilities of the row.
+    Equal(f64),
+    /// The factor of visibility i is `of_channels[i] * of_row[i % 4]`.
+    ///
+    /// The order of the products is the writer's: f64 products are not associative to the last bit.
+    Products { of_channels: &'a [f64], of_row: [f64; 4] },
+}
+
+impl Factors<'_> {
+    fn of(&self, visibility: usize) -> f64 {
+        match self {
+            Factors::Equal(factor) => *factor,
+            Factors::Products { of_channels, of_row } => of_channels[visibility] * of_row[visibility % 4],
+        }
     }
 }
 
@@ -82,41 +89,47 @@ fn multiply<const POLARISATIONS: usize>(of_channels: &[f64], of_row: [f64; POLAR
 /// visibility.
 pub(super) struct Visibilities<'a> {
     pub(super) dictionary: &'a Dictionary,
-    pub(super) factors: &'a [f64],
+    pub(super) factors: Factors<'a>,
+    /// Whether no factor can be NaN, since all stored scale factors are finite: a product of three f32 does not overflow f64.
+    pub(super) finite: bool,
     pub(super) out: &'a mut [Complex32],
 }
 
 impl Decode for Visibilities<'_> {
-    fn decode(self, next: impl FnMut() -> [u16; 4]) {
-        // which of two NaNs a product becomes is unspecified: casacore's is the first, so the sign is that of the dictionary;
-        // all factors are looked at, since a loop without an early end is done in vectors
-        match self.factors.iter().fold(false, |any, factor| any | factor.is_nan()) {
-            true => self.decode_by(next, |entry, factor| match (entry.is_nan(), factor.is_nan()) {
+    fn decode(self, next: impl FnMut() -> [u16; 8]) {
+        // which of two NaNs a product becomes is unspecified: casacore's is the first, so the sign is that of the dictionary
+        match self.finite {
+            true => self.decode_by(next, |entry, factor| (entry * factor) as f32),
+            false => self.decode_by(next, |entry, factor| match (entry.is_nan(), factor.is_nan()) {
                 (true, _) => entry as f32,
                 (_, true) => factor as f32,
                 _ => (entry * factor) as f32,
             }),
-            false => self.decode_by(next, |entry, factor| (entry * factor) as f32),
         }
     }
 }
 
 impl Visibilities<'_> {
     #[inline(always)]
-    fn decode_by(self, mut next: impl FnMut() -> [u16; 4], product: impl Fn(f64, f64) -> f32) {
-        let value = |[re, im]: [u16; 2], factor: f64| {
-            let [re, im] = [re, im].map(|symbol| self.dictionary[usize::from(symbol)]);
-            Complex32::new(product(re, factor), product(im, factor))
+    fn decode_by(self, mut next: impl FnMut() -> [u16; 8], product: impl Fn(f64, f64) -> f32) {
+        let (fours, last) = self.out.as_chunks_mut::<4>();
+        let mut four = |factors: [f64; 4]| {
+            let entries = next().map(|symbol| self.dictionary[usize::from(symbol)]);
+            let part = |i: usize| product(entries[i], factors[i / 2]);
+            std::array::from_fn(|i| Complex32::new(part(2 * i), part(2 * i + 1)))
         };
-        let (pairs, last) = self.out.as_chunks_mut::<2>();
-        let (factors, last_factor) = self.factors.as_chunks::<2>();
-        for (pair, factors) in pairs.iter_mut().zip(factors) {
-            let [a, b, c, d] = next();
-            *pair = [value([a, b], factors[0]), value([c, d], factors[1])];
+        let last_factors =
+            std::array::from_fn(|i| if i < last.len() { self.factors.of(4 * fours.len() + i) } else { 0. });
+        match self.factors {
+            Factors::Equal(factor) => fours.iter_mut().for_each(|out| *out = four([factor; 4])),
+            Factors::Products { of_channels, of_row } => {
+                for (out, of_channels) in fours.iter_mut().zip(of_channels.as_chunks::<4>().0) {
+                    *out = four(std::array::from_fn(|i| of_channels[i] * of_row[i]));
+                }
+            }
         }
-        if let ([last], [factor]) = (last, last_factor) {
-            let [a, b, ..] = next();
-            *last = value([a, b], *factor);
+        if !last.is_empty() {
+            last.copy_from_slice(&four(last_factors)[..last.len()]);
         }
     }
 }
@@ -131,12 +144,12 @@ pub(super) struct Weights<'a> {
 }
 
 impl Decode for Weights<'_> {
-    fn decode(self, next: impl FnMut() -> [u16; 4]) {
+    fn decode(self, next: impl FnMut() -> [u16; 8]) {
         match self.polarisations {
             1 => self.decode_each::<1>(next),
             2 => self.decode_each::<2>(next),
             4 => self.decode_each::<4>(next),
-            polarisations => self.decode_to(next, |out, weights: [f32; 4]| {
+            polarisations => self.decode_to(next, |out, weights: [f32; 8]| {
                 out.chunks_mut(polarisations).zip(weights).for_each(|(out, weight)| out.fill(weight));
             }),
         }
@@ -145,19 +158,19 @@ impl Decode for Weights<'_> {
 
 impl Weights<'_> {
     #[inline(always)]
-    fn decode_each<const POLARISATIONS: usize>(self, next: impl FnMut() -> [u16; 4]) {
+    fn decode_each<const POLARISATIONS: usize>(self, next: impl FnMut() -> [u16; 8]) {
         self.decode_to(next, |out, weights| {
             let (out, _) = out.as_chunks_mut::<POLARISATIONS>();
             out.iter_mut().zip(weights).for_each(|(out, weight)| *out = [weight; POLARISATIONS]);
         });
     }
 
-    /// Decodes the weights of four channels at a time, and calls `put` with the part of the output for these channels, and
-    /// the four weights.
+    /// Decodes the weights of eight channels at a time, and calls `put` with the part of the output for these channels, and
+    /// the eight weights.
     #[inline(always)]
-    fn decode_to(self, mut next: impl FnMut() -> [u16; 4], put: impl Fn(&mut [f32], [f32; 4])) {
+    fn decode_to(self, mut next: impl FnMut() -> [u16; 8], put: impl Fn(&mut [f32], [f32; 8])) {
         let unit = self.maximum / f64::from((1u32 << self.width) - 1);
-        for out in self.out.chunks_mut(4 * self.polarisations) {
+        for out in self.out.chunks_mut(8 * self.polarisations) {
             put(out, next().map(|symbol| (f64::from(symbol) * unit) as f32));
         }
     }

@@ -4,14 +4,14 @@
 /// The widths that symbols of DyscoStMan can have, in bits.
 pub(super) const WIDTHS: [u8; 8] = [2, 3, 4, 6, 8, 10, 12, 16];
 
-/// Number of bytes that must follow packed symbols in memory, since whole words are read.
-pub(super) const PADDING: usize = 8;
+/// Number of bytes that must follow packed symbols in memory, since eight symbols are unpacked at a time.
+pub(super) const PADDING: usize = 16;
 
 /// A receiver of DyscoStMan's symbols (quantised values), which decodes them while they are unpacked.
 pub(super) trait Decode {
-    /// Decodes all symbols that this receiver needs. Each call of `next` returns the next four symbols; in the last
+    /// Decodes all symbols that this receiver needs. Each call of `next` returns the next eight symbols; in the last
     /// call, those after the last needed symbol are unspecified.
-    fn decode(self, next: impl FnMut() -> [u16; 4]);
+    fn decode(self, next: impl FnMut() -> [u16; 8]);
 }
 
 /// Unpacks symbols of DyscoStMan, each of `width` bits, from bit `first_bit` (from 0) of `packed` on, and passes them
@@ -21,27 +21,32 @@ pub(super) trait Decode {
 /// `j / 8`. [`PADDING`] bytes follow the last symbol's; `first_bit` is that of a symbol, `width` one of [`WIDTHS`].
 pub(super) fn decode(width: u8, packed: &[u8], first_bit: usize, decoder: impl Decode) {
     match width {
-        2 => decoder.decode(fours::<2>(packed, first_bit)),
-        3 => decoder.decode(fours::<3>(packed, first_bit)),
-        4 => decoder.decode(fours::<4>(packed, first_bit)),
-        6 => decoder.decode(fours::<6>(packed, first_bit)),
-        8 => decoder.decode(fours::<8>(packed, first_bit)),
-        10 => decoder.decode(fours::<10>(packed, first_bit)),
-        12 => decoder.decode(fours::<12>(packed, first_bit)),
-        16 => decoder.decode(fours::<16>(packed, first_bit)),
+        2 => decoder.decode(eights::<2>(packed, first_bit)),
+        3 => decoder.decode(eights::<3>(packed, first_bit)),
+        4 => decoder.decode(eights::<4>(packed, first_bit)),
+        6 => decoder.decode(eights::<6>(packed, first_bit)),
+        8 => decoder.decode(eights::<8>(packed, first_bit)),
+        10 => decoder.decode(eights::<10>(packed, first_bit)),
+        12 => decoder.decode(eights::<12>(packed, first_bit)),
+        16 => decoder.decode(eights::<16>(packed, first_bit)),
         _ => unreachable!("the header was checked for the width"),
     }
 }
 
-/// Returns a function that unpacks the next four symbols of `WIDTH` bits with each call, from bit `first_bit` of `packed` on.
-fn fours<const WIDTH: usize>(packed: &[u8], first_bit: usize) -> impl FnMut() -> [u16; 4] {
-    let mut bit = first_bit;
+/// Returns a function that unpacks the next eight symbols of `WIDTH` bits with each call, from bit `first_bit` of `packed` on.
+fn eights<const WIDTH: usize>(packed: &[u8], first_bit: usize) -> impl FnMut() -> [u16; 8] {
+    // eight symbols take whole bytes, so that each eight begin at the same bit of a byte
+    let (mut at, bit) = (first_bit / 8, first_bit % 8);
     move || {
+        let (bytes, _) = packed[at..].split_first_chunk::<PADDING>().expect("padding follows the symbols");
+        at += WIDTH;
         // four symbols and what precedes them in their first byte fit a word
-        let (bytes, _) = packed[bit / 8..].split_first_chunk::<8>().expect("padding follows the symbols");
-        let word = u64::from_le_bytes(*bytes) >> (bit % 8);
-        bit += 4 * WIDTH;
-        std::array::from_fn(|i| (word >> (i * WIDTH) & ((1 << WIDTH) - 1)) as u16)
+        let word = |first: usize| {
+            let (bytes, _) = bytes[first / 8..].split_first_chunk::<8>().expect("first is at most 64");
+            u64::from_le_bytes(*bytes) >> (bit + first % 8)
+        };
+        let words = [word(0), word(4 * WIDTH)];
+        std::array::from_fn(|i| (words[i / 4] >> (i % 4 * WIDTH) & ((1 << WIDTH) - 1)) as u16)
     }
 }
 
@@ -53,8 +58,8 @@ mod tests {
     struct Keep<'a>(&'a mut [u16]);
 
     impl Decode for Keep<'_> {
-        fn decode(self, mut next: impl FnMut() -> [u16; 4]) {
-            for out in self.0.chunks_mut(4) {
+        fn decode(self, mut next: impl FnMut() -> [u16; 8]) {
+            for out in self.0.chunks_mut(8) {
                 out.copy_from_slice(&next()[..out.len()]);
             }
         }
@@ -82,9 +87,10 @@ mod tests {
     #[test]
     fn literal_bytes() {
         let mut out = [0; 3];
-        decode(3, &[0b10_001_111, 0b1, 0, 0, 0, 0, 0, 0, 0], 0, Keep(&mut out));
+        let padded = |bytes: &[u8]| [bytes, &[0; PADDING]].concat();
+        decode(3, &padded(&[0b10_001_111, 0b1]), 0, Keep(&mut out));
         assert_eq!(out, [0b111, 0b001, 0b110]);
-        decode(12, &[0x21, 0x43, 0x65, 0x87, 0x09, 0, 0, 0, 0, 0, 0, 0], 0, Keep(&mut out));
+        decode(12, &padded(&[0x21, 0x43, 0x65, 0x87, 0x09]), 0, Keep(&mut out));
         assert_eq!(out, [0x321, 0x654, 0x987]);
     }
 }

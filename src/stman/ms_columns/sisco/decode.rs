@@ -3,15 +3,20 @@
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 
-use super::file::{Mode, SiscoFile};
+use rayon::prelude::*;
+
+use super::file::Mode;
 use super::value::{Level, Value};
-use super::{KEYS, Sisco};
+use super::{KEYS, Shapes, Sisco};
 use crate::error::{Error, Result};
 use crate::stman::antennas::read_keys;
 use crate::value::Complex32;
 
 /// Number of rows whose keys (field, data description and antennas) are read from the table at a time.
 const STEP_ROWS: u64 = 1 << 14;
+
+/// Number of items, each the values of a correlation in one row, that a thread works on at least.
+const TASK_ITEMS: usize = 256;
 
 /// The key of a baseline: values of FIELD_ID, DATA_DESC_ID, ANTENNA1 and ANTENNA2, which all its rows have in common.
 type Key = [i32; KEYS.len()];
@@ -25,9 +30,10 @@ pub(super) struct Decoder {
     pub(super) cell: Vec<Complex32>,
     /// Index (from 0) of the next deflated chunk of the SiscoStMan file that is to be inflated.
     chunk: usize,
+    /// The values of the current chunk of the SiscoStMan file; predictions from lower channels are added, and to the values
+    /// before `next` those from earlier rows.
     values: Vec<Value>,
-    /// Index of the first value that is not yet decoded in `values`, the values of the current chunk of the SiscoStMan
-    /// file.
+    /// Index of the first value of `values` that is not yet decoded.
     next: usize,
     /// Number of values of the whole SiscoStMan file that were decoded so far.
     used: u64,
@@ -63,7 +69,7 @@ impl Decoder {
         let (correlations, channels) = (correlations as usize, channels as usize);
         self.cell.resize(correlations * channels, Complex32::default());
         for index in 0..stored as usize {
-            let start = self.item(&sisco.file, 2 * channels)?;
+            let start = self.item(sisco, index, 2 * channels)?;
             let item = &mut self.values[start..start + 2 * channels];
             if let Some(level) = &sisco.level {
                 let histories = self.history.entry(key).or_default();
@@ -71,7 +77,7 @@ impl Decoder {
                     histories.resize_with(index + 1, Default::default);
                 }
                 for (part, history) in item.chunks_exact_mut(channels).zip(&mut histories[index]) {
-                    history.predict(level, part)?;
+                    history.add_to(part, level)?;
                 }
             }
             let (re, im) = item.split_at(channels);
@@ -90,13 +96,18 @@ impl Decoder {
         Ok(())
     }
 
-    /// Takes the next `len` stored values of the SiscoStMan file, after inflating its next chunk if the current one is
-    /// used up. Returns the index in `self.values` of the first of them; fails if one chunk does not hold them all.
-    fn item(&mut self, file: &SiscoFile, len: usize) -> Result<usize> {
-        while self.next == self.values.len() && self.chunk < file.chunk_count() {
-            self.values = file.read_chunk(self.chunk)?;
+    /// Takes the next `len` values of the SiscoStMan file, those of the stored correlation `index` (from 0) of the row that is
+    /// decoded, after loading the next chunk if the current one is used up. Returns the index in `self.values` of the
+    /// first of them; fails if one chunk does not hold them all.
+    fn item(&mut self, sisco: &Sisco, index: usize, len: usize) -> Result<usize> {
+        while self.next == self.values.len() && self.chunk < sisco.file.chunk_count() {
+            self.values = sisco.file.read_chunk(self.chunk)?;
             self.chunk += 1;
             self.next = 0;
+            if let Some(level) = &sisco.level {
+                let items = items(sisco.file.mode, &sisco.shapes, self.row - 1).skip(index);
+                add_from_lower_channels(level, &mut self.values, items);
+            }
         }
         let start = self.next;
         if len > self.values.len() - start {
@@ -153,21 +164,39 @@ fn stored_correlations(mode: Mode, correlations: u64) -> Result<u64> {
     }
 }
 
-impl History {
-    /// Turns the stored differences in `row` into final values by adding predictions: first from lower channels, then
-    /// from earlier rows of the baseline.
-    fn predict(&mut self, level: &Level, row: &mut [Value]) -> Result<()> {
-        // from channel to channel, before anything is added for earlier rows
-        let mut past = [Value::default(); 4];
-        for (channel, value) in row.iter_mut().enumerate() {
-            let known = channel.min(4);
-            if known > 0 && !value.is_special() {
-                let predictor = level.frequency[known - 1];
-                *value = value.plus(predictor.predict(&past[..known], value.exponent()));
+/// Numbers of values of the items in the SiscoStMan file, from row `first` (from 0) on. An item is the stored
+/// correlation of a row: the real parts of all channels, then the imaginary parts. Ends before a row whose shape is refused.
+fn items(mode: Mode, shapes: &Shapes, first: u64) -> impl Iterator<Item = usize> {
+    let of_row = move |shape: [u64; 2]| {
+        let (values, stored) = (cell_values(mode, shape).ok()?, stored_correlations(mode, shape[0]).ok()?);
+        Some(std::iter::repeat_n(values.checked_div(stored).unwrap_or(0) as usize, stored as usize))
+    };
+    (first..shapes.rows()).filter_map(|row| shapes.get(row)).map_while(of_row).flatten().filter(|&len| len > 0)
+}
+
+/// Adds predictions from lower channels to the stored differences in `values`, which begin with items of `lens` values; on
+/// several threads, since the rows do not depend on each other here.
+fn add_from_lower_channels(level: &Level, values: &mut [Value], lens: impl Iterator<Item = usize>) {
+    let mut rest = values;
+    let items: Vec<_> = lens.map_while(|len| rest.split_off_mut(..len)).collect();
+    items.into_par_iter().with_min_len(TASK_ITEMS).for_each(|item| {
+        let (re, im) = item.split_at_mut(item.len() / 2);
+        // of both parts in turn, since the processor can work on one while a value of the other is not known yet
+        let mut pasts = [[Value::default(); 4]; 2];
+        for (channel, (re, im)) in re.iter_mut().zip(im).enumerate() {
+            for (past, value) in pasts.iter_mut().zip([re, im]) {
+                if channel > 0 && !value.is_special() {
+                    *value = value.plus(level.frequency[channel.min(4) - 1].predict(past, value.exponent));
+                }
+                *past = [*value, past[0], past[1], past[2]];
             }
-            past.rotate_right(1);
-            past[0] = *value;
         }
+    });
+}
+
+impl History {
+    /// Adds predictions from earlier rows of the baseline to the values of `row`, and keeps the sums for later rows.
+    fn add_to(&mut self, row: &mut [Value], level: &Level) -> Result<()> {
         if let Some(last) = self.0.front().filter(|last| last.len() != row.len()) {
             return Err(Error::unsupported(format!(
                 "the number of channels changed: found {}, earlier {}",
@@ -175,17 +204,15 @@ impl History {
                 last.len()
             )));
         }
-        let known = self.0.len();
-        if known > 0 {
-            let predictor = level.time[known - 1];
+        if let Some(last) = self.0.front() {
+            let predictor = &level.time[self.0.len() - 1];
+            let earlier: [&[Value]; 4] = std::array::from_fn(|i| &self.0.get(i).unwrap_or(last)[..row.len()]);
             for (channel, value) in row.iter_mut().enumerate().filter(|(_, value)| !value.is_special()) {
-                for (past, earlier) in past.iter_mut().zip(&self.0) {
-                    *past = earlier[channel];
-                }
-                *value = value.plus(predictor.predict(&past[..known], value.exponent()));
+                let past = earlier.map(|values| values[channel]);
+                *value = value.plus(predictor.predict(&past, value.exponent));
             }
         }
-        let mut kept = if known == 4 { self.0.pop_back().unwrap_or_default() } else { Vec::new() };
+        let mut kept = if self.0.len() == 4 { self.0.pop_back().unwrap_or_default() } else { Vec::new() };
         kept.clear();
         kept.extend_from_slice(row);
         self.0.push_front(kept);

@@ -120,16 +120,16 @@ impl SiscoFile {
         let bytes = inflate(&deflated, chunk.values * self.value_bytes())?;
         let count = chunk.values as usize;
         let plane = |index: usize| &bytes[index * count..(index + 1) * count];
-        let exponents = plane(self.value_bytes() as usize - 1);
-        Ok((0..count)
-            .map(|i| {
-                let (third, fourth) = match self.level {
-                    -1 => (plane(2)[i] | 0x80, plane(2)[i] & 0x80),
-                    _ => (plane(2)[i], plane(3)[i]),
-                };
-                Value::new(u32::from_le_bytes([plane(0)[i], plane(1)[i], third, fourth]), exponents[i] as i8)
-            })
-            .collect())
+        let predicted = self.level != -1;
+        let (third, exponents) = (plane(2), plane(if predicted { 4 } else { 3 }));
+        let fourth = if predicted { plane(3) } else { third };
+        // without prediction: what the third plane has no bit for, and the bit of the fourth byte that it has
+        let (set, mask) = if predicted { (0, 0xff) } else { (0x80, 0x80) };
+        let words = plane(0).iter().zip(plane(1)).zip(third).zip(fourth);
+        let value = |((((&first, &second), &third), &fourth), &exponent): ((((&u8, &u8), &u8), &u8), &u8)| {
+            Value::new(u32::from_le_bytes([first, second, third | set, fourth & mask]), exponent as i8)
+        };
+        Ok(words.zip(exponents).map(value).collect())
     }
 }
 

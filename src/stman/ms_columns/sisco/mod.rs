@@ -125,6 +125,14 @@ impl Shapes {
         }
     }
 
+    /// Number of rows up to the last one that has a value.
+    fn rows(&self) -> u64 {
+        match self {
+            Shapes::Fixed { written, .. } => *written,
+            Shapes::Each(each) => each.len() as u64,
+        }
+    }
+
     fn get(&self, row: u64) -> Option<[u64; 2]> {
         match self {
             Shapes::Fixed { shape, written } => (row < *written).then_some(*shape),

@@ -73,6 +73,29 @@ fn in_any_order() {
     assert_eq!(bits(&part)[1..], expected(3..4)[2..]);
 }
 
+/// The rows of a cell may begin in one chunk and end in the next, which begins with another correlation.
+#[test]
+fn chunks_may_end_within_a_row() {
+    let header = &bytes("53697363 6f000000 02000000 00000000 00000000 02")[..];
+    // 5 rows of 2 correlations and 3 channels: 10 items of 6 values
+    let values: Vec<[u8; 5]> = (0..60u8).map(|i| [i * 7, i * 5, 0x80 ^ i, i % 2 * 128, i % 3]).collect();
+    let chunk = |values: &[[u8; 5]]| {
+        let planes: Vec<u8> = (0..5).flat_map(|byte| values.iter().map(move |value| value[byte])).collect();
+        deflated::<8>(&planes)
+    };
+    let read = |chunks: &[&[[u8; 5]]]| {
+        let file = [header, &chunks.iter().flat_map(|values| chunk(values)).collect::<Vec<_>>()].concat();
+        let manager = open_sample(file, None, Storage::Direct, Some(&[2, 3])).unwrap();
+        bits(&samples::read_both_ways(manager.column(0), 5, DataType::Complex).unwrap())
+    };
+    let whole = read(&[&values]);
+    for items in 1..10 {
+        let (first, rest) = values.split_at(6 * items);
+        assert_eq!(read(&[first, rest]), whole, "{items} items in the first chunk");
+    }
+    assert_eq!(read(&values.chunks(6).collect::<Vec<_>>()), whole);
+}
+
 #[test]
 fn cells_of_fixed_shape_need_no_shapes() {
     let shape: &[u64] = &[1, 4];

@@ -1,225 +1,210 @@
 //! Floats of SiscoStMan, and the predictors that compute one from others. formats/engines.md 3.5.2.
 //!
 //! All arithmetic on mantissas wraps, and operations are in the order in which casacore carries them out: a prediction
-//! that differs in one bit spoils every value that follows.
+//! that differs in one bit spoils every value that follows. The usual cases are free of branches, since visibilities
+//! are noise, and processors would guess half of them wrong.
 
 /// A float of SiscoStMan: its magnitude is `mantissa * 2^(exponent - 23)`, and its sign is a field of its own.
 /// Mantissas need not be normalised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Value {
     mantissa: u32,
-    exponent: i8,
+    /// Exponent; -127 for zeros and subnormal numbers, -128 for infinities and NaNs: these are stored without prediction.
+    pub(super) exponent: i8,
     negative: bool,
 }
 
-/// Exponents that mark values of SiscoStMan stored without prediction: -128 for infinities and NaNs, -127 for zeros and
-/// subnormal numbers.
-const SPECIAL: [i8; 2] = [-128, -127];
+/// Largest exponent of values that SiscoStMan stores without prediction.
+const SPECIAL: i8 = -127;
 
 /// Mask of the mantissa bits (25 and up) that a predicted value must not have: a prediction with one of them is replaced
 /// by zero.
 const EXCESS: u32 = 0xfe00_0000;
 
+/// Mantissas below this can be multiplied by the weights of any predictor and added up without a result of 2^32 or more.
+const SMALL: u64 = 1 << 27;
+
 impl Value {
     /// Makes a value from the mantissa word and the exponent in the SiscoStMan file; the highest bit of the word is the
     /// sign.
+    #[inline]
     pub(super) fn new(word: u32, exponent: i8) -> Self {
         Value { mantissa: word & 0x7fff_ffff, exponent, negative: word >> 31 != 0 }
     }
 
-    fn zero(exponent: i8) -> Self {
-        Value { mantissa: 0, exponent, negative: false }
-    }
-
-    pub(super) fn exponent(self) -> i8 {
-        self.exponent
-    }
-
+    #[inline]
     pub(super) fn is_special(self) -> bool {
-        SPECIAL.contains(&self.exponent)
+        self.exponent <= SPECIAL
     }
 
-    fn is_usable(self) -> bool {
-        !self.is_special()
-    }
-
+    #[inline]
     pub(super) fn to_f32(self) -> f32 {
         let sign = u32::from(self.negative) << 31;
         let (mut mantissa, mut exponent) = (self.mantissa, self.exponent);
-        if self.is_usable() {
+        if !self.is_special() {
             if mantissa == 0 {
                 return f32::from_bits(sign);
             }
-            while mantissa >= 1 << 24 {
-                mantissa >>= 1;
-                exponent = exponent.wrapping_add(1);
-            }
-            while mantissa < 1 << 23 {
-                mantissa <<= 1;
-                exponent = exponent.wrapping_sub(1);
-            }
+            // the highest bit that is set becomes bit 23
+            let down = 8 - mantissa.leading_zeros() as i32;
+            mantissa = if down > 0 { mantissa >> down } else { mantissa << -down };
+            exponent = exponent.wrapping_add(down as i8);
         }
         let biased = u32::from(exponent.wrapping_add(127) as u8);
         f32::from_bits((mantissa & 0x7f_ffff) | biased << 23 | sign)
     }
 
-    /// The sum of two values that have the same exponent, which the result keeps.
-    pub(super) fn plus(self, other: Self) -> Self {
-        let (mantissa, negative) = if self.negative == other.negative {
-            (self.mantissa.wrapping_add(other.mantissa), self.negative)
-        } else if self.mantissa >= other.mantissa {
-            (self.mantissa - other.mantissa, self.negative)
-        } else {
-            (other.mantissa - self.mantissa, !self.negative)
-        };
-        Value { mantissa, negative, ..self }
+    /// Mantissa with its sign.
+    #[inline]
+    fn signed(self) -> i64 {
+        let sign = -i64::from(self.negative);
+        (i64::from(self.mantissa) ^ sign) - sign
     }
 
-    fn minus(self, other: Self) -> Self {
-        self.plus(Value { negative: !other.negative, ..other })
+    /// The sum of this value and of one with the same exponent, whose signed mantissa is `other`. A sum of zero has the sign
+    /// of this value.
+    #[inline]
+    pub(super) fn plus(self, other: i64) -> Self {
+        let sum = self.signed() + other;
+        let negative = if sum == 0 { self.negative } else { sum < 0 };
+        Value { mantissa: sum.unsigned_abs() as u32, negative, ..self }
     }
 
-    fn times(self, factor: u32) -> Self {
-        Value { mantissa: self.mantissa.wrapping_mul(factor), ..self }
+    /// The product with a factor, which may be negative.
+    fn times(self, factor: i32) -> Self {
+        let mantissa = self.mantissa.wrapping_mul(factor.unsigned_abs());
+        Value { mantissa, negative: self.negative != (factor < 0), ..self }
     }
 
-    fn over(self, divisor: u32) -> Self {
-        Value { mantissa: self.mantissa / divisor, ..self }
+    /// Number of bits by which the mantissa is shifted to the left for the same number with another exponent.
+    fn up(self, exponent: i8) -> i32 {
+        i32::from(self.exponent) - i32::from(exponent)
+    }
+
+    /// The mantissa shifted to the left by `up` bits, from -24 to 8; the result is unspecified for other numbers.
+    fn shifted(self, up: i32) -> u64 {
+        u64::from(self.mantissa) << ((up + 32) & 63) >> 32
     }
 
     /// The same number expressed with another exponent, its mantissa shifted by the difference; `None` if `exponent` is
     /// smaller by 8 or more.
     fn matching(self, exponent: i8) -> Option<Self> {
-        let up = i32::from(self.exponent) - i32::from(exponent);
-        let mantissa = match up {
-            8.. => return None,
-            0..8 => self.mantissa << up,
-            -24..0 => self.mantissa >> -up,
-            _ => 0,
-        };
-        Some(Value { mantissa, exponent, ..self })
+        let up = self.up(exponent);
+        let mantissa = if up < -24 { 0 } else { self.shifted(up) as u32 };
+        (up < 8).then_some(Value { mantissa, exponent, ..self })
     }
+}
 
-    /// The predicted value itself, or zero if its mantissa is too large (2^25 or more).
-    fn capped(self) -> Self {
-        if self.mantissa & EXCESS != 0 { Value::zero(self.exponent) } else { self }
-    }
+/// The signed mantissa of a prediction, or zero if it is too large (2^25 or more).
+fn capped(prediction: i64) -> i64 {
+    if prediction.unsigned_abs() as u32 & EXCESS != 0 { 0 } else { prediction }
 }
 
 /// A method by which SiscoStMan predicts a value from those of lower channels or of earlier rows; the file stores the
 /// difference between value and prediction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Predictor {
-    /// Predicts that a value equals the most recent earlier value.
-    Last,
-    /// Predicts by the line through the last two values.
-    Linear,
-    /// Predicts the mean of the last two values.
-    Mean,
-    /// Predicts by the parabola through the last three values.
-    Quadratic,
-    /// Predicts by the line that fits the last three values best.
-    LinearFit,
-    /// Predicts by the cubic through the last four values.
-    Cubic,
-    /// Predicts by the parabola that fits the last four values best.
-    QuadraticFit,
+pub(super) struct Predictor {
+    /// Number of earlier values that the prediction is made from, 1 to 4.
+    values: usize,
+    /// Weights of the earlier values in the prediction, most recent first.
+    weights: [i32; 4],
+    /// By what the weighted sum is divided.
+    divisor: u32,
 }
 
 impl Predictor {
+    /// Predicts that a value equals the most recent earlier value.
+    const LAST: Self = Self::new(1, [1, 0, 0, 0], 1);
+    /// Predicts by the line through the last two values.
+    const LINEAR: Self = Self::new(2, [2, -1, 0, 0], 1);
+    /// Predicts the mean of the last two values.
+    const MEAN: Self = Self::new(2, [1, 1, 0, 0], 2);
+    /// Predicts by the parabola through the last three values.
+    const QUADRATIC: Self = Self::new(3, [3, -3, 1, 0], 1);
+    /// Predicts by the line that fits the last three values best.
+    const LINEAR_FIT: Self = Self::new(3, [4, 1, -2, 0], 3);
+    /// Predicts by the cubic through the last four values.
+    const CUBIC: Self = Self::new(4, [4, -6, 4, -1], 1);
+    /// Predicts by the parabola that fits the last four values best.
+    const QUADRATIC_FIT: Self = Self::new(4, [9, -3, -5, 3], 4);
+
+    const fn new(values: usize, weights: [i32; 4], divisor: u32) -> Self {
+        Predictor { values, weights, divisor }
+    }
+
     /// Predicts a value with the exponent `exponent`, which must not be -127 or -128 (zeros, subnormal numbers,
-    /// infinities, NaNs). `past` contains the earlier values, most recent first, as many as the predictor needs.
-    pub(super) fn predict(self, past: &[Value], exponent: i8) -> Value {
-        match (self, past) {
-            (Predictor::Last, [p1, ..]) => last(*p1, exponent),
-            (Predictor::Linear, [p1, p2, ..]) => linear(*p2, *p1, exponent),
-            (Predictor::Mean, [p1, p2, ..]) => of_two(*p2, *p1, exponent, |p2, p1| p1.plus(p2).over(2)),
-            (Predictor::Quadratic, [p1, p2, p3, ..]) => quadratic(*p3, *p2, *p1, exponent),
-            (Predictor::LinearFit, [p1, p2, p3, ..]) => {
-                of_three(*p3, *p2, *p1, exponent, |p3, p2, p1| p1.times(4).plus(p2).minus(p3.times(2)).over(3))
-            }
-            (Predictor::Cubic, [p1, p2, p3, p4, ..]) => of_four([*p4, *p3, *p2, *p1], exponent, |[p4, p3, p2, p1]| {
-                p1.times(4).minus(p2.times(6)).plus(p3.times(4)).minus(p4)
-            }),
-            (Predictor::QuadraticFit, [p1, p2, p3, p4, ..]) => {
-                of_four([*p4, *p3, *p2, *p1], exponent, |[p4, p3, p2, p1]| {
-                    p1.times(9).minus(p2.times(3)).minus(p3.times(5)).plus(p4.times(3)).over(4)
-                })
-            }
-            _ => unreachable!("the table of levels asks for no more values than there are"),
+    /// infinities, NaNs); returns the mantissa with its sign. `past` contains the earlier values, most recent first; those
+    /// that the predictor does not need are not looked at.
+    #[inline]
+    pub(super) fn predict(&self, past: &[Value; 4], exponent: i8) -> i64 {
+        match self.values {
+            1 => last(past[0], exponent),
+            2 => self.predict_from::<2>(past, exponent),
+            3 => self.predict_from::<3>(past, exponent),
+            _ => self.predict_from::<4>(past, exponent),
         }
     }
+
+    #[inline]
+    fn predict_from<const VALUES: usize>(&self, past: &[Value; 4], exponent: i8) -> i64 {
+        let (mut simple, mut sum) = (true, 0);
+        for (value, weight) in past[..VALUES].iter().zip(self.weights) {
+            let up = value.up(exponent);
+            let mantissa = value.shifted(up);
+            simple &= !value.is_special() & (up >= -24) & (up < 8) & (mantissa < SMALL);
+            let sign = -i64::from(value.negative);
+            sum += i64::from(weight) * ((mantissa as i64 ^ sign) - sign);
+        }
+        match simple {
+            true if self.divisor == 1 => capped(sum),
+            true => capped(sum / i64::from(self.divisor)),
+            false => self.predict_by_steps(past, exponent),
+        }
+    }
+
+    /// Like [`Predictor::predict`], for every case, with one operation after the other.
+    #[cold]
+    fn predict_by_steps(&self, past: &[Value; 4], exponent: i8) -> i64 {
+        let [p1, p2, p3, p4] = *past;
+        if p1.is_special() {
+            return last(p2, exponent);
+        }
+        if p2.is_special() {
+            return last(p1, exponent);
+        }
+        if self.values > 2 && p3.is_special() {
+            return Self::LINEAR.predict(past, exponent);
+        }
+        if self.values > 3 && p4.is_special() {
+            return Self::QUADRATIC.predict(past, exponent);
+        }
+        let matching = past.map(|value| value.matching(exponent));
+        match matching {
+            [.., None] if self.values > 3 => return Self::QUADRATIC.predict(past, exponent),
+            [_, _, None, _] if self.values > 2 => return Self::LINEAR.predict(past, exponent),
+            [None, ..] | [_, None, ..] if self.values == 2 => return 0,
+            [_, None, ..] => return last(p1, exponent),
+            [None, ..] => return last(p2, exponent),
+            _ => {}
+        }
+        let mut terms = matching
+            .into_iter()
+            .flatten()
+            .zip(self.weights)
+            .take(self.values)
+            .map(|(value, weight)| value.times(weight));
+        let first = terms.next().unwrap_or_default();
+        let sum = terms.fold(first, |sum, term| sum.plus(term.signed()));
+        capped(Value { mantissa: sum.mantissa / self.divisor, ..sum }.signed())
+    }
 }
 
-fn last(p1: Value, exponent: i8) -> Value {
-    if p1.is_special() {
-        return Value::zero(exponent);
-    }
-    let up = i32::from(p1.exponent) - i32::from(exponent);
-    match up {
-        0 => p1,
-        2.. => Value::zero(exponent),
-        1 => Value { mantissa: p1.mantissa << 1, exponent, ..p1 }.capped(),
-        -24..0 => Value { mantissa: p1.mantissa >> -up, exponent, ..p1 },
-        _ => Value::zero(exponent),
-    }
-}
-
-fn of_two(p2: Value, p1: Value, exponent: i8, combine: impl Fn(Value, Value) -> Value) -> Value {
-    if p1.is_special() {
-        return last(p2, exponent);
-    }
-    if p2.is_special() {
-        return last(p1, exponent);
-    }
-    match (p2.matching(exponent), p1.matching(exponent)) {
-        (Some(p2), Some(p1)) => combine(p2, p1).capped(),
-        _ => Value::zero(exponent),
-    }
-}
-
-fn linear(p2: Value, p1: Value, exponent: i8) -> Value {
-    of_two(p2, p1, exponent, |p2, p1| p1.times(2).minus(p2))
-}
-
-fn of_three(p3: Value, p2: Value, p1: Value, exponent: i8, combine: impl Fn(Value, Value, Value) -> Value) -> Value {
-    if p1.is_special() {
-        return last(p2, exponent);
-    }
-    if p2.is_special() {
-        return last(p1, exponent);
-    }
-    if p3.is_special() {
-        return linear(p2, p1, exponent);
-    }
-    let Some(m3) = p3.matching(exponent) else { return linear(p2, p1, exponent) };
-    let Some(m2) = p2.matching(exponent) else { return last(p1, exponent) };
-    let Some(m1) = p1.matching(exponent) else { return last(p2, exponent) };
-    combine(m3, m2, m1).capped()
-}
-
-fn quadratic(p3: Value, p2: Value, p1: Value, exponent: i8) -> Value {
-    of_three(p3, p2, p1, exponent, |p3, p2, p1| p1.times(3).minus(p2.times(3)).plus(p3))
-}
-
-fn of_four([p4, p3, p2, p1]: [Value; 4], exponent: i8, combine: impl Fn([Value; 4]) -> Value) -> Value {
-    if p1.is_special() {
-        return last(p2, exponent);
-    }
-    if p2.is_special() {
-        return last(p1, exponent);
-    }
-    if p3.is_special() {
-        return linear(p2, p1, exponent);
-    }
-    if p4.is_special() {
-        return quadratic(p3, p2, p1, exponent);
-    }
-    let Some(m4) = p4.matching(exponent) else { return quadratic(p3, p2, p1, exponent) };
-    let Some(m3) = p3.matching(exponent) else { return linear(p2, p1, exponent) };
-    let Some(m2) = p2.matching(exponent) else { return last(p1, exponent) };
-    let Some(m1) = p1.matching(exponent) else { return last(p2, exponent) };
-    combine([m4, m3, m2, m1]).capped()
+/// Predicts that a value equals the last one, `p1`; returns the mantissa with its sign.
+fn last(p1: Value, exponent: i8) -> i64 {
+    let up = p1.up(exponent);
+    let mantissa = p1.shifted(up) as u32;
+    let none = p1.is_special() | (up > 1) | (up < -24) | (up == 1 && mantissa & EXCESS != 0);
+    Value { mantissa: if none { 0 } else { mantissa }, ..p1 }.signed()
 }
 
 /// The predictors that a prediction level of SiscoStMan uses, along the channels of a row and along the rows of a
@@ -237,19 +222,86 @@ impl Level {
     /// The prediction level with this number, as stored in the SiscoStMan file; `None` if the number is not a known
     /// level.
     pub(super) fn new(number: i8) -> Option<Self> {
-        use Predictor::{Cubic, Last, Linear, LinearFit, Mean, Quadratic, QuadraticFit};
+        const LAST: Predictor = Predictor::LAST;
+        const LINEAR: Predictor = Predictor::LINEAR;
+        const QUADRATIC: Predictor = Predictor::QUADRATIC;
         let level = |frequency, time| Some(Level { frequency, time });
         let same = |predictors| level(predictors, predictors);
         match number {
-            0 => same([Last; 4]),
-            1 => same([Last, Linear, Linear, Linear]),
-            2 => same([Last, Linear, Quadratic, Quadratic]),
-            3 => same([Last, Linear, Quadratic, Cubic]),
-            10 => same([Last, Mean, Mean, Mean]),
-            11 => same([Last, Linear, LinearFit, LinearFit]),
-            12 => same([Last, Linear, Quadratic, QuadraticFit]),
-            21 => level([Last, Linear, Quadratic, Quadratic], [Last, Linear, Linear, Linear]),
+            0 => same([LAST; 4]),
+            1 => same([LAST, LINEAR, LINEAR, LINEAR]),
+            2 => same([LAST, LINEAR, QUADRATIC, QUADRATIC]),
+            3 => same([LAST, LINEAR, QUADRATIC, Predictor::CUBIC]),
+            10 => same([LAST, Predictor::MEAN, Predictor::MEAN, Predictor::MEAN]),
+            11 => same([LAST, LINEAR, Predictor::LINEAR_FIT, Predictor::LINEAR_FIT]),
+            12 => same([LAST, LINEAR, QUADRATIC, Predictor::QUADRATIC_FIT]),
+            21 => level([LAST, LINEAR, QUADRATIC, QUADRATIC], [LAST, LINEAR, LINEAR, LINEAR]),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers that look random, the same in each run.
+    fn numbers() -> impl FnMut(u32) -> u32 {
+        let mut state = 88_172_645_463_325_252u64;
+        move |below| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 32) as u32 % below
+        }
+    }
+
+    #[test]
+    fn predictions_without_branches_equal_those_by_steps() {
+        let mut number = numbers();
+        let mut simple = [0; 2];
+        for _ in 0..20_000 {
+            let exponent = number(12) as i8 - 6;
+            let past: [Value; 4] = std::array::from_fn(|_| {
+                let near = exponent + number(8) as i8 - 5;
+                let exponent =
+                    [near, near, near, near, near, near, near, exponent + 40, -127, -128][number(10) as usize];
+                Value::new(number(u32::MAX) >> [0, 6, 7, 8, 8, 9, 31][number(7) as usize], exponent)
+            });
+            for number in [0, 1, 2, 3, 10, 11, 12, 21] {
+                let Level { frequency, time } = Level::new(number).unwrap();
+                for predictor in frequency.iter().chain(&time).filter(|predictor| predictor.values > 1) {
+                    let found = predictor.predict(&past, exponent);
+                    assert_eq!(found, predictor.predict_by_steps(&past, exponent), "{predictor:?} {past:?} {exponent}");
+                    simple[usize::from(found == 0)] += 1;
+                }
+            }
+        }
+        assert!(simple[0] > 100_000, "most predictions were zero: {simple:?}");
+    }
+
+    #[test]
+    fn sums_keep_the_sign_of_the_first_term_where_they_are_zero() {
+        let value = |word: u32| Value::new(word, 3);
+        assert_eq!(value(5).plus(-7), value(0x8000_0002));
+        assert_eq!(value(0x8000_0005).plus(7), value(2));
+        assert_eq!(value(0x8000_0005).plus(5), value(0x8000_0000));
+        assert_eq!(value(5).plus(-5), value(0));
+        assert_eq!(value(0x8000_0000).plus(0), value(0x8000_0000));
+        // a sum of 2^32 wraps
+        let most = value(0x7fff_ffff).plus(0x7fff_ffff);
+        assert_eq!(most.plus(3), Value { mantissa: 1, ..most });
+    }
+
+    #[test]
+    fn mantissas_are_normalised() {
+        let float = |mantissa, exponent| Value { mantissa, exponent, negative: true }.to_f32();
+        assert_eq!(
+            [float(3 << 22, 0), float(3, 22), float(u32::MAX, -8), float(0, 5)],
+            [-1.5, -1.5, -1.999_999_9, -0.0]
+        );
+        assert!(float(0, 5).is_sign_negative());
+        // zeros and subnormal numbers, infinities and NaNs: as they are
+        assert_eq!([float(3, -127), float(0, -128)], [-f32::from_bits(3), f32::NEG_INFINITY]);
     }
 }
