@@ -22,7 +22,7 @@ const MAX_ROWS: u64 = 1 << 20;
 const SAMPLES: u64 = 256;
 
 /// Number of rows of the main table that are in memory at a time.
-const BLOCK_ROWS: u64 = 1 << 16;
+const BLOCK_ROWS: u64 = 1 << 13;
 
 /// Maximum number of elements of FLAG that are read; if it has more, FLAG_ROW is read instead.
 const MAX_FLAGS: u64 = 4 << 20;
