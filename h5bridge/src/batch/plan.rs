@@ -98,8 +98,7 @@ impl<'a, W: Write> Plan<'a, W> {
             self.add_source(&path, &base)?;
         } else {
             let (base, parts) = split(&path)?;
-            let base_of = base.clone();
-            walk(&base, &parts, &mut |found| self.add_source(found, &base_of))?;
+            walk(&base, &parts, &mut HashSet::new(), &mut |found| self.add_source(found, &base))?;
         }
         if self.planned.items + self.planned.repeated == before {
             return Err(usage(format!("nothing matches {pattern:?}")));
@@ -258,6 +257,11 @@ fn split(path: &Path) -> Result<(PathBuf, Vec<Part>)> {
                     || Pattern::new(&name).map_err(|error| usage(format!("{name:?} is not a pattern: {error}")));
                 parts.push(if name == "**" { Part::Directories } else { Part::Name(pattern()?) });
             }
+            Component::ParentDir if !parts.is_empty() => {
+                let message =
+                    format!("{path:?} has .. after a wildcard, where it is not followed; name the directory instead");
+                return Err(usage(message));
+            }
             _ => base.push(component),
         }
     }
@@ -279,30 +283,39 @@ fn entries(directory: &Path) -> Result<Vec<(String, PathBuf, bool)>> {
     Ok(found)
 }
 
-/// Calls `visit` for each path below a directory that matches a pattern. Directories that match are tables, so nothing inside them is searched.
-fn walk(directory: &Path, parts: &[Part], visit: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
+/// Calls `visit` for each path below a directory that matches a pattern, and adds it to `matched`. Directories that match are tables, so
+/// nothing inside them is searched.
+fn walk(
+    directory: &Path,
+    parts: &[Part],
+    matched: &mut HashSet<PathBuf>,
+    visit: &mut dyn FnMut(&Path) -> Result<()>,
+) -> Result<()> {
     if !directory.is_dir() {
         return Ok(());
     }
     match parts {
-        [] => visit(directory),
+        [] => {
+            matched.insert(directory.to_owned());
+            visit(directory)
+        }
         [Part::Directories] => entries(directory)?.iter().try_for_each(|(_, path, _)| visit(path)),
-        [Part::Directories, Part::Directories, ..] => walk(directory, &parts[1..], visit),
+        [Part::Directories, Part::Directories, ..] => walk(directory, &parts[1..], matched, visit),
         [Part::Directories, Part::Name(pattern)] => {
             for (name, path, is_directory) in entries(directory)? {
                 if pattern.matches_with(&name, OPTIONS) {
                     visit(&path)?;
                 } else if is_directory && !name.starts_with('.') {
-                    walk(&path, parts, visit)?;
+                    walk(&path, parts, matched, visit)?;
                 }
             }
             Ok(())
         }
         [Part::Directories, rest @ ..] => {
-            walk(directory, rest, visit)?;
+            walk(directory, rest, matched, visit)?;
             for (name, path, is_directory) in entries(directory)? {
-                if is_directory && !name.starts_with('.') {
-                    walk(&path, parts, visit)?;
+                if is_directory && !name.starts_with('.') && !matched.contains(&path) {
+                    walk(&path, parts, matched, visit)?;
                 }
             }
             Ok(())
@@ -310,7 +323,12 @@ fn walk(directory: &Path, parts: &[Part], visit: &mut dyn FnMut(&Path) -> Result
         [Part::Name(pattern), rest @ ..] => {
             for (name, path, _) in entries(directory)? {
                 if pattern.matches_with(&name, OPTIONS) {
-                    if rest.is_empty() { visit(&path)? } else { walk(&path, rest, visit)? }
+                    if rest.is_empty() {
+                        matched.insert(path.clone());
+                        visit(&path)?;
+                    } else {
+                        walk(&path, rest, matched, visit)?;
+                    }
                 }
             }
             Ok(())
@@ -338,9 +356,15 @@ mod tests {
     fn patterns_find_tables_and_not_what_is_in_them() {
         let folder = tempfile::tempdir().unwrap();
         let at = |path: &str| folder.path().join(path);
-        for table in
-            ["2019/a.ms", "2020/x/b.ms", "2020/x/b.ms/SUB.ms", "c.ms", ".d/e.ms", "f.ms.1-abcdefgh.partial/f.ms"]
-        {
+        for table in [
+            "2019/a.ms",
+            "2020/x/b.ms",
+            "2020/x/b.ms/SUB.ms",
+            "2020/x/b.ms/x/SUB.ms",
+            "c.ms",
+            ".d/e.ms",
+            "f.ms.1-abcdefgh.partial/f.ms",
+        ] {
             fs::create_dir_all(at(table)).unwrap();
             fs::write(at(table).join("table.dat"), b"12345").unwrap();
         }
@@ -355,6 +379,8 @@ mod tests {
         assert_eq!(sources("20[12]9/*"), ["/out/2019/a.h5"]);
         assert_eq!(sources("2019/a.ms"), ["/out/a.h5"]);
         assert_eq!(plan(|plan| plan.add_pattern(&pattern("no/*.ms")), "/o").unwrap_err().kind(), ErrorKind::Usage);
+        let error = plan(|plan| plan.add_pattern(&pattern("20??/../*.ms")), "/o").unwrap_err();
+        assert!(error.to_string().contains(".. after a wildcard"), "{error}");
         // two sources with one target
         let error = plan(|plan| plan.add_pattern(&pattern("**/*.ms")), "/out/x.h5").unwrap_err();
         assert!(error.to_string().contains("{path}"), "{error}");

@@ -433,7 +433,8 @@ impl Plan {
             let datasets: usize = table.columns.iter().map(ColumnPlan::datasets_of_rows).sum();
             if datasets > h5::MAX_OLD_SCALED {
                 let message = format!(
-                    "{datasets} datasets have an axis of rows; in a file for HDF5 1.8 a dimension scale lists at most {}: take                      fewer columns, or leave out --hdf5 1.8",
+                    "{datasets} datasets have an axis of rows; in a file for HDF5 1.8 a dimension scale lists at most {}: take \
+                     fewer columns, or leave out --hdf5 1.8",
                     h5::MAX_OLD_SCALED
                 );
                 return Err(Error::unsupported(message).context(Context::table(&table.name)));

@@ -151,7 +151,7 @@ impl Predictor {
         for (value, weight) in past[..VALUES].iter().zip(self.weights) {
             let up = value.up(exponent);
             let mantissa = value.shifted(up);
-            simple &= !value.is_special() & (up >= -24) & (up < 8) & (mantissa < SMALL);
+            simple &= !value.is_special() & (-24..8).contains(&up) & (mantissa < SMALL);
             let sign = -i64::from(value.negative);
             sum += i64::from(weight) * ((mantissa as i64 ^ sign) - sign);
         }
@@ -203,7 +203,7 @@ impl Predictor {
 fn last(p1: Value, exponent: i8) -> i64 {
     let up = p1.up(exponent);
     let mantissa = p1.shifted(up) as u32;
-    let none = p1.is_special() | (up > 1) | (up < -24) | (up == 1 && mantissa & EXCESS != 0);
+    let none = p1.is_special() | !(-24..=1).contains(&up) | (up == 1 && mantissa & EXCESS != 0);
     Value { mantissa: if none { 0 } else { mantissa }, ..p1 }.signed()
 }
 
