@@ -46,7 +46,8 @@ macro_rules! call_setters {
     (target) => {
         $crate::call::call_setters!();
 
-        /// Sets what happens if the target exists. By default the call fails with `Exists`.
+        /// Sets what happens if the file or directory that the call is to make exists already. By default the call fails
+        /// with `Exists`.
         pub fn if_exists(mut self, if_exists: $crate::publishing::IfExists) -> Self {
             self.call.publishing.if_exists = if_exists;
             self
@@ -62,10 +63,11 @@ macro_rules! call_setters {
 }
 pub(crate) use call_setters;
 
-/// Defines the setters of a builder that opens a source, with a field `open: OpenOptions`.
+/// Defines the setters of a builder for how it opens the tables or files that it reads; the builder has a field
+/// `open: OpenOptions`.
 macro_rules! open_setters {
     () => {
-        /// Sets how the source is opened and locked, such as the time to wait for a lock.
+        /// Sets how the tables or files that the call reads are opened and locked, such as the time to wait for a lock.
         pub fn open_options(mut self, options: OpenOptions) -> Self {
             self.open = options;
             self

@@ -23,20 +23,20 @@ use crate::progress::Progress;
 const UNITS: [u64; 4] = [4 << 10, 64 << 10, 128 << 10, 1 << 20];
 /// Maximum number of bytes that one system call shares between files: cancellation takes effect only between two calls.
 const STEP_BYTES: u64 = 1 << 30;
-/// Maximum number of bytes that [`probe`] shares to find out whether files in a directory can share bytes with the
-/// source.
+/// Maximum number of bytes that [`probe`] shares to find out whether files in a directory can share bytes with another file.
 const PROBE_BYTES: u64 = 1 << 20;
 
-/// Whether written files share bytes with the source (reflinks), on file systems that can. The content of the files is the same
-/// either way.
+/// Whether files that are written share bytes on the disk with the source files (reflinks), on file systems that can. The
+/// content of the written files is the same either way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Reflink {
-    /// Bytes are shared with the source where that is possible, and copied elsewhere.
+    /// Written files share bytes with the source files where that is possible; elsewhere bytes are copied.
     #[default]
     Auto,
-    /// Bytes are shared with the source; it is an error if they cannot be.
+    /// Written files share bytes with the source files; it is an error if no bytes can be shared, or if a dataset that
+    /// stores tiles one after the other, and has at least 4 MiB, can share none.
     Always,
-    /// Bytes are copied from the source, never shared.
+    /// Written files share no bytes with the source files: all bytes are copied.
     Never,
 }
 
@@ -56,7 +56,7 @@ pub enum NotShared {
     ByteOrder,
     /// Bytes are not shared because bytes of other columns in the same file lie between the tiles.
     SeveralColumns,
-    /// Bytes are not shared because all tiles of the column have less than 4 MiB: smaller datasets are not aligned to file
+    /// Bytes are not shared because the dataset that the tiles become has less than 4 MiB: such datasets are not aligned to file
     /// system blocks in the HDF5 file.
     Small,
     /// Bytes are not shared because the tiles are in a container or a compressed file.

@@ -44,9 +44,9 @@ pub enum ErrorKind {
 pub enum Context {
     /// A file or directory in which the error happened, as the caller named it.
     Path(PathBuf),
-    /// A file of a table or container, in which the error happened.
+    /// A file in which the error happened: one of a table, of an archive or of another container of files.
     Member {
-        /// Name of the file in the table or container: `table.f3`.
+        /// Name of the file in its table, archive or other container of files, such as `table.f3`.
         file: String,
         /// Type of the data manager that reads the file, if it is known: `StandardStMan`.
         manager: Option<String>,
@@ -83,7 +83,7 @@ impl Context {
         Context::Path(path.as_ref().to_path_buf())
     }
 
-    /// Makes the context of an error that happened in a file of a table or container.
+    /// Makes the context of an error that happened in a file of a table, of an archive or of another container of files.
     pub(crate) fn member(file: impl Into<String>) -> Self {
         Context::Member { file: file.into(), manager: None }
     }

@@ -39,7 +39,8 @@ pub(crate) fn unbacked_cell(bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// Refuses to read a file of `bytes` bytes into memory if it is too large, as damaged files may claim any length.
+/// Refuses to read a file of `bytes` bytes into memory if it is larger than [`WHOLE_FILE_BYTES`], as damaged files may
+/// claim any length.
 pub(crate) fn whole_file(bytes: u64) -> Result<()> {
     if bytes > WHOLE_FILE_BYTES {
         return Err(Error::limit(format!(

@@ -133,9 +133,9 @@ fn transpose_words(mut words: [u64; 8]) -> [u64; 8] {
     words
 }
 
-/// Reverses a bit shuffle: `planes` holds the first bit of all elements of `typesize` bytes, then the second bit of
-/// all, and so on; `out`, as long, receives the elements. Bytes after the last whole element are copied, and all bytes
-/// if the number of elements is not a multiple of 8.
+/// Reverses a bit shuffle: `planes` holds the lowest bit of the first byte of all elements of `typesize` bytes, then
+/// the next higher bit of all, and so on, byte after byte; `out`, as long, receives the elements. Bytes after the last
+/// whole element are copied, and all bytes if the number of elements is not a multiple of 8.
 pub(crate) fn unshuffle_bits(typesize: usize, planes: &[u8], out: &mut [u8]) {
     let elements = planes.len() / typesize.max(1);
     if !elements.is_multiple_of(8) || elements == 0 {

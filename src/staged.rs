@@ -38,7 +38,7 @@ impl StagedOutput {
         Output::stage(target.as_ref(), if_exists.into()).map(StagedOutput)
     }
 
-    /// Path at which the other process writes the file or directory.
+    /// The temporary path beside the target, at which another process writes the file or directory.
     pub fn path(&self) -> &Path {
         self.0.partial()
     }

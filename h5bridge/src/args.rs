@@ -51,8 +51,8 @@ pub(crate) struct Global {
     pub(crate) caller: Option<Caller>,
 }
 
-/// The option `--follow-external` of the verbs that read native files: whether elements that such a file keeps in other
-/// files are read.
+/// The option `--follow-external` of the verbs that read native HDF5 files: whether array elements that such a file keeps
+/// in other files (external storage, virtual datasets, external links) are read.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct External {
     /// Read elements that a native HDF5 file keeps in other files below its own directory (external storage, virtual
@@ -62,13 +62,14 @@ pub(crate) struct External {
 }
 
 impl External {
-    /// How sources are opened: the lock options of `global`, and whether elements in other files are read (`--follow-external`).
+    /// How sources are opened: with the lock options of `global`; `--follow-external` decides whether array elements that a
+    /// native HDF5 file keeps in other files are read.
     pub(crate) fn open_options(self, global: &Global) -> OpenOptions {
         OpenOptions { follow_external: self.follow_external, ..global.open_options() }
     }
 }
 
-/// The option `--sync`, of the verbs that write a file or table.
+/// The option `--sync` of the verbs that write a file or table: when the output is flushed to disk.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Durable {
     /// When to flush the output to disk (fsync): "behind": while it is written and at the end; "end": only at the end;
@@ -131,7 +132,7 @@ fn sync_policy() -> impl TypedValueParser<Value = SyncPolicy> {
     PossibleValuesParser::new(["behind", "end", "never"]).try_map(|word| SyncPolicy::parse(&word))
 }
 
-/// Maps `--overwrite` to the action for an existing target.
+/// What to do if the target exists: replace it if `overwrite` (the option `--overwrite`) is true, else fail.
 pub(crate) fn if_exists(overwrite: bool) -> IfExists {
     if overwrite { IfExists::Replace } else { IfExists::Fail }
 }

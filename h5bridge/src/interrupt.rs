@@ -31,9 +31,10 @@ impl std::fmt::Debug for Caller {
 /// Whether output is being written, which decides the effect of the first SIGINT or SIGTERM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Nothing is being written: the signal ends the program at once.
+    /// Nothing is being written: the first SIGINT or SIGTERM ends the program at once.
     Idle,
-    /// A conversion is writing output: the signal makes it stop, remove the unfinished output and return.
+    /// A conversion is writing output, or a verb such as `serve` runs: the first SIGINT or SIGTERM makes it stop, remove
+    /// unfinished output and return.
     Working,
 }
 
@@ -144,7 +145,7 @@ pub(crate) const MESSAGE: &str = "h5bridge: interrupted";
 /// Part of the message on stderr if no output was being written when SIGINT or SIGTERM came.
 pub(crate) const NOTHING_WRITTEN: &str = "nothing was being written";
 
-/// Part of the message about a second signal, which ended the program before unfinished output was removed.
+/// Part of the message on stderr if a second SIGINT or SIGTERM ends the program before unfinished output is removed.
 const LEFT: &str = "the next run with the same target removes what is left beside it";
 
 /// A flag that SIGINT and SIGTERM set, for long-running verbs such as `serve`, which then finish and return; the second signal ends the program at
@@ -157,7 +158,7 @@ impl Stop {
         Ok(Stop(Interrupts::listen_in(Phase::Working, caller)?))
     }
 
-    /// Whether SIGINT or SIGTERM has come.
+    /// Whether SIGINT or SIGTERM has come, or an embedding program has stopped the verb.
     pub(crate) fn is_set(&self) -> bool {
         self.0.token.is_cancelled()
     }
@@ -167,7 +168,7 @@ impl Stop {
         self.0.token.clone()
     }
 
-    /// Sleeps for `time`, or until a signal comes.
+    /// Sleeps for `time`, or until SIGINT or SIGTERM comes or an embedding program stops the verb.
     pub(crate) fn sleep(&self, time: Duration) {
         let start = Instant::now();
         while let Some(left) = time.checked_sub(start.elapsed()).filter(|_| !self.is_set()) {

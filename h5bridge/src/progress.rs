@@ -26,7 +26,7 @@ struct Lines {
     /// Names of the tables whose conversion has begun, in the order in which they began.
     tables: Vec<String>,
     phase: Option<Phase>,
-    /// Lines that are held back until the run has lasted for one second.
+    /// Lines about the progress that are held back until the run of `h5bridge` has lasted for one second.
     waiting: Vec<String>,
 }
 
@@ -49,7 +49,7 @@ impl Bar {
         self.bar.finish_and_clear();
     }
 
-    /// Prints the lines that were held back, if the run has lasted for at least one second.
+    /// Prints the lines about the progress that were held back, if the run of `h5bridge` has lasted for at least one second.
     fn print(lines: &mut Lines) {
         if lines.start.elapsed() >= SILENT {
             lines.waiting.drain(..).for_each(stderr::line);

@@ -329,7 +329,8 @@ impl LiveReader {
         array(py, &cell.with_axis(stop.saturating_sub(start)), values)
     }
 
-    /// Reads one cell of a column, as an array; None if it is undefined.
+    /// Reads one cell of a column, as an array (without axes for a scalar); None if the cell is undefined. `table` and `row` are
+    /// counted from 0.
     fn cell<'py>(&self, py: Python<'py>, table: usize, column: &str, row: u64) -> PyResult<Option<Bound<'py, PyAny>>> {
         let found = self.found(table)?;
         let cell = py.detach(|| found.cell(column, row)).or_raise(py)?;

@@ -25,8 +25,9 @@ pub(crate) fn outline<'py>(py: Python<'py>, source: &Source) -> PyResult<Bound<'
     Ok(document)
 }
 
-/// Reads cells of a column as one flat array of elements, cell after cell, as a dataset of ragged cells has them. An
-/// undefined cell adds as many zeros or empty strings as `region`, or else `cell`, has elements; none if both are None.
+/// Reads the cells of `rows` (the first row, from 0, and the row after the last) as one flat array of elements, cell after
+/// cell, as a dataset of ragged cells has them. `region`: only this part of each cell. An undefined cell adds zeros or
+/// empty strings: as many as `region` has elements, or else a cell of the shape `cell`; none if both are None.
 #[pyfunction]
 #[pyo3(signature = (source, table, column, rows, region=None, cell=None))]
 pub(crate) fn stored_cells<'py>(

@@ -31,7 +31,8 @@ type Chunked = (String, Vec<u64>, Option<Vec<u64>>);
 
 #[pymethods]
 impl Source {
-    /// Opens a source of tables; `lock_timeout` is how many seconds to wait for a lock on the table, None reads it without a lock.
+    /// Opens a table directory, a container with a table, or a native HDF5 file. `lock_timeout` is how many seconds to wait for a
+    /// lock on the table; None reads it without a lock.
     #[new]
     #[pyo3(signature = (path, *, lock_timeout=Some(60.0), follow_external=false))]
     fn new(py: Python<'_>, path: PathBuf, lock_timeout: Option<f64>, follow_external: bool) -> PyResult<Self> {

@@ -124,7 +124,8 @@ impl Encoder {
         self.block(values.iter(), |encoder, &value| encoder.uint(value, wide));
     }
 
-    /// Encodes an AipsIO object `SimpleOrderedMap` from i32 to i32; casacore's keys are in ascending order.
+    /// Encodes an AipsIO object `SimpleOrderedMap` from i32 to i32. The caller passes the entries in ascending order of their
+    /// keys, as casacore writes them.
     pub(crate) fn map_i32(&mut self, entries: &[(i32, i32)]) {
         self.start("SimpleOrderedMap", 1);
         self.i32(0);

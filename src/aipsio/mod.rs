@@ -39,7 +39,7 @@ const WINDOW_BYTES: u64 = 1 << 16;
 pub(crate) struct Decoder<'a> {
     source: &'a dyn ReadAt,
     order: ByteOrder,
-    /// Offset in the source of the next byte to decode.
+    /// Offset in bytes, within the file or memory that has the AipsIO stream, of the next byte to decode.
     position: u64,
     /// Length in bytes of the source that the stream is in.
     len: u64,
@@ -53,7 +53,7 @@ pub(crate) struct Decoder<'a> {
 
 struct Object {
     name: BString,
-    /// Offset in the source of the AipsIO object's length field, in bytes.
+    /// Offset in bytes, within the file or memory that has the AipsIO stream, of the object's length field.
     start: u64,
     /// Length in bytes that the AipsIO object states for itself; `None` if its writer could not seek back to fill it
     /// in.
@@ -68,7 +68,7 @@ impl<'a> Decoder<'a> {
         Ok(Decoder { source, order, position, len, window: Vec::new(), window_start: 0, open: Vec::new(), outside })
     }
 
-    /// The offset in the source of the next byte to decode.
+    /// The offset in bytes, within the file or memory that has the AipsIO stream, of the next byte to decode.
     pub(crate) fn position(&self) -> u64 {
         self.position
     }

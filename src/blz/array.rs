@@ -37,7 +37,7 @@ pub(super) struct Array {
     /// Number of rows in a chunk of the array, at least 1; a row is one index of the slowest axis.
     pub(super) chunk_rows: u64,
     /// The JSON document `meta/storage` of the array (element type, chunk length, compression, fill value), or the metadata
-    /// of a single file of chunks; `None` if it has neither.
+    /// of a single file of chunks; `None` if the array has neither.
     pub(super) storage: Option<Document>,
     /// The attributes that the user gave the array, a JSON object; `None` if the array has no document of attributes.
     pub(super) attributes: Option<Document>,
@@ -93,8 +93,8 @@ pub(super) fn attributes(root: &dyn Container) -> Result<Option<Document>> {
 }
 
 impl Array {
-    /// Opens the BLZ array in the directory `root` under the name `name`. Returns one array, or one for each field if it is
-    /// an array of records whose fields have directories of their own.
+    /// Opens the BLZ array in the directory `root`. Returns one array, named `name`; or, for an array of records whose fields
+    /// have directories of their own, one array for each field, with the field's name.
     ///
     /// # Errors
     /// `Format` if a document is missing or damaged.
@@ -279,8 +279,8 @@ impl Array {
         })
     }
 
-    /// Calls `each` with batches of consecutive chunks, from the first one on, until they hold `bytes` decoded bytes of the
-    /// array.
+    /// Calls `each` with batches of consecutive chunks, from the array's first chunk on, until all batches together hold at
+    /// least `bytes` decoded bytes.
     ///
     /// # Errors
     /// `Format` if a header is damaged, or there are fewer bytes; that of `each`; `Interrupted`.

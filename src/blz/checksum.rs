@@ -66,7 +66,7 @@ impl Checksum {
         }
     }
 
-    /// Compares the checksum of `bytes` with the checksum `stored` in the file.
+    /// Computes the checksum of `bytes`; an error unless it equals `stored`, the checksum in a file of Blosc chunks.
     ///
     /// # Errors
     /// `Format` if they differ.

@@ -14,26 +14,26 @@ use crate::progress::Progress;
 pub struct ArrayComparison {
     /// Number of arrays that both sides of the comparison have.
     pub arrays: usize,
-    /// Size in bytes of the compared arrays, of one side and uncompressed.
+    /// Size in bytes of the arrays whose elements were compared, uncompressed; each pair of arrays counts once.
     pub bytes: u64,
     /// The first difference of each array that differs; empty if both sides are equal.
     pub differences: Vec<ArrayDifference>,
 }
 
-/// The first difference found between two arrays of the same name.
+/// The first difference found between two compared arrays, or an array that only one of the two [`Arrays`] has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ArrayDifference {
-    /// Name of the array that differs between both sides.
+    /// Name of the array that differs between the two compared [`Arrays`], or that only one of them has.
     pub array: String,
-    /// Indices of the element that differs, from 0, slowest axis first; `None` if type or shape differ, or one side has no such
-    /// array.
+    /// Indices of the first element that differs, from 0, slowest axis first; `None` if type or shape differ, or only one of the
+    /// two compared [`Arrays`] has the array.
     pub index: Option<Vec<u64>>,
-    /// The first side at the difference: the bytes of the element in hexadecimal digits, or without an `index` the type and
-    /// shape of the array, or `missing`.
+    /// What the first of the two compared [`Arrays`] has: the bytes of the element that differs in hexadecimal digits, or without
+    /// an `index` the type and shape of the array, or `missing`.
     pub left: String,
-    /// The second side at the difference: the bytes of the element in hexadecimal digits, or without an `index` the type and
-    /// shape of the array, or `missing`.
+    /// What the second of the two compared [`Arrays`] has: the bytes of the element that differs in hexadecimal digits, or
+    /// without an `index` the type and shape of the array, or `missing`.
     pub right: String,
 }
 

@@ -310,8 +310,8 @@ fn chunk_bytes(array: &Array) -> Result<u64> {
 /// them.
 type EachChunks<'a> = dyn FnMut(u64, &[&[u8]]) -> Result<()> + 'a;
 
-/// Cuts the decoded bytes of an array into chunks for export, and calls `each` with some of them at a time and the number of
-/// the first.
+/// Cuts the decoded bytes of an array into chunks for export, and calls `each` with several consecutive chunks at a time and
+/// the number, from 0, of the first of them.
 fn each_batch_of_chunks(array: &Array, progress: &dyn Progress, each: &mut EachChunks<'_>) -> Result<()> {
     let chunk_bytes = chunk_bytes(array)?;
     let chunk = usize::try_from(chunk_bytes)

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
 
-/// A file with metadata of a BLZ array as JSON: its value, and its text as it was read.
+/// JSON metadata of an array or table of BLZ, bcolz or bloscpack: the JSON value, and its text as it was read or encoded.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Document {
     pub(super) text: String,

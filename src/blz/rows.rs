@@ -45,7 +45,7 @@ impl fmt::Debug for Rows {
 struct Direct {
     source: Arc<dyn ReadAt>,
     pipeline: Pipeline,
-    /// The chunks that exist in the file, by the number of their first row.
+    /// The chunks that exist in the file, by the number of the first row of each, counted from 0.
     chunks: HashMap<u64, ChunkInfo>,
     /// Bytes of the element, in HDF5's form, that fills chunks which do not exist in the file; empty if all exist.
     fill: Vec<u8>,

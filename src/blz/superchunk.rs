@@ -67,9 +67,11 @@ pub(super) struct Superchunk {
     /// The JSON metadata of the file of chunks, with the keys `dtype` and `shape` if an array was stored; `None` if it has
     /// none.
     pub(super) metadata: Option<Document>,
-    /// Number of chunks that the header states; `None`: the file has chunks up to its end.
+    /// Number of chunks that the header of the file states; `None` if it states no number: the file then has chunks up to its
+    /// end.
     count: Option<u64>,
-    /// Decoded size in bytes that the header states for every chunk but the last, and for the last; `None` if it does not.
+    /// Decoded size in bytes of every chunk but the last, and of the last, as the header of the file states them; `None` for a
+    /// size that it does not state.
     sizes: [Option<u32>; 2],
     /// Offset in the file of the list of chunk offsets, in bytes; `None` if it has no such list.
     offsets: Option<u64>,

@@ -19,8 +19,8 @@ use crate::output::Output;
 use crate::progress::{Phase, Progress};
 use crate::value::{Shape, Values};
 
-/// If a chunk of an array is larger than this, in bytes, its HDF5 chunks are limited to the array's number of rows;
-/// smaller chunks may have more rows than the array.
+/// Largest size in bytes of an array's chunks for which the chunks of its HDF5 dataset may have more rows than the array; if the
+/// array's chunks are larger, those of the dataset are limited to the array's number of rows.
 const LARGE_CHUNK: u64 = 1 << 20;
 
 /// Blosc compression level of chunks in HDF5 that are compressed again, because the stored ones do not fit the chunks of the
@@ -303,9 +303,9 @@ impl Chunks<'_> {
     }
 }
 
-/// Sets an HDF5 attribute for each attribute that the user gave an array or table: a Bool, number, string or list of
-/// numbers as such, any other value as JSON text under the name `NAME_json`. Also stores the whole JSON document, for
-/// exports.
+/// Sets an HDF5 attribute for each attribute that the user gave an array or table: a Bool, number, string or list of numbers as
+/// such, any other value as JSON text with `_json` after the attribute's name. Also stores the whole JSON document, for the
+/// conversion back from HDF5.
 fn set_attributes(document: Option<&Document>, set: impl Fn(&str, &Attribute) -> Result<()>) -> Result<()> {
     let Some(document) = document else { return Ok(()) };
     for (name, value) in document.members().into_iter().flatten() {

@@ -18,8 +18,8 @@ use crate::h5::{AnyObject, Group, Link};
 /// Largest selection of which statistics are computed, in bytes of its elements in the file; a larger one is an error.
 const STATS_BYTES: u64 = 2 << 30;
 
-/// Answers requests about one open HDF5 file or table, within limits on the size of an answer. Open one for each request:
-/// the number of committed rows of a file that grows is read only once.
+/// Answers requests about one open HDF5 file or table, within limits on the size of an answer. Make a new `Browser` for each
+/// request: it reads only once how many rows of a growing file are committed.
 pub struct Browser<'a> {
     resolver: Resolver<'a>,
     limits: &'a Limits,
@@ -128,7 +128,7 @@ impl<'a> Browser<'a> {
     }
 
     /// Computes statistics of the finite values in a selection of the dataset at `path`, as JSON: minimum, maximum, mean,
-    /// standard deviation, least positive value. A `selection` of `None` is the whole dataset.
+    /// standard deviation, least value of 0 or more, least value above 0. A `selection` of `None` is the whole dataset.
     ///
     /// # Errors
     /// `Usage` for a wrong selection, and for elements that are not real numbers.

@@ -111,7 +111,7 @@ impl Pieces {
         Pieces { ready, given: 0, source: None }
     }
 
-    /// Encodes the first piece, or all bytes if they are few; returns true if all are encoded.
+    /// Encodes values until the encoded bytes exceed 1 MiB or no values are left; returns true if all values are encoded.
     fn begin(&mut self) -> Result<bool> {
         while self.ready.len() <= PIECE {
             let Some(source) = &mut self.source else { return Ok(true) };

@@ -11,8 +11,8 @@ use crate::value::{DataType, Region, Shape, Values};
 /// hypercube that holds the cell of each row.
 const BLOCK: u64 = 1 << 16;
 
-/// Returns the committed length of the first axis (rows or cells) of the dataset `name` in the group at `path`; `None` if it
-/// is not part of a table of a live file.
+/// Returns how many rows or cells, along its first axis, of the dataset `name` in the group at `path` are committed; `None` if
+/// it has neither, or is not part of a table in a live file (an HDF5 file that this program appends to under SWMR).
 pub(super) fn committed(file: &OpenFile, path: &str, name: &str) -> Result<Option<u64>> {
     let (parent, last) = path.rsplit_once('/').unwrap_or(("", path));
     let column = if last.is_empty() { None } else { Some((parent, last)) };
@@ -33,8 +33,8 @@ pub(super) fn committed(file: &OpenFile, path: &str, name: &str) -> Result<Optio
     Ok(None)
 }
 
-/// Reads the number of committed rows of the table in the group at `path`; `None` if the group is not a table of a live
-/// file.
+/// Reads the number of committed rows of the table in the group at `path`; `None` if the group is not a table of a live file (an
+/// HDF5 file that this program appends to under SWMR).
 fn committed_rows(root: &Group, path: &str) -> Result<Option<u64>> {
     if path.is_empty() || !root.has(path.trim_start_matches('/')) {
         return Ok(None);

@@ -27,14 +27,15 @@ pub enum LinkResolution {
 /// An open HDF5 file, with its directory, its name in messages, and the committed rows of its tables if it grows.
 pub(super) struct OpenFile {
     file: File,
-    /// The casacore table that this file describes, from which the elements of columns are read; `None` if the file holds
-    /// them itself.
+    /// The casacore table that is shown as this HDF5 file, from which the elements of columns are read; `None` for an HDF5 file
+    /// that holds its elements itself.
     pub(super) table: Option<Unwritten>,
-    /// Canonical path of the directory of the file, from which relative names of other files are resolved.
+    /// Canonical path of the directory of the HDF5 file, or of the table itself if a casacore table is shown as the file: names
+    /// of other files are resolved relative to this path.
     directory: PathBuf,
-    /// Name of the file in error messages.
+    /// Name of the HDF5 file or casacore table in error messages, without its directory.
     pub(super) name: String,
-    /// Whether another process may be appending to the file (SWMR).
+    /// Whether another process may be appending to the HDF5 file (SWMR).
     pub(super) grows: bool,
     /// Number of committed rows of each table that was looked up before, by the HDF5 path of its group; `None` for groups
     /// that are not growing tables.
@@ -97,7 +98,7 @@ pub(super) struct Member {
 }
 
 impl Member {
-    /// The path of the object in its own file.
+    /// HDF5 path of the object in the file that holds it: the path of its group, a slash and its name.
     pub(super) fn path(&self) -> String {
         join(self.group.path(), &self.name)
     }

@@ -119,8 +119,9 @@ impl Stats {
     }
 }
 
-/// Computes minimum, maximum, mean and standard deviation of the selected elements, as JSON; an error if the elements have
-/// more than `most_bytes` bytes, or are not real numbers.
+/// Computes statistics of the finite numbers among the selected elements, as JSON: minimum, maximum, mean, standard deviation,
+/// least number of 0 or more, least number above 0; an error if the elements have more than `most_bytes` bytes, or are not real
+/// numbers.
 pub(super) fn stats(values: &Values, most_bytes: u64) -> Result<Value> {
     let real = values.number.as_ref().filter(|number| number.form.kind != Kind::Complex && values.shape.is_some());
     let Some(number) = real else {

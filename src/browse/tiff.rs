@@ -3,7 +3,7 @@
 use super::number::{Form, Kind};
 use crate::error::{Error, Result};
 
-/// Bytes of the TIFF header, after which the numbers begin.
+/// Size of the TIFF header in bytes; the numbers of the image begin after it.
 pub(super) const HEADER: usize = 144;
 
 /// Type code of a 16-bit integer in TIFF fields.

@@ -56,7 +56,8 @@ pub(crate) struct Format {
     /// Function that tells whether the first bytes of a file are, or may be, those of a container of this format. If a
     /// container consists of several files, the function returns true for one of them.
     pub(crate) recognise: OfFile<bool>,
-    /// Function that returns the names of the other files of a container that consists of several files; none for a container in one file.
+    /// Function that returns the names of all files of a container but the one by which it is recognised; none for a container
+    /// in one file.
     pub(crate) parts: OfFile<Vec<String>>,
     /// Function that compares the files of a container with the checksums that its format has for whole container files. It
     /// returns the damaged ranges; none if all bytes match, or if the format has no such checksums.

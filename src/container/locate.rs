@@ -81,12 +81,13 @@ pub(crate) fn outermost(path: &Path) -> Result<Option<Outermost<'_>>> {
 }
 
 impl Outermost<'_> {
-    /// Whether the path ends at the container itself, and does not lead into it.
+    /// Whether the path that was looked up ends at its outermost container, and does not lead into it.
     pub(crate) fn is_whole(&self) -> bool {
         self.below.as_os_str().is_empty()
     }
 
-    /// Opens the container and follows the rest of the path to a container in it; a file that is not a container is an error.
+    /// Opens the container to which the path that was looked up leads: its outermost container, or one inside it. A file that is
+    /// not a container is an error.
     pub(crate) fn open(&self) -> Result<Arc<dyn Container>> {
         match self.find()? {
             Found::Container(container) => Ok(container),
@@ -96,7 +97,8 @@ impl Outermost<'_> {
         }
     }
 
-    /// Opens the container and follows the rest of the path to a container or a virtual file in it.
+    /// Finds what the path that was looked up leads to: its outermost container, or a container or virtual file inside it.
+    /// Containers are opened.
     pub(crate) fn find(&self) -> Result<Found> {
         let mut levels = vec![(self.format.open)(&self.directory, self.name)?];
         let mut components = self.below.components().peekable();
@@ -125,7 +127,8 @@ impl Outermost<'_> {
         Ok(Found::Container(levels.swap_remove(levels.len() - 1)))
     }
 
-    /// Opens the container, as far as it can be read if it is damaged. Also returns the error that describes the damage; `None` if it is sound.
+    /// Opens the outermost container of the path that was looked up, as far as it can be read if it is damaged. Also returns the
+    /// error that describes the damage; `None` if it is sound.
     fn salvage(&self) -> Result<(Arc<dyn Container>, Option<Error>)> {
         match ((self.format.open)(&self.directory, self.name), self.format.salvage) {
             (Err(error), Some(salvage)) if error.is_damage() => {

@@ -187,7 +187,7 @@ pub struct FileLayout {
     pub stored_bytes: u64,
     /// Size of the virtual file's blocks in bytes; `None` if it is not stored in blocks.
     pub block_bytes: Option<u64>,
-    /// Number of blocks that hold the virtual file.
+    /// Number of blocks that hold the virtual file; 0 if it is not stored in blocks, but 1 for an HDF5 dataset without chunks.
     pub blocks: u64,
     /// Numbers of the blocks that hold the virtual file, as half-open ranges in the order of its bytes; empty if the format
     /// does not number blocks.

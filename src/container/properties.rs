@@ -38,7 +38,7 @@ impl Properties {
         self.values.iter().find(|(found, _)| found == name).map(|(_, value)| value)
     }
 
-    /// Value of the property `name` if it is a single integer; `None` if it is missing or of another type.
+    /// Value of the container's or file's property `name` if it is a single integer; `None` if it is missing or of another type.
     pub(crate) fn int(&self, name: &str) -> Option<i64> {
         match self.get(name)? {
             Property::Int(value) => Some(*value),
@@ -46,7 +46,8 @@ impl Properties {
         }
     }
 
-    /// Value of the property `name` if it is a list of integers; `None` if it is missing or of another type.
+    /// Value of the container's or file's property `name` if it is a list of integers; `None` if it is missing or of another
+    /// type.
     pub(crate) fn ints(&self, name: &str) -> Option<&[i64]> {
         match self.get(name)? {
             Property::Ints(values) => Some(values),
@@ -54,7 +55,7 @@ impl Properties {
         }
     }
 
-    /// Value of the property `name` if it is text; `None` if it is missing or of another type.
+    /// Value of the container's or file's property `name` if it is text; `None` if it is missing or of another type.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         match self.get(name)? {
             Property::Text(text) => Some(text),
@@ -67,7 +68,7 @@ impl Properties {
 /// in advance.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Announced {
-    /// Properties of the source container, which the new one is to keep.
+    /// Properties of the container from which the files are copied, which the new container is to keep.
     pub(crate) properties: Properties,
     /// Files that the container will hold, in the order in which they will be written.
     pub(crate) files: Vec<AnnouncedFile>,

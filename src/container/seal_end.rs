@@ -12,13 +12,14 @@ pub(super) const MAGIC: [u8; 8] = *b"ctdsseal";
 /// to which it belongs, its CRC-32.
 pub(super) const ENTRY_BYTES: usize = 16;
 
-/// Size in bytes of the fields of fixed size at the end of a seal; they are the last bytes of a sealed HDF5 file.
+/// Size in bytes of the fields of fixed size at the end of a seal (the checksums after an HDF5 file); they are the last bytes
+/// of a sealed file.
 pub(super) const END_BYTES: usize = 36;
 
 /// The last fields of a seal: the checksums of all bytes of a MultiHDF5 container, stored after the end of the HDF5 file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Seal {
-    /// Length in bytes of the HDF5 file before the seal.
+    /// Length in bytes of the HDF5 file without the seal (the checksums after its end).
     pub(super) len: u64,
     pub(super) regions: u64,
     pub(super) names_bytes: u64,
@@ -41,7 +42,8 @@ impl Seal {
         Ok((seal.fits(file_len) || seal.magic == MAGIC).then_some(seal))
     }
 
-    /// Whether the HDF5 file and its seal together have `file_len` bytes, by the lengths in the seal.
+    /// Whether a file of `file_len` bytes has the length that its seal (the checksums after the HDF5 file) states: that of the
+    /// HDF5 file and the seal together.
     pub(super) fn fits(&self, file_len: u64) -> bool {
         let entries = self.regions.checked_mul(ENTRY_BYTES as u64);
         let parts = [entries, Some(self.names_bytes), Some(END_BYTES as u64)];

@@ -278,7 +278,7 @@ pub struct ToHdf5Plan<'a> {
 impl<'a> ToHdf5Plan<'a> {
     call_setters!(target);
 
-    /// The open source that is going to be converted.
+    /// The opened source of the conversion: a table directory, a file that holds a whole table, or a native HDF5 file.
     pub fn source(&self) -> &Source {
         &self.source
     }

@@ -6,8 +6,8 @@ use super::{ChunkCache, ChunkRead, Grid};
 use crate::error::Result;
 use crate::value::{Region, Shape, Values};
 
-/// Smallest ratio of all elements of a chunk to the wanted ones at which the wanted ones may be read without the
-/// others.
+/// A part of a chunk may be read without the rest of the chunk if the chunk has at least this many times the elements of the
+/// part.
 const SMALL_PART: u64 = 8;
 /// Largest number of contiguous runs of elements that are read from a chunk without the rest of the chunk; for more
 /// runs, the whole chunk is read.

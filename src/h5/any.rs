@@ -77,8 +77,8 @@ pub(crate) struct Served<'a> {
 }
 
 impl<'a> Served<'a> {
-    /// Makes the rule: a file may be opened if `is_served` accepts its canonical path. Names are relative to `directory`, the
-    /// canonical directory of the file that names them.
+    /// Makes the rule that decides which other files may be opened: those whose canonical paths `is_served` accepts. Names are
+    /// relative to `directory`, the canonical directory of the file that names them.
     pub(crate) fn new(directory: &'a Path, is_served: &'a dyn Fn(&Path) -> bool) -> Self {
         Served { directory, is_served }
     }

@@ -21,7 +21,7 @@ use crate::value::Shape;
 /// read together with the bytes between them.
 const LONG_RUN: usize = 4 << 10;
 
-/// Largest chunk with filters, in decoded bytes, that is decoded here and not by libhdf5: it stays in memory for the next
+/// Largest chunk with filters, in decoded bytes, that is decoded without libhdf5: decoded chunks stay in memory for the next
 /// read.
 const MAX_DECODED: usize = 8 << 20;
 

@@ -1,4 +1,5 @@
-//! Creates datasets of bytes in which each row is one chunk. MultiHDF5 containers store blocks of files in them.
+//! Creates datasets of bytes in which each row is one chunk. A MultiHDF5 container, one HDF5 file that holds other files, has
+//! such a dataset for each of these files and stores it in blocks of equal size, one a row.
 
 use hdf5::dataset::{AllocTime, DatasetCreate};
 

@@ -109,7 +109,7 @@ pub(crate) enum IndexKind {
     FixedArray,
     ExtensibleArray,
     BtreeV2,
-    /// A kind of index with a number that this version does not know.
+    /// A kind of index that this program does not know, with libhdf5's number of it (`H5D_chunk_index_t`).
     Unknown(u32),
 }
 
@@ -531,10 +531,9 @@ impl Dataset {
         Ok((sys::memory(&extents)?, file))
     }
 
-    /// Writes one whole chunk of the dataset; `bytes` are its stored form: filtered, and padded to the full extents at the
+    /// Writes one whole chunk of the dataset. `index` counts chunks from 0 on each axis, fastest axis first. `bytes` are the
+    /// chunk as stored: filtered, except by filter `i` if bit `i` of `filter_mask` is set, and padded to the full extents at the
     /// far edges of the dataset.
-    ///
-    /// `index` counts chunks, not elements. `filter_mask` has bit `i` set where filter `i` of the pipeline was skipped.
     pub(crate) fn write_chunk(&self, index: &[u64], bytes: &[u8], filter_mask: u32) -> Result<()> {
         let write = || {
             let layout = self.layout()?;

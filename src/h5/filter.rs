@@ -240,8 +240,9 @@ impl fmt::Display for Pipeline {
     }
 }
 
-/// Passes `bytes` through the filters one after the other, with outputs alternately in `scratch` and `out`, the last in
-/// `out`. With two filters, `scratch` keeps its length from chunk to chunk, so that it is not zeroed again.
+/// Calls `apply`, which encodes or decodes, for each of `filters` in turn: for the first with `bytes`, for the others with the
+/// output of the one before. Outputs are alternately in `scratch` and `out`, the last in `out`. With two filters, `scratch` keeps
+/// its length from chunk to chunk, so that it is not zeroed again.
 fn run<'a>(
     filters: impl Iterator<Item = &'a Filter> + Clone,
     scratch: &mut Vec<u8>,

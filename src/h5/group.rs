@@ -255,7 +255,8 @@ impl Group {
         self.group.unlink(name).with_context(|| self.path_of(name))
     }
 
-    /// Makes the hard link `name` in this group to the object at the path `target`.
+    /// Makes the hard link `name` in this group to the object at the path `target`, which is relative to this group, or from
+    /// the root if it begins with a slash.
     pub(crate) fn link(&self, name: &str, target: &str) -> Result<()> {
         self.group.link_hard(target, name).with_context(|| self.path_of(name))
     }

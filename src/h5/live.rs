@@ -96,7 +96,7 @@ pub(crate) struct LiveFile {
     /// allocated space.
     descriptor: Arc<fs::File>,
     path: PathBuf,
-    /// The clock by which the pace of rows is measured.
+    /// The clock by which datasets of the file measure how fast rows arrive and how long searches for a chunk's address take.
     clock: Clock,
 }
 

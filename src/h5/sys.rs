@@ -56,8 +56,8 @@ macro_rules! call {
     };
 }
 
-/// Makes a C call of libhdf5 that returns a new identifier, under the global lock, and wraps it in the handle type `$handle`,
-/// which then owns it.
+/// Makes a C call of libhdf5 that returns a new identifier, under the library's global lock, and wraps the identifier in the
+/// handle type `$handle`, which then owns it.
 macro_rules! create {
     ($handle:ty, $($call:tt)*) => {
         sync(|| {
@@ -194,7 +194,8 @@ pub(super) fn link(group: &hdf5::Group, name: &str) -> Result<Link> {
 ///
 /// The `hdf5` crate's own takes the class of a link for an enum, whatever number the file has there.
 pub(super) fn link_names(group: &hdf5::Group, order: H5_index_t) -> Result<Vec<String>> {
-    /// The callback of `H5Literate`: appends the name of one member of the group to the list; returns 0, which continues.
+    /// The callback of `H5Literate`, called for each member of a group: appends the member's name to the vector `names`;
+    /// returns 0, so that `H5Literate` continues.
     ///
     /// # Safety
     /// `name` ends with NUL; `names` is the vector below, which nothing else uses.
@@ -832,7 +833,8 @@ pub(super) fn has_attribute(owner: &Location, name: &str) -> Result<bool> {
 ///
 /// The `hdf5` crate's own takes the character set of a name for an enum, whatever byte the file has there.
 pub(super) fn attribute_names(owner: &Location, order: H5_index_t) -> Result<Vec<String>> {
-    /// The callback of `H5Aiterate2`: appends the name of one attribute to the list; returns 0, which continues.
+    /// The callback of `H5Aiterate2`, called for each attribute of an object: appends the attribute's name to the vector
+    /// `names`; returns 0, so that `H5Aiterate2` continues.
     ///
     /// # Safety
     /// `name` ends with NUL; `names` is the vector below, which nothing else uses.
@@ -901,7 +903,8 @@ pub(super) enum Target<'a> {
 }
 
 impl Target<'_> {
-    /// The number of values that the target consists of, and that a buffer for it must hold.
+    /// Number of values in the attribute, or of selected elements of the dataset, that is read or written; a buffer for them
+    /// must hold as many.
     fn count(&self) -> Result<usize> {
         match self {
             Target::Attribute(attribute) => Ok(attribute.space()?.size()),
@@ -1283,8 +1286,8 @@ unsafe extern "C" fn allocate(size: usize, arena: *mut c_void) -> *mut c_void {
     start.cast()
 }
 
-/// The callback by which libhdf5 frees memory of strings and sequences (`H5MM_free_t`). It does nothing: the arena is freed as
-/// a whole.
+/// The callback by which libhdf5 frees memory of strings and sequences (`H5MM_free_t`). It does nothing: all memory of one read
+/// is freed at once, with its [`Arena`].
 unsafe extern "C" fn keep_block(_: *mut c_void, _: *mut c_void) {}
 
 /// Elements of any HDF5 type that were read into memory, with the strings and sequences they point to.
@@ -1449,7 +1452,7 @@ pub(super) fn read_any<'a>(target: &Target<'_>, stored: &'a StoredType) -> Resul
 }
 
 /// The C struct `H5FD_class_t` of HDF5 2: properties and callbacks of a file driver. libhdf5 checks its first field, the
-/// version. Null pointers stand for callbacks that this driver lacks.
+/// version. Null pointers stand for callbacks that a driver lacks.
 #[cfg(feature = "static-hdf5")]
 #[repr(C)]
 struct DriverClass {
@@ -1508,8 +1511,8 @@ struct DriverFile {
 
 #[cfg(feature = "static-hdf5")]
 thread_local! {
-    /// The source of bytes of the file that this thread is opening, which libhdf5 cannot pass to the driver itself; `None` at
-    /// other times.
+    /// The source of bytes of the remote file that this thread is opening, for this program's file driver, to which libhdf5
+    /// cannot pass it; `None` at other times.
     static OPENING: std::cell::RefCell<Option<Arc<dyn ReadAt>>> = const { std::cell::RefCell::new(None) };
 }
 
@@ -1578,7 +1581,8 @@ fn source_driver() -> Result<hid_t> {
     DRIVER.get_or_init(register).clone()
 }
 
-/// The driver's callback `open`: opens the source that [`open_source`] has prepared, as a file of this driver; null on failure.
+/// Callback of this program's file driver (for remote files), `open`: opens the source of bytes that [`open_source`] has
+/// prepared, as a file of the driver; null on failure.
 ///
 /// # Safety
 /// None of the arguments is used.
@@ -1614,7 +1618,7 @@ unsafe extern "C" fn open_driver_file(_: *const c_char, _: c_uint, _: hid_t, _: 
     }
 }
 
-/// The driver's callback `close`: closes a file; returns 0 on success, -1 on failure.
+/// Callback of this program's file driver (for remote files), `close`: closes a file; returns 0 on success, -1 on failure.
 ///
 /// # Safety
 /// `file` is of [`open_driver_file`] and used no more.
@@ -1626,8 +1630,8 @@ unsafe extern "C" fn close_driver_file(file: *mut DriverFile) -> c_int {
     catch_unwind(std::panic::AssertUnwindSafe(|| drop(file))).map_or(-1, |()| 0)
 }
 
-/// The driver's callback `cmp`: returns 0 if two files have the same source, else -1 or 1 by the order of the sources'
-/// addresses in memory.
+/// Callback of this program's file driver (for remote files), `cmp`: returns 0 if two files have the same source of
+/// bytes, else -1 or 1 by the order of the sources' addresses in memory.
 ///
 /// # Safety
 /// Both are open files of this driver.
@@ -1638,7 +1642,8 @@ unsafe extern "C" fn compare_driver_files(one: *const DriverFile, other: *const 
     Arc::as_ptr(&one.source).addr().cmp(&Arc::as_ptr(&other.source).addr()) as c_int
 }
 
-/// The driver's callback `get_eoa`: returns the end of the addresses that libhdf5 uses in the file, in bytes.
+/// Callback of this program's file driver (for remote files), `get_eoa`: returns the end of the addresses that libhdf5
+/// uses in the file, in bytes.
 ///
 /// # Safety
 /// `file` is an open file of this driver.
@@ -1648,7 +1653,8 @@ unsafe extern "C" fn driver_file_end(file: *const DriverFile, _: c_int) -> u64 {
     unsafe { (*file).end }
 }
 
-/// The driver's callback `set_eoa`: sets the end of the addresses that libhdf5 uses in the file, in bytes; returns 0.
+/// Callback of this program's file driver (for remote files), `set_eoa`: sets the end of the addresses that libhdf5 uses
+/// in the file, in bytes; returns 0.
 ///
 /// # Safety
 /// `file` is an open file of this driver, and nothing else uses it during the call.
@@ -1659,7 +1665,7 @@ unsafe extern "C" fn set_driver_file_end(file: *mut DriverFile, _: c_int, end: u
     0
 }
 
-/// The driver's callback `get_eof`: returns the length of the file in bytes.
+/// Callback of this program's file driver (for remote files), `get_eof`: returns the length of the file in bytes.
 ///
 /// # Safety
 /// `file` is an open file of this driver.
@@ -1669,8 +1675,8 @@ unsafe extern "C" fn driver_file_len(file: *const DriverFile, _: c_int) -> u64 {
     unsafe { (*file).len }
 }
 
-/// The driver's callback `read`: reads `count` bytes at `address`; those after the end of the file are zeros, as in libhdf5's
-/// own drivers. Returns 0 on success, -1 on failure.
+/// Callback of this program's file driver (for remote files), `read`: reads `count` bytes at `address`, an offset in bytes;
+/// bytes after the end of the file are zeros, as in libhdf5's own drivers. Returns 0 on success, -1 on failure.
 ///
 /// # Safety
 /// `file` is an open file of this driver; `buffer` has `count` bytes.
@@ -1709,7 +1715,8 @@ unsafe extern "C" fn read_driver_file(
     }
 }
 
-/// The driver's callback `write`: always fails, because the files of this driver are read-only.
+/// Callback of this program's file driver (for remote files), `write`: always fails (returns -1), because the files of the
+/// driver are read-only.
 ///
 /// # Safety
 /// None of the arguments is used.

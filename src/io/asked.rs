@@ -3,27 +3,30 @@
 
 use std::collections::VecDeque;
 
-/// Number of blocks, the most recently read ones, for which requests for parts are counted.
+/// Number of blocks of files, the most recently read ones, for which requests for parts are counted.
 const REMEMBERED: usize = 32;
-/// A block of `len` bytes or elements is read whole once `len / FOR_EACH` parts of it were asked for, wherever they lie.
+/// A block of a file, of `len` bytes or elements, is read whole once `len / FOR_EACH` parts of it were asked for, wherever
+/// they lie.
 const FOR_EACH: u64 = 1 << 10;
-/// A block is read whole once this many consecutive requests were for parts of it that are near each other.
+/// A block of a file is read whole once this many consecutive requests for parts of it were near each other.
 const MANY_NEAR: u32 = 3;
-/// Two parts of a block are near each other if their starts differ by less than the block's length divided by this.
+/// Two parts of a block of a file are near each other if their starts differ by less than the block's length divided by
+/// this.
 const NEAR: u64 = 64;
 
-/// The blocks of which parts were read last, each with the number of these reads and the position of the last one.
+/// The blocks of files (such as pages or chunks) of which parts were read last, each with the number of these reads
+/// and the position of the last one.
 #[derive(Debug)]
 pub(crate) struct Asked<K>(VecDeque<Entry<K>>);
 
 #[derive(Debug)]
 struct Entry<K> {
     block: K,
-    /// Offset in the block, in bytes or elements, of the part that was requested last.
+    /// Offset in the block of the file, in bytes or elements, of the part of the block that was requested last.
     at: u64,
     asks: u32,
-    /// Number of reads in the latest run of reads near each other in the block; 1 if the last read was far from the one
-    /// before.
+    /// Number of reads in the latest run of reads near each other in the block of the file; 1 if the last read was far
+    /// from the one before.
     near: u32,
 }
 
@@ -34,9 +37,9 @@ impl<K> Default for Asked<K> {
 }
 
 impl<K: PartialEq> Asked<K> {
-    /// Counts a read of a part of `block` that starts at offset `at`, and returns whether the whole block should be
-    /// read instead: after many such reads, or a few near each other. `at` and `len`, the block's length, are in bytes
-    /// or elements.
+    /// Counts a read of a part of the block `block` of a file, and returns whether the whole block should be read
+    /// instead: after many such reads, or a few near each other. `at`, the offset of the part in the block, and `len`,
+    /// the block's length, are in bytes or elements.
     pub(crate) fn is_worth_reading(&mut self, block: K, at: u64, len: u64) -> bool {
         // the block of the last call is usually the block of this one
         let Some(entry) = self.0.iter_mut().rev().find(|entry| entry.block == block) else {

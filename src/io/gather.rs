@@ -19,8 +19,8 @@ pub(crate) struct Gather<'a> {
     start: u64,
     /// Offset in the file of the end of the last piece that was added.
     end: u64,
-    /// The pieces that were added and not read yet: for each the offset from the first of them, and the length, in
-    /// bytes.
+    /// The pieces of the file that were added and not read yet: for each the offset from the start of the first of them,
+    /// and the length, in bytes.
     pieces: Vec<(u32, u32)>,
     window: Vec<u8>,
 }
@@ -59,8 +59,8 @@ impl<'a> Gather<'a> {
         true
     }
 
-    /// Reads the pieces that were added and not read yet; false if all pieces together do not fill the output, or reading
-    /// failed.
+    /// Reads the pieces of the file that were added and not read yet. Returns false if all pieces together do not have as
+    /// many bytes as the output buffer, or reading failed.
     #[must_use]
     pub(crate) fn finish(mut self) -> bool {
         self.flush().is_some() && self.rest.is_empty()

@@ -11,7 +11,8 @@ use crate::sync::LockUnpoisoned;
 const PAGE_BYTES: u64 = 1 << 16;
 /// Maximum total size in bytes of the pages that are cached of one file.
 const CACHE_BYTES: u64 = 1 << 22;
-/// Maximum number of files of which pages are cached at the same time: a source may have thousands of files open.
+/// Maximum number of files of which pages are cached at the same time: a program may have thousands of files of tables
+/// open.
 const FILES: usize = 64;
 
 /// The files of which pages are cached, the one that was added first in front.

@@ -92,7 +92,7 @@ impl PagedMut {
     }
 }
 
-/// The number of the page that has the byte at `offset`, and the position of the byte in it.
+/// The number (from 0) of the page that has the byte at `offset` of the file, and the offset of the byte in this page.
 fn locate(offset: u64) -> (u64, usize) {
     (offset / PAGE_BYTES as u64, (offset % PAGE_BYTES as u64) as usize)
 }

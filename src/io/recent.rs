@@ -23,8 +23,8 @@ impl<T> Recent<T> {
         Recent { capacity, items: Mutex::default(), asked: Mutex::default() }
     }
 
-    /// Whether item `number`, of `len` bytes, is cached, or should now be read whole because many parts of it were requested. Counts this
-    /// call as a request for a part that starts at byte `at`.
+    /// Whether item `number`, of `len` bytes, is cached, or should now be read whole because many parts of it, or a few near
+    /// each other, were requested. If it is not cached, counts this call as a request for a part that starts at byte `at`.
     pub(crate) fn expects(&self, number: u64, at: u64, len: u64) -> bool {
         self.items.lock_unpoisoned().iter().any(|(known, _)| *known == number)
             || self.asked.lock_unpoisoned().is_worth_reading(number, at, len)

@@ -40,8 +40,8 @@ pub struct Lint {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct LintReport {
-    /// Violations of the layout and notes about readers: in the order of [`Lint::rules`], for each rule in the order of the
-    /// file's objects.
+    /// Violations of docs/layout.md, and things that some programs which read HDF5 do not support: in the order of
+    /// [`Lint::rules`], for each rule in the order of the file's objects.
     pub findings: Vec<Finding>,
     /// Number of groups in the file that were checked.
     pub groups: u64,
@@ -57,7 +57,7 @@ impl Lint {
         Lint { path: path.as_ref().to_owned() }
     }
 
-    /// All rules that files are checked against, those of the layout first.
+    /// All rules that files are checked against: first those of docs/layout.md, then those about programs that read HDF5.
     pub fn rules() -> &'static [Rule] {
         rules::RULES
     }

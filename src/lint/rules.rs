@@ -79,10 +79,11 @@ pub enum Requirement {
 pub struct Rule {
     /// Identifier of the rule, such as `chunk-index`, in the output of `h5bridge lint --json`.
     pub name: &'static str,
-    /// Whether an object to which the rule applies violates the layout, or only lacks support in some readers.
+    /// Whether an object to which the rule applies violates docs/layout.md, or only lacks support in some programs that
+    /// read HDF5.
     pub requirement: Requirement,
-    /// The readers that have difficulties with an object to which the rule applies; empty for rules of the layout, which
-    /// concern all readers.
+    /// The readers that have difficulties with an object to which the rule applies; empty for rules of docs/layout.md,
+    /// which concern all readers.
     pub readers: &'static [Reader],
     /// Sentence for the user: why it matters that the rule applies to an object.
     pub why: &'static str,
@@ -115,7 +116,7 @@ enum Check {
     Attribute(fn(&AttributeFacts) -> Option<String>),
     /// The rule applies to each table and column that cannot be read.
     Unreadable,
-    /// The rule applies to each committed (named) type, which the layout does not allow.
+    /// The rule applies to each committed (named) type, which docs/layout.md does not allow.
     Type,
 }
 
@@ -149,7 +150,7 @@ impl Rule {
 /// Readers that know structures of HDF5 1.8 only.
 const OLD_READERS: &[Reader] = &[Reader::H5dump18, Reader::OldMatlab];
 
-/// All rules of `lint`, those of the layout first.
+/// All rules of `lint`: first those of docs/layout.md, then those about programs that read HDF5.
 pub(super) static RULES: &[Rule] = &[
     Rule {
         name: "unreadable",

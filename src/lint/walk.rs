@@ -1,4 +1,4 @@
-//! Reads the facts about all objects of a native file that the rules of `lint` examine.
+//! Reads the facts about all objects of a native file (HDF5 in the layout of docs/layout.md) that the rules of `lint` examine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::native::{self, DIMENSION_LIST, is_scale};
 use crate::source::Source;
 use crate::table::{OpenOptions, is_table, listed};
 
-/// Collects the facts about all groups, datasets, links and attributes of the native file at `path`. Elements of columns are
+/// Collects the facts about all groups, datasets, links and attributes of the HDF5 file at `path`. Elements of columns are
 /// not read.
 pub(super) fn collect(path: &Path) -> Result<Facts> {
     check_kind(path).context(Context::path(path))?;
@@ -32,7 +32,8 @@ pub(super) fn collect(path: &Path) -> Result<Facts> {
     read().context(Context::path(path))
 }
 
-/// Fails if `path` is a directory, a casacore table or a path into a native file, with a hint for the user.
+/// Fails if `path` is a directory, a casacore table or a path into a native HDF5 file (`my.h5/ANTENNA`), with a hint for
+/// the user.
 fn check_kind(path: &Path) -> Result<()> {
     if let Some((file, _)) = Source::split_path(path) {
         let message =
@@ -55,8 +56,9 @@ fn check_kind(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Opens every column of the native file as a conversion does, and records the tables and columns that cannot be opened
-/// in `facts.unreadable`. Returns the HDF5 path of each group that is a table or a column, and which of the two it is.
+/// Opens every column of the HDF5 file at `path` as a conversion does, and records the tables and columns that cannot
+/// be opened in `facts.unreadable`. Returns the HDF5 path of each group that is a table or a column, and which of the two it
+/// is.
 fn check_tables(path: &Path, facts: &mut Facts) -> Result<BTreeMap<String, Place>> {
     let mut places = BTreeMap::new();
     for entry in native::open(path, OpenOptions::default())? {
@@ -89,7 +91,7 @@ fn check_tables(path: &Path, facts: &mut Facts) -> Result<BTreeMap<String, Place
     Ok(places)
 }
 
-/// A native file whose objects are being read one after the other.
+/// An HDF5 file in the layout of docs/layout.md, whose objects are being read one after the other.
 struct Walk {
     facts: Facts,
     /// Kind of each group that is a table ([`Place::Table`]) or a column ([`Place::Column`]), by path; all groups that

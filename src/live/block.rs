@@ -28,7 +28,8 @@ pub struct Block<'a> {
     /// Index of each cell's shape among the shapes that the column declares, `None` for an undefined cell. Without this
     /// list, the column must have one shape for all cells.
     pub(super) shapes: Option<&'a [Option<usize>]>,
-    /// Extents of the ndarray array that the cells came from, rows first; `None` for cells from a slice or from `Values`.
+    /// Extents of the ndarray array that the cells came from: first the rows, then the axes of the cells, slowest first;
+    /// `None` for cells from a slice, a vector or `Values`.
     pub(super) extents: Option<Vec<u64>>,
 }
 

@@ -19,7 +19,7 @@ use crate::value::{DataType, Record, Shape, Value};
 const NUMBERS: u64 = 4096;
 
 /// Creates the HDF5 file of a live file with all groups, datasets, attributes and dimension scales of `tables`, but without
-/// rows.
+/// rows. `name` is the live file's name, which the root attribute `source` records.
 pub(super) fn create(path: &Path, name: &str, tables: &[TableSpec]) -> Result<File> {
     let file = File::create_for_live(path)?;
     let root = file.root()?;

@@ -72,7 +72,7 @@ fn locked(owner: &str) -> Error {
     Error::new(ErrorKind::Locked, format!("a writer has the file: {owner}"))
 }
 
-/// Parses the content of a lock file: number of the process, and its host.
+/// Parses the content of a lock file: process number and host of the writer; `None` if the content has another form.
 fn parse(owner: &str) -> Option<(u32, &str)> {
     let (process, host) = owner.strip_prefix("process ")?.split_once(" on ")?;
     Some((process.parse().ok()?, host))
@@ -120,8 +120,8 @@ pub(super) fn network_file_system(path: &Path) -> Option<String> {
     ))
 }
 
-/// The number of another process that has the file open for writing; `None` if `/proc` does not show any to this
-/// process.
+/// Process number (PID) of another process that has the file at `path` open for writing; `None` if `/proc` does not show any
+/// to this process.
 pub(super) fn process_that_writes(path: &Path) -> Option<u32> {
     use std::os::unix::fs::MetadataExt;
     let wanted = fs::metadata(path).map(|found| (found.dev(), found.ino())).ok()?;

@@ -297,7 +297,8 @@ impl TableReader {
         run().with_context(|| Context::column(column))
     }
 
-    /// Reads the shape (first axis fastest) and the elements of one cell; `None` if it is undefined.
+    /// Reads the shape (first axis fastest) and the elements of the cell of a column in one row (counted from 0); `None` if
+    /// the cell is undefined.
     ///
     /// # Errors
     /// `Usage` if the row is not committed; `Format` if the row map is damaged.

@@ -303,8 +303,8 @@ impl Table {
         Ok(())
     }
 
-    /// Checks that the datasets have exactly as many rows as are committed: a writer that was dropped without closing its
-    /// file may have left more.
+    /// Checks that the datasets of the table with one element or cell for each row have exactly as many rows as are
+    /// committed: a writer that was dropped without closing its file may have left more. Hypercubes are not checked.
     pub(super) fn check_extents(&self) -> Result<()> {
         let expect = |stream: &Stream, rows: u64| match stream.rows() {
             found if found == rows => Ok(()),

@@ -209,7 +209,8 @@ impl Part {
         Flags { flagged, all: (self.channels.len() * self.correlations.len()) as u64 }
     }
 
-    /// The frequency bins of the plot: the index of each, and the range of channels that it combines.
+    /// The frequency bins of the plot: the index of each, and the range (half-open) of the channels that it combines, which
+    /// are counted from 0 in the cell.
     fn chunks(&self) -> impl Iterator<Item = (usize, std::ops::Range<usize>)> {
         let range = |place: usize| {
             let start = self.channels.start + place * self.each;

@@ -21,28 +21,29 @@ const STEP_INTEGRATIONS: usize = 10;
 const NAMED: usize = 8;
 
 /// A report that an alert begins or ends: a rule, such as a limit on the percentage of flags, holds for a file or no longer
-/// does. Serialized, it is a line of `watch --json`, and the event `alert` of `serve`.
+/// does. An active alert that names antennas is reported again when they change. Serialized, a report is a line of
+/// `watch --json`, and the event `alert` of `serve`.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Alert {
     /// Sequence number among the reports of one [`Alerts`], from 1; the beginning and the end of an alert have different
     /// numbers.
     pub number: u64,
-    /// Time of the poll of the file at which the alert began or ended.
+    /// Time of the poll of the file at which the alert began, ended or named other antennas.
     pub taken: SystemTime,
     /// Path of the file or table that the alert is about, as it was given when it was opened.
     pub file: PathBuf,
     /// Text of the rule that the alert is about, in the form that [`Rule`] writes: `flagged > 40 %`.
     pub rule: String,
-    /// Whether the alert begins (`true`) or ends (`false`).
+    /// Whether the alert begins or names other antennas (`true`), or ends (`false`).
     pub active: bool,
     /// The state that the rule warns of, in words, such as `flagged 52.3 % > 40 %`; when an alert ends, `ended:` and the
     /// rule.
     pub text: String,
     /// Time of the poll at which the alert began; it is repeated in the report of its end.
     pub since: SystemTime,
-    /// Revision of the file or table (number of changes seen since it was opened) at the poll at which the alert began or
-    /// ended.
+    /// Revision of the file or table (number of changes seen since it was opened) at the poll at which the alert began,
+    /// ended or named other antennas.
     pub revision: u64,
 }
 
@@ -75,12 +76,12 @@ impl serde::Serialize for Alert {
 #[derive(Debug, Clone, Default)]
 pub struct Alerts {
     rules: Vec<Watched>,
-    /// Number of alerts that began or ended so far.
+    /// Number of reports so far that an alert begins, ends or names other antennas.
     count: u64,
     history: History,
 }
 
-/// An alert rule, with the newest report of the beginning or the end of its alert.
+/// An alert rule, with the newest report of its alert (beginning, end or other antennas).
 #[derive(Debug, Clone)]
 struct Watched {
     rule: Rule,
@@ -142,7 +143,8 @@ impl Alerts {
         self.rules.iter().any(|watched| watched.rule.needs_integration())
     }
 
-    /// The newest report (beginning or end of an alert) of each rule that has had one, in the order of the rules.
+    /// The newest report (beginning, end or other antennas of an alert) of each rule that has had one, in the order of the
+    /// rules.
     pub fn newest(&self) -> impl Iterator<Item = &Alert> {
         self.rules.iter().filter_map(|watched| watched.alert.as_ref())
     }

@@ -102,7 +102,7 @@ impl<T: Merge> Times<T> {
     }
 
     /// Edges of the time bins of an image, in seconds of MJD: the first TIME of each bin, and at last the end of the newest
-    /// bin (its last TIME plus the smallest difference of two times, or 1 s).
+    /// bin (its last TIME plus the smallest difference of two times, or plus 1 s if there is only one time).
     pub(super) fn edges(&self) -> Vec<f64> {
         let mut edges = self.starts();
         edges.extend(self.lines.last().map(|line| line.last + if self.step.is_finite() { self.step } else { 1. }));

@@ -103,12 +103,13 @@ impl Fold {
         }
     }
 
-    /// Whether a request with this selection and this kind of sums can reuse these sums.
+    /// Whether a plot with the selection `selection` and sums of the kind `sums` can use the sums of this [`Fold`].
     pub(super) fn is_for(&self, selection: &Selection, sums: Sums) -> bool {
         self.selection == *selection && self.sums.sums == sums
     }
 
-    /// Adds the rows that were appended to the table since the last call to the blocks that are to be read.
+    /// Extends the blocks that are still to be read for the plot by the rows that were appended to the table since the last
+    /// call.
     pub(super) fn extend(&mut self, layout: &BlockLayout) {
         let rows = self.given..layout.rows;
         if rows.is_empty() {

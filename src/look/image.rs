@@ -72,8 +72,8 @@ impl Image {
         Ok(shape.filter(|shape| shape.len() >= 2).map(|shape| Image { source, shape }))
     }
 
-    /// Plots a plane of the first two axes. Each pixel of the plot is the mean of those image pixels that are finite and
-    /// that the default mask does not exclude.
+    /// Plots a plane of the image along its first two axes. Each pixel of the plot is the mean of the image pixels that it
+    /// covers, without those that are not finite or that the default mask excludes.
     ///
     /// # Errors
     /// `Usage` if the image has no such plane; those of reading.

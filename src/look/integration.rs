@@ -134,8 +134,9 @@ impl Baselines {
         Ok((count > 0).then(|| sum / count as f64))
     }
 
-    /// Reads the flags of some rows of the integration, given by their indices from its first row: one list for each
-    /// row, 1 for flagged. It has the elements of FLAG (all 1 if FLAG_ROW is set), or a single number without FLAG.
+    /// Reads the flags of some rows of the integration, given by their indices from its first row: 0 or 1 (flagged). The
+    /// list of each row has the elements of FLAG (none if the cell is undefined), or a single number if the table has no
+    /// FLAG; all are 1 if FLAG_ROW is set.
     fn read_flags(&self, main: &Rows, chosen: &[usize]) -> Result<Vec<Vec<f64>>> {
         let is_bool = |name: &str| main.column(name).is_some_and(|info| info.data_type() == DataType::Bool);
         let mut flags = vec![vec![0.]; chosen.len()];

@@ -39,8 +39,8 @@ enum Place {
     Live(Reader),
     /// A file that does not grow: a native HDF5 file, or a container with a packed table.
     File(Source),
-    /// A table directory. `watch` observes its lock file, which shows changes; it is `None` without a lock file. `seen` has
-    /// the counters of the lock file when the table was last read.
+    /// A table directory. `watch` observes its lock file, which shows changes; `None` without a usable lock file. `seen` has
+    /// the number of rows and the counters of changes in the lock file when the table was last read; `None` if unknown.
     Table { source: Source, watch: Option<Watch>, seen: Option<Sync> },
 }
 
@@ -182,7 +182,7 @@ impl Rows {
         }
     }
 
-    /// Time at which the file, or the lock file of the table directory, was last modified.
+    /// Time at which the file, or the lock file of the table directory (without one, the directory), was last modified.
     pub(super) fn written(&self) -> Result<SystemTime> {
         let path = match &self.place {
             Place::Table { watch: Some(_), .. } => &self.path.join("table.lock"),

@@ -62,9 +62,10 @@ pub struct Look {
     pub field: Option<String>,
     /// Rows per second by which all tables together have grown since the previous poll; `None` in the first poll.
     pub rows_per_second: Option<f64>,
-    /// Bytes per second by which the cells have grown since the previous poll; `None` in the first poll.
+    /// Approximate bytes of cells that were added per second since the previous poll; `None` in the first poll.
     pub bytes_per_second: Option<f64>,
-    /// Time since rows were last committed.
+    /// Time since rows were last committed: since the modification of the file, or of the lock file of a table directory,
+    /// with which the newest rows were seen.
     pub age: Duration,
     /// Whether plots may show outdated values because cells were overwritten; plots are made again once the file or
     /// table has not been written to for ten seconds.

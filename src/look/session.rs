@@ -73,7 +73,8 @@ pub struct Session {
     layout: Option<BlockLayout>,
     /// Number of requests for plots so far.
     requests: u64,
-    /// Unix time in milliseconds at which the session began, to tell its revisions from those of another session.
+    /// Unix time in milliseconds at which the session began. Plots state it beside their revision (number of changes seen),
+    /// to distinguish equal revisions of different sessions.
     session: u64,
     revision: u64,
     state: WrittenState,
@@ -330,7 +331,9 @@ impl Session {
         Ok(look)
     }
 
-    /// Detects that cells were overwritten, and discards the sums when no write has followed for ten seconds.
+    /// Detects that cells were overwritten, and discards the sums of all plots ten seconds after the last such write. The
+    /// arguments tell what has happened since the previous poll: `grew`: rows were added; `written`: the file was modified;
+    /// `rewritten`: cells of a table directory were overwritten.
     fn watch_writes(&mut self, grew: bool, written: bool, rewritten: bool) -> Result<()> {
         let now = self.clock.now();
         let is_file = self.rows.kind() == "hdf5";

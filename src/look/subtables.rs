@@ -62,7 +62,7 @@ pub(super) fn named(name: Option<&String>, number: usize) -> String {
     }
 }
 
-/// Number of rows of a subtable, at most `MAX_ROWS`; 0 if it is missing.
+/// Number of rows of a subtable, or `MAX_ROWS` (10,000) if it has more; 0 if the subtable is missing or unreadable.
 pub(super) fn rows(source: &Source, table: &str) -> usize {
     let table = source.tables().iter().find(|other| other.name == table);
     table.and_then(|table| table.rows().ok()).unwrap_or(0).min(MAX_ROWS) as usize

@@ -132,7 +132,7 @@ pub struct WindowSummary {
 pub struct ScanSummary {
     /// Number of the scan: SCAN_NUMBER.
     pub number: i64,
-    /// Smallest and largest TIME of the scan in seconds of MJD, among the rows that were read.
+    /// Smallest and largest TIME of the scan in seconds of MJD, among the rows that were read; `None` without finite TIMEs.
     pub time_range: Option<[f64; 2]>,
     /// Number of rows of the scan, among the rows that were read.
     pub rows: u64,
@@ -241,7 +241,7 @@ impl Main<'_> {
         self.source.tables().first()?.columns().ok()?.iter().position(|info| info.desc.name == name)
     }
 
-    /// The first element of a column of doubles; `None` if the table lacks the column or it cannot be read.
+    /// The first element of the column `name` of doubles; `None` if the table lacks the column or the element cannot be read.
     fn first(&self, name: &str) -> Option<f64> {
         let (_, cells) = self.source.cells_at(0, self.column(name)?).ok()?;
         let mut values = Values::new(DataType::Double);
@@ -249,8 +249,9 @@ impl Main<'_> {
         doubles(&Some(values))?.first().copied()
     }
 
-    /// Fraction of the elements of FLAG that are flagged; `None` if FLAG is missing or has too many elements to be read.
-    /// `flag_row` has FLAG_ROW of all rows, or is empty.
+    /// Fraction of the elements of FLAG that are flagged, themselves or by FLAG_ROW of their row (`flag_row`, which may be
+    /// empty). `None` if FLAG is missing, unreadable, empty or too large to be read, or if `flag_row` has only some of the
+    /// `rows` rows.
     fn flagged(&self, rows: u64, flag_row: &[bool]) -> Option<Flagged> {
         let index = self.column("FLAG")?;
         let (content, cells) = self.source.cells_at(0, index).ok()?;
@@ -306,7 +307,7 @@ fn row_blocks(rows: u64) -> Vec<Range<u64>> {
 /// scans, and FLAG_ROW.
 #[derive(Debug, Default)]
 struct MainRows {
-    /// Smallest and largest finite TIME, in seconds of MJD.
+    /// Smallest and largest finite TIME of the rows read so far, in seconds of MJD; `None` without finite TIMEs.
     time_range: Option<[f64; 2]>,
     /// Number of rows of each FIELD_ID.
     fields: BTreeMap<i64, u64>,
@@ -323,8 +324,8 @@ struct BlockColumn<'a> {
     name: &'static str,
     cells: Arc<dyn ColumnCells + 'a>,
     values: Values,
-    /// The elements of a column of integers; each element of DATA_DESC_ID is replaced by the number of the spectral
-    /// window to which it refers, -1 if unknown.
+    /// The elements of the block in memory if the column has integers, else empty; each element of DATA_DESC_ID is replaced
+    /// by the number of the spectral window to which it refers, -1 if unknown.
     ids: Vec<i64>,
 }
 
@@ -464,7 +465,7 @@ fn range(numbers: &[f64]) -> Option<[f64; 2]> {
     })
 }
 
-/// The smallest range that includes both ranges.
+/// The smallest range that includes both ranges; `None` is a range without numbers.
 fn widest(one: Option<[f64; 2]>, other: Option<[f64; 2]>) -> Option<[f64; 2]> {
     match (one, other) {
         (Some([a, b]), Some([c, d])) => Some([a.min(c), b.max(d)]),

@@ -121,7 +121,7 @@ pub(crate) struct DescribedTable {
 }
 
 impl DescribedTable {
-    /// The name of the table in its document; `None` if that cannot be decoded.
+    /// The name of the table that its JSON document states; `None` if the document cannot be decoded.
     pub(super) fn name(&self) -> Option<String> {
         #[derive(Deserialize)]
         struct Named {
@@ -169,8 +169,8 @@ pub(crate) struct TableDocument {
     /// Name of the dimension scale of the table's rows, a dataset in the group of the table: `row`, `row__2` …
     #[serde(default)]
     pub(crate) row: String,
-    /// Number of rows of the table. Without meaning in a live file, which counts its rows in a dataset; `committed` is
-    /// the name of this dataset.
+    /// Number of rows of the table; `None`, if the document does not state it, is an error except in a live file. There this
+    /// number means nothing: a dataset counts the rows, and `committed` is its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rows: Option<u64>,
     /// Number (from 0), in the table that was converted, of the first row in this file; more than 0 if rows were

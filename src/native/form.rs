@@ -19,15 +19,16 @@ pub(crate) fn stored_size(data_type: DataType) -> u64 {
     if data_type.is_fixed_size() { data_type.size() as u64 } else { 16 }
 }
 
-/// Name of the dataset with the number of each row's hypercube, in the group of a column with hypercubes.
+/// Name of the dataset with the number (from 0) of each row's hypercube, in the group of a column with hypercubes.
 const ROW_CUBE: &str = "row_cube";
 /// Name of the dataset with the position (from 0) of each row in its hypercube, in the group of a column with hypercubes.
 const ROW_INDEX: &str = "row_index";
 /// Name of the dataset with the elements of all cells of a ragged column, in the group of the column.
 const VALUES: &str = "values";
-/// Name of the dataset with the index (from 0) of the first element of each cell, in the group of a ragged column.
+/// Name of the dataset, in the group of a ragged column, with the index (from 0) of each cell's first element in the dataset
+/// `values`.
 const OFFSET: &str = "offset";
-/// Name of the dataset with the extents of each cell, in the group of a ragged column.
+/// Name of the dataset with the extents of each cell, slowest axis first, in the group of a ragged column.
 const SHAPE: &str = "shape";
 /// Name of the dataset that tells which cells are defined, in the group of a ragged column.
 const DEFINED: &str = "defined";
@@ -447,7 +448,7 @@ impl Part {
 
 /// Creates the datasets of a new column: with their final extents in a conversion, with 0 rows in a live file.
 pub(crate) trait Maker {
-    /// Whether the datasets get their rows later, while other processes read the file.
+    /// Whether the datasets that this maker creates get their rows later, while other processes read the file.
     const GROWS: bool;
     /// Type of the value that the maker returns for a dataset that it has created.
     type Made;

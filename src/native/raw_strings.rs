@@ -61,7 +61,8 @@ impl RawStrings {
         self.0.len()
     }
 
-    /// Writes the exact strings of the column `link` to `exact`, the group `/_ctds/TABLE` of a native file.
+    /// Writes to `exact`, the group `/_ctds/TABLE` of a native file, the exact strings that the dataset of the column `link`
+    /// cannot hold.
     pub(crate) fn write(&self, exact: &Group, link: &str) -> Result<()> {
         let group = exact.create_group(&raw_strings_group(link))?;
         let write = |name: &str, values: Values| -> Result<()> {

@@ -28,7 +28,8 @@ const SYNC_BYTES: u64 = 8 << 20;
 /// Number of files of an output that are made durable (`fsync`) concurrently: the system does many almost as fast as one.
 const SYNCING: usize = 16;
 
-/// A file or directory that is written beside its target and gets its name on [`commit`](Self::commit), see [`Partial`].
+/// A file or directory that is written under a temporary path beside its target, see [`Partial`];
+/// [`commit`](Self::commit) renames it to the target.
 #[derive(Debug)]
 pub(crate) struct Output {
     target: PathBuf,
@@ -48,7 +49,8 @@ impl Output {
         Self::begin(target, OutputKind::File, publishing, bytes)
     }
 
-    /// Begins an output that is a table directory, empty so far.
+    /// Begins an output that is a table directory, and makes the empty directory under its temporary path. Checks that
+    /// `target` can be written and that about `bytes` are free in its file system.
     ///
     /// # Errors
     /// As [`create`](Self::create); `Exists` also for an existing directory that holds no table, even with

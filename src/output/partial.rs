@@ -15,7 +15,7 @@ use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 /// End of the names of the temporary directories in which outputs are written.
 pub(super) const SUFFIX: &str = ".partial";
 
-/// Name of the file in the temporary directory of an output that the writing process holds locked.
+/// Name of the lock file in an output's temporary directory: the process that writes the output holds it locked.
 pub(super) const LOCK: &str = "lock";
 
 /// Number of random letters in the name of the temporary directory of an output.

@@ -190,7 +190,8 @@ impl<'a> CompareBytes<'a> {
 
     call_setters!();
 
-    /// Compares the files of both tables; differences are a result, not an error.
+    /// Compares the files of the two tables given to [`new`](Self::new) byte by byte; differences are a result, not an
+    /// error.
     ///
     /// # Errors
     /// Those of reading either table; `Interrupted`.

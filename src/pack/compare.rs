@@ -95,8 +95,8 @@ impl InFile for Found {
     }
 }
 
-/// Compares two files; returns the number of compared bytes, and the first difference or `None`. `path` is the path of both below their tables,
-/// `places` names the two sources in errors.
+/// Compares two files; returns the number of compared bytes, and the first difference or `None`. `path` is the path of
+/// both files below their tables; `places` names the left and the right table in errors.
 fn compare_files(
     left: &SetFile,
     right: &SetFile,

@@ -13,8 +13,8 @@ use crate::progress::Progress;
 /// processor's cache.
 pub(super) const PIECE_BYTES: usize = 1 << 18;
 
-/// Length in bytes from which disk space is reserved for a file before it is copied into a container, unless it can share its
-/// bytes with the source (reflink).
+/// Minimum length in bytes of a file for which disk space is reserved before it is copied into a container. None is
+/// reserved if the copy can share disk blocks with the file (reflink).
 const LARGE_BYTES: u64 = 1 << 20;
 
 /// Largest block size of a container, in bytes, for which files are copied in whole blocks; with larger blocks, in parts of

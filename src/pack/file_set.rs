@@ -68,7 +68,7 @@ struct Search {
 pub(super) struct Folder {
     /// Path of the folder in the source: `ANTENNA/`; empty for the source itself.
     pub(super) prefix: String,
-    /// The directory on the disk; `None` if the folder is in a container.
+    /// Path of the folder on the disk; `None` if the folder is a container or in one.
     path: Option<PathBuf>,
     pub(super) files: Vec<SetFile>,
     pub(super) nested: Vec<(String, Folder)>,
@@ -142,7 +142,8 @@ impl Stored {
 /// container at once.
 #[derive(Debug)]
 struct Plain {
-    /// The directory on the disk in which the files are; `None` if they are in containers.
+    /// Path of the directory on the disk to which the files belong, also those in a container there (`table.mf`); `None`
+    /// if there is no such directory.
     path: Option<PathBuf>,
     properties: Properties,
     files: BTreeMap<String, Stored>,
@@ -325,7 +326,8 @@ impl FileSet {
         self.root.all().iter().flat_map(|folder| &folder.files).map(|file| file.len).sum()
     }
 
-    /// Warnings about files that are left out or replaced, in sentences.
+    /// Warnings for the user, each with a path: files that are left out of the set, symbolic links that are followed,
+    /// and each table.dat that cannot be decoded.
     pub(super) fn warnings(&self) -> Vec<String> {
         self.root.all().iter().flat_map(|folder| folder.warnings.clone()).collect()
     }
@@ -439,8 +441,8 @@ impl Folder {
         self.warnings.push(format!("{}{name}: {what}", self.prefix));
     }
 
-    /// Adds a warning about each special entry of the folder's directory (symbolic link, socket, name that is not
-    /// UTF-8); returns those names of entries to be left out that are UTF-8.
+    /// Adds a warning about each special entry of the directory `path` (symbolic link, socket, name that is not UTF-8).
+    /// Returns the names of the entries to leave out, except names that are not UTF-8; none if `path` is `None`.
     fn look_around(&mut self, path: Option<PathBuf>) -> Result<Vec<String>> {
         let Some(path) = path else { return Ok(Vec::new()) };
         let mut left_out = Vec::new();

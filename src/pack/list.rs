@@ -32,7 +32,8 @@ pub struct Listing {
     /// Names of earlier states that the container keeps, oldest first (dates, in a content-addressed `.vt` archive); empty for
     /// other formats. A path leads into an earlier state by its name: `my.vt/DATE`.
     pub history: Vec<String>,
-    /// Entries that are neither files nor containers: the name of each, and what it is.
+    /// Entries of the container that are neither files nor containers: the name of each, and what it is. Only `.vt`
+    /// archives report them: symbolic links.
     pub left_out: Vec<(String, String)>,
     container: Arc<dyn Container>,
 }
@@ -94,12 +95,12 @@ pub enum Listed<'a> {
         /// How the container stores the reported file, such as in blocks.
         layout: &'a FileLayout,
     },
-    /// Reports an entry that is neither a file nor a container (a broken link, a socket), in the directory that was reported
-    /// last.
+    /// Reports an entry that is neither a file nor a container, in the container that was reported last: a symbolic
+    /// link in a `.vt` archive.
     LeftOut {
         /// Name of the entry as stored.
         name: &'a str,
-        /// Description of the entry, such as "broken link".
+        /// Description of the entry: `a symbolic link to "TARGET"`.
         what: &'a str,
     },
     /// Reports an earlier state of the container that was reported last; a path can lead into it.
@@ -244,8 +245,8 @@ impl Listing {
         Ok(listing.expect("it was wanted"))
     }
 
-    /// Lists the files at `path` like [`open`](Self::open), but calls `each` with one part after the other, and keeps nothing
-    /// in memory.
+    /// Lists the files at `path` like [`open`](Self::open), but calls `each` with one part of the listing after the
+    /// other instead of keeping the listing in memory.
     ///
     /// # Errors
     /// As [`open`](Self::open); that of `each`, after which it is not called again.

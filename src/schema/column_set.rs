@@ -63,7 +63,8 @@ pub(crate) struct ColumnBinding {
 /// | info     | u32 length and bytes per manager       | | |                               |
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ColumnSet {
-    /// Number of rows in the column set; may be out of date, the sync record in `table.lock` decides.
+    /// Number of rows of the table as the column set states it; may be out of date: the sync record in `table.lock`
+    /// decides.
     pub(crate) rows: u64,
     pub(crate) storage: StorageOption,
     /// Block size of the container in bytes, as `table.dat` stores it; `None` in versions 1 and 2 of the column set.

@@ -45,7 +45,7 @@ pub(crate) struct RowBlock {
 }
 
 impl RowBlock {
-    /// Appends the elements of all defined cells of the block to `out`.
+    /// Appends to `out` the elements of all defined cells in this block of rows, or of the part of a cell that the block is.
     pub(crate) fn read(&self, cells: &dyn ColumnCells, out: &mut Values) -> Result<()> {
         let before = out.len();
         match &self.part {
@@ -73,7 +73,7 @@ impl RowBlock {
         }
     }
 
-    /// Whether the block is a later part of a cell, which continues the part in the block before it; false for whole cells.
+    /// Whether this block is a part of a cell, but not the cell's first part; false if it consists of whole cells.
     pub(crate) fn continues(&self) -> bool {
         self.part.as_ref().is_some_and(|part| part.start.iter().any(|&start| start > 0))
     }

@@ -329,7 +329,7 @@ fn pair_columns(name: &str, left: &Content, right: &Content, all: &mut Compariso
     pairs
 }
 
-/// The first difference of a column: row, indices in the cell, and the values of both sides.
+/// The first difference of a column between two sources: row, indices in the cell, and descriptions of both values.
 struct CellDifference {
     row: Option<u64>,
     index: Option<Vec<u64>>,
@@ -338,7 +338,8 @@ struct CellDifference {
 }
 
 impl CellDifference {
-    /// A difference of the column itself (its type or keywords) and not of a cell, from the descriptions of both sides.
+    /// A difference of the column itself (its type or keywords) and not of a cell, from what describes it in the first
+    /// source and in the second.
     fn of_column((left, right): (String, String)) -> Self {
         CellDifference { row: None, index: None, left, right }
     }
@@ -447,7 +448,8 @@ fn locate(block: &RowBlock, element: usize) -> Result<(u64, Vec<u64>)> {
     Ok((block.rows.end, Vec::new()))
 }
 
-/// The indices of the element number `element` (from 0) in an array of `shape`, slowest axis first.
+/// The indices, slowest axis first, of element number `element` (from 0, counted along the fastest axis first) in an array of
+/// `shape`, which lists the fastest axis first.
 fn index_of(element: u64, shape: &Shape) -> Vec<u64> {
     let mut index = unravel(element, shape);
     index.reverse();

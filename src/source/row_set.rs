@@ -11,7 +11,7 @@ const GROUP: usize = 8;
 #[derive(Debug, Default)]
 pub(crate) struct RowSet {
     words: Vec<u64>,
-    /// The number of chosen rows before each group of [`GROUP`] words.
+    /// The number of chosen rows before each group of [`GROUP`] words (u64, one bit for each row).
     before: Vec<u64>,
     count: u64,
     /// Number of rows of the table that were added so far, chosen or not.

@@ -41,10 +41,11 @@ impl Source {
         self.damage.iter().any(|damage| damage.column.is_none() && damage.table == table)
     }
 
-    /// Reads all cells of the selected columns once and leaves damage out of all later reads: damaged cells are undefined,
-    /// damaged columns fail to open, damaged subtables are absent. [`damage`](Self::damage) lists them.
+    /// Reads once all cells of the columns that `selected` accepts, called with the names of table and column. Leaves damage
+    /// out of all later reads: damaged cells are undefined, damaged columns fail to open, damaged subtables are absent.
+    /// [`damage`](Self::damage) lists them.
     ///
-    /// `selected` says, by table (as [`Damage::table`]) and column, which columns matter.
+    /// `selected` gets the name of the table as in [`Damage::table`].
     ///
     /// # Errors
     /// `Interrupted` when `progress` says so; what opening the main table gives if it cannot be opened at all.

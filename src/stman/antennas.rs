@@ -9,7 +9,7 @@ use crate::value::{DataType, Values};
 /// Names of the columns with the two antennas of a baseline.
 pub(super) const ANTENNA_COLUMNS: [&str; 2] = ["ANTENNA1", "ANTENNA2"];
 
-/// Opens the key column `name` of the table, which must hold Int scalars.
+/// Opens the column `name` of the table, a key such as `ANTENNA1`; fails if the column does not hold Int scalars.
 pub(super) fn key_column(table: &dyn TableContext, name: &str) -> Result<OtherColumn> {
     let column = table.column(name.into())?;
     let (found, storage) = (column.spec.data_type, column.spec.storage);

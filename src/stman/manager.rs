@@ -190,15 +190,15 @@ pub(crate) struct ColumnSpec {
     pub(crate) max_length: u32,
 }
 
-/// How a manager stores the cells of a column. formats/stman.md 0.4.
+/// How a column is declared, which decides how managers that do not tile store its cells. formats/stman.md 0.4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Storage {
-    /// A cell is one element, stored in the manager's own rows.
+    /// A scalar column: a cell is one element.
     Scalar,
-    /// A cell is an array of fixed shape, stored in the manager's own rows.
+    /// An array column declared as Direct: all cells have the same shape, and their elements are stored like those of scalars.
     Direct,
-    /// A cell is an array outside of the manager's own rows (in an array file or a hypercube), even if its shape is fixed;
-    /// also a cell of a record column.
+    /// An array column not declared as Direct, or a record column: arrays are stored apart, in an array file for example,
+    /// even if their shape is fixed.
     Indirect,
 }
 
@@ -258,8 +258,8 @@ pub(crate) trait ManagerMut: Debug + Send {
     /// The shape of the cell in `row` (from 0), fastest axis first; `None` if it is undefined.
     fn cell_shape(&self, column: usize, row: u64) -> Result<Option<Shape>>;
 
-    /// Sets the shape (fastest axis first) of a cell whose shape is not fixed; if the cell had another shape, its elements
-    /// are lost.
+    /// Sets the shape (fastest axis first) of the cell in `row` (from 0) of a column whose shape is not fixed; if the cell
+    /// had another shape, its elements are lost.
     fn set_shape(&mut self, column: usize, row: u64, shape: &Shape) -> Result<()>;
 
     /// Sets the shape (fastest axis first) of those cells of `rows` (half-open, from 0) that have another shape or are
@@ -273,7 +273,8 @@ pub(crate) trait ManagerMut: Debug + Send {
         Ok(())
     }
 
-    /// Writes all elements of the cell in `row` (from 0), or those of a region of it. The cell must have its shape already.
+    /// Writes all elements of the cell in `row` (from 0), or those of a region of it (fastest axis first). The cell must have
+    /// its shape already.
     fn write_cell(&mut self, column: usize, row: u64, region: Option<&Region>, values: &Values) -> Result<()>;
 
     /// Writes all elements of the cells of `rows` (half-open, from 0), one cell after the other; each must have its shape
@@ -281,21 +282,20 @@ pub(crate) trait ManagerMut: Debug + Send {
     fn write_rows(&mut self, column: usize, rows: Range<u64>, values: &Values) -> Result<()>;
 
     /// The hypercubes of the column with this index (from 0), in the order in which the header file of a tiled manager
-    /// lists them; empty if the manager is not tiled.
+    /// lists them; empty if the column is not stored in tiles.
     fn cubes(&mut self, _column: usize) -> Result<Vec<Box<dyn ChunkWrite + '_>>> {
         Ok(Vec::new())
     }
 
     /// Where the tiles of the column with this index (from 0) are in the manager's files: one item for each hypercube, in
-    /// the order of [`cubes`](Self::cubes); empty if the manager is not tiled.
+    /// the order of [`cubes`](Self::cubes); empty if the column is not stored in tiles.
     fn tile_places(&self, _column: usize) -> Result<Vec<TilePlace>> {
         Ok(Vec::new())
     }
 
-    /// Makes the only column of a tiled manager use tiles that an HDF5 file already stores.
-    ///
-    /// Returns the names of the manager's files, in the order of `cubes`, that the caller must replace by links to the
-    /// HDF5 file; `None`, with nothing changed, if the manager does not support this.
+    /// Makes the only column of a tiled manager use tiles that an HDF5 file already stores. Returns the names of the
+    /// manager's files, in the order of `cubes`, that the caller must replace by links to the HDF5 file; `None`, with
+    /// nothing changed, if the manager does not support this.
     fn link(&mut self, _cubes: &[LinkedCube]) -> Result<Option<Vec<String>>> {
         Ok(None)
     }
@@ -344,15 +344,16 @@ pub(crate) enum Access {
 
 /// Access to the cells of a column for reading; rows count from 0.
 pub(crate) trait ColumnCells: Send + Sync {
-    /// The shape of the cell in `row`, fastest axis first (without axes for scalars); `None` if the cell is undefined.
+    /// The shape of the cell in `row` (from 0), fastest axis first (without axes for scalars); `None` if the cell is
+    /// undefined.
     fn cell_shape(&self, row: u64) -> Result<Option<Shape>>;
 
-    /// Appends the elements of the cell in `row`, or of a region of it (fastest axis first), to `out`.
+    /// Appends the elements of the cell in `row` (from 0), or of a region of it (fastest axis first), to `out`.
     ///
     /// The cell must be defined: `NotFound` if it is not.
     fn read_cell(&self, row: u64, region: Option<&Region>, out: &mut Values) -> Result<()>;
 
-    /// Appends the elements of all defined cells of `rows` (half-open) to `out`, one cell after the other.
+    /// Appends the elements of all defined cells of `rows` (half-open, from 0) to `out`, one cell after the other.
     fn read_rows(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
         for row in rows {
             if self.cell_shape(row)?.is_some() {
@@ -376,13 +377,13 @@ pub(crate) trait ColumnCells: Send + Sync {
         Access::Copied
     }
 
-    /// The shape of each cell of `rows` (half-open), fastest axis first; `None` for an undefined cell.
+    /// The shape of each cell of `rows` (half-open, from 0), fastest axis first; `None` for an undefined cell.
     fn shapes(&self, rows: Range<u64>) -> Result<Vec<Option<Shape>>> {
         rows.map(|row| self.cell_shape(row)).collect()
     }
 
-    /// The common shape of all cells of `rows` (half-open), fastest axis first, if all are defined and the shape is
-    /// known without reading each cell; otherwise `None`.
+    /// The common shape of all cells of `rows` (half-open, from 0), fastest axis first, if all are defined and the shape
+    /// is known without reading each cell; otherwise `None`.
     fn same_shape(&self, _rows: &Range<u64>) -> Option<Shape> {
         None
     }

@@ -158,8 +158,9 @@ impl<'a> Column<'a> {
         self.array_of(Rows::Range(rows), Some(region))
     }
 
-    /// The cells of the rows whose numbers (from 0) `rows` lists, such as one baseline at all times, as an array whose first
-    /// axis is the position in the list. The cells must all be defined and have one shape. Large reads use all processors.
+    /// The cells of the rows whose numbers (from 0) `rows` lists, such as one baseline at all times, as one array: its first
+    /// axis is the position in the list, then follow the axes of the cell, slowest first. The cells must all be defined and
+    /// have one shape. Large reads use all processors.
     ///
     /// ```no_run
     /// use ctds_hdf5::Table;
@@ -178,8 +179,9 @@ impl<'a> Column<'a> {
         self.array_of(Rows::List(rows), None)
     }
 
-    /// The part `region` (fastest axis first) of the cells of the rows whose numbers (from 0) `rows` lists, as an array
-    /// whose first axis is the position in the list. The cells must all be defined and have one shape.
+    /// The part `region` (fastest axis first) of the cells of the rows whose numbers (from 0) `rows` lists, as one array:
+    /// its first axis is the position in the list, then follow the axes of the region, slowest first. The cells must all be
+    /// defined and have one shape.
     ///
     /// # Errors
     /// As [`parts`](Self::parts).
@@ -187,9 +189,9 @@ impl<'a> Column<'a> {
         self.array_of(Rows::List(rows), Some(region))
     }
 
-    /// Fills `out` with the cells of `rows` (half-open, from 0) or the part `region` (fastest axis first) of each, row after
-    /// row in casacore's order of elements. The cells must all be defined and have one shape. This is the fastest way to
-    /// read, as `out` can be used again.
+    /// Fills `out` with the cells of `rows` (half-open, from 0) or the part `region` (fastest axis first) of each: row after
+    /// row, in each the elements with the first axis fastest. `out` must have as many elements as are read. The cells must all
+    /// be defined and have one shape. This is the fastest way to read, as `out` can be used again.
     ///
     /// ```no_run
     /// use ctds_hdf5::Table;
@@ -211,7 +213,8 @@ impl<'a> Column<'a> {
     }
 
     /// Fills `out` with the cells of the rows whose numbers (from 0) `rows` lists, or with the part `region` (fastest axis
-    /// first) of each, in the order of the list. The cells must all be defined and have one shape.
+    /// first) of each: in the order of the list, in each the elements with the first axis fastest. `out` must have as many
+    /// elements as are read. The cells must all be defined and have one shape.
     ///
     /// # Errors
     /// As [`read_into`](Self::read_into).
@@ -219,8 +222,9 @@ impl<'a> Column<'a> {
         self.fill(Rows::List(rows), region, out)
     }
 
-    /// Allocates a buffer of `len` zeros for [`read_into`](Self::read_into). A large one is on huge pages, so that filling
-    /// it for the first time takes half the time or less.
+    /// Allocates a buffer of `len` elements (zeros, `false`s, empty strings or empty records) for
+    /// [`read_into`](Self::read_into). A large one is on huge pages, so that filling it for the first time takes half the
+    /// time or less.
     ///
     /// # Errors
     /// `Limit` if they exceed the memory.

@@ -106,8 +106,8 @@ impl<'a> ColumnMut<'a> {
         self.put_values(row..row.saturating_add(1), &shape, &values)
     }
 
-    /// Writes arrays of one shape into the cells of consecutive rows from `first_row` (from 0) on; the row is the first axis of
-    /// `array`.
+    /// Writes arrays of one shape into the cells of consecutive rows from `first_row` (from 0) on. The first axis of `array` is
+    /// the row, then follow the axes of the cell, slowest first.
     ///
     /// # Errors
     /// As [`put_cell`](Self::put_cell).

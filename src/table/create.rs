@@ -185,9 +185,10 @@ impl NewTable {
     }
 
     /// Defines the hypercolumn `name` of the new table: which columns of the tiled manager of the same name are data,
-    /// coordinates of its axes, and ids of hypercubes.
+    /// coordinates along the axes of its hypercubes, and ids of hypercubes. A hypercube has `axes` axes; `coordinates` is
+    /// empty or has one name for each axis, fastest axis first, with `""` for an axis without coordinates.
     ///
-    /// `axes` counts those of a hypercube. TiledDataStMan needs it; others where they have coordinates or ids.
+    /// TiledDataStMan needs the definition; others where they have coordinates or ids.
     pub fn hypercolumn(mut self, name: &str, axes: u32, data: &[&str], coordinates: &[&str], ids: &[&str]) -> Self {
         let strings = |names: &[&str]| {
             let names: Vec<BString> = names.iter().map(|&name| name.into()).collect();

@@ -40,14 +40,15 @@ pub struct OpenOptions {
     /// How long to wait for a program that is writing to the table, before opening fails with `Locked`; `None`: acquire no
     /// lock at all, as for read-only media or file systems without locks.
     pub lock_timeout: Option<Duration>,
-    /// Whether objects and elements that a native HDF5 file keeps in other files are read: external storage, virtual
-    /// datasets, external links. Other files must be regular, below the directory of the native file (symbolic links
-    /// resolved), and named without `..` and `%` patterns. `false`: all other files are refused, with `Unsupported`.
+    /// Whether objects and array elements that a native HDF5 file (tables in HDF5) keeps in other files are read: external
+    /// storage, virtual datasets, external links. Other files must be regular, below the directory of the native file (symbolic
+    /// links resolved), and named without `..` and `%` patterns. `false`: all other files are refused, with `Unsupported`.
     pub follow_external: bool,
 }
 
 impl Default for OpenOptions {
-    /// The default options: waits up to a minute for a lock, and refuses other files that a native HDF5 file names.
+    /// The default options: wait up to a minute for a lock on a casacore table; refuse other files in which a native HDF5
+    /// file (tables in HDF5) keeps objects or array elements.
     fn default() -> Self {
         OpenOptions { lock_timeout: Some(Duration::from_secs(60)), follow_external: false }
     }

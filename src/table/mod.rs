@@ -315,8 +315,8 @@ impl Table {
         }
     }
 
-    /// The name of the file with the elements of a column, by its number from 0; `suffix` is what the manager appends to
-    /// `table.f<number>`.
+    /// The name of the file with the elements of the column `index` (from 0): `table.f<sequence>`, with the sequence number
+    /// of the column's manager, and then `suffix`, such as `_TSM0`.
     pub(crate) fn file_name(&self, index: usize, suffix: &str) -> String {
         format!("table.f{}{suffix}", self.managers[self.bindings[index].0].sequence)
     }
@@ -391,7 +391,8 @@ impl Columns for Table {
 }
 
 impl ColumnInfo {
-    /// Whether the kind of the column alone ensures that all its cells have the fixed shape `shape` and none is undefined.
+    /// Whether all cells of the column are certain to be defined and to have the fixed shape `shape`: true for scalars other
+    /// than records and for direct arrays, unless `may_be_undefined` is set.
     pub(crate) fn is_always_defined(&self) -> bool {
         match self.desc.kind {
             _ if self.may_be_undefined => false,

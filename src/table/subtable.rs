@@ -14,7 +14,8 @@ use crate::value::{Record, Value};
 pub struct Subtable {
     /// Name of the keyword that refers to the subtable; if it is in a record, the name within that record.
     pub name: BString,
-    /// The name of the subtable as the keyword stores it, relative to the table.
+    /// The name of the subtable as the keyword `name` stores it: usually relative to the table with that keyword, as in
+    /// `././ANTENNA`.
     pub stored: BString,
     /// Absolute path of the subtable; of a concatenated subtable, one path for each part.
     pub paths: Vec<PathBuf>,

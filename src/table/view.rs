@@ -23,7 +23,8 @@ const BLOCK_ROWS: u64 = 4096;
 /// A column of a reference table or concatenation, in the form of a data manager with that one column.
 #[derive(Debug)]
 struct View {
-    /// For each table that the view is made of: the number (from 0) of its first row in the view, and its column.
+    /// For each table that is concatenated, or for the root table of a reference table: the number (from 0) of its first row
+    /// among the rows of all these tables, and its column.
     parts: Vec<(u64, OtherColumn)>,
     /// The rows that a reference table selects from its root table; `None` for a concatenation, which has all rows of
     /// its tables.
@@ -75,8 +76,8 @@ impl Manager for View {
 }
 
 impl View {
-    /// Finds the cell of a row (from 0) of the view: the column of the table that has it, and the row (from 0) in that
-    /// table.
+    /// Finds the cell of a row (from 0) of a reference table or concatenation: the column of the table that stores it, and
+    /// the row (from 0) in that table.
     fn locate(&self, row: u64) -> Result<(&dyn ColumnCells, u64)> {
         let row = match &self.selection {
             Some(selection) => selection.row_numbers(row..row + 1)?[0],
@@ -87,7 +88,7 @@ impl View {
         Ok((column.cells(), row - start))
     }
 
-    /// Appends the cells of consecutive rows to `out`, from one table of the view after the other. `rows` (half-open,
+    /// Appends the cells of consecutive rows to `out`, from one table of a concatenation after the other. `rows` (half-open,
     /// from 0) counts all rows of these tables; for a reference table, those of the root table.
     fn read_parts(&self, mut rows: Range<u64>, out: &mut Values) -> Result<()> {
         for (index, (start, column)) in self.parts.iter().enumerate() {

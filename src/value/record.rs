@@ -13,7 +13,7 @@ pub enum Value {
     Array(Shape, Values),
     /// A nested record as the value of a field.
     Record(Record),
-    /// A reference to a subtable: its name as stored, relative to the table that holds the record.
+    /// A reference to a subtable: its name as stored, usually relative to the table that holds the record.
     Table(BString),
 }
 

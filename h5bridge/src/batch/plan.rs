@@ -15,7 +15,8 @@ use super::item::{Effect, Id, Item, Verb};
 use super::manifest::each_line;
 use super::receipt::size_of;
 
-/// Extension of the directories in which verbs keep unfinished output; patterns skip them.
+/// Extension of the directories in which verbs keep unfinished output; wildcards in patterns of source paths do not match
+/// them.
 const PARTIAL: &str = "partial";
 
 /// Rules by which patterns of source paths match: as in a shell, `*` matches neither a slash nor a leading dot.
@@ -246,7 +247,8 @@ enum Part {
     Name(Pattern),
 }
 
-/// Splits a pattern into the directory before the first wildcard, and the parts after it.
+/// Splits a pattern of paths at the first part that has a wildcard: into the directory before that part, and the parts
+/// from it on.
 fn split(path: &Path) -> Result<(PathBuf, Vec<Part>)> {
     let (mut base, mut parts) = (PathBuf::new(), Vec::new());
     for component in path.components() {

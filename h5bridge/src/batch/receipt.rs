@@ -21,7 +21,7 @@ const SUFFIX: &str = ".receipt.json";
 /// temporary directory, which is removed after a crash.
 const PART: &str = ".0";
 
-/// File that casacore changes when it only reads a table; not part of the fingerprint of a source.
+/// File of a table that casacore changes even when it only reads the table; not part of the fingerprint of a source.
 const CHANGED_BY_READING: &str = "table.lock";
 
 /// Size and checksums of one file of a target that is a directory.

@@ -22,8 +22,8 @@ use crate::sync::locked;
 /// Pause between two checks whether a full disk has space again.
 const SPACE_PAUSE: Duration = Duration::from_secs(2);
 
-/// Maximum number of ledger records that wait to be printed; while the queue is full, threads that finish an item wait
-/// until a record is printed.
+/// Maximum number of ledger records that wait to be printed; while so many wait, threads that finish an item wait until a
+/// record is printed.
 const SHOWN_LATER: usize = 1024;
 
 /// One run of `h5bridge batch run` over a manifest, or over one shard (share of its items).

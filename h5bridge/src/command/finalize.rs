@@ -52,7 +52,8 @@ pub(crate) struct Args {
     max_memory: u64,
 }
 
-/// Runs `h5bridge finalize`: writes a new file, compares it with the live file and renames it to its final name.
+/// Runs `h5bridge finalize`: writes an archive file with the content of a live HDF5 file (or of the table that `--source`
+/// names), compares it with that content, and renames it to its final name.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     let target = args.out.as_ref().unwrap_or(&args.live);

@@ -42,7 +42,8 @@ pub(crate) struct Args {
     overwrite: bool,
 }
 
-/// Runs `h5bridge follow`: copies new rows of the table until a signal or one of the options ends it.
+/// Runs `h5bridge follow`: copies new rows of a table into a live HDF5 file, until a signal or one of the options
+/// `--until-closed` and `--idle` ends this.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let stop = Stop::new(global.caller.as_ref())?;
     let timeout = global.open_options().lock_timeout.unwrap_or_default();

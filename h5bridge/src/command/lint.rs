@@ -27,8 +27,8 @@ pub(crate) struct Args {
     file: PathBuf,
 }
 
-/// Runs `h5bridge lint`: prints each rule that the file breaks, with the HDF5 objects that break it. Rules that only
-/// concern some readers do not change the exit status.
+/// Runs `h5bridge lint`: prints each rule of the layout that a native HDF5 file breaks, with the HDF5 objects that break it,
+/// and what some readers cannot use in the file; the latter does not change the exit status.
 pub(crate) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let report = Lint::new(&args.file).run()?;
     let follows = report.follows_layout();

@@ -67,7 +67,8 @@ impl Args {
         self.order() != Sort::None || self.reverse
     }
 
-    /// Sorts the files of one container as `--sort` and `--reverse` say.
+    /// Sorts the files of one container as `--sort` and `--reverse` say. `key` returns of a file its name, its bytes, and the
+    /// bytes that it occupies in the container.
     fn arrange<T>(&self, files: &mut [T], key: impl Fn(&T) -> (&str, u64, u64)) {
         match self.order() {
             Sort::Name => files.sort_by(|a, b| key(a).0.cmp(key(b).0)),
@@ -158,7 +159,8 @@ impl<W: Write> Printer<'_, W> {
     }
 }
 
-/// Runs `h5bridge ls`: prints every file with its size and how it is stored.
+/// Runs `h5bridge ls`: prints every file in a container or table directory with its size and how it is stored, or the chunks of
+/// arrays.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     if Arrays::are_at(&args.source) {
         return run_arrays(&args, global, out);

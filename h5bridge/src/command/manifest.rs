@@ -1,4 +1,5 @@
-//! `manifest` writes references to the chunks of a table, for readers of Zarr.
+//! `h5bridge manifest` writes references to the tiles of a table, or to the chunks of a native HDF5 file, in the JSON format of
+//! kerchunk, with which Zarr libraries read them in place.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -44,8 +45,8 @@ pub(crate) struct Args {
     threads: usize,
 }
 
-/// Runs `h5bridge manifest`: writes the kerchunk JSON and, for a table directory, an HDF5 file with its Bools and the
-/// numbers that are not in tiles.
+/// Runs `h5bridge manifest`: writes the kerchunk JSON (offsets and lengths of tiles or chunks, for Zarr libraries) and, for a
+/// table directory, an HDF5 file with its Bools and the numbers that are not in tiles.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     report::check_target(&args.out, args.overwrite)?;

@@ -69,7 +69,7 @@ enum Format {
     Arrays(ArrayFormat),
 }
 
-/// Parser of `--format`: the names of all container and array formats that the library writes.
+/// Parser of `--format`: accepts the names of all container and array formats that the library ctds-hdf5 writes.
 fn formats() -> impl TypedValueParser<Value = Format> {
     let names = PackFormat::all().map(PackFormat::name).chain(ArrayFormat::ALL.map(ArrayFormat::name));
     PossibleValuesParser::new(names).try_map(|name| {
@@ -86,7 +86,8 @@ fn compress_help() -> String {
     format!("{}; multihdf5, and formats of arrays but for lzf and their default", Compression::forms())
 }
 
-/// Runs `h5bridge pack`: packs the files, and prints a summary.
+/// Runs `h5bridge pack`: packs the files of a table or directory into containers, or writes arrays in Blosc chunks, and prints a
+/// summary.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let format = match args.format {
         Some(Format::Arrays(format)) => {

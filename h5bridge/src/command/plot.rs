@@ -198,7 +198,8 @@ impl Args {
         parameters.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?))).collect()
     }
 
-    /// Whether the command line does not say which kind of plot to draw, so that the source decides.
+    /// Whether the command line does not say which kind of plot to draw, so that it depends on SOURCE: a MeasurementSet, a
+    /// calibration table or an image.
     fn leaves_kind(&self) -> bool {
         self.kind.is_none() && self.x.is_none() && self.y.is_none()
     }
@@ -222,7 +223,8 @@ struct Drawing {
 }
 
 impl Drawing {
-    /// The plots that the command line asks for; if it names no kind of plot, those that suit the source, which `known` describes.
+    /// The plots that the command line asks for; if it names no kind of plot, those that suit SOURCE, which `known`
+    /// describes.
     fn of(args: &Args, known: &Description) -> Result<Vec<Self>> {
         let parameters = args.parameters();
         if args.leaves_kind() && known.is_calibration && known.missing.is_none() {
@@ -274,7 +276,8 @@ impl Drawing {
         Ok(Request::parse(self.kind.name(), &parameters)?)
     }
 
-    /// Reads the frame (data) of the plot, with one line for each group of `--by`.
+    /// Reads the frame (data) of the plot; with `--by`, it has one line for each antenna, baseline, field, scan or spectral
+    /// window with data.
     fn frame(&self, session: &mut Session, reading: (&Path, &Global, &Stop)) -> Result<Frame> {
         let Some(by) = &self.by else {
             return Ok(read::frames(session, &[self.request(None)?], reading)?.remove(0));
@@ -296,8 +299,8 @@ impl Drawing {
     }
 }
 
-/// Reads the data of all plots that the command line asks for; with `pictures`, also the percentage of flagged data in
-/// each cell of a waterfall or of a plot by baseline that omits flagged data.
+/// Reads the data of all plots that the command line asks for. If `pictures` is true, also reads the percentage of flagged data
+/// in each cell of a waterfall or of a plot by baseline, if that plot omits flagged data.
 fn panels(args: &Args, global: &Global, stop: &Stop, pictures: bool) -> Result<Vec<Panel>> {
     let image = |image: Image| -> Result<Vec<Panel>> { Ok(vec![Panel::new(image.frame(&Plane(args.plane.clone()))?)]) };
     if args.kind.as_deref() == Some(IMAGE) {

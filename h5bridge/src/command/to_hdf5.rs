@@ -114,7 +114,7 @@ pub(crate) struct Args {
     external: External,
 }
 
-/// The parts of a source that are converted: options of `to-hdf5` and of `shard plan`.
+/// Options of `to-hdf5` and of `shard plan` that choose the columns, rows and tables to convert.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Chosen {
     /// Convert only these columns: DATA of the main table, ANTENNA/NAME of a subtable; tables without a named column

@@ -45,7 +45,8 @@ pub(crate) struct Args {
     external: External,
 }
 
-/// Runs `h5bridge verify`: compares two sources, or checks one.
+/// Runs `h5bridge verify`: compares two sources (tables, arrays, containers of files), or checks a single one, mostly against
+/// the digests or checksums stored in it.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let interrupts = Interrupts::of_caller(global.caller.as_ref());
     match &args.right {

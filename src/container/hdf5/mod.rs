@@ -1,4 +1,4 @@
-//! A container of any files, as datasets of bytes in an HDF5 file. docs/layout.md, "Files".
+//! A container of any files, each stored as a dataset in an HDF5 file. The layout: docs/layout.md, "Files".
 //!
 //! | in HDF5                              | is                                                                        |
 //! |--------------------------------------|---------------------------------------------------------------------------|

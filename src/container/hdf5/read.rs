@@ -195,8 +195,8 @@ struct StoredBytes {
     opened: Arc<Opened>,
     dataset: Mutex<Dataset>,
     element: DataType,
-    /// Offset in the HDF5 file of the first byte of the container's file, if its dataset is contiguous; `None` if libhdf5 has
-    /// to read it.
+    /// Offset in the HDF5 file, in bytes, of the first byte of the virtual file, if its dataset is contiguous; `None` if libhdf5
+    /// has to read it.
     position: Option<u64>,
     len: u64,
 }

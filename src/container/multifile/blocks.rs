@@ -7,8 +7,8 @@ use crate::io::ReadAt;
 /// Bytes that are read at a time to compute the checksum of a block of which only a part is wanted.
 const PIECE_BYTES: u64 = 1 << 16;
 
-/// The blocks of an open MultiFile, each of `block_bytes`; block b begins at byte b·`block_bytes`. formats/table.md 5.5 and
-/// 5.6.
+/// The blocks of an open MultiFile, each of `block_bytes` bytes; block b (from 0) begins at byte b·`block_bytes`. The format:
+/// docs/formats/table.md, 5.5 and 5.6.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Blocks<'a> {
     pub(super) file: &'a dyn ReadAt,

@@ -77,7 +77,8 @@ pub(super) struct Header {
     pub(super) checksums: Option<Vec<u32>>,
     /// Numbers of the header's continuation blocks, in two sets that commits use in turn; unused ones are included.
     pub(super) continuation: [Vec<u64>; 2],
-    /// How many continuation blocks of each of the two sets hold a part of the header.
+    /// Number of blocks in use in each of the two sets of continuation blocks, of which one may hold bytes of this
+    /// MultiFile header, and the other those of an earlier one.
     pub(super) used: [u32; 2],
     /// Which of the two sets of continuation blocks (0 or 1) holds the bytes of this MultiFile header that do not fit
     /// into block 0; 0 if all of them fit.

@@ -19,7 +19,8 @@ pub(super) struct Index {
 /// A run: consecutive blocks of a file in the MultiFile that have consecutive block numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Run {
-    /// Number of the run's first block within the file, from 0.
+    /// Position, from 0, of the run's first block among the blocks of the virtual file. A run is a sequence of these blocks
+    /// with consecutive numbers in the MultiFile.
     entry: u64,
     blocks: Range<u64>,
 }

@@ -104,7 +104,7 @@ pub struct MultiFile {
 struct Opened {
     file: Arc<dyn ReadAt>,
     header: Header,
-    /// Index of each virtual file in the header's list of files, by its name.
+    /// Index (from 0) of each virtual file in the MultiFile header's list of files, by the name of the virtual file.
     slots: BTreeMap<String, usize>,
     /// One bit for each block of the MultiFile, set once the bytes of the block were compared with its CRC.
     checked: Vec<AtomicU64>,
@@ -134,7 +134,8 @@ impl MultiFile {
     }
 }
 
-/// Index of each virtual file in the header's list of files, by its name; removed files are left out.
+/// Index (from 0) of each virtual file in the MultiFile header's list of files, by the name of the virtual file; removed
+/// files are left out.
 fn slots(header: &Header) -> BTreeMap<String, usize> {
     let named = header.files.iter().enumerate().filter(|(_, entry)| !entry.name.is_empty());
     named.map(|(slot, entry)| (entry.name.clone(), slot)).collect()

@@ -22,7 +22,7 @@ pub(super) struct Pending {
     /// Header of the MultiFile as the next commit writes it, except that its list of free blocks is still that of the
     /// last commit; `free` holds the current set.
     pub(super) header: Header,
-    /// Index of each virtual file in the header's list of files, by its name.
+    /// Index (from 0) of each virtual file in the MultiFile header's list of files, by the name of the virtual file.
     pub(super) slots: BTreeMap<String, usize>,
     /// How often the virtual file in each slot of the header was removed. A file handle keeps the number from its opening:
     /// if the number is different now, the handle's file was removed.
@@ -44,7 +44,8 @@ pub(super) struct Pending {
     stale: BlockSet,
     /// Whether the MultiFile has changes to commit.
     pub(super) changed: bool,
-    /// Bytes of block 0 after the header, as a half-open range: they are unspecified until the first commit clears them.
+    /// Bytes of block 0 of the MultiFile after the header, as a half-open range: they are unspecified until the first commit
+    /// clears them. `None` for a new MultiFile, and after that commit.
     slack: Option<Range<u64>>,
     /// Whether a commit failed half way: which header is in the file is then unknown.
     failed: bool,
@@ -455,7 +456,7 @@ impl Pending {
         Ok((next, free, encoded))
     }
 
-    /// Computes the CRC of every block that is not yet committed, for the next header.
+    /// Computes the CRC of every block of the MultiFile that is not yet committed, for the header that the next commit writes.
     fn finish_checksums(&mut self, file: &dyn WriteAt) -> Result<()> {
         let block_bytes = self.header.block_bytes;
         lengthen(file, self.header.blocks * block_bytes)?;

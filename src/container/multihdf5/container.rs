@@ -77,7 +77,8 @@ enum EntryKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum IfTaken {
     Fail,
-    /// An existing file of the same name is replaced; an existing nested container of the name is an error.
+    /// A new entry of the container replaces an existing file of the same name; if a nested container has this name, the
+    /// new entry is an error.
     ReplaceFile,
 }
 
@@ -271,8 +272,8 @@ impl Content {
     }
 }
 
-/// Options for new files in an existing MultiHDF5 container: its block size, whether it is an archive, no checksums or
-/// compression; appendable if it has a list of commits.
+/// Options for files that are added to an existing MultiHDF5 container: its block size, no checksums and no compression;
+/// `archive` as the container's header states, and `appendable` if it has a list of commits.
 fn stored_options(root: &Group) -> Result<FormatOptions> {
     let Header { block_bytes, archive, .. } = Header::read(root)?;
     Ok(FormatOptions {

@@ -1,4 +1,4 @@
-//! Reading a MultiHDF5 container.
+//! Reads a MultiHDF5 container: finds its virtual files and nested containers in the groups of the HDF5 file, and opens them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -53,10 +53,11 @@ impl Opened {
         Ok(Arc::new(Node::new(self, group, 0)?))
     }
 
-    /// Whether the HDF5 file has a seal (checksums of every byte, after its end); fails if the seal is damaged or cut off.
+    /// Whether the HDF5 file has a seal (checksums of every byte, after its end), even a damaged one; fails if other bytes
+    /// follow the end of the HDF5 file, such as the rest of a seal that was cut off.
     ///
     /// # Errors
-    /// `Format` if it had one, which is damaged or cut off.
+    /// `Format` if bytes that are not recognised as a seal follow the end; not for a container with commits.
     fn check_seal(&self) -> Result<bool> {
         let (end, len) = (self.file.end_of_file()?, self.source.len()?);
         if !self.sealed && len > end && self.committed.is_empty() {

@@ -35,7 +35,7 @@ const PIECE_BYTES: u64 = 1 << 16;
 /// Which bytes of an HDF5 file belong to which virtual file of a MultiHDF5 container.
 #[derive(Debug, Default)]
 pub(super) struct Owners {
-    /// Paths of the virtual files of the container; a seal numbers them from 1.
+    /// Paths of the virtual files of the container; the seal (checksums after the end of the HDF5 file) numbers them from 1.
     paths: Vec<String>,
     extents: Vec<Extent>,
 }
@@ -107,10 +107,11 @@ impl Seal {
         Self::find(file)?.map_or(Ok(Vec::new()), |seal| seal.check(file))
     }
 
-    /// Compares the bytes of the HDF5 file `file` with this seal and returns the damaged ranges.
+    /// Compares the bytes of the HDF5 file `file` with this seal (checksums after its end) and returns the damaged ranges;
+    /// empty if all match.
     ///
     /// # Errors
-    /// `Format` if the seal itself is.
+    /// `Format` if the seal itself is damaged.
     fn check(self, file: &dyn ReadAt) -> Result<Vec<Damage>> {
         let (regions, paths) = self.read(file).with_context(|| Context::offset("seal", self.len))?;
         let mut found: Vec<Damage> = Vec::new();

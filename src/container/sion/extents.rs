@@ -8,9 +8,10 @@ use crate::io::{FileTarget, Raw, RawCopy, ReadAt, WriteAt, past_end};
 /// The extents of a task's stream in a SION file: contiguous byte ranges of the file, in the order of the stream.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Extents {
-    /// Offset of each extent in the task's stream, and its offset in the SION file; no extent is empty.
+    /// Offset in a SION task's stream of each extent (contiguous byte range), and its offset in the SION file; no extent is
+    /// empty.
     starts: Vec<(u64, u64)>,
-    /// Length in bytes of the task's stream.
+    /// Length in bytes of the stream of one task (process) in a SION file.
     pub(super) len: u64,
 }
 

@@ -8,7 +8,8 @@ use crate::value::ByteOrder;
 /// Size in bytes of the field in the header (META1) of a SION file that stores the file name given to SIONlib.
 const PREFIX_BYTES: usize = 1024;
 
-/// First version of the SION file format whose header has the number of the file in its set, and two flag words.
+/// First version of the SION file format whose header has two flag words, and the number of the file among the physical files
+/// of its SION set.
 const WITH_FILE_NUMBER: i32 = 3;
 
 /// First version of the SION file format whose stored chunk sizes are the space that chunks occupy; in older files they have to
@@ -81,7 +82,7 @@ impl Numbers<'_> {
     }
 }
 
-/// Byte order of the metadata of a SION file, by bytes 4 to 7 of it.
+/// Byte order of the metadata of a SION file, as bytes 4 to 7 of the file (`word`) state it.
 ///
 /// Bytes 4 and 7 are equal in files of the library: 0 is little-endian, 1 big-endian. Documents describe the word as the
 /// integer 1 in the order of the machine; then only one of them is 1.

@@ -14,8 +14,8 @@
 //!
 //! | file         | purpose                                                                |
 //! |--------------|------------------------------------------------------------------------|
-//! | `header.rs`  | META1 and META2, both directions                                       |
-//! | `physical.rs`| one physical file: where its chunks are                                |
+//! | `header.rs`  | META1, both directions                                                 |
+//! | `physical.rs`| one physical file that is read: META2, and where its chunks are        |
 //! | `set.rs`     | the files of a set, and which task is where                            |
 //! | `keys.rs`     | the key-value records in a stream                                        |
 //! | `extents.rs` | the bytes of a stream as pieces of a file                              |

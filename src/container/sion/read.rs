@@ -32,7 +32,7 @@ impl Sion {
         Ok(Sion { set, folder: folder.map(Arc::new) })
     }
 
-    /// Number of the logical task of the SION set that holds the file `name`.
+    /// Number, from 0 and across all physical files of the SION set, of the task whose stream is the file `name`.
     fn task(&self, name: &str) -> Result<usize> {
         let task = match &self.folder {
             Some(folder) => folder.files.get(name).copied(),
@@ -149,8 +149,8 @@ impl Container for Sion {
     }
 }
 
-/// The stream of a logical task of a SION set. The lengths of its chunks are read from the metadata on the first access
-/// to its bytes.
+/// The stream of a logical task (numbered across all physical files) of a SION set. The lengths of its chunks are read
+/// from the metadata on the first access to its bytes.
 #[derive(Debug)]
 struct TaskStream {
     set: Arc<Set>,

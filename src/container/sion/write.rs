@@ -16,7 +16,8 @@ use crate::container::{Announced, AnnouncedFile, Container, ContainerInfo, Conta
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{FileTarget, ReadAt, WriteAt};
 
-/// Version of SIONlib that is recorded in written files, which are like those of version 1.7.
+/// Version of SIONlib that is recorded in written files, which are like those of version 1.7: 1000 times the major number plus
+/// the minor one, and the patch number.
 const VERSION: (i32, i32) = (1007, 6);
 
 /// Version of the SION file format that is written, the newest.
@@ -30,7 +31,7 @@ const NO_KEYS: i64 = 50 << 32;
 struct FilePlan {
     meta1: Meta1,
     places: Places,
-    /// Number of bytes in each chunk of each task of the planned SION file.
+    /// Number of bytes in each chunk of the planned SION file: a list for each task, in the order of the task's chunks.
     written: Vec<Vec<u64>>,
     /// Byte count that the second metadata block (META2) of the planned SION file stores for each chunk that is not
     /// used.
@@ -138,7 +139,7 @@ fn member_path(path: &Path, number: u32) -> Result<PathBuf> {
     Ok(path.with_file_name(member_name(name, number)))
 }
 
-/// Plans a single SION file with one chunk for each stream, and one for the index of names.
+/// Plans a single SION file with one chunk for each stream, and one for the index of names if there is one.
 fn new_plan(
     path: &Path,
     index: Option<&[u8]>,

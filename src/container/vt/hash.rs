@@ -55,7 +55,7 @@ impl HashKind {
             .ok_or_else(|| Error::format(format!("hash type {name:?}; expected sha1, sha256 or blake3")))
     }
 
-    /// Length in bytes of a hash of this kind.
+    /// Length in bytes of a hash that this hash function makes.
     pub(super) fn bytes(self) -> usize {
         match self {
             HashKind::Sha1 => 20,
@@ -76,7 +76,8 @@ impl HashKind {
 }
 
 impl BlockHash {
-    /// Makes the name of a vt block from the bytes of a hash; fails unless the hash has the length that `kind` makes.
+    /// Makes the name of a vt block from the bytes of its hash by the hash function `kind`; fails if their number is wrong for
+    /// this function.
     pub(super) fn new(kind: HashKind, hash: &[u8]) -> Result<Self> {
         if hash.len() != kind.bytes() {
             let (name, expected) = (kind.name(), kind.bytes());

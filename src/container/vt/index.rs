@@ -25,7 +25,8 @@ use super::hash::BlockHash;
 use crate::error::{Error, Result};
 use crate::io::{FileTarget, ReadAt, WriteAt};
 
-/// Where the record of a block is in a content-addressed (vt) store: number of the data file * 2^44 + offset in bytes.
+/// Where a block is in a content-addressed (vt) store: number of the data file * 2^44 + offset in bytes of the block's record
+/// (header and data) in that file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place(u64);
 
@@ -51,7 +52,8 @@ impl Place {
     }
 }
 
-/// Entry for a block in the index of a content-addressed (vt) store: the first 16 bytes of its hash, and where its record is.
+/// Entry for a block in the index of a content-addressed (vt) store: the first 16 bytes of its hash, and where the block is
+/// in the data files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Entry {
     key: [u64; 2],
@@ -78,7 +80,7 @@ impl Entry {
         out.extend(self.place.0.to_le_bytes());
     }
 
-    /// This index entry, with `file` as the number of the data file in which the record is.
+    /// This index entry of a vt block, with `file` as the number of the data file that has the block.
     pub(super) fn in_file(self, file: usize) -> Self {
         Entry { place: Place::new(file, self.place.offset()), ..self }
     }
@@ -384,8 +386,8 @@ impl Growing {
         self.recent.contains_key(&key(hash))
     }
 
-    /// Adds the vt block `hash`, whose record is at byte `offset` of the data file that is being written. If a block is added
-    /// twice, one of the entries is kept.
+    /// Adds the vt block `hash`, whose record (header and data) begins at byte `offset` of the data file that is being written.
+    /// If a block is added twice, one of the entries is kept.
     pub(super) fn add(&mut self, hash: &BlockHash, offset: u64) -> Result<()> {
         self.recent.insert(key(hash), Place::new(0, offset));
         if self.recent.len() < self.most_recent {

@@ -62,8 +62,9 @@ impl PlainFiles {
         PlainFiles { directories, ..PlainFiles::default() }
     }
 
-    /// Searches the ordinary files of Platonic vt stores for a block with this hash and returns its bytes. Only files as long
-    /// as the archived file are read, at the offset that `place` gives; `None` if no file has the block.
+    /// Searches the ordinary files of Platonic vt stores for a block with this hash and returns its bytes; `None` if no
+    /// file has it. `place` gives the length of the archived file that has the block, and the offset of the block in it:
+    /// only ordinary files of this length are read, at this offset.
     ///
     /// # Errors
     /// `Io` if the files cannot be listed or read; `Limit` if there are too many.

@@ -90,8 +90,8 @@ impl BlockRef {
         })
     }
 
-    /// Appends the binary form of a vt reference to the data of the block `hash` or, with `is_indirect`, to the joined
-    /// data of the references in that block; `span` is the length of the data in bytes.
+    /// Appends to `out` a vt reference in binary form. It refers to the data of the block `hash` or, with `is_indirect`, to
+    /// the joined data of the references in that block; `span` is the length of the data in bytes.
     pub(super) fn encode_hash(out: &mut Vec<u8>, hash: &BlockHash, span: u64, is_indirect: bool) {
         let mut inner = Vec::with_capacity(40);
         put_uint(&mut inner, if is_indirect { INDIRECT } else { 0 });

@@ -381,8 +381,8 @@ impl Container for BareStore {
         ContainerInfo { format: STORE_NAME, checksum: Some("zlib, sha1"), ..ContainerInfo::default() }
     }
 
-    /// Reads and decodes every block of the content-addressed (vt) store; returns true, or an error if a data file has an
-    /// incomplete or damaged block.
+    /// Reads and decodes every block of the content-addressed (vt) store; returns true if all are sound, otherwise the
+    /// error of an incomplete or damaged one, and never false.
     fn check(&self) -> Result<bool> {
         let (_, damage) = self.store.survey_all(HashKind::Sha1)?;
         match damage.first() {

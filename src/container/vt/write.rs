@@ -50,7 +50,8 @@ const WINDOW: usize = 4 << 20;
 /// Name of the content-addressed (vt) store that is made if an archive has none beside it.
 const STORE: &str = "store";
 
-/// Sizes in bytes that a caller can choose for vt blocks, both ends included.
+/// Fixed sizes in bytes that a caller can choose for the blocks of files in a vt store, both ends included; without a
+/// choice, the content of a file decides where its blocks end.
 const BLOCK_BYTES: std::ops::RangeInclusive<u64> = 128..=1 << 20;
 
 /// Writes the files of `source` into the content-addressed (vt) store beside `target`, and appends a line to the archive `target`, which is created
@@ -95,7 +96,8 @@ pub(super) fn write_tree(
     Ok(Written { stored_bytes: added + line.len() as u64, warnings: damage.chain(warnings).collect() })
 }
 
-/// Refuses a target that exists and is not a vt archive.
+/// Fails if `target`, the vt archive to which a line will be appended, is a directory, or a file that is neither empty nor
+/// a vt archive.
 fn check_target(target: &Path) -> Result<()> {
     if target.is_dir() {
         return Err(Error::usage("a directory; name the archive in it that gets an entry, such as NAME.vt"));
@@ -146,7 +148,8 @@ struct DataFile {
     bytes: u64,
     /// Encoded records that are not yet written to the vt data file.
     buffer: Vec<u8>,
-    /// Ends of records in `buffer`, in bytes from its start, up to which the records are written at once.
+    /// Offsets in `buffer`, in bytes, at which it is divided into separate writes to the vt data file: of whole records,
+    /// about 1 MiB each.
     ends: Vec<usize>,
     /// Makes the vt data file durable while it is written.
     syncing: SyncBehind,
@@ -167,23 +170,23 @@ struct Window {
     /// Offset at which each block ends, in bytes from the start of the bytes of the file that are in memory; the next
     /// block begins there.
     ends: Vec<usize>,
-    /// Offset in the file of the first byte after those that are in memory.
+    /// Offset in bytes, from the start of the file that is cut into blocks, at which the bytes in memory end.
     read: u64,
 }
 
 impl Window {
-    /// The blocks into which the bytes of the file in memory were cut, in the order of the file.
+    /// The vt blocks into which a file's bytes in memory were cut, in the order of the file.
     fn blocks(&self) -> impl IndexedParallelIterator<Item = &[u8]> {
         let start = |number: usize| if number == 0 { 0 } else { self.ends[number - 1] };
         (0..self.ends.len()).into_par_iter().map(move |number| &self.bytes[start(number)..self.ends[number]])
     }
 
-    /// Number of bytes of the file in memory that were cut into blocks.
+    /// Number of a file's bytes in memory that were cut into vt blocks; those after them are not in a block yet.
     fn cut(&self) -> usize {
         self.ends.last().copied().unwrap_or(0)
     }
 
-    /// The bytes of the file in memory that are after the last block, and not in a block yet.
+    /// A file's bytes in memory after the last vt block that was cut from them, which are not in a block yet.
     fn rest(&self) -> &[u8] {
         &self.bytes[self.cut()..]
     }
@@ -278,8 +281,8 @@ impl<'a> Writer<'a> {
         levels.finish(self)
     }
 
-    /// Fills `window` with `rest`, the bytes of a file of `len` bytes before byte `read` that are not in a block yet, and with the
-    /// bytes that follow them; and cuts it into blocks.
+    /// Fills `window` with the next bytes of a file of `len` bytes, and cuts them into vt blocks. They begin with `rest`,
+    /// the bytes before offset `read` that are not in a block yet; the others are read from offset `read` on.
     fn advance(&self, source: &dyn ReadAt, rest: &[u8], read: u64, len: u64, window: &mut Window) -> Result<()> {
         let count = (WINDOW.max(2 * self.cut.largest()) as u64).min(len - read);
         window.bytes.resize(rest.len() + count as usize, 0);
@@ -372,7 +375,8 @@ fn record(block: &[u8]) -> Vec<u8> {
     record
 }
 
-/// Metadata of the file or directory at `path`, in the text form of a vt entry; empty if they cannot be read.
+/// Metadata of the file or directory at `path`, in the text form of a vt entry; empty without a path, or if they cannot be
+/// read.
 fn metadata(path: Option<PathBuf>) -> String {
     let metadata = path.and_then(|path| fs::metadata(path).ok());
     metadata.map_or(String::new(), |found| {
@@ -489,7 +493,7 @@ impl DataFile {
         Ok(())
     }
 
-    /// Writes the buffered records if they are many.
+    /// Writes the buffered records to the vt data file if they have at least `WRITTEN_BYTES` (1 MiB) together.
     fn make_room(&mut self) -> Result<()> {
         if self.buffer.len() < WRITTEN_BYTES { Ok(()) } else { self.flush() }
     }
@@ -516,8 +520,8 @@ impl DataFile {
     }
 }
 
-/// Writes the buffered records to the vt data file when it is dropped, even after an error: a repeated call then finds these
-/// blocks stored.
+/// Writes the records that are still in the buffer to the vt data file when this writer is dropped, even after an error: a
+/// later attempt to write the same files then finds these blocks stored.
 impl Drop for DataFile {
     fn drop(&mut self) {
         let _ = self.flush();

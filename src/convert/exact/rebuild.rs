@@ -144,7 +144,8 @@ impl Window {
     }
 }
 
-/// A byte range of a restored file that begins at `start`, and the buffer that receives its bytes.
+/// A byte range of a restored file, from byte `start` of the file on, with the buffer `out` for its bytes; `covered`, if
+/// given, is set to 1 for each byte that a dataset supplies.
 struct RestoreFile<'a> {
     start: u64,
     out: &'a mut [u8],
@@ -156,13 +157,13 @@ impl RestoreFile<'_> {
         self.start + self.out.len() as u64
     }
 
-    /// The part of the byte range `range` of the restored file that the buffer receives; may be empty.
+    /// The part of `range`, a range of bytes of the restored file, for which the buffer `out` has room; may be empty.
     fn wanted(&self, range: Range<u64>) -> Range<u64> {
         let start = range.start.clamp(self.start, self.end());
         start..range.end.clamp(start, self.end())
     }
 
-    /// The part of the buffer for the byte range `wanted` of the restored file; marks these bytes as supplied by a
+    /// The part of the buffer `out` for the byte range `wanted` of the restored file; marks these bytes as supplied by a
     /// dataset.
     fn place(&mut self, wanted: Range<u64>) -> &mut [u8] {
         let range = (wanted.start - self.start) as usize..(wanted.end - self.start) as usize;
@@ -172,8 +173,8 @@ impl RestoreFile<'_> {
         &mut self.out[range]
     }
 
-    /// Copies `bytes`, which belong at byte `offset` of the restored file, to the buffer; those outside the buffer's range are
-    /// left out.
+    /// Copies `bytes`, which belong at byte `offset` of the restored file, to the buffer `out`, which holds one byte range
+    /// of the file; those outside this range are left out.
     fn put(&mut self, offset: u64, bytes: &[u8]) {
         let wanted = self.wanted(offset..offset + bytes.len() as u64);
         let from = wanted.start.saturating_sub(offset) as usize;
@@ -185,8 +186,8 @@ impl RestoreFile<'_> {
 }
 
 impl OpenStream {
-    /// Copies the elements of a segment (a range of the restored file that this dataset supplies) to the buffer, as far
-    /// as their bytes are in the buffer's range of the file.
+    /// Copies the elements of a segment (a range of the restored file that this dataset supplies) to the buffer of
+    /// `target`, as far as their bytes are in the byte range of the file for which that buffer is.
     fn fill(&self, segment: &Segment, mut target: RestoreFile<'_>) -> Result<()> {
         let box_bytes = self.box_bytes(segment.rows)?;
         if box_bytes == 0 || segment.offset >= target.end() {

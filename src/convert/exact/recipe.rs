@@ -57,7 +57,7 @@ impl Encoding {
             .find(|encoding| encoding.name() == name)
     }
 
-    /// Number of bytes that `elements` of `data_type` occupy in an original casacore file.
+    /// Number of bytes that `elements` elements of type `data_type` occupy in an original casacore file.
     pub(super) fn len(self, data_type: DataType, elements: u64) -> Result<u64> {
         let len = match self {
             Encoding::Bits => Some(elements.div_ceil(8)),
@@ -348,8 +348,9 @@ impl Archive {
     }
 }
 
-/// Encodes the segments of a recipe as stored: the values of the first field for all segments, then those of the next field,
-/// each as the difference from the value before it (the first from 0).
+/// Encodes segments (ranges of an original casacore file that one dataset supplies) as stored: the values of the first of
+/// their six fields for all segments, then those of the next field; in each field, as the difference from the segment
+/// before (for the first, from 0).
 pub(super) fn encode(segments: &[Segment]) -> Vec<i64> {
     let mut numbers = Vec::with_capacity(segments.len() * FIELDS);
     for field in 0..FIELDS {

@@ -127,7 +127,8 @@ impl Restorer<'_> {
     }
 }
 
-/// Converts a path from a recipe to one relative to the target directory; fails if it would lead out of that directory.
+/// Converts the path of an original file or directory, as the native file stores it, to one relative to the target
+/// directory; fails if it would lead out of that directory.
 fn inside(path: &[u8]) -> Result<std::path::PathBuf> {
     relative(path).ok_or_else(|| {
         Error::format(format!(

@@ -26,7 +26,8 @@ use crate::value::{DataType, Record, Region, Shape, Values};
 /// Size in bytes from which a dataset is left out of a manifest if its chunks cannot be referred to; the elements of smaller ones are written into
 /// the manifest.
 const INLINE_BYTES: u64 = 1 << 20;
-/// Chunk length of the array `row` in a manifest, in rows: its numbers are stored in the manifest, since no file of the table has them.
+/// Chunk length in rows of a manifest's array `row` (row numbers), if the manifest itself contains the numbers because it
+/// can refer to no dataset with them.
 const ROW_NUMBERS: u64 = 1 << 17;
 /// Bytes of decoded tiles that are kept in memory while a column is written into the manifest.
 const CACHE_BYTES: usize = 4 << 20;
@@ -255,7 +256,8 @@ impl<'a> Arrays<'a> {
         }
     }
 
-    /// Writes the row numbers of a table into the manifest as an array, the coordinate of the axis of the rows.
+    /// Writes the row numbers of a table into the manifest as an array, the coordinate of the axis of the rows: references
+    /// to the dimension scale of the HDF5 file if possible, else the numbers.
     fn write_row_numbers<W: Write>(
         &self,
         table: &TablePlan,

@@ -193,7 +193,7 @@ struct Record {
 }
 
 impl<'a> CheckManifest<'a> {
-    /// Prepares a check of the manifest at `path`.
+    /// Prepares a check whether the files on which the manifest at `path` depends are unchanged.
     pub fn new(path: impl AsRef<Path>) -> Self {
         CheckManifest { path: path.as_ref().to_owned(), call: Call::default() }
     }
@@ -211,7 +211,8 @@ impl<'a> CheckManifest<'a> {
         path.extension().is_some_and(|end| end == "json") && path.is_file() && first().is_ok_and(|byte| byte == b'{')
     }
 
-    /// Compares the sizes and modification times of the files with those that the manifest records; elements are not read.
+    /// Compares the sizes and modification times of the files on which the manifest depends with those that it records; the
+    /// content of the files is not read.
     ///
     /// # Errors
     /// `NotFound` and `Io`; `Format` if the file is not a manifest, or one without sizes and times; `Interrupted`.

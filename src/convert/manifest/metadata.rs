@@ -97,13 +97,15 @@ pub(super) fn recompress() -> String {
     format!("`h5bridge to-hdf5 --compress {}` writes a file that has none", Compression::gzip(4))
 }
 
-/// The Zarr document `.zattrs` of a group, with the fields of a record as attributes.
+/// The Zarr document `.zattrs` of a group; its attributes are the fields of `record`, a set of names with values (such as
+/// keywords).
 pub(super) fn attributes(record: &Record) -> Map<String, Json> {
     let field = |name: &BString, value: &Value| (name.to_str_lossy().into_owned(), attribute(value));
     record.fields.iter().map(|field_| field(&field_.name, &field_.value)).collect()
 }
 
-/// The Zarr document `.zattrs` of an array whose axes are `dims`, slowest first, with the fields of a record as attributes.
+/// The Zarr document `.zattrs` of an array whose axes are `dims`, slowest first. Its other attributes are the fields of
+/// `record`, a set of names with values (such as keywords), if given.
 pub(super) fn array_attributes(record: Option<&Record>, dims: &[String]) -> Json {
     let mut found = record.map(attributes).unwrap_or_default();
     found.insert(DIMENSIONS.to_owned(), dims.into());

@@ -117,7 +117,8 @@ fn chunk_key(index: &[u64]) -> String {
     key
 }
 
-/// Whether the chunk at `index` has elements of the array; chunks beyond the extents of an array that grows have none.
+/// Whether the chunk at `index` (counted in chunks from 0, fastest axis first) has elements of the array that `grid`
+/// divides into chunks; chunks beyond the array's extents, which an array that grows can have, have none.
 pub(super) fn is_inside(grid: &Grid, index: &[u64]) -> bool {
     let counts = grid.counts();
     index.len() == counts.len() && index.iter().zip(counts.iter()).all(|(index, count)| index < count)

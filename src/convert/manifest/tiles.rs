@@ -15,10 +15,11 @@ use crate::source::Content;
 use crate::table::{Stored, Table, TableKind, Tiling};
 use crate::value::{ByteOrder, DataType, Shape};
 
-/// Number of references that are written between two checks whether the call was cancelled.
+/// Number of references to tiles that are written into a manifest between two checks whether the call was cancelled.
 const BETWEEN_LOOKS: u64 = 4096;
 
-/// Directory of the main table to whose tiles a manifest refers, and its name in the references.
+/// Directory of the main table to whose tiles a manifest refers, and the name with which the manifest's references to
+/// files in this directory begin.
 #[derive(Debug)]
 pub(super) struct TableDirectory {
     /// Absolute path of the table directory, without symbolic links.
@@ -159,8 +160,8 @@ fn shapes(form: &ColumnForm, tiling: &Tiling<'_>, rows: u64) -> Option<Vec<Shape
     }
 }
 
-/// Adds the file with the tiles of a column to `files` and returns its number; `None` if the table is outside of `root`, the directory of the main
-/// table.
+/// Adds the file with the tiles of a column to `files` and returns its index in `files`, from 0; `None` if the table is
+/// outside of `root`, the directory of the main table.
 fn find(
     table: &Table,
     column: usize,

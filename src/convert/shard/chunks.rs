@@ -81,8 +81,8 @@ impl<'a> Chunks<'a> {
         }
     }
 
-    /// Replaces the content of `bytes` by the uncompressed chunks with numbers in a half-open range, at most [`batch`](Self::batch) of them; the last
-    /// chunk of the dataset may be shorter.
+    /// Replaces the content of `bytes` by uncompressed chunks of the dataset: those with the numbers `chunks`
+    /// (half-open, from 0), at most [`batch`](Self::batch) of them. The last chunk of the dataset may be shorter.
     pub(super) fn read(&self, chunks: Range<u64>, bytes: &mut Vec<u8>) -> Result<()> {
         match (self.dataset.place(), self.dataset.is_of_tiles) {
             (Place::Tiles(tiles), true) => self.chunk_tiles(tiles)?.read(chunks, bytes),
@@ -92,8 +92,8 @@ impl<'a> Chunks<'a> {
         }
     }
 
-    /// Replaces the content of `bytes` by uncompressed chunks that are made of whole rows of the source; `chunks` is a half-open range of their
-    /// numbers.
+    /// Replaces the content of `bytes` by uncompressed chunks of the dataset, made of whole rows of the source: those
+    /// with the numbers `chunks` (half-open, from 0).
     fn read_rows(&self, chunks: Range<u64>, bytes: &mut Vec<u8>) -> Result<()> {
         let (Some(&rows), Some(&chunk_rows)) = (self.grid.shape.last(), self.grid.chunk.last()) else {
             return Err(Error::format("the dataset has no row axis"));

@@ -255,7 +255,8 @@ impl Dataset {
         end.map(|end| Some(start..end)).ok_or_else(|| Error::format("the block ends after 2^64 bytes"))
     }
 
-    /// Fails if the numbers in the line of a dataset contradict each other.
+    /// Fails if the shape, chunks, tiles, offset or compression that the plan's document states for the dataset are
+    /// impossible or too large.
     fn check(&self) -> Result<()> {
         let grid = self.grid();
         if grid.shape.is_empty() || grid.shape.len() != grid.chunk.len() || grid.chunk.contains(&0) {

@@ -41,8 +41,8 @@ impl Insertion<'_> {
         })
     }
 
-    /// Reads all files of chunks in the order of the items, and sends each chunk to the writing thread. Stops when an error has been sent, or when
-    /// the receiver has ended.
+    /// Reads the files of chunks that workers have written, in the order of the items, and sends each chunk to the
+    /// thread that writes the HDF5 file. Stops after it has sent an error, or when that thread no longer receives.
     fn read_all(&self, send: &SyncSender<Read>, buffers: &Receiver<Vec<u8>>) {
         for &(item, result) in self.items {
             let read = || -> Result<bool> {

@@ -17,7 +17,7 @@ use std::path::Path;
 use super::document::ShardPlan;
 use crate::error::{Context, Error, Result, ResultExt};
 
-/// Number of bytes of the plan's HDF5 file that are copied at a time.
+/// Number of bytes that are copied at a time from the plan's HDF5 file to its backup, or back.
 const STEP_BYTES: u64 = 1 << 20;
 
 /// Name of the file, in the directory of a plan, with the backup of the HDF5 file's bytes that commit may change.

@@ -248,8 +248,8 @@ impl<'a> ShardWorker<'a> {
     }
 
     /// Makes the bytes of an item (a range of chunks or tiles) and passes them to `write` in order, with their offset
-    /// in bytes in the dataset or in all tiles of the hypercube (unused in files of chunks). Returns number and SHA-256
-    /// of the bytes.
+    /// in bytes in the dataset or in all tiles of the hypercube; the offset has no meaning if the item is written to a
+    /// file of chunks. Returns number and SHA-256 of the bytes.
     fn produce(
         &self,
         item: &ShardItem,
@@ -313,8 +313,8 @@ impl<'a> ShardWorker<'a> {
         Ok(ShardResult::new(file_bytes, hasher))
     }
 
-    /// Opens the column of an HDF5 source that becomes dataset `number` of the plan, and keeps it open for later calls;
-    /// `None` for other sources.
+    /// Opens the column of an HDF5 source that becomes the plan's dataset with index `number` (from 0), and keeps it
+    /// open for later calls; `None` for other sources.
     fn kept_cells(&self, number: usize, content: &Content, dataset: &Dataset) -> Result<Option<Arc<dyn ColumnCells>>> {
         let mut kept = self.kept.lock_unpoisoned();
         if let Some(found) = kept.iter().position(|(known, _)| *known == number) {

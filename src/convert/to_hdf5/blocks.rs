@@ -169,7 +169,8 @@ impl<'a> Tiles<'a> {
         Ok(())
     }
 
-    /// Copies the tiles to the dataset at byte `address` of `to`. `advance` is called with numbers of copied bytes; its error ends the call.
+    /// Copies the tiles to the dataset at byte `address` of `to`, in parts. After each part `advance` is called with
+    /// the number of bytes in it; if `advance` fails, copying ends.
     fn copy(&self, to: &FileTarget, address: u64, advance: &(dyn Fn(u64) -> Result<()> + Sync)) -> Result<()> {
         let batch = self.batch();
         (0..self.chunks.div_ceil(batch)).into_par_iter().try_for_each_init(Vec::new, |bytes: &mut Vec<u8>, number| {
@@ -256,7 +257,8 @@ impl Sharing {
         Ok(sharing)
     }
 
-    /// Makes a record of shared bytes for a plan, with 0 bytes for each column and the reasons for copying that do not depend on the file system.
+    /// Lists the columns of a conversion plan with 0 shared bytes each (reflinks), and with the reasons for copying
+    /// bytes that do not depend on the file system.
     pub(super) fn of_columns(source: &Source, plan: &Plan) -> Result<Self> {
         let mut columns = Vec::new();
         for table in &plan.tables {
@@ -273,8 +275,8 @@ impl Sharing {
         Ok(Sharing { shared_bytes: 0, columns })
     }
 
-    /// Records that a dataset (`block`) shares `shared` bytes with the source (reflink), in the entry of its column,
-    /// and the reason if bytes were copied.
+    /// Adds `shared`, the number of bytes that a dataset (`block`) shares with the source (reflink), to the counts of
+    /// its column and of the whole file. Keeps the first `reason` why bytes of the column were copied.
     pub(super) fn add(&mut self, plan: &Plan, block: &Block, shared: u64, reason: Option<NotShared>) {
         let before: usize = plan.tables[..block.table].iter().map(|table| table.columns.len()).sum();
         let entry = &mut self.columns[before + block.column];

@@ -15,7 +15,7 @@ pub(super) struct Datasets {
     root: Group,
     most: usize,
     all: Vec<Entry>,
-    /// Numbers of the datasets that are open, in the order in which they were opened.
+    /// Indices in `all`, from 0, of the datasets that are open, in the order in which they were opened.
     open: VecDeque<usize>,
 }
 
@@ -34,7 +34,7 @@ impl Datasets {
         self.all.len()
     }
 
-    /// Adds an open dataset to the list; returns its number.
+    /// Adds an open dataset at the end of the list; returns its index, from 0.
     pub(super) fn add(&mut self, dataset: Dataset) -> usize {
         let number = self.all.len();
         self.all.push(Entry { path: dataset.path().to_owned(), dataset: Some(dataset) });
@@ -42,7 +42,7 @@ impl Datasets {
         number
     }
 
-    /// The path in the HDF5 file of dataset number `number`.
+    /// The path in the HDF5 file of the dataset with index `number`, from 0 in the order in which datasets were added.
     pub(super) fn path(&self, number: usize) -> &str {
         &self.all[number].path
     }
@@ -55,7 +55,8 @@ impl Datasets {
         }
     }
 
-    /// Dataset number `number`, which is opened again if it is closed.
+    /// The dataset with index `number`, from 0 in the order in which datasets were added. It is opened again if it is
+    /// closed.
     ///
     /// # Errors
     /// Those of opening it.
@@ -81,7 +82,8 @@ impl Datasets {
 impl Index<usize> for Datasets {
     type Output = Dataset;
 
-    /// Dataset number `number`, which must be open already; [`opened`](Datasets::opened) opens it.
+    /// The dataset with index `number`, from 0 in the order in which datasets were added. It must be open already;
+    /// [`opened`](Datasets::opened) opens it.
     fn index(&self, number: usize) -> &Dataset {
         self.all[number].dataset.as_ref().expect("the dataset is open")
     }

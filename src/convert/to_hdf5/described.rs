@@ -75,8 +75,8 @@ impl<'a> Described<'a> {
         Coordinates::new(true, coordinates(self.source))
     }
 
-    /// Path of the group of the subtable that a keyword of `table` names as `stored`; `stored` itself if the subtable is not
-    /// converted.
+    /// Path of the group of the subtable to which a keyword of `table` refers by its value `stored`; `stored` itself if
+    /// the subtable is not converted.
     fn table_path(self, table: &TablePlan, stored: &BStr) -> String {
         let found = self.source.find(table.source, stored);
         match found.and_then(|source| self.plan.tables.iter().find(|other| other.source == source)) {
@@ -87,8 +87,8 @@ impl<'a> Described<'a> {
 }
 
 impl ColumnPlan {
-    /// Calls `work` with the attributes, the roles of axes (`corr`, `chan` …) and the names from which the column's
-    /// datasets are made; returns the result of `work`.
+    /// Calls `work` with a description of the column from which its datasets are made (attributes, roles of axes such
+    /// as `corr` and `chan`), and with `names`, which chooses the names of their axes; returns the result of `work`.
     pub(super) fn with_new<T>(
         &self,
         table: &TablePlan,

@@ -24,7 +24,8 @@ use crate::value::{Region, Shape, Values};
 
 /// A message from a lane (a thread that converts columns) to the writing thread.
 pub(crate) enum Message<D> {
-    /// A finished and filtered chunk of a dataset; `len` is its size in bytes before the filters.
+    /// A finished and filtered chunk of the dataset with number `dataset`, from 0. `index` counts chunks along each
+    /// axis, from 0, fastest axis first; `len` is the size of the chunk in bytes before the filters.
     Chunk { dataset: usize, index: Shape, bytes: Vec<u8>, len: u64 },
     /// Elements of a dataset that only libhdf5 can write: strings.
     Strings { dataset: usize, region: Region, values: Values },
@@ -95,13 +96,14 @@ pub(crate) struct Lane<'a, D> {
     pool: &'a rayon::ThreadPool,
     pub(crate) buffers: &'a Buffers,
     filters: &'a FilterScratches,
-    /// Chunks that this lane (a thread that converts columns) has made and that wait to be filtered together.
+    /// Chunks that this lane (a thread that converts columns) has made and that wait to be filtered together: for each
+    /// its dataset, its index (in chunks along each axis, fastest axis first) and its bytes.
     pending: Vec<(DatasetSink, Shape, Vec<u8>)>,
 }
 
 impl<D: Send> Lane<'_, D> {
-    /// Passes a whole chunk of a dataset to the writing thread. If the dataset has filters, the chunk first waits to be
-    /// filtered together with others.
+    /// Passes a whole chunk of a dataset to the writing thread; `index` counts chunks along each axis, from 0, fastest
+    /// axis first. If the dataset has filters, the chunk first waits to be filtered together with others.
     pub(crate) fn chunk(&mut self, target: &DatasetSink, index: Shape, bytes: Vec<u8>) -> Result<()> {
         if target.pipeline.is_none() {
             return self.send_chunk(target, index, bytes.len(), bytes);
@@ -277,8 +279,9 @@ fn furthest_behind<D>(ends: &[LaneEnd<D>]) -> Option<usize> {
     (0..ends.len()).min_by_key(|&lane| progress(&ends[lane]))
 }
 
-/// Divides jobs among lanes (threads) so that all get about the same number of bytes, and each lane its jobs in the given
-/// order.
+/// Divides jobs, given with their sizes in bytes, among lanes (threads) so that all get about the same number of bytes,
+/// and each lane its jobs in the given order. Returns for each lane the sum of the sizes, plus 4096 for each job, and
+/// the jobs.
 fn share<J>(jobs: Vec<(u64, J)>, lanes: usize) -> Vec<(u64, Vec<J>)> {
     let mut by_size: Vec<usize> = (0..jobs.len()).collect();
     by_size.sort_by_key(|&job| std::cmp::Reverse(jobs[job].0));

@@ -271,8 +271,8 @@ impl Source {
         Ok(stored_values(values, content))
     }
 
-    /// Reads a part of hypercube number `cube` of a column, both counted from 0. The positions (rows) are the last axis of
-    /// `region`.
+    /// Reads a part of a hypercube of a column; `table`, `column` and `cube` count from 0. The positions (rows) are the
+    /// last axis of `region`.
     ///
     /// # Errors
     /// `NotFound` if the column lacks the hypercube; `Usage` if the region leaves it; those of reading.
@@ -299,8 +299,9 @@ impl Source {
         Ok(values)
     }
 
-    /// Tells which rows are in which hypercube of a column: each entry has consecutive rows (half-open), the number of the
-    /// cube, and the position in it of the first of the rows. Rows in none of the entries are undefined.
+    /// Tells which rows are in which hypercube of a column: each entry has a half-open range of rows, the number of the
+    /// hypercube, and the position in it of the first of these rows. All of them, `table` and `column` count from 0.
+    /// Rows in none of the entries are undefined.
     ///
     /// # Errors
     /// `NotFound` if the table lacks the column; those of opening it.

@@ -102,7 +102,8 @@ impl ToHdf5Options {
         if self.compress == Compress::Shared { TileUse::Shared } else { TileUse::Chunks }
     }
 
-    /// Rows that are converted of table number `table`, half-open from 0; the table has `all` rows.
+    /// Rows that are converted, half-open from 0, of a table with `all` rows; `table` is its index in the source, 0 for
+    /// the main table.
     fn rows_of(&self, table: usize, all: u64) -> Result<Range<u64>> {
         match &self.rows {
             Some(rows) if table == 0 => limits::row_range(rows, all).map(|()| rows.clone()),
@@ -154,8 +155,8 @@ pub(crate) struct Plan {
     pub(crate) warnings: Vec<String>,
     /// Names of subtables that keywords refer to, but that are missing.
     pub(crate) missing_tables: Vec<String>,
-    /// Subtables that `h5bridge serve` refuses to open: for each the path that its group would have, and the path of the table that the keyword
-    /// stores.
+    /// Subtables that `h5bridge serve` refuses to open: for each the path that its group would have, and its path as it
+    /// is stored in the keyword that refers to it.
     pub(crate) refused_tables: Vec<(String, String)>,
     /// The original files of the source, if they are to be restorable from the HDF5 file; otherwise `None`.
     pub(crate) tree: Option<Tree>,
@@ -316,8 +317,9 @@ impl Plan {
         Ok(Some(group))
     }
 
-    /// Chooses the path of a table's group by the name of the table and the group of its parent, and reserves it; `groups` has the paths of the
-    /// tables planned before.
+    /// Chooses and reserves the path of the group for the table `name`. `parent` is the index (from 0) of its parent
+    /// table, `None` for the main table; `groups` has the path of the group of each earlier table, `None` for one that
+    /// is not converted.
     fn new_group(&mut self, parent: Option<usize>, name: &str, groups: &[Option<String>]) -> String {
         let main = table_path(MAIN_TABLE);
         let Some(parent) = parent else {
@@ -557,8 +559,8 @@ fn has_plain_tiles(cells: &dyn ColumnCells) -> bool {
     cells.tiling(MAX_CUBES).is_some_and(|tiling| tiling.cubes.iter().all(|cube| cube.storage().is_plain()))
 }
 
-/// Reads from the last row, so that a row count larger than the stored data is detected before all existing rows are
-/// read.
+/// Reads an element, or else the whole cell, of a column in the last of `rows`, so that a row count larger than the
+/// stored data is detected before all existing rows are read.
 fn touch_last_row(info: &ColumnInfo, cells: &dyn ColumnCells, rows: &Range<u64>) -> Result<()> {
     if rows.is_empty() {
         return Ok(());

@@ -74,7 +74,8 @@ impl Sum {
     }
 }
 
-/// Time, spectral window, kind of baseline and flag of a row, which a quicklook needs from the scalar columns.
+/// What a quicklook needs from the scalar columns of a row: its time, spectral window and flag, and whether its baseline is
+/// between two antennas.
 struct Key {
     time: f64,
     window: i64,
@@ -82,7 +83,8 @@ struct Key {
     is_flagged: bool,
 }
 
-/// Data of a spectral window that a quicklook needs: the distinct times of its rows, and the number of one of its rows.
+/// Data of a spectral window that a quicklook needs: the distinct times of its rows, and the number of the row whose cell shape
+/// is taken as that of the window.
 #[derive(Debug, Default)]
 struct Window {
     /// Two lists of distinct times: those of cross-correlations (baselines between two antennas), and those of the other rows. They are sorted once
@@ -250,8 +252,9 @@ impl Reader<'_> {
         Ok(windows)
     }
 
-    /// Computes the quicklook sums of a column for each spectral window, by number of the window; windows whose cells do not have two axes
-    /// are left out.
+    /// Computes the quicklook sums of a column for each spectral window, by its number in the column DATA_DESC_ID or, without
+    /// that, SPECTRAL_WINDOW_ID. Windows are left out if their first cell does not have two axes, or if [`Plane::new`] returns
+    /// `None`.
     fn column(
         &self,
         name: &str,
@@ -290,8 +293,8 @@ impl Reader<'_> {
         Ok(planes)
     }
 
-    /// Writes the levels of a quicklook for a spectral window, the finest first, each with half the time and channel bins of the one
-    /// before.
+    /// Writes the levels of a quicklook for a spectral window, the finest first. From one to the next, each axis (time, channel)
+    /// of more than [`COARSEST`] bins gets half as many.
     fn write_levels(&self, group: &Group, id: i64, plane: &Plane, times: &[f64]) -> Result<()> {
         let frequencies = self.frequencies(id).filter(|list| list.len() == plane.channels);
         let codes = self.correlations(id).filter(|list| list.len() == plane.correlations);
@@ -455,8 +458,8 @@ impl Plane {
     }
 }
 
-/// The rows of a block that are added to the quicklook of one spectral window: those of this window whose cells have
-/// the shape of the window's first cell.
+/// Rows that are added together to the quicklook of one spectral window: rows of this window that the quicklook shows, and whose
+/// cells have the shape of the window's first cell.
 struct Cells<'a> {
     /// Time, spectral window and flag of each row that is added to the quicklook.
     keys: Vec<&'a Key>,

@@ -536,7 +536,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Creates the datasets of a column as planned.
+/// Creates the datasets of a column in the HDF5 file as the conversion plan describes them.
 struct ColumnMaker<'a, 'b> {
     writer: &'a mut Writer<'b>,
     column: &'a ColumnPlan,

@@ -26,8 +26,9 @@ pub(crate) struct Unwritten {
 }
 
 impl Unwritten {
-    /// Writes everything but the elements of `source` to an HDF5 file in memory. Subtables that `h5bridge serve` refuses to open become
-    /// external links to the root of a file with the name that the keyword stores.
+    /// Writes everything but the elements of `source` to an HDF5 file in memory. Each subtable that `h5bridge serve` refuses to
+    /// open becomes an external link to the root of a file; the link names the file as the keyword for the subtable stores its
+    /// path.
     ///
     /// # Errors
     /// Those of planning a conversion: tables and columns that are damaged.

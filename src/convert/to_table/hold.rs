@@ -27,7 +27,7 @@ pub(crate) struct HeldTiles {
     pub(crate) column: usize,
     /// Index of the column's hypercube in the source, from 0.
     pub(crate) cube: usize,
-    /// Number of hypercubes of the column.
+    /// Number of hypercubes that the column has in the source; 1 if tiles are made of rows.
     pub(crate) cubes: usize,
     /// Shape of the new table's hypercube and of its tiles.
     pub(crate) grid: Grid,

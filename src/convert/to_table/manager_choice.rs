@@ -1,5 +1,5 @@
-//! Chooses the storage manager of a column in a new table: the one it had, if that can be written, otherwise one that suits its
-//! cells.
+//! Chooses the storage manager of a column in a new table: the one that the column had in the original table, if this library can
+//! write that, otherwise one that suits the column's cells.
 
 use bstr::{BString, ByteSlice};
 

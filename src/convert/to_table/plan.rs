@@ -42,7 +42,7 @@ pub(super) struct TableBlueprint {
     pub(super) info: TableInfo,
     pub(super) keywords: Record,
     pub(super) columns: Vec<ColumnBlueprint>,
-    /// Number of the source table's columns that will not be written to the new table.
+    /// Number of the source table's columns that will not be written to the new table, because their cells cannot be read.
     pub(super) missing: usize,
     pub(super) bytes: u64,
 }
@@ -319,7 +319,7 @@ fn rename_tables(record: &Record, rename: &dyn Fn(&[u8]) -> Option<BString>) -> 
 }
 
 impl TableBlueprint {
-    /// Creates the casacore table with all its rows, whose cells are still empty.
+    /// Creates the planned casacore table, in the directory `root` or below it, with all its rows, whose cells are still empty.
     pub(super) fn create(
         &self,
         source: &Source,

@@ -28,8 +28,9 @@ pub(super) struct Pair<'a> {
     pub(super) joined: u64,
 }
 
-/// Copies the chunks of all hypercubes of the source to the table's tiles. Returns false, with nothing written, if
-/// hypercubes differ in shape, element type or order of rows, or chunks cannot be divided into tiles.
+/// Copies the chunks of all hypercubes of a column in the source to the tiles of the column in the new table. Returns false, with
+/// nothing written, if the hypercubes of the source and of the table do not match in shape, element type and order of rows, or
+/// chunks cannot be divided into tiles.
 pub(super) fn chunks_to_tiles(
     tiling: &Tiling<'_>,
     targets: &[Box<dyn ChunkWrite + '_>],

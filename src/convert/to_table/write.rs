@@ -35,7 +35,8 @@ pub struct ToTableSummary {
     pub tables: usize,
     /// Number of columns that were written in all tables.
     pub columns: usize,
-    /// Number of columns that were not written because the source lacks them.
+    /// Number of columns of the source that were not written, because their cells cannot be read: their storage is not supported,
+    /// a native HDF5 file does not have them, or they are damaged.
     pub missing: usize,
     /// Number of rows of the written main table.
     pub rows: u64,

@@ -22,8 +22,8 @@ pub(crate) struct ChunkLimit {
 }
 
 impl ChunkLimit {
-    /// Sets the limit for chunks of `bytes` decoded bytes, with an allowance for bytes that filters before the codec may have
-    /// added.
+    /// Limits the length to which a codec that libhdf5 runs on this thread may decode a chunk: to `bytes`, the chunk's own
+    /// length, with an allowance for bytes that filters before the codec may have added.
     pub(crate) fn new(bytes: u64) -> Self {
         let limit = bytes.saturating_add(bytes / 8).saturating_add(4096);
         ChunkLimit { before: LIMIT.replace(Some(limit)) }

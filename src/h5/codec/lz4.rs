@@ -1,5 +1,6 @@
-//! The codec LZ4 (HDF5 filter 32004). Each chunk is a header and LZ4 blocks in the layout of HDF5's plugin; all numbers are
-//! big-endian:
+//! The codec LZ4 (HDF5 filter 32004). Each chunk is a header and LZ4 blocks in the layout of HDF5's plugin.
+//!
+//! All numbers are big-endian:
 //!
 //! ```text
 //! 8 bytes   length of the chunk

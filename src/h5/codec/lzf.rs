@@ -60,7 +60,8 @@ impl Decoder for Runs {
     }
 }
 
-/// Decodes one run of an LZF block to `out`, and returns the bytes after it; `None` if it is damaged or exceeds `limit` bytes.
+/// Decodes the first run of an LZF block's remaining `bytes`, appends it to `out`, and returns the bytes after the run. `None`
+/// if the run is damaged or would make `out` longer than `limit` bytes.
 fn run<'a>(bytes: &'a [u8], limit: usize, out: &mut Vec<u8>) -> Option<&'a [u8]> {
     let (&control, rest) = bytes.split_first()?;
     let (code, low) = (usize::from(control >> 5), usize::from(control & 0x1f));

@@ -76,7 +76,8 @@ impl Address {
 }
 
 impl Object {
-    /// The headers that sign a request for the byte range `range`; empty for a request without credentials.
+    /// The headers that sign a request at the time `now`, with the header `Range: {range}` (`bytes=FIRST-LAST`); empty
+    /// without credentials.
     pub(super) fn headers(&self, range: &str, now: SystemTime) -> Vec<(&'static str, String)> {
         let Some(credentials) = &self.credentials else { return Vec::new() };
         let date = date(now);

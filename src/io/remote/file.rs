@@ -36,7 +36,7 @@ pub(super) struct RemoteFile {
 #[derive(Debug, Default)]
 struct State {
     blocks: HashMap<u64, Arc<Vec<u8>>>,
-    /// Numbers of the cached blocks, oldest first.
+    /// Numbers (from 0) of the cached blocks of the remote file, in the order in which they were cached.
     order: VecDeque<u64>,
     loading: HashSet<u64>,
     /// Recent requests for blocks of the remote file: the number of the block after the last one that was fetched, and how
@@ -81,7 +81,8 @@ impl RemoteFile {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The bytes of block `number` of the remote file, fetched if it is not cached; waits if another thread is fetching it.
+    /// The bytes of block `number` (from 0) of the remote file, fetched if it is not cached; waits if another thread is
+    /// fetching it.
     fn block(&self, number: u64) -> Result<Arc<Vec<u8>>> {
         let mut state = self.state();
         let count = loop {
@@ -135,8 +136,8 @@ impl RemoteFile {
 }
 
 impl State {
-    /// Decides how many blocks of the remote file one request fetches from block `number` on, marks them as being
-    /// fetched, and returns their number; the file has `blocks` blocks.
+    /// Decides how many blocks of the remote file one request fetches from block `number` (from 0) on, marks them as being
+    /// fetched, and returns how many they are. The file has `blocks` blocks.
     ///
     /// A request that begins where another ended fetches twice as many as that one.
     fn begin(&mut self, number: u64, blocks: u64) -> u64 {
@@ -152,7 +153,8 @@ impl State {
         count
     }
 
-    /// Caches a block; if the cache is full, it replaces the oldest one.
+    /// Caches block `number` (from 0) of the remote file, with the content `bytes`. If the cache is full, removes the block
+    /// from it that was cached first.
     fn keep(&mut self, number: u64, bytes: Vec<u8>) -> Arc<Vec<u8>> {
         let block = Arc::new(bytes);
         if self.blocks.insert(number, block.clone()).is_none() {

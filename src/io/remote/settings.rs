@@ -81,7 +81,8 @@ impl Settings {
     }
 }
 
-/// The names and values in the section `name` of an AWS settings file; `None` if it does not exist.
+/// The names and values in the section `name` of an AWS settings file with the content `text`; `None` if there is no such
+/// section.
 fn section(text: &str, name: &str) -> Option<Section> {
     let mut found: Option<Section> = None;
     let mut is_inside = false;

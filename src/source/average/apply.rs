@@ -47,8 +47,9 @@ impl Averaged {
 }
 
 impl Source {
-    /// Replaces the main table of the source, and SPECTRAL_WINDOW if channels are averaged, by views that compute
-    /// averages when they are read. Only `rows` (half-open, from 0) of the main table are used; `None`: all.
+    /// Replaces the main table of this opened MeasurementSet, and SPECTRAL_WINDOW if channels are averaged, by views
+    /// that compute averages when they are read. Only `rows` (half-open, from 0) of the main table are used; `None`:
+    /// all.
     ///
     /// # Errors
     /// `Usage` if the source is not a MeasurementSet, or the rows exceed it; `Limit` if more than `max_memory` bytes are
@@ -98,7 +99,7 @@ impl Source {
         Ok(averaged)
     }
 
-    /// Reduces the main table of the source to the consecutive rows `rows` (half-open, from 0).
+    /// Reduces the main table of this opened MeasurementSet to the consecutive rows `rows` (half-open, from 0).
     fn take_rows(&mut self, rows: Range<u64>) -> Result<()> {
         let all = self.tables[0].content()?.rows();
         limits::row_range(&rows, all)?;

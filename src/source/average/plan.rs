@@ -103,8 +103,8 @@ impl AveragePlan {
         Ok(plan)
     }
 
-    /// Replaces rules that need samples or weights by `Rule::First`, the value of the first row of a bin, if the table has no
-    /// samples or weights.
+    /// Replaces rules by `Rule::First` (the value of the first row of a time bin) if the table lacks the samples or
+    /// weights that they need.
     fn forget_impossible(&mut self) {
         let (no_samples, no_weights) = (self.samples.is_none(), self.spectrum.is_none() && self.weight.is_none());
         for rule in &mut self.rules {

@@ -12,24 +12,27 @@ const OTHERS: [&str; 2] = ["SCAN_NUMBER", "PULSAR_BIN"];
 /// column.
 const PROBED_ROWS: u64 = 4096;
 
-/// How a column of the averaged main table is computed from the rows and channels of a bin.
+/// How a column of the averaged main table is computed from the rows of a time bin, and from their channels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rule {
-    /// The integer that all rows of a bin have in the column. `of_baseline`: the column is one of those that identify a
-    /// baseline (ANTENNA1, FEED1 …).
+    /// The integer that all rows of a time bin have in the column. `of_baseline`: whether the column is one of those
+    /// that identify a baseline (ANTENNA1, FEED1 …).
     Key {
         of_baseline: bool,
     },
-    /// The cell that the first row of a bin has in the column.
+    /// The cell that the first row of a time bin has in the column.
     First,
-    /// The weighted mean of the samples (visibilities) of a bin, for each correlation and averaged channel.
+    /// The weighted mean of the unflagged samples (visibilities) of a time bin, for each correlation and averaged
+    /// channel. If none of them has a positive weight: that of the flagged samples; if no sample at all has one: the
+    /// plain mean of all.
     Mean,
     Flag,
     FlagRow,
-    /// The sum of the weights of the samples of a bin, for each correlation and averaged channel.
+    /// The sum of the weights of the samples that the rule `Mean` averages, for each correlation and averaged channel
+    /// of a time bin; 0 if no weight is positive.
     WeightSpectrum,
-    /// The standard deviation of each averaged sample: 1 / sqrt of the sum of the weights of its samples; -1 if this
-    /// sum is 0.
+    /// The standard deviation of each averaged sample: 1 / sqrt of the weight that the rule `WeightSpectrum` computes;
+    /// -1 if this weight is 0.
     SigmaSpectrum,
     /// The weight of each correlation: the mean of the summed weights of its averaged channels, without flagged channels unless
     /// all are flagged.
@@ -37,14 +40,16 @@ pub(super) enum Rule {
     /// The standard deviation of each correlation: 1 / sqrt of the weight that the rule `Weight` computes; -1 if this
     /// weight is 0.
     Sigma,
-    /// The time in the middle of a bin, between the start of its earliest row and the end of its latest, in s.
+    /// The time in the middle of a time bin, in s: between the start of the earliest row and the end of the latest, of
+    /// all baselines that share the bin.
     Time,
-    /// The mean of the cells of a bin's rows, each weighted by the sum of the weights of its unflagged samples;
-    /// unweighted if all these sums are 0.
+    /// The mean of the cells of a time bin's rows, each row weighted by the sum of the weights of its unflagged
+    /// samples; unweighted if all these sums are 0.
     RowMean,
-    /// The sum of the cells of all rows of a bin. Used for the column INTERVAL.
+    /// The sum of the cells of all rows of a time bin. Used for the column INTERVAL.
     Interval,
-    /// The sum of the cells of those rows of a bin that have a sample which is not flagged; of all its rows if none has one.
+    /// The sum of the cells of those rows of a time bin that have a sample which is not flagged; of all its rows if
+    /// none has one.
     Exposure,
     /// No cell of the averaged column is defined.
     Undefined,
@@ -58,8 +63,8 @@ impl Rule {
         matches!(self, Rule::Mean | Rule::Flag | Rule::WeightSpectrum | Rule::SigmaSpectrum)
     }
 
-    /// Whether a column with this rule is computed from the visibilities of a bin or their flags and weights: true in
-    /// both cases, false for other columns.
+    /// Whether a column with this rule has a value for each sample (correlation and channel), or is computed only from
+    /// the flags or weights of samples (FLAG_ROW, WEIGHT, SIGMA).
     pub(super) fn is_of_samples(self) -> bool {
         self.has_channels() || matches!(self, Rule::FlagRow | Rule::Weight | Rule::Sigma)
     }

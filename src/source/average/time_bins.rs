@@ -120,7 +120,8 @@ pub(super) struct Numbers<'a> {
 struct SharedBin {
     /// The time of the bin's earliest row, in s.
     first: f64,
-    /// End of the bin in s: rows of this time or later are in another bin.
+    /// End of the bin in s: rows of this time or later, or at most a thousandth of their INTERVAL before it, are in a
+    /// later bin, except rows of the same time as `first`.
     limit: f64,
     start: f64,
     end: f64,

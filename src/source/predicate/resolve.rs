@@ -19,7 +19,8 @@ const COMPARED: usize = 1000;
 /// Columns whose cells are the names of a subtable's rows; the first of them that the subtable has is used.
 const NAME_COLUMNS: [&str; 2] = ["NAME", "OBS_MODE"];
 
-/// A condition on rows that can be evaluated: columns are given by index; names of fields, antennas … and dates are numbers.
+/// A condition on rows that can be evaluated: columns are given by index in [`Resolved::columns`]; names of fields, antennas …
+/// and dates are numbers.
 #[derive(Debug, PartialEq)]
 pub(super) enum Test {
     Any(Vec<Test>),
@@ -122,8 +123,8 @@ impl Resolver<'_> {
         Ok(Test::Between(operand, first, if inclusive { Order::LessEqual } else { Order::Less }, last))
     }
 
-    /// Returns both sides of a comparison ready for evaluation: columns by index, dates as numbers. Fails if they cannot be
-    /// compared.
+    /// Returns both sides of a comparison ready for evaluation: columns by index in [`Resolved::columns`], dates as numbers.
+    /// Fails if they cannot be compared.
     fn operands(&mut self, left: &Term, right: &Term) -> Result<(Operand, Operand)> {
         let (a, of_left) = self.operand(left, right)?;
         let (b, of_right) = self.operand(right, left)?;

@@ -18,7 +18,8 @@ pub(super) enum Layout {
     Bits,
     /// Each row is a cell of fixed size: `skip` bytes that are ignored, then `bytes` bytes of elements.
     Fixed { skip: u64, bytes: u64 },
-    /// Each row has `count` strings, each with its u32 length before it; if `counted`, their u32 number comes first.
+    /// Each row has `count` strings, each with its u32 length before it; if `counted`, the row begins with the number of
+    /// strings, a u32.
     Strings { count: u64, counted: bool },
     /// Each row has the offset of its array: u32, or an i64 after [`WIDE_OFFSET`].
     Offsets,

@@ -57,14 +57,14 @@ struct ColumnMut {
 
 #[derive(Debug)]
 enum Cells {
-    /// Cells are elements as in the final file, except that a scalar Bool takes a byte; holds the shape of a cell, fastest axis
-    /// first.
+    /// The column's scratch file has the elements of the cells as the StManAipsIO file stores them, except that a scalar Bool
+    /// takes a byte; holds the shape of a cell, fastest axis first.
     Elements(Shape),
     /// Cells are strings; holds the shape of a cell, the scratch file with their texts, and the offset in it of the end of
     /// the last text.
     Strings(Shape, PagedMut, u64),
-    /// Each cell has the offset of its array in the array file; holds the column's number among the columns whose arrays are
-    /// there.
+    /// The column's scratch file has, for each cell, the offset of its array in the array file; holds the column's number, from
+    /// 0, among all columns ever added whose arrays are in the array file.
     Array(u32),
 }
 
@@ -417,7 +417,7 @@ impl Stream {
         self.start + self.buffer.len() as u64
     }
 
-    /// Writes the buffer to the file and empties it.
+    /// Writes the buffered bytes of AipsIO objects to the file, and empties the buffer.
     fn write(&mut self) -> Result<()> {
         self.file.write_at(self.start, &self.buffer)?;
         self.start = self.position();

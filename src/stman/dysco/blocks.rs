@@ -41,9 +41,9 @@ pub(super) struct Blocks {
 /// The scale factors that one block (group of rows) of a DyscoStMan file has for a column.
 #[derive(Debug)]
 pub(super) struct Scales {
-    /// They are f32, kept as f64 since that is what they are multiplied as.
+    /// The scale factors in the order of the DyscoStMan file, which stores them as f32; f64 because they are multiplied as f64.
     pub(super) factors: Vec<f64>,
-    /// Whether no factor is infinite or NaN.
+    /// Whether all of the scale factors are finite: none is infinite or NaN.
     pub(super) finite: bool,
 }
 

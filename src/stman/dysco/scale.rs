@@ -70,7 +70,7 @@ impl DataScale {
 pub(super) enum Factors<'a> {
     /// One factor for all visibilities of the row.
     Equal(f64),
-    /// The factor of visibility i is `of_channels[i] * of_row[i % 4]`.
+    /// The factor of the visibility with index i (from 0, polarisations fastest) is `of_channels[i] * of_row[i % 4]`.
     ///
     /// The order of the products is the writer's: f64 products are not associative to the last bit.
     Products { of_channels: &'a [f64], of_row: [f64; 4] },
@@ -90,7 +90,8 @@ impl Factors<'_> {
 pub(super) struct Visibilities<'a> {
     pub(super) dictionary: &'a Dictionary,
     pub(super) factors: Factors<'a>,
-    /// Whether no factor can be NaN, since all stored scale factors are finite: a product of three f32 does not overflow f64.
+    /// Whether all stored scale factors are finite. If so, none of their products is infinite or NaN, because a product of three
+    /// f32 does not overflow f64.
     pub(super) finite: bool,
     pub(super) out: &'a mut [Complex32],
 }

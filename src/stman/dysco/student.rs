@@ -1,4 +1,5 @@
-//! Quantiles of Student's t distribution, for the dictionaries of DyscoStMan. formats/engines.md 2.4.
+//! Quantiles of Student's t distribution, from which the values of the symbols of DyscoStMan are computed.
+//! formats/engines.md 2.4.
 
 use std::f64::consts::PI;
 
@@ -62,7 +63,8 @@ impl Student {
     }
 
     /// Finds t such that the probability of values from 0 to t is `q`. Newton's method ascends from a lower bound of t,
-    /// the larger of `near` and `q / peak`, because the probability is a concave function of t.
+    /// because the probability is a concave function of t; the bound is the larger of `near` and `q` divided by the
+    /// probability density at 0.
     fn solve_centre(&self, q: f64, near: f64) -> f64 {
         let mut t = near.max(q / self.peak);
         for _ in 0..STEPS {

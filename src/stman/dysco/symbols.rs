@@ -33,7 +33,8 @@ pub(super) fn decode(width: u8, packed: &[u8], first_bit: usize, decoder: impl D
     }
 }
 
-/// Returns a function that unpacks the next eight symbols of `WIDTH` bits with each call, from bit `first_bit` of `packed` on.
+/// Returns a function that unpacks the next eight symbols of `WIDTH` bits with each call, from bit `first_bit` (from 0) of
+/// `packed` on.
 fn eights<const WIDTH: usize>(packed: &[u8], first_bit: usize) -> impl FnMut() -> [u16; 8] {
     // eight symbols take whole bytes, so that each eight begin at the same bit of a byte
     let (mut at, bit) = (first_bit / 8, first_bit % 8);

@@ -86,7 +86,7 @@ pub(super) fn open<C: Coding>(
     Ok(Box::new(engine))
 }
 
-/// Opens the column of the same table whose name is the value of the keyword `key`.
+/// Opens the column that the keyword `key` of an engine's column names; both columns are in the same table.
 pub(super) fn other_column(args: &OpenArgs<'_>, keywords: &Record, key: &str) -> Result<OtherColumn> {
     let name = keywords.string(key).ok_or_else(|| Error::format(format!("the column keyword {key} is missing")))?;
     args.table.column(name).context(key)
@@ -109,8 +109,8 @@ impl Mapping<'_> {
 }
 
 impl<C: Coding> Engine<C> {
-    /// Computes the shape of a computed cell from that of its stored cell, fastest axis first; an error if the column has
-    /// another fixed shape.
+    /// Computes the shape of a computed cell from that of its stored cell, fastest axis first; an error if the computed
+    /// column is declared as Direct, with another shape.
     fn shape_from(&self, stored: Shape) -> Result<Shape> {
         let shape = match (C::STORED as u64, stored.split_first()) {
             (1, _) => stored,

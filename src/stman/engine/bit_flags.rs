@@ -1,4 +1,4 @@
-//! BitFlagsEngine computes a Bool column: true where an integer has bits of a mask. formats/engines.md 1.8.
+//! BitFlagsEngine computes a Bool column: true where a stored integer has one or more bits of a mask. formats/engines.md 1.8.
 //!
 //! | keyword                        | type             | meaning                                               |
 //! |--------------------------------|------------------|-------------------------------------------------------|

@@ -161,7 +161,8 @@ impl Bucket {
         low - 1
     }
 
-    /// The value with index `entry` (from 0) of a column in a bucket, and the row at which it stops to hold.
+    /// The value with index `entry` (from 0) of a column in a bucket, and the row, counted from the bucket's first, from
+    /// which on it no longer holds.
     fn run(&self, column: usize, entry: usize) -> Result<Run<'_>> {
         let entries = self.columns[column];
         let offset = self.u32(entries.rows + entries.count * self.row_bytes + entry * 4)? as usize;
@@ -210,9 +211,8 @@ struct Values<'a> {
 
 impl Values<'_> {
     /// Calls `each` for every value that holds in `rows` (counted from the bucket's first row), with the value's offset
-    /// in bytes in the data part and the range of rows for which it holds, counted from the first of `rows`.
-    ///
-    /// Returns the index of the last value, from 0 in `self`; `None` if a call of `each` returned `None`.
+    /// in bytes in the data part and the range of rows for which it holds, counted from the first of `rows`. Returns the
+    /// index of the last of these values, from 0 in `self`; `None` if a call of `each` returned `None`.
     fn for_each(
         &self,
         row_bytes: usize,
@@ -260,10 +260,8 @@ impl Values<'_> {
     }
 
     /// Fills `out` with the values that hold for `rows` (counted from the bucket's first row), `bytes` bytes for each
-    /// row; the bucket stores row numbers in `row_bytes` (4 or 8) bytes.
-    ///
-    /// Returns the index of the last of these values, from 0 in `self`; `None` if a value is outside the data part or
-    /// `out` is too short.
+    /// row; the bucket stores row numbers in `row_bytes` (4 or 8) bytes. Returns the index of the last of these values,
+    /// from 0 in `self`; `None` if a value is outside the data part or `out` is too short.
     fn fill_long(&self, row_bytes: usize, rows: Range<u64>, bytes: usize, out: &mut [u8]) -> Option<usize> {
         self.for_each(row_bytes, rows, |offset, rows| {
             let value = self.data.get(offset..)?.get(..bytes)?;

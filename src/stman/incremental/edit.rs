@@ -126,8 +126,8 @@ impl BucketMut {
         self.bytes + new.iter().map(Entry::bytes).sum::<usize>() + after
     }
 
-    /// Replaces the values of a column in the rows `range` of the bucket, which has `rows` rows; the first of `new` is
-    /// for the first row of the range. Returns the added and removed values.
+    /// Replaces the values of a column in the rows `range`, counted from the first row of the bucket, which has `rows`
+    /// rows; the first of `new` is for the first row of the range. Returns the added and removed values.
     pub(super) fn replace(&mut self, column: usize, range: Range<u64>, rows: u64, new: Vec<Entry>) -> Changes {
         let entries = &mut self.columns[column];
         let first = entries.partition_point(|entry| entry.row < range.start);
@@ -173,10 +173,8 @@ impl BucketMut {
         (0..columns).map(&mut remove).collect()
     }
 
-    /// The rows at which to cut the bucket into smaller ones, counted from its first row. Each part has at least one
-    /// row and at most `limit` bytes, unless a single row needs more.
-    ///
-    /// Parts are filled to about `wanted` bytes.
+    /// The rows at which to cut the bucket into smaller ones, counted from its first row. Each smaller bucket is filled to
+    /// about `wanted` bytes; it has at least one row and at most `limit` bytes, unless a single row needs more.
     pub(super) fn cuts(&self, limit: usize, wanted: usize) -> Vec<u64> {
         let mut entries: Vec<_> = (0..self.columns.len())
             .flat_map(|column| self.columns[column].iter().map(move |entry| (entry.row, column, entry.bytes())))
@@ -200,8 +198,8 @@ impl BucketMut {
         cuts
     }
 
-    /// Moves the rows from `row` on to a new bucket, which is returned. Also returns, for each column, the value that is
-    /// now stored in both buckets because it holds across the cut, as an added value.
+    /// Moves the rows from `row` on, counted from the bucket's first, to a new bucket, which is returned. Also returns, for
+    /// each column, the value that is now stored in both buckets because it holds across the cut, as an added value.
     pub(super) fn split_off(&mut self, row: u64) -> (BucketMut, Vec<Changes>) {
         let mut changes = Vec::new();
         let mut parts = Vec::new();

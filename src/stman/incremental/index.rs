@@ -70,7 +70,8 @@ impl Index {
         Ok(Found { bucket: self.buckets[next - 1], start, end })
     }
 
-    /// Index, in the order of the rows, of the bucket after the one that holds `row`.
+    /// Index (from 0, in the order of the rows) of the bucket after the one that holds `row` (from 0); the number of buckets
+    /// if there is none after it.
     pub(super) fn next_entry(&self, row: u64) -> usize {
         self.rows.partition_point(|&first| first <= row)
     }

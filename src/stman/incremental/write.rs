@@ -158,7 +158,8 @@ impl IncrementalMut {
         Ok(())
     }
 
-    /// The value of a column in `row` (from 0), and the range of rows of its bucket in which it holds.
+    /// The value of a column in `row` (from 0), and the range of rows of the same bucket in which it holds, also counted
+    /// from the table's first row.
     fn value(&self, column: usize, row: u64) -> Result<(Stored, Range<u64>)> {
         let found = self.index.find(row)?;
         let loaded = self.take(found.bucket)?;
@@ -285,8 +286,8 @@ impl IncrementalMut {
         Ok(offset)
     }
 
-    /// The offset in the array file of the array of the cell in `row`, 0 if the cell is undefined, and the range of rows
-    /// that share it.
+    /// The offset in the array file of the array of the cell in `row` (from 0), 0 if the cell is undefined, and the range
+    /// of rows of the same bucket that share it, also counted from the table's first row.
     fn array(&self, column: usize, row: u64) -> Result<(i64, Range<u64>)> {
         let (value, rows) = self.value(column, row)?;
         Ok((array_offset(&value, self.order)?, rows))
@@ -298,8 +299,8 @@ impl IncrementalMut {
         self.replace(column, row..row + 1, vec![entry])
     }
 
-    /// Whether only the cell in `row` refers to the array at `offset`, so that the array may be overwritten; `rows` are the
-    /// rows that share the value.
+    /// Whether only the cell in `row` (from 0) refers to the array at `offset` of the array file, so that the array may be
+    /// overwritten; cells of new rows then no longer get it. `rows` are the rows of the same bucket whose cells refer to it.
     fn owns(&mut self, column: usize, row: u64, offset: i64, rows: &Range<u64>) -> Result<bool> {
         let owned = *rows == (row..row + 1) && self.arrays()?.references(offset)? == 1;
         if owned {

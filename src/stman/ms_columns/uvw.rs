@@ -101,8 +101,8 @@ impl Uvw {
         Ok(bytes.as_chunks().0.iter().map(position).collect())
     }
 
-    /// The position of an antenna in time step `block`: from the list `positions`, or from the file if the list lacks it;
-    /// `None` if the file does not have it, or it was never written.
+    /// The position of an antenna in time step `block` (from 0): from the list `positions`, or from the file if the list
+    /// lacks it; `None` if the file does not have it, or it was never written.
     fn position(&self, positions: &[Position], block: u64, antenna: i32) -> Result<Option<Position>> {
         let Some(antenna) = u64::try_from(antenna).ok().filter(|&antenna| antenna < self.antennas) else {
             return Ok(None);

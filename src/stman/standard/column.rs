@@ -184,8 +184,8 @@ impl ColumnCells for StandardColumn {
         }
     }
 
-    /// The shape of each cell of `rows` (half-open, from 0), `None` for an undefined cell. For arrays of strings, the
-    /// cells (locations in the heap) of all rows in a bucket are read at once.
+    /// The shape of each cell of `rows` (half-open, from 0), fastest axis first; `None` for an undefined cell. For arrays
+    /// of strings, the cells (locations in the heap) of all rows in a bucket are read at once.
     fn shapes(&self, rows: Range<u64>) -> Result<Vec<Option<Shape>>> {
         match &self.cell {
             Cell::StringArray { shape: None } => {
@@ -251,8 +251,9 @@ impl ColumnCells for StandardColumn {
         }
     }
 
-    /// Fills `out` with the cells in the row ranges `runs`; small neighbouring buckets are read with one system call, and
-    /// of large buckets only the column is read. `None` if the column does not support this, or reading failed.
+    /// Fills `out` with the cells in the row ranges `runs`, and returns their byte order; `None` if the column does not
+    /// support this, or reading failed. Small neighbouring buckets are read with one system call, and of large buckets only
+    /// the column is read.
     fn read_plain(&self, runs: &mut dyn Iterator<Item = Range<u64>>, out: &mut [u8]) -> Option<ByteOrder> {
         let Cell::Elements { bits, .. } = self.cell else { return None };
         let cell = (bits.is_multiple_of(8)).then_some(bits / 8)?;

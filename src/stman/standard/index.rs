@@ -112,8 +112,8 @@ impl Index {
         self.at(*entry, row, end)
     }
 
-    /// The rows from `row` up to `end` (exclusive) that are in the bucket at position `entry` (from 0) of the index;
-    /// `row` must be in this bucket.
+    /// The rows from `row` (from 0) up to `end` (exclusive) that are in the bucket at position `entry` (from 0) of the
+    /// index; `row` must be in this bucket.
     fn at(&self, entry: usize, row: u64, end: u64) -> Result<Stretch> {
         let Some(&last) = self.last_rows.get(entry) else {
             let covered = self.last_rows.last().map_or("no rows".into(), |last| format!("rows 0 to {last}"));

@@ -129,7 +129,7 @@ impl Header {
 
 impl Header {
     /// Encodes the header of a tiled manager in the lowest version of its format that can express the byte order
-    /// `order` and the number `rows`.
+    /// `order` and a table of `rows` rows.
     pub(super) fn encode(
         &self,
         e: &mut Encoder,

@@ -191,7 +191,7 @@ enum Role {
 }
 
 /// The role of each column according to the definition of the hypercolumn in the table's private keywords; without a
-/// definition, all are data columns. formats/stman.md 6.3.
+/// definition, all are data columns, except that a TiledDataStMan must have one. formats/stman.md 6.3.
 fn roles(columns: &[ColumnSpec], private_keywords: &Record, hypercolumn: &BStr, kind: Type) -> Result<Vec<Role>> {
     let key = definition_key(hypercolumn);
     let Some(definition) = private_keywords.record(&key) else {
@@ -368,8 +368,9 @@ impl<F: ReadAt + ?Sized> Cubes<F> {
         })
     }
 
-    /// The shape (fastest axis first) of the cell in `row` of a column that holds the coordinates along `axis` of the
-    /// hypercube, or an id if `axis` is `None`.
+    /// The shape of the cell in `row` of a column that holds the coordinates along `axis` of the hypercube, or an id if
+    /// `axis` is `None`. A cell has one axis if `axis` is an axis of the data cells, then `None` if no hypercube has the
+    /// row; else it is a scalar.
     fn coordinate_shape(&self, axis: Option<usize>, row: u64) -> Result<Option<Shape>> {
         match axis {
             Some(axis) if axis < self.cell_axes => {

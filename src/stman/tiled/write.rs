@@ -408,8 +408,8 @@ impl TiledMut {
     }
 }
 
-/// The tile shape of a hypercube whose tiles are the chunks of a dataset in the HDF5 file of a thin table: `wanted` if
-/// the stored bytes are also valid in tiles of this shape, otherwise the shape of the chunks.
+/// The tile shape of a hypercube of a thin table (whose tiles are the chunks of datasets in an HDF5 file): `wanted` if
+/// the stored bytes of the chunks are also valid as tiles of this shape, otherwise the shape of the chunks.
 fn tile_of_block(wanted: &Shape, block: &LinkedCube) -> Shape {
     let (Some((shape, rows)), Some((tile, tile_rows)), Some((chunk, chunk_rows))) =
         (block.shape.split_last(), wanted.split_last(), block.chunk.split_last())
@@ -421,7 +421,7 @@ fn tile_of_block(wanted: &Shape, block: &LinkedCube) -> Shape {
     if fits { wanted.clone() } else { block.chunk.clone() }
 }
 
-/// The error of a write into a cell of a tiled column whose shape is not set yet.
+/// The error of a write into a cell that has no shape yet, in a tiled column.
 fn without_shape() -> Error {
     Error::usage("the cell has no shape yet")
 }

@@ -90,7 +90,8 @@ fn time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Runs `h5bridge batch run`: does the items and prints a summary.
+/// Runs `h5bridge batch run`: does the items (jobs) of a manifest that are not done yet, and prints a summary or, with
+/// `--records`, each record of the ledger.
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     if global.caller.is_some() {

@@ -32,7 +32,8 @@ pub(super) struct Args {
     records: bool,
 }
 
-/// Runs `h5bridge batch status`: reads the ledger and prints the counts.
+/// Runs `h5bridge batch status`: reads the ledger of a batch, and prints how many of its items (jobs) are in each state or,
+/// with `--records`, the last record of each item.
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let manifest = args.files.open()?;
     let folded = Folded::read(&args.files.ledger, &manifest)?;

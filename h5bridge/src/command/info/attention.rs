@@ -55,7 +55,8 @@ pub(super) fn sentences(findings: &[Finding]) -> Vec<String> {
     groups.into_iter().map(sentence).collect()
 }
 
-/// Findings about other programs that use the source at `path`, collected before this process opens it.
+/// Findings about other programs that use the source at `path`, collected before this process opens it. With `no_lock`,
+/// no table is checked, only a live HDF5 file.
 pub(super) fn use_by_others(path: &Path, no_lock: bool) -> Vec<Finding> {
     let is_open = !no_lock && path.is_dir() && is_open_elsewhere(path).unwrap_or(false);
     let open = is_open

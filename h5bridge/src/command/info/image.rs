@@ -83,7 +83,8 @@ fn axes(coords: &Record) -> Vec<Vec<String>> {
     found.into_iter().map(|(_, line)| line).collect()
 }
 
-/// The axes of one coordinate of an image: name, reference value, increment, unit.
+/// The axes of one coordinate of an image: name, reference value, increment, unit. `kind` is the type of the coordinate,
+/// such as `direction`, `spectral` or `stokes`.
 fn coordinate_axes(kind: &str, coordinate: &Record) -> Vec<Vec<String>> {
     let name = coordinate.string("name").map_or_else(|| kind.to_owned(), ToString::to_string);
     match kind {

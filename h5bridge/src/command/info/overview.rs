@@ -31,7 +31,7 @@ pub(super) struct Facts<'a> {
     pub(super) findings: Vec<Finding>,
     pub(super) usage: Option<SpaceUsage>,
     pub(super) thin: Option<ThinTable>,
-    /// HDF5 filter plugins that readers of the file need.
+    /// HDF5 filter plugins that programs need to read the HDF5 datasets of the source.
     pub(super) plugins: BTreeSet<Plugin>,
 }
 

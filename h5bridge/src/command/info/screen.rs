@@ -16,7 +16,7 @@ const SENTENCE_LINES: usize = 3;
 /// Spaces between two columns of a section.
 const GAP: usize = 2;
 
-/// Columns of a section that are narrower than this number of characters are not shortened further.
+/// Columns of a section are not shortened to fewer characters than this.
 const NARROW: usize = 6;
 
 /// Characters in a line of output: the width of the terminal, else 100.
@@ -63,7 +63,8 @@ impl Section {
         self.heads.get(column).map_or("", |head| head.trim_start_matches('>'))
     }
 
-    /// Widths of the section's columns in characters. The widest are shortened until a line has at most `width` characters (`None`: unlimited).
+    /// Widths in characters of the section's columns if its first `shown` rows are shown. The widest are shortened until a
+    /// line has at most `width` characters (`None`: unlimited) or they have only 6 (`NARROW`).
     fn widths(&self, shown: usize, width: Option<usize>) -> Vec<usize> {
         let columns = self.rows.iter().map(Vec::len).chain([self.heads.len()]).max().unwrap_or(0);
         let widest = |column: usize| {
@@ -118,7 +119,8 @@ impl Section {
     }
 }
 
-/// Breaks a warning into lines of `width` characters, at most `SENTENCE_LINES`; a longer text is cut.
+/// Breaks a warning, whose text is in the cells `row`, into at most 3 lines (`SENTENCE_LINES`) for a terminal with `width`
+/// characters in a line; a longer text is cut. If `width` is `None`, the whole text is one line.
 fn sentence_lines(row: &[String], width: Option<usize>) -> Vec<String> {
     let text = row.concat();
     let Some(width) = width.map(|width| width.saturating_sub(2 * GAP)) else { return vec![text] };
@@ -153,7 +155,8 @@ pub(super) fn print(
     sections.iter().zip(shown).try_for_each(|(section, shown)| section.print(shown, width, out))
 }
 
-/// Number of rows that each section shows, so that all sections together fit into `lines` lines; `None`: no limit.
+/// Number of rows that each section shows, so that all sections together fit into `lines` lines of `width` characters. If
+/// `lines` is `None`, all rows are shown; if `width` is `None`, lines may have any length.
 fn fit(sections: &[Section], lines: Option<usize>, width: Option<usize>) -> Vec<usize> {
     let mut shown: Vec<usize> = sections.iter().map(|section| section.rows.len()).collect();
     let Some(lines) = lines else { return shown };

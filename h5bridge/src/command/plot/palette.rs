@@ -1,4 +1,4 @@
-//! Colours of pictures that colour-blind readers can tell apart.
+//! Colours for the pictures of plots, chosen so that colour-blind readers can tell them apart.
 
 /// A colour: red, green and blue, from 0 to 255 each.
 pub(super) type Colour = [u8; 3];

@@ -169,8 +169,9 @@ impl Raster {
         !self.is_count && self.any(NOTHING)
     }
 
-    /// Index of the raster's cell that each pixel of an image shows along one axis. The image has one pixel for each cell if all cells have the
-    /// same size or `by_number` is true, else `pixels` pixels.
+    /// Index, along one axis, of the raster's cell that each pixel of an image shows. `edges`: the values at the edges of the
+    /// cells, one more than there are cells. The image has one pixel for each cell if all cells have the same size or `by_number`
+    /// is true, else `pixels` pixels.
     pub(super) fn places(&self, edges: &[f64], by_number: bool, pixels: f64) -> Vec<usize> {
         let cells = edges.len().saturating_sub(1);
         let (first, last) = (edges.first().copied().unwrap_or(0.), edges.last().copied().unwrap_or(0.));

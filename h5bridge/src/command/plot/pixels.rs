@@ -24,7 +24,7 @@ impl Size {
         }
     }
 
-    /// Width of a character of this font size in pixels.
+    /// Width in pixels of a character in this font size.
     pub(super) fn character(self) -> f64 {
         get_raster_width(FontWeight::Regular, self.raster()) as f64
     }
@@ -49,7 +49,8 @@ pub(super) fn draw(scene: &Scene) -> Pixels {
 }
 
 impl Pixels {
-    /// Mixes a colour into the pixel at `x` and `y`: `part` is the weight of the new colour, from 0 (no change) to 1 (replaces the pixel's colour).
+    /// Mixes a colour into the pixel in column `x` and line `y`, counted from 0 at the upper left corner: `part` is the weight of
+    /// the new colour, from 0 (no change) to 1 (replaces the pixel's colour).
     fn paint(&mut self, x: i64, y: i64, colour: Colour, part: f64) {
         let (Ok(x), Ok(y)) = (usize::try_from(x), usize::try_from(y)) else { return };
         if x >= self.width || y >= self.height {
@@ -67,7 +68,8 @@ impl Pixels {
         }
     }
 
-    /// Draws a straight line with round ends, `width` pixels wide.
+    /// Draws a straight line with round ends, `width` pixels wide, between two points (x and y, in pixels from the upper left
+    /// corner).
     fn line(&mut self, from: (f64, f64), to: (f64, f64), width: f64, colour: Colour) {
         let is_straight = from.0 == to.0 || from.1 == to.1;
         if width <= 1. && is_straight {

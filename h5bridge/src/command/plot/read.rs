@@ -1,4 +1,5 @@
-//! Reads the rows of a source into the frames (data) of plots, until all rows or as many as `--max-read` allows are read.
+//! Reads the rows of the table or HDF5 file to plot into the frames (data) of plots, until all rows or as many as `--max-read`
+//! allows are read.
 
 use std::io::IsTerminal;
 use std::path::Path;

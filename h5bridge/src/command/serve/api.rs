@@ -1,4 +1,4 @@
-//! Answers of the server below `/api`: the list of sources, and the contents of HDF5 files and tables.
+//! Answers of the server below `/api`: the list of served files, and the contents of HDF5 files and tables.
 
 use std::io;
 use std::sync::Arc;
@@ -153,7 +153,8 @@ fn full() -> Reply {
     refusal(503, "other answers hold all memory that --max-memory allows; try again")
 }
 
-/// Makes the answer to a request below `/api` about one file; reads the file, and therefore runs in a worker thread.
+/// Makes the answer to `request` (meta, attr, data, stats or paths) below `/api` about one file; `address` is the query of the
+/// request, which names the file. Reads the file, and therefore runs in a worker thread.
 fn make(shared: &Shared, request: &str, address: &str, headers: &HeaderMap) -> Result<Made, Refusal> {
     let query = query::parse(address);
     let Some(name) = query::value(&query, "file") else {

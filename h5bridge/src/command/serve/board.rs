@@ -135,7 +135,8 @@ impl Board {
 }
 
 impl Followed {
-    /// Searches all sources for live files, and keeps the first `MAX_FILES` by name; `None` if the server ends.
+    /// Searches all served files and directories for live files, and keeps the first `MAX_FILES` by name; `None` if the server
+    /// ends.
     async fn search(shared: &Arc<Shared>) -> Option<Self> {
         let own = Arc::clone(shared);
         let (mut files, unknown) = shared.pool.run(Admission::Begun, move || own.sources.live_files()).await.ok()?;

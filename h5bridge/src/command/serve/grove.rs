@@ -1,5 +1,5 @@
-//! The HTTP API of h5grove 4.0, through which the viewer H5Web reads HDF5 files: turns a request into calls of the library, and the result into an
-//! answer.
+//! The HTTP API of h5grove 4.0, through which the viewer H5Web reads HDF5 files: turns a request into calls of the library
+//! ctds-hdf5, and their result into an answer.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use ctds_hdf5::{Context, Error, ErrorKind};
 /// Media type of every JSON answer of the h5grove API.
 const JSON: &str = "application/json";
 
-/// Largest JSON answer in bytes; H5Web cannot show larger ones.
+/// Largest JSON answer of the h5grove API in bytes; the viewer H5Web cannot show larger ones.
 const JSON_BYTES: u64 = 64 << 20;
 
 /// An answer of the h5grove API: its content type and body.

@@ -140,7 +140,7 @@ impl LiveFile {
         error.to_string().replace(&*self.path.to_string_lossy(), &self.name)
     }
 
-    /// The HTTP refusal for an error of the library about this file.
+    /// The HTTP answer that refuses a request because the library ctds-hdf5 returned an error about this live file.
     fn refusal(&self, error: &Error) -> Reply {
         refusal(status_of(error.kind()), &self.words(error))
     }

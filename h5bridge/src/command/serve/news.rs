@@ -11,7 +11,8 @@ use hyper::body::Bytes;
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
 
-/// A stream without events sends a comment this often, which shows whether the client is still connected.
+/// How often a stream of server-sent events sends an empty comment while there are no events, which shows whether the client is
+/// still connected.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
 
 /// The newest event of each kind about a live file, with a number that grows with each event.
@@ -20,7 +21,7 @@ pub(super) struct News {
     pub(super) look: (u64, Arc<str>),
     pub(super) revision: u64,
     pub(super) progress: (u64, Progress),
-    /// The newest alert of each rule about the file.
+    /// The newest alert of each alert rule about the live file.
     pub(super) alerts: Arc<[Told]>,
     /// Number of the newest event about failures to read the live file, and the reason why it cannot be read now; `None` if it can.
     pub(super) problem: (u64, Option<Arc<str>>),
@@ -30,7 +31,7 @@ pub(super) struct News {
 /// An alert that was sent to listeners: its rule, and its event as JSON.
 #[derive(Debug, Clone)]
 pub(super) struct Told {
-    /// Number of the alert, counted over all alerts about the file, so that each client gets every alert once.
+    /// Number of the alert, counted over all alerts about the live file, so that each client gets every alert once.
     pub(super) number: u64,
     pub(super) rule: String,
     pub(super) active: bool,

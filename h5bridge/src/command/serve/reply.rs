@@ -83,7 +83,7 @@ impl hyper::body::Body for Body {
 /// Content type of JSON answers.
 pub(super) const JSON: &str = "application/json";
 
-/// An HTTP answer with a body of a content type.
+/// An HTTP answer that has the given status, content type and body, and no further headers.
 pub(super) fn reply(status: StatusCode, content_type: &'static str, body: Body) -> Reply {
     let mut reply = Response::new(body);
     *reply.status_mut() = status;
@@ -91,7 +91,7 @@ pub(super) fn reply(status: StatusCode, content_type: &'static str, body: Body) 
     reply
 }
 
-/// A refusal with the JSON document `{"message": …}`, which the pages show.
+/// The HTTP answer that refuses a request: the JSON document `{"message": …}`, whose text the web pages show.
 pub(super) fn message(status: StatusCode, text: impl AsRef<str>) -> Reply {
     let mut reply = reply(status, JSON, Body::whole(json!({"message": text.as_ref()}).to_string()));
     if status == StatusCode::SERVICE_UNAVAILABLE {
@@ -113,7 +113,8 @@ pub(super) fn set_text(reply: &mut Reply, name: HeaderName, text: &str) {
     }
 }
 
-/// The text of a request header; `None` unless it occurs once.
+/// The text of a request header, the first one if it occurs more than once; `None` if it is missing or has other than visible
+/// ASCII characters.
 pub(super) fn text(headers: &HeaderMap, name: impl header::AsHeaderName) -> Option<&str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }

@@ -25,8 +25,8 @@ use super::stall::Patient;
 /// Maximum number of connections that the server has open at a time.
 const MAX_CONNECTIONS: usize = 256;
 
-/// Maximum number of connections above the limit that are answered with "503" at a time; further ones are closed
-/// without an answer.
+/// Maximum number of connections beyond `MAX_CONNECTIONS` (the limit on open ones) that are answered with "503" at a time;
+/// further ones are closed without an answer.
 const MAX_REFUSALS: usize = 64;
 
 /// Maximum size of the header of an HTTP request, in bytes.

@@ -12,7 +12,8 @@ use super::sources::{Missing, Sources};
 use super::tables::Tables;
 use super::work::{Lost, Memory, Pool};
 
-/// State that all requests share: sources, open tables, threads, memory, limits, rules.
+/// State that all requests of the server share: served files, open tables, worker threads, memory for answers, limits on answers,
+/// and alert rules.
 pub(super) struct Shared {
     pub(super) sources: Sources,
     pub(super) tables: Tables,
@@ -35,7 +36,7 @@ impl Shared {
 pub(super) struct Presence(Arc<AtomicBool>);
 
 impl Presence {
-    /// Returns a function for a job that returns `true` as long as the client waits for the result.
+    /// Returns a function with which a job of a worker thread asks whether the client still waits for its result: `true` if so.
     pub(super) fn watcher(&self) -> impl Fn() -> bool + Send + 'static {
         let gone = Arc::clone(&self.0);
         move || !gone.load(Ordering::Relaxed)

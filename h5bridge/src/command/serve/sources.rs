@@ -21,7 +21,7 @@ use crate::sync::locked;
 /// How many levels below a served directory are listed.
 const LEVELS: usize = 4;
 
-/// Maximum number of files that `/api/files` lists, of all sources together.
+/// Maximum number of files that `/api/files` lists, of all served directories together.
 const MAX_LISTED: usize = 10_000;
 
 /// Maximum number of directory entries (files of any kind) that are visited to make the list of served files.
@@ -48,7 +48,7 @@ struct Root {
     /// First part of the names by which clients ask for files in this directory, or the whole name of a single file; empty if one directory is all
     /// that is served.
     name: String,
-    /// Absolute path of the source as it was given, links not resolved.
+    /// Absolute path of the served file or directory, made from the path on the command line without resolving links.
     path: PathBuf,
     is_folder: bool,
 }
@@ -100,7 +100,8 @@ pub(super) enum Missing {
 }
 
 impl Sources {
-    /// The sources for the files and directories at `paths`.
+    /// The served files and directories, from their paths on the command line; each gets a name of its own by which clients ask
+    /// for it.
     ///
     /// # Errors
     /// `NotFound` for a path without a file or directory.

@@ -11,7 +11,7 @@ use crate::sync::locked;
 /// Maximum number of tables that are kept open; the least recently used one is dropped for a further one.
 const MAX_OPEN: usize = 8;
 
-/// The tables that were used last, with their paths; the latest is at the end.
+/// Cache of open tables: those that requests used last, with their paths, at most `MAX_OPEN`; the latest is at the end.
 #[derive(Default)]
 pub(super) struct Tables(Mutex<Vec<(PathBuf, Slot)>>);
 

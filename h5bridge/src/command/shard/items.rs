@@ -27,8 +27,8 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    /// The items of `plan` that the options choose. Without options, all items, beginning at one that depends on the process id, so that processes
-    /// seldom try the same one.
+    /// The items (ranges of chunks or tiles) of `plan` that `--shard` or `--ids` choose. Without these options, all items,
+    /// beginning at one that depends on the process id, so that processes seldom try the same one.
     pub(super) fn of<'a>(&self, plan: &'a ShardPlan) -> Result<Vec<&'a ShardItem>> {
         let items = plan.items();
         if let Some(unknown) = self.ids.iter().find(|id| !items.iter().any(|item| item.id == **id)) {

@@ -1,4 +1,5 @@
-//! `shard plan` writes the HDF5 file without its large datasets, or the table without its large hypercubes, and divides these into items for `shard
+//! `h5bridge shard plan` prepares a conversion by several processes: it writes the new HDF5 file without its large datasets, or
+//! the new table without its large hypercubes, and divides these into items (ranges of chunks or tiles) for `h5bridge shard
 //! work`.
 
 use std::io::Write;

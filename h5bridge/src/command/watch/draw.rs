@@ -18,7 +18,7 @@ const LISTED_TABLES: usize = 4;
 /// The terminal, or the stream of lines if stdout is not a terminal, on which `h5bridge watch` shows the state of a live file.
 pub(crate) struct Screen {
     is_terminal: bool,
-    /// Number of lines of the picture that is on the terminal now.
+    /// Number of lines of the picture of the live file that is on the terminal now; 0 before the first picture.
     lines: usize,
 }
 

@@ -36,7 +36,8 @@ const NO_GAIN: f32 = 0.985;
 /// Estimated ratio of the compressed to the original length below which the bytes sampled from a segment count as
 /// constant, or nearly.
 const CONSTANT: f32 = 0.01;
-/// Number of bytes at the end of a segment that are encoded by two methods to choose between them.
+/// Largest number of bytes at the end of a segment of a chunk that are encoded by both [`Method::Runs`] and
+/// [`Method::Matches`], to choose between them.
 const TRIAL: usize = 8 << 10;
 
 /// The method by which a segment of a chunk is encoded.

@@ -2,11 +2,11 @@
 
 use super::histogram::Histogram;
 
-/// Largest size in bytes of the sample from the middle of a segment that is examined for the estimate; deflate finds
-/// repetitions at no larger distance.
+/// Largest size in bytes of the sample, from the middle of a segment of a chunk, in which repetitions are searched for to
+/// estimate the compressed length; deflate finds repetitions at no larger distance.
 const SAMPLE: usize = 32 << 10;
-/// Number of bytes at the end of a segment's sample whose compressed length is estimated; they may repeat the bytes before
-/// them.
+/// Largest number of bytes at the end of the sample of a segment of a chunk whose compressed length is estimated. Repetitions
+/// of earlier bytes of the sample make the estimate smaller.
 const PRICED: usize = 8 << 10;
 const HASH_BITS: u32 = 13;
 /// Longest repetition that deflate can encode, in bytes.
@@ -14,30 +14,30 @@ const LONGEST: usize = 258;
 /// Number of units in a bit: estimated lengths are counted in 1/256 bit, as whole numbers are added faster than
 /// floating-point ones.
 const PARTS: f32 = 256.0;
-/// Estimated compressed length, in bits, of a byte whose value does not occur among the bytes that are counted to
-/// estimate frequencies.
+/// Estimated compressed length, in bits, of a byte whose value does not occur in the quarter of a segment of a chunk in which
+/// byte values are counted.
 const RARE: f32 = 14.0;
-/// Number of bytes that are counted at the start of each [`COUNTED_OF`] bytes of a segment: the frequencies in this
-/// quarter are about those in the whole segment.
+/// Number of bytes at the start of each 4 KiB ([`COUNTED_OF`]) of a segment of a chunk whose values are counted: the
+/// frequencies of byte values in this quarter are about those in the whole segment.
 const COUNTED: usize = 1 << 10;
 const COUNTED_OF: usize = 4 << 10;
-/// Distance in bytes between the positions of the sample that are remembered, in order to find later repetitions of the
-/// bytes there.
+/// Distance in bytes between positions that are remembered, to find later repetitions of the bytes there: positions in the
+/// sample of a segment of a chunk before the part whose compressed length is estimated, and in repetitions within that part.
 const HISTORY_STEP: usize = 8;
 
 /// Expected ratio of the compressed to the original length of a segment, for each method of encoding.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Estimate {
-    /// Expected ratio of the compressed to the original length of the whole segment, with Huffman codes of single
-    /// bytes.
+    /// Expected ratio of the compressed to the original length of the whole segment of a chunk, with Huffman codes of
+    /// single bytes.
     pub(super) segment: f32,
-    /// Expected ratio of the compressed to the original length of a sample of the segment, with Huffman codes of single
-    /// bytes.
+    /// Expected ratio of the compressed to the original length of a sample of a segment of a chunk, with Huffman codes of
+    /// single bytes.
     pub(super) codes: f32,
-    /// Expected ratio of the compressed to the original length of a sample of the segment, with Huffman codes and runs
-    /// of one byte.
+    /// Expected ratio of the compressed to the original length of a sample of a segment of a chunk, with Huffman codes and
+    /// runs of one byte.
     pub(super) runs: f32,
-    /// Expected ratio of the compressed to the original length of a sample of the segment, with Huffman codes and
+    /// Expected ratio of the compressed to the original length of a sample of a segment of a chunk, with Huffman codes and
     /// repetitions of any kind.
     pub(super) matches: f32,
 }
@@ -45,7 +45,8 @@ pub(super) struct Estimate {
 /// Estimator of the compressed length of segments; keeps its working memory between them.
 #[derive(Debug)]
 pub(super) struct Estimator {
-    /// Position in the sample where four bytes were seen last, by the hash of the four bytes; `u16::MAX` for none.
+    /// Last remembered position, in the sample of a segment of a chunk, of four bytes with a given hash, which is the index
+    /// here; `u16::MAX` if there is none.
     places: Vec<u16>,
 }
 
@@ -118,7 +119,8 @@ impl Estimator {
     }
 }
 
-/// Counts how often each byte value occurs in a quarter of the segment; returns the counts and the number of bytes counted.
+/// Counts how often each byte value occurs in about a quarter of `bytes`, a segment of a chunk; returns the counts and the
+/// number of bytes counted.
 fn count(bytes: &[u8]) -> ([u32; 256], usize) {
     let mut histogram = Histogram::new();
     let mut counted = 0;

@@ -15,7 +15,7 @@ use crate::value::Complex32;
 /// Number of rows whose keys (field, data description and antennas) are read from the table at a time.
 const STEP_ROWS: u64 = 1 << 14;
 
-/// Number of items, each the values of a correlation in one row, that a thread works on at least.
+/// Least number of items that a thread works on; an item is the values of one correlation in one row.
 const TASK_ITEMS: usize = 256;
 
 /// The key of a baseline: values of FIELD_ID, DATA_DESC_ID, ANTENNA1 and ANTENNA2, which all its rows have in common.
@@ -30,8 +30,8 @@ pub(super) struct Decoder {
     pub(super) cell: Vec<Complex32>,
     /// Index (from 0) of the next deflated chunk of the SiscoStMan file that is to be inflated.
     chunk: usize,
-    /// The values of the current chunk of the SiscoStMan file; predictions from lower channels are added, and to the values
-    /// before `next` those from earlier rows.
+    /// The values of the current chunk of the SiscoStMan file. Predictions from lower channels are already added to them;
+    /// predictions from earlier rows are added to the values before index `self.next`.
     values: Vec<Value>,
     /// Index of the first value of `values` that is not yet decoded.
     next: usize,
@@ -50,7 +50,7 @@ pub(super) struct Decoder {
 struct History(VecDeque<Vec<Value>>);
 
 impl Decoder {
-    /// Decodes the next row, whose cell has `shape` (`[correlations, channels]`; `None`: undefined), into `cell`.
+    /// Decodes the next row, whose cell has `shape` (`[correlations, channels]`; `None`: undefined), into `self.cell`.
     pub(super) fn advance(&mut self, sisco: &Sisco, shape: Option<[u64; 2]>) -> Result<()> {
         let row = self.row;
         self.row += 1;
@@ -164,8 +164,8 @@ fn stored_correlations(mode: Mode, correlations: u64) -> Result<u64> {
     }
 }
 
-/// Numbers of values of the items in the SiscoStMan file, from row `first` (from 0) on. An item is the stored
-/// correlation of a row: the real parts of all channels, then the imaginary parts. Ends before a row whose shape is refused.
+/// Numbers of values of the items in the SiscoStMan file, from row `first` (from 0) on. An item is one stored correlation
+/// of one row: the real parts of all channels, then the imaginary parts. Ends before a row whose shape `mode` does not allow.
 fn items(mode: Mode, shapes: &Shapes, first: u64) -> impl Iterator<Item = usize> {
     let of_row = move |shape: [u64; 2]| {
         let (values, stored) = (cell_values(mode, shape).ok()?, stored_correlations(mode, shape[0]).ok()?);

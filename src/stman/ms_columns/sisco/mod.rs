@@ -125,7 +125,7 @@ impl Shapes {
         }
     }
 
-    /// Number of rows up to the last one that has a value.
+    /// Number of leading rows for which SiscoStMan stored a shape or values; later rows have no value.
     fn rows(&self) -> u64 {
         match self {
             Shapes::Fixed { written, .. } => *written,

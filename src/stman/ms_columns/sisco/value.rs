@@ -162,7 +162,8 @@ impl Predictor {
         }
     }
 
-    /// Like [`Predictor::predict`], for every case, with one operation after the other.
+    /// Slow form of [`Predictor::predict`] for predictors from two or more values; also handles earlier values that its fast
+    /// sum cannot: zeros, subnormal numbers, infinities, NaNs, and mantissas that are too large for the exponent.
     #[cold]
     fn predict_by_steps(&self, past: &[Value; 4], exponent: i8) -> i64 {
         let [p1, p2, p3, p4] = *past;
