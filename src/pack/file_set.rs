@@ -143,7 +143,7 @@ impl Stored {
 #[derive(Debug)]
 struct Plain {
     /// Path of the directory on the disk to which the files belong, also those in a container there (`table.mf`); `None`
-    /// if there is no such directory.
+    /// if the directory is missing.
     path: Option<PathBuf>,
     properties: Properties,
     files: BTreeMap<String, Stored>,

@@ -22,7 +22,7 @@ use crate::sync::locked;
 /// Pause between two checks whether a full disk has space again.
 const SPACE_PAUSE: Duration = Duration::from_secs(2);
 
-/// Maximum number of ledger records that wait to be printed; while so many wait, threads that finish an item wait until a
+/// Maximum number of ledger records that wait to be printed; then threads that finish an item wait until a
 /// record is printed.
 const SHOWN_LATER: usize = 1024;
 

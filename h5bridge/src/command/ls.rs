@@ -332,7 +332,7 @@ pub(super) fn describe(info: &ContainerInfo) -> String {
     words.join(", ")
 }
 
-/// Prints a line of the listing of `ls`: a container, a file in it, an entry of another kind (a broken link, a socket),
+/// Prints a line of the listing of `ls`: a container, a file in it, an entry of another kind (a symbolic link in an archive),
 /// or the date of a saved state in an archive of the Python package cs.vt. `depth`: number of containers around it;
 /// `block_bytes`: block size of the container.
 fn print(

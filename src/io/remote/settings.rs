@@ -81,7 +81,7 @@ impl Settings {
     }
 }
 
-/// The names and values in the section `name` of an AWS settings file with the content `text`; `None` if there is no such
+/// The names and values in the section `name` of an AWS settings file with the content `text`; `None` if the file lacks the
 /// section.
 fn section(text: &str, name: &str) -> Option<Section> {
     let mut found: Option<Section> = None;

@@ -108,7 +108,7 @@ impl Guard {
     }
 
     /// Checks that the `Host` header of a request is a name of this server, and returns it in lower case; `authority`, the host
-    /// in the request line, is checked as well if it is there. Without this check, another site could make its own host name lead
+    /// in the request line, is checked as well if present. Without this check, another site could make its own host name lead
     /// to this server (DNS rebinding).
     fn host(&self, headers: &HeaderMap, authority: Option<&str>, local: IpAddr) -> Result<String, Box<Reply>> {
         let unknown = || Box::new(message(StatusCode::FORBIDDEN, "unknown Host; --allow-host names further ones"));

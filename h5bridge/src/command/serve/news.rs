@@ -11,7 +11,7 @@ use hyper::body::Bytes;
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
 
-/// How often a stream of server-sent events sends an empty comment while there are no events, which shows whether the client is
+/// How often a stream of server-sent events sends an empty comment while nothing happens, which shows whether the client is
 /// still connected.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
 

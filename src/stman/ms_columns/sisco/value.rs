@@ -108,7 +108,7 @@ pub(super) struct Predictor {
     values: usize,
     /// Weights of the earlier values in the prediction, most recent first.
     weights: [i32; 4],
-    /// By what the weighted sum is divided.
+    /// Number that divides the weighted sum of the earlier values.
     divisor: u32,
 }
 
