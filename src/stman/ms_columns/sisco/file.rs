@@ -126,10 +126,10 @@ impl SiscoFile {
         // without prediction: what the third plane has no bit for, and the bit of the fourth byte that it has
         let (set, mask) = if predicted { (0, 0xff) } else { (0x80, 0x80) };
         let words = plane(0).iter().zip(plane(1)).zip(third).zip(fourth);
-        let value = |((((&first, &second), &third), &fourth), &exponent): ((((&u8, &u8), &u8), &u8), &u8)| {
-            Value::new(u32::from_le_bytes([first, second, third | set, fourth & mask]), exponent as i8)
-        };
-        Ok(words.zip(exponents).map(value).collect())
+        let values = words.zip(exponents).map(|((((first, second), third), fourth), exponent)| {
+            Value::new(u32::from_le_bytes([*first, *second, third | set, fourth & mask]), *exponent as i8)
+        });
+        Ok(values.collect())
     }
 }
 
