@@ -30,17 +30,17 @@ pub struct Damage {
 }
 
 impl Damage {
-    /// Records the damage of a whole subtable.
+    /// Describes the damage of a whole subtable; `error` is the reason.
     pub(crate) fn of_table(table: &str, error: &Error) -> Self {
         Damage { table: table.to_owned(), column: None, rows: None, file: None, reason: error.to_string() }
     }
 
-    /// Records the damage of a column, or of the rows `rows` of it.
+    /// Describes the damage of a column, or of the rows `rows` (half-open, from 0) of it; `error` is the reason.
     pub(crate) fn of_column(table: &str, column: &str, rows: Option<Range<u64>>, error: &Error) -> Self {
         Damage { column: Some(column.to_owned()), rows, ..Self::of_table(table, error) }
     }
 
-    /// Records the damage of a file in the directory of a table.
+    /// Describes the damage of a file in the directory of the table `table`; `error` is the reason.
     pub(crate) fn of_file(table: &str, file: &str, error: &Error) -> Self {
         Damage { file: Some(file.to_owned()), ..Self::of_table(table, error) }
     }

@@ -252,7 +252,7 @@ fn read_into<'py, T: Element + numpy::Element>(
     Ok(out.clone())
 }
 
-/// Reads the cells of `rows`, which are numbers or Bools, into `out`. A large range of rows is read in steps; between
+/// Reads the cells of `rows` into `out`; the elements of the cells are numbers or Bools. A large range of rows is read in steps; between
 /// two steps signals of the Python interpreter are handled.
 fn fill<T: Element>(
     py: Python<'_>,

@@ -129,9 +129,9 @@ pub(crate) enum Link {
     Soft(String),
     /// An external link: to an object of another file.
     External {
-        /// Name of the other file, as the link records it.
+        /// Name of the file to which the external link points, as the link records it.
         file: String,
-        /// Path of the object in the other file.
+        /// HDF5 path of the object to which the external link points, in that file.
         path: String,
     },
     /// A user-defined link of this class (65 to 255), which only a program that registers the class can follow.

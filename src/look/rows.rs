@@ -49,7 +49,7 @@ enum Place {
 pub(super) struct Change {
     /// Whether rows were added to the main table.
     pub(super) grew: bool,
-    /// Whether cells of the table were overwritten while its number of rows stayed the same.
+    /// Whether, since the last refresh, cells of the table were overwritten while its number of rows stayed the same.
     pub(super) rewritten: bool,
 }
 

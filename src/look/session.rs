@@ -102,7 +102,8 @@ struct Before {
     options: SampleOptions,
 }
 
-/// State by which a session detects writes that add no rows, and have thus overwritten cells.
+/// Times of writes to a table that is being watched, by which writes that add no rows, and have thus overwritten cells, are
+/// detected.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct WrittenState {
     /// Time at which a write was seen that no new row has followed so far; `None` without such a write.

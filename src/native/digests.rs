@@ -53,8 +53,8 @@ pub(crate) struct StoredColumnDigests {
 pub(crate) struct StoredMarks {
     /// Distance between two marks, in bytes of the cells as they are hashed for the digest of the column.
     pub(crate) every: u64,
-    /// The first eight hexadecimal digits of the SHA-256 of all bytes before each mark, for all marks, concatenated without
-    /// separators.
+    /// For each multiple of `every` bytes (a mark): the first eight hexadecimal digits of the SHA-256 of all bytes of the column's
+    /// cells before it; concatenated without separators.
     pub(crate) sha256: String,
 }
 

@@ -154,7 +154,8 @@ impl Work {
         }
     }
 
-    /// Runs the verb of an item in a child process that writes to `target`; SIGTERM is sent to it when `stop` becomes true.
+    /// Runs the verb of a batch's item (such as `to-hdf5` or `verify`) on the item's source, in a child process; the verb writes to
+    /// `target`, `None` for verbs without output. SIGTERM is sent to the child when `stop` becomes true.
     fn child(&self, item: &Item, verb: Verb, target: Option<&Path>, stop: &dyn Fn() -> bool) -> Result<Ended> {
         let mut line = self.global.clone();
         line.extend([verb.name.into(), item.source.as_str().into()]);

@@ -27,8 +27,8 @@ pub(crate) struct Args {
     file: PathBuf,
 }
 
-/// Runs `h5bridge lint`: prints each rule of the layout that a native HDF5 file breaks, with the HDF5 objects that break it,
-/// and what some readers cannot use in the file; the latter does not change the exit status.
+/// Runs `h5bridge lint` on an HDF5 file that h5bridge wrote (native file): prints each rule of docs/layout.md that the file breaks,
+/// with the HDF5 objects that break it, and what some readers cannot use in the file; the latter does not change the exit status.
 pub(crate) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let report = Lint::new(&args.file).run()?;
     let follows = report.follows_layout();

@@ -61,7 +61,7 @@ pub(crate) struct Args {
     salvage: bool,
 }
 
-/// The kind of output of `h5bridge pack`: a container of files, or arrays.
+/// The format of the output of `h5bridge pack`: a container of files, or a format of arrays (BLZ, bcolz or bloscpack).
 #[derive(Debug, Clone, Copy)]
 enum Format {
     /// A container, which is a file that holds other files, such as casacore's MultiFile.

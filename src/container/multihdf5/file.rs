@@ -280,8 +280,8 @@ impl StoredFile {
         }
     }
 
-    /// Prepares a dataset that was just opened for storing blocks: removes its rows after the end of the virtual file,
-    /// or replaces the dataset if it is not stored with one chunk for each block.
+    /// Prepares a MultiHDF5 dataset that was just opened, in which each row is a block of a virtual file, for writing: removes the
+    /// rows after the end of the virtual file, or replaces the dataset if it is not stored with one chunk for each row.
     fn prepare_rows(&self, rows: &mut StoredRows, access: &Access<'_>, stored_len: u64) -> Result<()> {
         let shape = Shape::from([self.block_bytes, 1]);
         let is_ours = rows.dataset.storage()? == Storage::Chunks

@@ -176,8 +176,8 @@ impl Container for Node {
         }
     }
 
-    /// Whether a seal (checksums after the end of the HDF5 file) protects the container; true for a nested container, which
-    /// is checked with the outermost one.
+    /// Compares the container with its seal (checksums after the end of the HDF5 file), and fails if they differ; `false` if it has
+    /// no seal. True for a nested container, which is checked with the outermost one.
     fn check(&self) -> Result<bool> {
         if self.depth > 0 { Ok(true) } else { self.opened.check_seal() }
     }

@@ -23,7 +23,8 @@ pub(super) struct Archive {
     root: Folder,
     /// Name of the file or directory that the vt archive records.
     name: String,
-    /// All lines of the vt archive, the current one last; empty if this container shows an earlier state of an archive.
+    /// All lines of the vt archive file, each of which records a state of the archived files, the newest last; empty if this
+    /// container shows an earlier state.
     lines: Vec<Line>,
     reader: Arc<Reader>,
 }

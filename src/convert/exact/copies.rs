@@ -21,7 +21,8 @@ pub(super) struct Copies<'a> {
 struct Copy<'a> {
     /// Half-open range of bytes in the original casacore file that the native file may also hold as contiguous bytes.
     bytes: Range<u64>,
-    /// The opened native file, which may contain bytes of an original casacore file.
+    /// The opened native file (the HDF5 file to which the table was converted), which may contain bytes of an original casacore
+    /// file.
     file: &'a dyn ReadAt,
     /// Offset in the native file of the contiguous bytes that may equal a part of the original casacore file.
     offset: u64,

@@ -26,8 +26,8 @@ use crate::source::tree::Tree;
 use crate::table::Extent;
 use crate::value::{DataType, Shape};
 
-/// Memory in bytes that is estimated for testing one window (block) of an original casacore file: buffers, waiting results, and
-/// a share of the caches.
+/// Memory in bytes that is estimated for one window (block) of an original casacore file while the datasets are searched for its
+/// bytes: buffers, waiting results, and a share of the caches.
 const MEMORY_OF_WINDOW: u64 = 64 << 20;
 /// Two literals (ranges of bytes that no dataset supplies) with fewer than this number of correct bytes between them
 /// are stored as one.

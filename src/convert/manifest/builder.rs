@@ -65,7 +65,7 @@ pub struct ToManifest<'a> {
 pub struct ManifestSummary {
     /// Number of tables in the manifest.
     pub tables: usize,
-    /// Number of columns with arrays in the manifest.
+    /// Number of columns of all tables that the manifest represents by Zarr arrays.
     pub columns: usize,
     /// Number of columns that the manifest represents by references to their tiles in the files of the table.
     pub tiled_columns: usize,

@@ -1,5 +1,5 @@
-//! Elements that a manifest contains itself: strings, which HDF5 stores outside of the chunks of a dataset, and the few
-//! numbers to which no reference is possible.
+//! Elements that a manifest (a JSON document that refers to bytes in other files) contains itself: strings, which HDF5 stores
+//! outside of the chunks of a dataset, and the few numbers that no other file has as they are needed.
 
 use serde_json::json;
 

@@ -14,7 +14,8 @@ use crate::source::blocks::{RowBlocks, WRITE_BYTES};
 use crate::table::{ColumnCells, Tiling};
 use crate::value::Values;
 
-/// Reader of the bytes that workers write for one dataset, or for one hypercube of a table: chunks or tiles, made from the source.
+/// Makes the bytes of one HDF5 dataset's chunks, or of one hypercube's tiles, from the cells of the source; the worker processes
+/// that share a conversion write them.
 pub(super) struct Chunks<'a> {
     pub(super) dataset: &'a Dataset,
     content: &'a Content,

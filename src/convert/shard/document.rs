@@ -55,7 +55,7 @@ pub struct ShardItem {
     /// Number of the item's first chunk in the dataset from 0, counting along the fastest axis first. If the conversion makes a table, groups of
     /// tiles are counted instead, see [`TileFile::joined`].
     pub(super) first: u64,
-    /// Number of the chunk after the item's last one, so that the range of chunks is half-open.
+    /// End of the item's half-open range of chunks in its dataset: number of the chunk, from 0, after the last one to be written.
     pub(super) last: u64,
     /// Size in bytes of the item's chunks, uncompressed and with the padding at the edges; of tiles of a table, their size as stored.
     pub bytes: u64,
