@@ -176,8 +176,8 @@ impl Container for Node {
         }
     }
 
-    /// Compares the container with its seal (checksums after the end of the HDF5 file), and fails if they differ; `false` if it has
-    /// no seal. True for a nested container, which is checked with the outermost one.
+    /// Whether a seal (checksums after the end of the HDF5 file) protects the container; fails if the seal is cut off or not
+    /// recognised, and does not compare bytes with it. True for a nested container, which the seal of the outermost one protects.
     fn check(&self) -> Result<bool> {
         if self.depth > 0 { Ok(true) } else { self.opened.check_seal() }
     }
