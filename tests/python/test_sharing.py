@@ -328,9 +328,12 @@ def test_killed_at_any_moment(disk, folder, verb):
         to_hdf5(disk.table, folder / 'my.h5')
         source = folder / 'my.h5'
     target = folder / 'target'
-    started = time.monotonic()
-    subprocess.run([support.H5BRIDGE, verb, source, target, *words], check=True, capture_output=True)
-    duration = time.monotonic() - started
+    durations = []
+    for _ in range(3):    # the first run may take many times as long as those that follow
+        started = time.monotonic()
+        subprocess.run([support.H5BRIDGE, verb, source, target, *words, '--overwrite'], check=True, capture_output=True)
+        durations.append(time.monotonic() - started)
+    duration = min(durations)
     moments = 0
     for _ in range(100 if os.environ.get('H5BRIDGE_LONG') else 10):
         if target.is_dir():
