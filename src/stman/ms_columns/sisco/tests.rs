@@ -73,27 +73,36 @@ fn in_any_order() {
     assert_eq!(bits(&part)[1..], expected(3..4)[2..]);
 }
 
-/// The rows of a cell may begin in one chunk and end in the next, which begins with another correlation.
+/// The correlations of a cell may be in two chunks, the second of which begins with another correlation than the first.
 #[test]
 fn chunks_may_end_within_a_row() {
     let header = &bytes("53697363 6f000000 02000000 00000000 00000000 02")[..];
-    // 5 rows of 2 correlations and 3 channels: 10 items of 6 values
-    let values: Vec<[u8; 5]> = (0..60u8).map(|i| [i * 7, i * 5, 0x80 ^ i, i % 2 * 128, i % 3]).collect();
+    // two correlations in each row, and so many channels
+    let channels = [3, 1, 4, 2, 3];
+    let shapes: Vec<u64> = channels.iter().flat_map(|&channels| [2, 2, channels as u64]).collect();
+    let shapes: Vec<u8> = shapes.into_iter().flat_map(u64::to_le_bytes).collect();
+    // each row is of a baseline of its own, whose rows must have the same channels
+    let around = KEYS.iter().fold(Given::default(), |table, key| table.scalars(key, Values::Int((0..5).collect())));
+    let values: Vec<[u8; 5]> = (0..52u8).map(|i| [i * 4, i * 3, 0x80 ^ i, i % 2 * 128, i % 3]).collect();
     let chunk = |values: &[[u8; 5]]| {
         let planes: Vec<u8> = (0..5).flat_map(|byte| values.iter().map(move |value| value[byte])).collect();
         deflated::<8>(&planes)
     };
     let read = |chunks: &[&[[u8; 5]]]| {
         let file = [header, &chunks.iter().flat_map(|values| chunk(values)).collect::<Vec<_>>()].concat();
-        let manager = open_sample(file, None, Storage::Direct, Some(&[2, 3])).unwrap();
+        let files = Memory::new([("table.f0", file), ("table.f0-shapes", deflated::<4>(&shapes))]);
+        let specs = [column("DATA", DataType::Complex, Storage::Indirect, None)];
+        let args = samples::args(&files, ByteOrder::Big, 5, &specs, &[]);
+        let manager = open(&OpenArgs { table: &around, ..args }).unwrap();
         bits(&samples::read_both_ways(manager.column(0), 5, DataType::Complex).unwrap())
     };
     let whole = read(&[&values]);
-    for items in 1..10 {
-        let (first, rest) = values.split_at(6 * items);
-        assert_eq!(read(&[first, rest]), whole, "{items} items in the first chunk");
+    let mut end = 0;
+    for len in channels.iter().flat_map(|channels| [2 * channels; 2]) {
+        end += len;
+        let (first, rest) = values.split_at(end);
+        assert_eq!(read(&[first, rest]), whole, "{end} values in the first chunk");
     }
-    assert_eq!(read(&values.chunks(6).collect::<Vec<_>>()), whole);
 }
 
 #[test]

@@ -265,8 +265,8 @@ mod tests {
             let exponent = number(12) as i8 - 6;
             let past: [Value; 4] = std::array::from_fn(|_| {
                 let near = exponent + number(8) as i8 - 5;
-                let exponent =
-                    [near, near, near, near, near, near, near, exponent + 40, -127, -128][number(10) as usize];
+                let far = exponent + number(40) as i8 - 28;
+                let exponent = [near, near, near, near, near, near, near, far, -127, -128][number(10) as usize];
                 Value::new(number(u32::MAX) >> [0, 6, 7, 8, 8, 9, 31][number(7) as usize], exponent)
             });
             for number in [0, 1, 2, 3, 10, 11, 12, 21] {
