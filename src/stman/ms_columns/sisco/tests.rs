@@ -77,7 +77,7 @@ fn in_any_order() {
 #[test]
 fn chunks_may_end_within_a_row() {
     let header = &bytes("53697363 6f000000 02000000 00000000 00000000 02")[..];
-    // two correlations in each row, and so many channels
+    // number of channels of each row; each has two correlations
     let channels = [3, 1, 4, 2, 3];
     let shapes: Vec<u64> = channels.iter().flat_map(|&channels| [2, 2, channels as u64]).collect();
     let shapes: Vec<u8> = shapes.into_iter().flat_map(u64::to_le_bytes).collect();
