@@ -3,8 +3,6 @@
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use super::file::Mode;
 use super::value::{Level, Value};
 use super::{KEYS, Shapes, Sisco};
@@ -169,29 +167,46 @@ fn stored_correlations(mode: Mode, correlations: u64) -> Result<u64> {
 fn items(mode: Mode, shapes: &Shapes, first: u64) -> impl Iterator<Item = usize> {
     let of_row = move |shape: [u64; 2]| {
         let (values, stored) = (cell_values(mode, shape).ok()?, stored_correlations(mode, shape[0]).ok()?);
+        // cells without elements have no items, whatever number of correlations their shape states
+        let stored = if values == 0 { 0 } else { stored };
         Some(std::iter::repeat_n(values.checked_div(stored).unwrap_or(0) as usize, stored as usize))
     };
-    (first..shapes.rows()).filter_map(|row| shapes.get(row)).map_while(of_row).flatten().filter(|&len| len > 0)
+    (first..shapes.rows()).filter_map(|row| shapes.get(row)).map_while(of_row).flatten()
 }
 
 /// Adds predictions from lower channels to the stored differences in `values`, which begin with items of `lens` values; on
 /// several threads, since the rows do not depend on each other here.
 fn add_from_lower_channels(level: &Level, values: &mut [Value], lens: impl Iterator<Item = usize>) {
     let mut rest = values;
-    let items: Vec<_> = lens.map_while(|len| rest.split_off_mut(..len)).collect();
-    items.into_par_iter().with_min_len(TASK_ITEMS).for_each(|item| {
-        let (re, im) = item.split_at_mut(item.len() / 2);
-        // of both parts in turn, since the processor can work on one while a value of the other is not known yet
-        let mut pasts = [[Value::default(); 4]; 2];
-        for (channel, (re, im)) in re.iter_mut().zip(im).enumerate() {
-            for (past, value) in pasts.iter_mut().zip([re, im]) {
-                if channel > 0 && !value.is_special() {
-                    *value = value.plus(level.frequency[channel.min(4) - 1].predict(past, value.exponent));
-                }
-                *past = [*value, past[0], past[1], past[2]];
-            }
+    let mut items: Vec<_> = lens.map_while(|len| rest.split_off_mut(..len)).collect();
+    let threads = rayon::current_num_threads().min(items.len().div_ceil(TASK_ITEMS)).max(1);
+    let share = items.len().div_ceil(threads).max(1);
+    let mut shares = items.chunks_mut(share);
+    let own = shares.next();
+    let add = |items: &mut [&mut [Value]]| items.iter_mut().for_each(|item| add_to_item(level, item));
+    // not rayon's threads: while these wait for each other they take other work, which may want the decoder that is locked here
+    std::thread::scope(|scope| {
+        for items in shares {
+            scope.spawn(move || add(items));
         }
+        own.into_iter().for_each(add);
     });
+}
+
+/// Adds predictions from lower channels to the stored differences of one item: first its real parts, then its imaginary
+/// parts.
+fn add_to_item(level: &Level, item: &mut [Value]) {
+    let (re, im) = item.split_at_mut(item.len() / 2);
+    // of both parts in turn, since the processor can work on one while a value of the other is not known yet
+    let mut pasts = [[Value::default(); 4]; 2];
+    for (channel, (re, im)) in re.iter_mut().zip(im).enumerate() {
+        for (past, value) in pasts.iter_mut().zip([re, im]) {
+            if channel > 0 && !value.is_special() {
+                *value = value.plus(level.frequency[channel.min(4) - 1].predict(past, value.exponent));
+            }
+            *past = [*value, past[0], past[1], past[2]];
+        }
+    }
 }
 
 impl History {

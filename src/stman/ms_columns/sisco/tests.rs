@@ -105,6 +105,20 @@ fn chunks_may_end_within_a_row() {
     }
 }
 
+/// A shape without channels may state any number of correlations, which are not counted one by one.
+#[test]
+fn cells_without_elements_have_no_items() {
+    let shapes: Vec<u8> = [[2, 1, 4], [2, 1 << 62, 0], [2, 1, 4], [2, 1, 4], [2, 1, 4]]
+        .concat()
+        .into_iter()
+        .flat_map(u64::to_le_bytes)
+        .collect();
+    let manager = open_sample(bytes(FILE), Some(deflated::<4>(&shapes)), Storage::Indirect, None).unwrap();
+    let mut values = Values::new(DataType::Complex);
+    manager.column(0).read_rows(0..5, &mut values).unwrap();
+    assert_eq!(bits(&values), expected(0..4));
+}
+
 #[test]
 fn cells_of_fixed_shape_need_no_shapes() {
     let shape: &[u64] = &[1, 4];

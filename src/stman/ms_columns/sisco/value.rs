@@ -152,8 +152,7 @@ impl Predictor {
             let up = value.up(exponent);
             let mantissa = value.shifted(up);
             simple &= !value.is_special() & (-24..8).contains(&up) & (mantissa < SMALL);
-            let sign = -i64::from(value.negative);
-            sum += i64::from(weight) * ((mantissa as i64 ^ sign) - sign);
+            sum += i64::from(weight) * Value { mantissa: mantissa as u32, ..*value }.signed();
         }
         match simple {
             true if self.divisor == 1 => capped(sum),
