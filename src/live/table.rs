@@ -11,6 +11,10 @@ use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{LiveDataset, LiveFile};
 use crate::native::COMMITTED_ROWS;
 
+/// Size in bytes of a block of new rows of a dataset above which the block is written at once. To collect it in memory
+/// would take longer than the additional write.
+const LARGE_BLOCK: usize = 128 << 10;
+
 #[derive(Debug)]
 pub(super) struct Table {
     pub(super) name: String,
@@ -61,17 +65,18 @@ impl Stream {
         self.dataset.rows() + (self.waiting.len() / self.dataset.row_bytes()) as u64
     }
 
+    /// Appends whole rows: a small block to those in memory, at most `most_waiting` bytes of them, and a large one to the
+    /// dataset.
     fn push(&mut self, bytes: &[u8], most_waiting: usize) -> Result<()> {
-        if self.waiting.len() + bytes.len() <= most_waiting {
-            self.waiting.extend_from_slice(bytes);
-            return Ok(());
+        let is_large = bytes.len() > LARGE_BLOCK.min(most_waiting / 2);
+        if is_large || self.waiting.len() + bytes.len() > most_waiting {
+            self.drain()?;
         }
-        self.drain()?;
-        if bytes.len() <= most_waiting / 2 {
-            self.waiting.extend_from_slice(bytes);
-            return Ok(());
+        if is_large {
+            return self.dataset.append(bytes);
         }
-        self.dataset.append(bytes)
+        self.waiting.extend_from_slice(bytes);
+        Ok(())
     }
 
     pub(super) fn drain(&mut self) -> Result<()> {

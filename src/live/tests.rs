@@ -104,6 +104,23 @@ fn rows_are_seen_when_committed_and_appended_again() {
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "the lock is gone");
 }
 
+/// Blocks on both sides of the size from which on they are not collected.
+#[test]
+fn rows_of_small_and_large_blocks_keep_their_order() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("live.h5");
+    let mut writer = schema().create(&path).unwrap();
+    let counts = [3, 3000, 2, 17_000, 700, 700, 17_000, 1];
+    for count in counts {
+        append(&mut writer, count).unwrap();
+    }
+    writer.close().unwrap();
+    let reader = Reader::open(&path).unwrap();
+    let main = reader.table("MAIN").unwrap();
+    assert_eq!(main.refresh().unwrap(), counts.iter().sum::<u64>());
+    check(main, counts.iter().sum());
+}
+
 /// Table, rows, blocks, and what the error says.
 type Wrong<'a> = (&'a str, u64, &'a [(&'a str, Block<'a>)], &'a str);
 

@@ -136,7 +136,7 @@ impl Baselines {
 
     /// Reads the flags of some rows of the integration, given by their indices from its first row: 0 or 1 (flagged). The
     /// list of each row has the elements of FLAG (none if the cell is undefined), or a single number if the table has no
-    /// FLAG; all are 1 if FLAG_ROW is set.
+    /// FLAG. If FLAG_ROW is set all are 1, and a row with an undefined cell has a single 1.
     fn read_flags(&self, main: &Rows, chosen: &[usize]) -> Result<Vec<Vec<f64>>> {
         let is_bool = |name: &str| main.column(name).is_some_and(|info| info.data_type() == DataType::Bool);
         let mut flags = vec![vec![0.]; chosen.len()];
@@ -154,7 +154,7 @@ impl Baselines {
             && let Values::Bool(rows) = main.all("FLAG_ROW", self.first_row..main.rows())?
         {
             let flagged = chosen.iter().zip(&mut flags).filter(|(row, _)| rows[**row]);
-            flagged.for_each(|(_, flags)| flags.fill(1.));
+            flagged.for_each(|(_, flags)| *flags = vec![1.; flags.len().max(1)]);
         }
         Ok(flags)
     }
@@ -202,7 +202,37 @@ fn cover(pairs: &[(usize, usize)], count: usize) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use ndarray::ArrayD;
+
     use super::*;
+    use crate::schema::ColumnDesc;
+    use crate::table::NewTable;
+
+    /// Row 1 has no cell in FLAG, and is flagged by FLAG_ROW, like row 2.
+    #[test]
+    fn flag_row_flags_rows_without_flags() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.ms");
+        let table = NewTable::new()
+            .column(ColumnDesc::array::<bool>("FLAG").ndim(2))
+            .column(ColumnDesc::scalar::<bool>("FLAG_ROW"));
+        let mut table = table.create(&path).unwrap();
+        table.add_rows(4).unwrap();
+        let cell = ArrayD::from_shape_vec(vec![2, 1], vec![false, true]).unwrap();
+        for row in [0, 2] {
+            table.column("FLAG").unwrap().put_cell(row, &cell).unwrap();
+        }
+        table.column("FLAG_ROW").unwrap().put_scalars(0, vec![false, true, true, false]).unwrap();
+        table.close().unwrap();
+        let rows = Rows::open(&path, Arc::new(|_| true)).unwrap();
+        let integration = Baselines { first_row: 0, pairs: vec![(0, 1); 4] };
+        let flags = integration.read_flags(&rows, &[0, 1, 2, 3]).unwrap();
+        assert_eq!(flags, [vec![0., 1.], vec![1.], vec![1., 1.], vec![]]);
+        let flagged: Vec<bool> = flags.iter().map(|flags| is_flagged(flags, 0)).collect();
+        assert_eq!(flagged, [false, true, true, false]);
+    }
 
     #[test]
     fn few_rows_have_every_antenna() {
