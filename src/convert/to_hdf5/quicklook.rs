@@ -16,24 +16,28 @@ use crate::value::{Complex32, Complex64, DataType, Element, Region, Shape, Value
 /// Maximum number of time bins in the finest level of a quicklook (a small version of the visibilities).
 const MAX_TIMES: u64 = 1024;
 const MAX_CHANNELS: u64 = 512;
-/// Maximum number of averaged samples in the finest levels of a column's quicklooks, for all spectral windows and
-/// correlations together; exceeded only if a level has a single time bin.
+/// Maximum number of averaged samples (one for each time bin, channel bin and correlation) of a column in the finest
+/// levels of its quicklooks, small versions of the visibilities at several resolutions (levels). Samples of all
+/// spectral windows are added up. Exceeded only if a level has a single time bin.
 const MAX_PLACES: u64 = 1 << 20;
-/// Number of spectral windows of a table above which no quicklook of the table is written.
+/// Number of spectral windows of a table above which no quicklook (a small version of the visibilities) is written.
 const MAX_WINDOWS: usize = 256;
-/// Number of distinct times, added up over the spectral windows of a table, above which no quicklook of the table is
-/// written: the times are held in memory.
+/// Number of distinct times, added up over the spectral windows of a table, above which no quicklook (a small version
+/// of the visibilities) is written: the times are held in memory.
 const MAX_DISTINCT: usize = 1 << 22;
-/// Maximum number of time bins, and of channel bins, in the coarsest level of a quicklook.
+/// Maximum number of time bins, and of channel bins, in the coarsest level of a quicklook. A quicklook is a small
+/// version of the visibilities. Each of its levels has half the resolution of the one before.
 const COARSEST: usize = 64;
-/// Approximate number of bytes of cells that are read at a time for a quicklook.
+/// Approximate number of bytes of cells that are read at a time for a quicklook (a small version of the visibilities).
 const BLOCK_BYTES: u64 = 16 << 20;
 const BLOCK_ROWS: u64 = 1 << 16;
 
-/// Names of the columns with real instead of complex elements that are shown in quicklooks like visibilities.
+/// Names of the columns with real instead of complex elements that are shown like visibilities in quicklooks (small
+/// versions of the visibilities).
 const REAL: [&str; 1] = ["FLOAT_DATA"];
 
-/// Sums and extremes of the visibilities that one averaged sample (time bin, channel bin and correlation) of a quicklook covers.
+/// Sums and extremes of the visibilities that one averaged sample (time bin, channel bin and correlation) of a
+/// quicklook covers. A quicklook is a small version of the visibilities.
 #[derive(Debug, Clone, Copy)]
 struct Sum {
     amplitude: f64,
@@ -74,8 +78,8 @@ impl Sum {
     }
 }
 
-/// What a quicklook needs from the scalar columns of a row: its time, spectral window and flag, and whether its baseline is
-/// between two antennas.
+/// What a quicklook (a small version of the visibilities) needs from the scalar columns of a row: its time, spectral
+/// window and flag, and whether its baseline is between two antennas.
 struct Key {
     time: f64,
     window: i64,
@@ -83,30 +87,35 @@ struct Key {
     is_flagged: bool,
 }
 
-/// Data of a spectral window that a quicklook needs: the distinct times of its rows, and the number of the row whose cell shape
-/// is taken as that of the window.
+/// What a quicklook (a small version of the visibilities) needs to know of a spectral window: the distinct times of its
+/// rows, and the number of the row whose cell shape is taken as that of the window.
 #[derive(Debug, Default)]
 struct Window {
-    /// Two lists of distinct times: those of cross-correlations (baselines between two antennas), and those of the other rows. They are sorted once
-    /// all rows were read.
+    /// Two lists of distinct times: those of baselines between two antennas, and those of the other rows. Times are in
+    /// seconds, as in the column TIME, or row numbers without that column. They are sorted once all rows were read.
     times: [Vec<f64>; 2],
-    /// Number of a row of the spectral window, from 0; the cell shape of this row is taken as that of the window.
+    /// Number in the main table, from 0, of the first row of the spectral window whose time is finite. The shape of the
+    /// cell in this row is taken as that of all cells of the window.
     row: u64,
 }
 
 impl Window {
-    /// Whether the quicklook shows only baselines between two antennas; true if the spectral window has such rows.
+    /// Whether the quicklook (a small version of the visibilities) of the spectral window shows only baselines between
+    /// two antennas; true if the window has such rows.
     fn is_cross(&self) -> bool {
         !self.times[0].is_empty()
     }
 
-    /// Distinct times of the rows that the quicklook of this spectral window shows.
+    /// Distinct times of the rows that count for the quicklook (a small version of the visibilities) of the spectral
+    /// window, ascending once all rows were read: seconds, as in the column TIME, or row numbers without that column.
     fn counted(&self) -> &[f64] {
         &self.times[usize::from(!self.is_cross())]
     }
 }
 
-/// Sums of the visibilities of a column in a spectral window, by correlation, time bin and channel bin: the finest level of a quicklook.
+/// Sums of the visibilities of a column in a spectral window, by correlation, time bin and channel bin, channels
+/// fastest: the finest level of a quicklook. A quicklook is a small version of the visibilities at several resolutions
+/// (levels).
 struct Plane {
     correlations: usize,
     channels: usize,
@@ -140,13 +149,10 @@ pub(crate) fn write(source: &Source, plan: &Plan, root: &Group, progress: &dyn P
         return Ok(warnings);
     }
     let reader = Reader { source, main };
-    let windows = reader.windows(progress)?;
-    if windows.len() > MAX_WINDOWS
-        || windows.values().map(|window| window.counted().len()).sum::<usize>() > MAX_DISTINCT
-    {
+    let Some(windows) = reader.windows(progress)? else {
         warnings.push("the main table has too many spectral windows or times: no quicklook is written".to_owned());
         return Ok(warnings);
-    }
+    };
     let mut name = QUICKLOOK.to_owned();
     while root.has(&name) {
         name.push_str("__2");
@@ -220,41 +226,24 @@ impl Reader<'_> {
         Ok(times.into_iter().enumerate().map(key).collect())
     }
 
-    /// Finds the spectral windows of the main table and the distinct times of each, for quicklooks. Stops early when
-    /// more windows or times are found than a quicklook may have.
-    fn windows(&self, progress: &dyn Progress) -> Result<BTreeMap<i64, Window>> {
-        let mut windows: BTreeMap<i64, Window> = BTreeMap::new();
-        let mut known = 0;
+    /// Finds the spectral windows of the main table by their numbers (DATA_DESC_ID), and the distinct times of each;
+    /// `None` if there are more windows or times than a quicklook (a small version of the visibilities) may have.
+    fn windows(&self, progress: &dyn Progress) -> Result<Option<BTreeMap<i64, Window>>> {
+        let mut windows = Windows::default();
         for rows in blocks(&self.main.rows, BLOCK_ROWS) {
             progress.go_on()?;
-            for (row, key) in rows.clone().zip(self.keys(rows)?).filter(|(_, key)| key.time.is_finite()) {
-                let count = windows.len();
-                let window = windows.entry(key.window).or_insert_with(|| Window { row, ..Window::default() });
-                let times = &mut window.times[usize::from(!key.is_cross)];
-                if times.last() != Some(&key.time) {
-                    times.push(key.time);
-                    known += 1;
-                }
-                if count > MAX_WINDOWS {
-                    return Ok(windows);
-                }
-            }
-            // rows of one time need not follow each other
-            if known > MAX_DISTINCT / 4 {
-                windows.values_mut().for_each(Window::sort);
-                known = windows.values().map(|window| window.times.iter().map(Vec::len).sum::<usize>()).sum();
-                if known > MAX_DISTINCT {
-                    return Ok(windows);
-                }
+            rows.clone().zip(self.keys(rows)?).for_each(|(row, key)| windows.add(row, &key));
+            if windows.are_too_many(MAX_DISTINCT) {
+                return Ok(None);
             }
         }
-        windows.values_mut().for_each(Window::sort);
-        Ok(windows)
+        windows.sort();
+        Ok(Some(windows.by_number))
     }
 
-    /// Computes the quicklook sums of a column for each spectral window, by its number in the column DATA_DESC_ID or, without
-    /// that, SPECTRAL_WINDOW_ID. Windows are left out if their first cell does not have two axes, or if [`Plane::new`] returns
-    /// `None`.
+    /// Sums a column's visibilities for the finest level of its quicklook (a small version of them), by spectral
+    /// window: its number in DATA_DESC_ID, else SPECTRAL_WINDOW_ID, else 0. A window is left out if its first cell is
+    /// undefined, empty or without two axes, or if a time bin would need more than [`MAX_PLACES`] averaged samples.
     fn column(
         &self,
         name: &str,
@@ -340,12 +329,46 @@ impl Reader<'_> {
     }
 }
 
-impl Window {
+/// The spectral windows of a main table, which are collected row by row for quicklooks (small versions of the
+/// visibilities).
+#[derive(Debug, Default)]
+struct Windows {
+    /// The windows that were found, by their numbers: DATA_DESC_ID, else SPECTRAL_WINDOW_ID, else 0.
+    by_number: BTreeMap<i64, Window>,
+    /// Number of times in the lists of all windows. A time may occur more than once in a list that is not yet sorted.
+    listed: usize,
+}
+
+impl Windows {
+    /// Adds a row of the main table, whose number counts from 0, unless its time is not finite.
+    fn add(&mut self, row: u64, key: &Key) {
+        if !key.time.is_finite() {
+            return;
+        }
+        let window = self.by_number.entry(key.window).or_insert_with(|| Window { row, ..Window::default() });
+        let times = &mut window.times[usize::from(!key.is_cross)];
+        if times.last() != Some(&key.time) {
+            times.push(key.time);
+            self.listed += 1;
+        }
+    }
+
+    /// Whether there are more than [`MAX_WINDOWS`] spectral windows, or more than `most_times` distinct times in all
+    /// lists together.
+    fn are_too_many(&mut self, most_times: usize) -> bool {
+        // rows of one time need not follow each other
+        if self.listed > most_times / 4 {
+            self.sort();
+        }
+        self.by_number.len() > MAX_WINDOWS || self.listed > most_times
+    }
+
     fn sort(&mut self) {
-        for times in &mut self.times {
+        for times in self.by_number.values_mut().flat_map(|window| &mut window.times) {
             times.sort_unstable_by(f64::total_cmp);
             times.dedup();
         }
+        self.listed = self.by_number.values().flat_map(|window| &window.times).map(Vec::len).sum();
     }
 }
 
@@ -364,8 +387,9 @@ fn ends_of(bin: usize, bins: usize, times: &[f64]) -> (f64, f64) {
 }
 
 impl Plane {
-    /// Allocates the sums for cells of `(correlations, channels)` at a number of distinct times; `None` if the
-    /// quicklook would be empty, or if one time bin would already need more averaged samples than a quicklook may have.
+    /// Allocates the sums of one of `windows` spectral windows, for `times` distinct times and cells of
+    /// `(correlations, channels)`. The number of time bins keeps all windows together within [`MAX_PLACES`] averaged
+    /// samples, if possible. `None` if cells are empty, `times` is 0, or one time bin would exceed it.
     fn new((correlations, channels): (u64, u64), times: usize, windows: usize) -> Option<Self> {
         let each = channels.div_ceil(MAX_CHANNELS).max(1);
         let places = channels.div_ceil(each);
@@ -479,7 +503,7 @@ fn values<T: Element>(column: &Column<'_>, rows: &[u64]) -> Result<Vec<T>> {
     Ok(array.into_raw_vec_and_offset().0)
 }
 
-/// One level (resolution) of a quicklook for a spectral window.
+/// One level (resolution) of a quicklook (a small version of the visibilities) for a spectral window.
 struct Level {
     /// Sums of the visibilities at this level (resolution) of the quicklook; the axes are correlation, time and
     /// channel, channels fastest.
@@ -608,6 +632,23 @@ mod tests {
         // rank * 4 / 10
         assert_eq!(found, [(0., 2.), (3., 4.), (5., 7.), (8., 9.)]);
         assert_eq!(ends_of(0, 1, &times[..1]), (0., 0.));
+    }
+
+    #[test]
+    fn times_of_all_baselines_count() {
+        let mut windows = Windows::default();
+        let key = |time: u32, is_cross: bool| Key { time: time.into(), window: 3, is_cross, is_flagged: false };
+        // two integrations in turn, each with cross- and auto-correlations
+        for row in 0..100 {
+            windows.add(row, &key(row as u32 % 2, row % 4 < 2));
+        }
+        windows.add(100, &Key { time: f64::NAN, ..key(0, true) });
+        assert!(!windows.are_too_many(4));
+        assert_eq!(windows.by_number[&3].times, [[0., 1.], [0., 1.]]);
+        // neither list alone is too long
+        assert!(windows.are_too_many(3));
+        (0..=MAX_WINDOWS).for_each(|window| windows.add(0, &Key { window: window as i64, ..key(0, true) }));
+        assert!(windows.are_too_many(1000));
     }
 
     #[test]
