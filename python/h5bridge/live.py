@@ -45,7 +45,7 @@ class Column:
     keywords: Mapping[str, Any] = field(default_factory=dict)
     """Column keywords."""
     chunk_rows: int | None = None
-    """Rows of a chunk; None: as many as make about 1 MiB."""
+    """Rows of a chunk; None: as many as make about 512 KiB, at most 4096."""
 
     def _document(self, name: str) -> dict[str, Any]:
         return {

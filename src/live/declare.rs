@@ -14,7 +14,7 @@ use crate::value::{BString, DataType, Record, Shape, Values};
 /// let main = TableSpec::new("MAIN")
 ///     .column(ColumnSpec::new("TIME", DataType::Double).unit("s"))
 ///     .column(ColumnSpec::new("DATA", DataType::Complex).cell([4, 64]).axes(["corr", "chan"]));
-/// assert_eq!(main.columns[1].chunk_rows(), 512);
+/// assert_eq!(main.columns[1].chunk_rows(), 256);
 /// ```
 #[derive(Debug, Clone)]
 pub struct TableSpec {
@@ -66,7 +66,7 @@ pub struct ColumnSpec {
     /// Meanings of the axes of a cell (`corr`, `chan` …), first axis fastest. If empty, the MeasurementSet standard's
     /// meanings for a main-table column of this name are used.
     pub axes: Vec<String>,
-    /// Rows in a chunk of the column; `None`: as many as make about 1 MiB, at most 4096.
+    /// Rows in a chunk of the column; `None`: as many as make about 512 KiB, at most 4096.
     pub chunk_rows: Option<u64>,
 }
 
@@ -83,7 +83,7 @@ pub enum CellShapes {
 
 /// Target size of an HDF5 chunk of a column of a live file, in bytes. Chunks have at most [`CHUNK_ROWS`] rows, so that a
 /// short table stays small.
-const CHUNK_BYTES: u64 = 1 << 20;
+const CHUNK_BYTES: u64 = 1 << 19;
 const CHUNK_ROWS: u64 = 4096;
 
 impl ColumnSpec {
@@ -169,7 +169,7 @@ impl ColumnSpec {
         self
     }
 
-    /// Sets the number of rows in an HDF5 chunk of the column; by default a chunk has about 1 MiB and at most 4096
+    /// Sets the number of rows in an HDF5 chunk of the column; by default a chunk has about 512 KiB and at most 4096
     /// rows.
     #[must_use]
     pub fn with_chunk_rows(mut self, rows: u64) -> Self {
