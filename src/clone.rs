@@ -182,11 +182,11 @@ fn copy_end(from: Raw<'_>, to: &File, offset: u64, part: std::ops::Range<u64>) -
     Ok(to.write_all_at(&bytes, offset + part.start)?)
 }
 
-/// Tries, with a temporary file without a name, whether files in `directory` can share the bytes `from`; returns the reason
-/// if they cannot.
+/// Tries, with a temporary file without a name, whether files in `directory` can share the first MiB of the bytes
+/// `from` on the disk (reflinks), or all if they are fewer. Returns the reason if not.
 ///
 /// # Errors
-/// `Io`, `NoSpace` if no file can be made there.
+/// `Format` if the file of `from` ends before these bytes; `Io`, `NoSpace` if no file can be made in `directory`.
 pub(crate) fn probe(from: Raw<'_>, directory: &Path) -> Result<std::result::Result<(), NotShared>> {
     let len = from.file.len()?;
     if from.offset >= len {
@@ -218,7 +218,8 @@ impl<'a> Sharer<'a> {
         self.shared.load(Ordering::Relaxed)
     }
 
-    /// Whether the first bytes of the file `from` can be shared with files in `directory`.
+    /// Whether files in `directory` can share bytes on the disk (reflinks) with the file `from`: tries this with at
+    /// most its first MiB, in a temporary file. False with [`Reflink::Never`].
     pub(crate) fn can_share(&self, from: &dyn ReadAt, directory: &Path) -> bool {
         self.reflink != Reflink::Never
             && from.raw(0).is_some_and(|raw| probe(raw, directory).is_ok_and(|probed| probed.is_ok()))

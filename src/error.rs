@@ -68,10 +68,11 @@ pub enum Context {
     Row(u64),
     /// A structure of a file in which the error happened, and where it begins.
     Offset {
-        /// Name of the structure in its format: `index`, `TableDesc`.
+        /// Name of the structure (part of a file) in which the error happened, as the file's format calls it: `index`,
+        /// `TableDesc`.
         structure: String,
-        /// Offset of the structure in bytes, from the start of the file, or from the start of the enclosing object if only
-        /// that is known.
+        /// Offset in bytes of the structure in which the error happened, from the start of the file, or of the
+        /// enclosing object if only this offset is known.
         offset: u64,
     },
     /// A step on the way to an error, in words: one that is not a file, table, column, row or offset.

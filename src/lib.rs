@@ -10,7 +10,7 @@
 //! | put a table into one file, byte for byte       | [`pack`]                                               |
 //! | convert BLZ arrays to HDF5                     | [`blz`]                                                |
 //! | look at any HDF5 file                          | [`browse`]                                             |
-//! | check what readers make of a native file       | [`lint`]                                               |
+//! | check what readers make of a native HDF5 file       | [`lint`]                                               |
 //!
 //! An [`Error`] has a [kind](Error::kind) to act upon and [contexts](Error::contexts) that lead to the file, column, row and byte.
 //!

@@ -28,14 +28,15 @@ pub enum SyncPolicy {
     Never,
     /// An output is made durable once, before it gets its final name.
     End,
-    /// An output is made durable from time to time while it is written, and before it gets its final name, so that little is
-    /// left to do at the end.
+    /// An output is made durable from time to time while it is written, and before it gets its final name, so that
+    /// little is left to do at the end.
     #[default]
     Behind,
 }
 
 impl SyncPolicy {
-    /// Parses the name of a policy for durability: `never`, `end` or `behind`.
+    /// Parses a word that tells when an output is made durable (`fsync`): `never`, `end` (once, when it is complete),
+    /// or `behind` (from time to time while it is written, and when it is complete).
     ///
     /// # Errors
     /// `Usage` for other words.

@@ -1,7 +1,8 @@
 //! Thin tables: casacore tables whose large files of tiles are symbolic links to an HDF5 file that holds the tiles.
 //! docs/thin.md.
 //!
-//! A file that casacore ignores says which HDF5 file that is and where its datasets were when the links were made.
+//! The link record, a file `.h5bridge.json` that casacore ignores, names the HDF5 file and says where its datasets were
+//! when the links were made.
 
 use std::fs::{self, File, Metadata};
 use std::io::{ErrorKind as IoErrorKind, Read};
@@ -13,30 +14,33 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5;
 
-/// Name of the link record: a file in a thin table's directory that lists its files that are links to an HDF5 file.
-/// Casacore ignores it.
+/// Name of the link record: a file in the directory of a thin table (a casacore table whose files of tiles are symbolic
+/// links to an HDF5 file) that lists these links. Casacore ignores it.
 pub(crate) const RECORD: &str = ".h5bridge.json";
 
-/// Version of the link record, a file in the directory of a thin table; records of other versions are refused.
+/// Version of the link record (the file in a table's directory that lists which of its files are symbolic links to an
+/// HDF5 file) that is written and read; records of other versions are refused.
 const VERSION: u32 = 1;
 
-/// Maximum number of bytes of a thin table's link record that are read: a longer record is invalid. A record has a few
-/// hundred bytes for each link.
+/// Maximum number of bytes that are read of a link record, the file that lists which files of a casacore table are
+/// symbolic links to an HDF5 file. A longer record is invalid; a valid one has a few hundred bytes for each link.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// The link record of a thin table (a casacore table whose tiles are in an HDF5 file): names the HDF5 file and the
-/// location of the tiles in that file when the table was made.
+/// The link record of a thin table (a casacore table whose files of tiles are symbolic links to an HDF5 file): names
+/// the HDF5 file and the location of the tiles in that file when the table was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) version: u32,
-    /// Path of the HDF5 file that has the tiles, relative to the directory of the thin table.
+    /// Path of the HDF5 file that has the tiles, relative to the directory of the casacore table with links to this
+    /// file.
     pub(crate) hdf5: PathBuf,
-    /// Size in bytes of the HDF5 file when the thin table was linked to it.
+    /// Size in bytes of the HDF5 file when the symbolic links to it were made in the directory of a casacore table.
     pub(crate) size: u64,
-    /// Modification time of the HDF5 file when the thin table was linked to it, in nanoseconds since 1970.
+    /// Modification time of the HDF5 file when the symbolic links to it were made in the directory of a casacore table,
+    /// in nanoseconds since 1970.
     pub(crate) mtime_ns: i64,
-    /// Inode of the HDF5 file when the thin table was linked to it: programs that write into the file keep it, programs that
-    /// replace the file do not.
+    /// Inode of the HDF5 file when the symbolic links to it were made in the directory of a casacore table. Programs
+    /// that write into the file keep the inode, programs that replace the file do not.
     pub(crate) inode: u64,
     /// Digest of the main table that the HDF5 file was converted from (SHA-256 of its content by the rules of CTFP-1,
     /// whatever the storage), as that file records it; `None` if no digest is recorded.
@@ -44,23 +48,23 @@ pub(crate) struct Record {
     pub(crate) links: Vec<Link>,
 }
 
-/// A file of tiles of a thin table that is a symbolic link to the HDF5 file, and the dataset of that file whose chunks
-/// are the tiles.
+/// A file of tiles in the directory of a casacore table that is a symbolic link to an HDF5 file, and the dataset of
+/// that HDF5 file whose chunks are the tiles. A table with such links is a thin table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Link {
-    /// Name of the linked file in the directory of the thin table, such as `table.f1_TSM0`.
+    /// Name of the symbolic link in the directory of the casacore table, such as `table.f1_TSM0`.
     pub(crate) file: String,
-    /// Path of the dataset in the HDF5 file whose chunks are the tiles of the linked file.
+    /// Path, in the HDF5 file, of the dataset whose chunks are the tiles that casacore reads through the symbolic link.
     pub(crate) dataset: String,
-    /// Offset in the HDF5 file of the first byte of the dataset that holds a linked file's tiles.
+    /// Offset in the HDF5 file, in bytes, of the first chunk of the dataset whose chunks are the tiles.
     pub(crate) address: u64,
-    /// Size in bytes of all chunks of the linked dataset, as stored.
+    /// Size in bytes of all chunks of the dataset whose chunks are the tiles, as stored in the HDF5 file.
     pub(crate) bytes: u64,
 }
 
 impl Record {
-    /// Makes the link record of a thin table with the present size, modification time and inode of the HDF5 file `hdf5`;
-    /// `relative` is its path from the table's directory.
+    /// Makes the link record of a thin table, whose files of tiles are symbolic links to the HDF5 file `hdf5`, with the
+    /// present size, modification time and inode of that file; `relative` is its path from the table's directory.
     pub(crate) fn new(hdf5: &Path, relative: PathBuf, source_digest: Option<String>, links: Vec<Link>) -> Result<Self> {
         let found = hdf5.metadata().with_context(|| Context::path(hdf5))?;
         Ok(Record {
@@ -74,7 +78,8 @@ impl Record {
         })
     }
 
-    /// Reads the link record of the thin table in `directory`; `None` if the directory does not contain one.
+    /// Reads `.h5bridge.json` in `directory`, the record of which files of a casacore table are symbolic links to an
+    /// HDF5 file; `None` if the directory has no such record.
     pub(crate) fn read(directory: &Path) -> Result<Option<Self>> {
         let path = directory.join(RECORD);
         let Some(bytes) = read_record(&path).with_context(|| Context::path(&path))? else { return Ok(None) };
@@ -88,15 +93,17 @@ impl Record {
         Ok(Some(record))
     }
 
-    /// Writes the link record of a thin table into its `directory`.
+    /// Writes this record, which tells which files of a casacore table are symbolic links to which HDF5 file, as JSON
+    /// to `.h5bridge.json` in the table's `directory`.
     pub(crate) fn write(&self, directory: &Path) -> Result<()> {
         let path = directory.join(RECORD);
         let bytes = serde_json::to_vec_pretty(self).map_err(|error| Error::format(error.to_string()))?;
         fs::write(&path, bytes).with_context(|| Context::path(&path))
     }
 
-    /// Fails if the HDF5 file of a thin table was moved or rewritten since the table was linked to it. Changed elements
-    /// of datasets are allowed: the table reads its tiles from there.
+    /// Fails if the HDF5 file to which files of the casacore table in `directory` are symbolic links was moved or
+    /// rewritten since the links were made. Changed elements of datasets are allowed: the table reads its tiles from
+    /// there.
     pub(crate) fn check(&self, directory: &Path) -> Result<()> {
         let path = directory.join(&self.hdf5);
         let again = format!("`h5bridge link HDF5FILE {} --overwrite` makes the table again", directory.display());
@@ -129,8 +136,8 @@ impl Record {
     }
 }
 
-/// Reads the link record in `directory` and checks that the HDF5 file was not moved or rewritten since the thin table
-/// was linked to it; `None` if the directory is not a thin table.
+/// Reads the record of which files of the casacore table in `directory` are symbolic links to an HDF5 file, and checks
+/// that this file was not moved or rewritten since. `None` without a record: the directory is not a thin table.
 ///
 /// # Errors
 /// Those of [`Record::check`].
@@ -140,8 +147,8 @@ pub(crate) fn check(directory: &Path) -> Result<Option<Record>> {
     Ok(record)
 }
 
-/// Reads at most [`MOST_BYTES`] bytes of a thin table's link record: a longer one is cut off, which makes it invalid.
-/// `None` if the file is missing.
+/// Reads at most [`MOST_BYTES`] bytes of the file at `path`, which records the links of a casacore table to an HDF5
+/// file. A longer file is cut off, which makes it invalid. `None` if the file is missing.
 fn read_record(path: &Path) -> Result<Option<Vec<u8>>> {
     let metadata = match path.metadata() {
         Ok(metadata) => metadata,

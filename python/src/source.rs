@@ -26,13 +26,15 @@ pub(crate) struct Source {
     table: usize,
 }
 
-/// Description of a dataset in a native HDF5 file: name, shape, and chunk shape (None if it is contiguous), slowest axis first.
+/// Description of a dataset in a native HDF5 file: path in the group of its table, shape, and chunk shape (None if the
+/// dataset is not chunked). Both shapes have the slowest axis first, as in numpy.
 type Chunked = (String, Vec<u64>, Option<Vec<u64>>);
 
 #[pymethods]
 impl Source {
-    /// Opens a table directory, a container with a table, or a native HDF5 file. `lock_timeout` is how many seconds to wait for a
-    /// lock on the table; None reads it without a lock.
+    /// Opens a table directory, a container with a table or a native HDF5 file. `lock_timeout`: seconds to wait for a
+    /// table lock, None for no lock. `follow_external`: also read data that a native HDF5 file keeps in other files
+    /// below its directory (external storage or links, virtual datasets). If false, reading such data fails.
     #[new]
     #[pyo3(signature = (path, *, lock_timeout=Some(60.0), follow_external=false))]
     fn new(py: Python<'_>, path: PathBuf, lock_timeout: Option<f64>, follow_external: bool) -> PyResult<Self> {
@@ -119,7 +121,8 @@ impl Source {
         Ok(cubes.into_iter().map(|(shape, tile)| (shape.reversed(), tile.reversed())).collect())
     }
 
-    /// Name, shape and chunk shape of the datasets that hold a column in a native HDF5 file; `table` and `column` are indices from 0.
+    /// Path, shape and chunk shape (None if not chunked) of the datasets that hold a column in a native HDF5 file, each
+    /// with the slowest axis first, as in numpy. Empty for other sources. `table` and `column` count from 0.
     fn datasets(&self, py: Python<'_>, table: usize, column: usize) -> PyResult<Vec<Chunked>> {
         let found = self.found(table)?;
         let datasets = py.detach(|| found.storage(column)).or_raise(py)?;

@@ -160,7 +160,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Checks that `count` items of at least `bytes` bytes each fit between the current position and the end of the
-    /// innermost AipsIO object, before memory is allocated for them.
+    /// innermost AipsIO object, before memory is allocated for them. `field` is their name in error messages.
     fn check_count(&self, field: &str, count: u64, bytes: u64) -> Result<()> {
         let remaining = self.remaining();
         match count.checked_mul(bytes) {
@@ -170,7 +170,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Returns the next `count` bytes of the AipsIO stream; fails if the innermost object ends earlier. Suitable for
-    /// short fields only, since all the bytes are in memory at once.
+    /// short fields only, since all the bytes are in memory at once. `field` is their name in error messages.
     fn take(&mut self, field: &str, count: usize) -> Result<&[u8]> {
         self.check_count(field, count as u64, 1)?;
         let inside = self.position >= self.window_start
@@ -192,7 +192,7 @@ impl<'a> Decoder<'a> {
         self.source.read_at(self.position + ahead, &mut found).is_ok() && found == expected
     }
 
-    /// Skips `count` bytes of the AipsIO stream.
+    /// Skips `count` bytes of the AipsIO stream. `field` is their name in error messages.
     pub(crate) fn skip(&mut self, field: &str, count: u64) -> Result<()> {
         self.check_count(field, count, 1)?;
         self.position += count;
@@ -203,7 +203,8 @@ impl<'a> Decoder<'a> {
         Ok(self.take(field, 1)?[0])
     }
 
-    /// Decodes a Bool from one byte, of which only the lowest bit has a meaning.
+    /// Decodes a Bool from one byte, of which only the lowest bit has a meaning. `field` is the name of the value in
+    /// error messages, and not looked for in the stream.
     pub(crate) fn bool(&mut self, field: &str) -> Result<bool> {
         Ok(self.u8(field)? & 1 != 0)
     }
@@ -234,19 +235,21 @@ impl<'a> Decoder<'a> {
         Ok(self.u64(field)? as i64)
     }
 
-    /// Decodes an unsigned integer: u64 if `wide`, as newer versions of casacore's objects store it, else u32.
+    /// Decodes an unsigned integer: u64 if `wide`, as newer versions of casacore's objects store it, else u32. `field`
+    /// is the name of the value in error messages.
     pub(crate) fn uint(&mut self, field: &str, wide: bool) -> Result<u64> {
         if wide { self.u64(field) } else { Ok(u64::from(self.u32(field)?)) }
     }
 
-    /// Decodes a string: a u32 byte count, then the bytes.
+    /// Decodes a string: a u32 byte count, then the bytes. `field` is the name of the value in error messages.
     pub(crate) fn string(&mut self, field: &str) -> Result<BString> {
         let len = self.u32(field)?;
         self.check_count(field, u64::from(len), 1)?;
         Ok(self.take(field, len as usize)?.into())
     }
 
-    /// Decodes `count` bytes as they are, without a length.
+    /// Decodes `count` bytes as they are, without a length before them. `field` is the name of the value in error
+    /// messages.
     pub(crate) fn bytes(&mut self, field: &str, count: u64) -> Result<Vec<u8>> {
         self.check_count(field, count, 1)?;
         let mut bytes = vec![0; count as usize];
@@ -256,6 +259,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Decodes `count` elements stored one after the other; Bools are packed to bits, strings have their own lengths.
+    /// `field` is the name of the value in error messages.
     pub(crate) fn values(&mut self, field: &str, data_type: DataType, count: u64) -> Result<Values> {
         let mut values = Values::new(data_type);
         match &mut values {
@@ -279,13 +283,14 @@ impl<'a> Decoder<'a> {
         Ok(values)
     }
 
-    /// Decodes an AipsIO object `Block`: a count, then that many u32.
+    /// Decodes an AipsIO object `Block`: a count, then that many u32. `field` is the name of the value in error
+    /// messages, and not looked for in the stream.
     pub(crate) fn block_u32(&mut self, field: &str) -> Result<Vec<u32>> {
         self.numbers(field, |order, &number: &[u8; 4]| order.u32(number))
     }
 
     /// Decodes an AipsIO object `Block`, of u64 if `wide`, as newer versions of casacore's formats store it, else of
-    /// u32.
+    /// u32. `field` is the name of the value in error messages.
     pub(crate) fn block_uint(&mut self, field: &str, wide: bool) -> Result<Vec<u64>> {
         if wide {
             self.numbers(field, |order, &number: &[u8; 8]| order.u64(number))
@@ -295,7 +300,8 @@ impl<'a> Decoder<'a> {
     }
 
     /// Decodes an AipsIO object `Block` of numbers of `N` bytes each. Reads up to 1024 numbers at a time, because the
-    /// bucket index of a storage manager may have a million of them.
+    /// bucket index of a storage manager may have a million of them. `field` is the name of the value in error
+    /// messages.
     fn numbers<const N: usize, T>(&mut self, field: &str, decode: impl Fn(ByteOrder, &[u8; N]) -> T) -> Result<Vec<T>> {
         const STEP: u64 = 1 << 10;
         self.start("Block", 1..=1).with_context(|| field.to_owned())?;
@@ -312,7 +318,7 @@ impl<'a> Decoder<'a> {
         Ok(numbers)
     }
 
-    /// Decodes an AipsIO object `Block` of strings.
+    /// Decodes an AipsIO object `Block` of strings. `field` is the name of the value in error messages.
     pub(crate) fn block_strings(&mut self, field: &str) -> Result<Vec<BString>> {
         self.block(field, 4, |decoder| decoder.string(field))
     }
@@ -326,7 +332,8 @@ impl<'a> Decoder<'a> {
         Ok(items)
     }
 
-    /// Decodes an AipsIO object `SimpleOrderedMap` from i32 to i32, in stored order.
+    /// Decodes an AipsIO object `SimpleOrderedMap` from i32 to i32, in stored order. `field` is the name of the value
+    /// in error messages.
     pub(crate) fn map_i32(&mut self, field: &str) -> Result<Vec<(i32, i32)>> {
         self.start("SimpleOrderedMap", 1..=1)?;
         self.i32("default")?;
@@ -338,7 +345,8 @@ impl<'a> Decoder<'a> {
         Ok(entries)
     }
 
-    /// Decodes an AipsIO object `SimpleOrderedMap` from string to string, in stored order.
+    /// Decodes an AipsIO object `SimpleOrderedMap` from string to string, in stored order. `field` is the name of the
+    /// value in error messages.
     pub(crate) fn map_strings(&mut self, field: &str) -> Result<Vec<(BString, BString)>> {
         self.start("SimpleOrderedMap", 1..=1)?;
         self.string("default")?;

@@ -26,9 +26,10 @@ pub enum Format {
     /// Nested lists in JSON, slowest axis outermost.
     #[default]
     Json,
-    /// The bytes of the elements without a header, last axis fastest.
+    /// The bytes of the elements without a header, last axis fastest. Numbers have the byte order of the file, or are
+    /// little-endian with [`Dtype::Safe`].
     Bin,
-    /// A file in numpy's format npy, for numbers.
+    /// A file in numpy's format npy, for numbers; its header states their type and byte order.
     Npy,
     /// CSV: lines of numbers with commas; only for selections of numbers with one or two axes.
     Csv,
@@ -39,7 +40,8 @@ pub enum Format {
 /// Element type in which the numbers of a dataset are returned in a binary format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Dtype {
-    /// The element type that the dataset has in the file.
+    /// The element type and byte order that the dataset has in the file. Numbers of a type that numpy lacks get the
+    /// nearest numpy type.
     #[default]
     Origin,
     /// The nearest type for which JavaScript has typed arrays: little-endian, and 32 or 64 bits if it is a floating-point

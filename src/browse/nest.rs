@@ -11,7 +11,8 @@ pub(super) struct Nest {
 }
 
 impl Nest {
-    /// Begins to write an array of this shape, slowest axis first.
+    /// Prepares to write an array as nested JSON lists, from its first element on. `shape` has the extents, slowest
+    /// axis first. Nothing is written before [`elements`](Self::elements) is called.
     pub(super) fn new(shape: &[u64]) -> Self {
         Nest { shape: shape.to_vec(), at: vec![0; shape.len()], left: super::selection::elements(shape) }
     }

@@ -158,8 +158,8 @@ impl<'a> ToHdf5<'a> {
         self
     }
 
-    /// Sets where the HDF5 file will be read, on a disk (the default) or from an object store; this decides how large chunks
-    /// are and where metadata are stored.
+    /// Sets the kind of storage on which the HDF5 file will lie when it is read: a disk (the default) or an object
+    /// store. It decides how large chunks are and where metadata are stored.
     pub fn profile(mut self, profile: Profile) -> Self {
         self.options.profile = profile;
         self
@@ -325,7 +325,7 @@ impl<'a> ToHdf5Plan<'a> {
         self.plan.prediction(&self.options)
     }
 
-    /// Where the HDF5 file will be read, from [`ToHdf5::profile`].
+    /// Kind of storage for which the HDF5 file is laid out, a disk or an object store, as set by [`ToHdf5::profile`].
     pub fn profile(&self) -> Profile {
         self.options.profile
     }
@@ -488,7 +488,8 @@ impl<'a> ToTable<'a> {
     }
 }
 
-/// Restores the original table directory, every file and every byte, from a native file made with [`ToHdf5::restorable`].
+/// Restores the original table directory, every file and every byte, from a native HDF5 file made with
+/// [`ToHdf5::restorable`].
 #[derive(Clone)]
 #[must_use = "`write` restores the files"]
 pub struct ToOriginal<'a> {
@@ -524,7 +525,7 @@ impl<'a> ToOriginal<'a> {
     }
 }
 
-/// Compares two sources value by value, whatever their storage; or a native file with the digests stored in it.
+/// Compares two sources value by value, whatever their storage; or a native HDF5 file with the digests stored in it.
 ///
 /// See [`ToHdf5`] for an example.
 #[derive(Clone)]
@@ -539,14 +540,15 @@ pub struct Compare<'a> {
 }
 
 impl<'a> Compare<'a> {
-    /// Prepares a comparison of all tables of two sources, each a table directory, a file that holds a whole table, or a native
-    /// HDF5 file: rows, columns, keywords, cells.
+    /// Prepares a comparison of all tables of two sources, each a table directory, a file that holds a whole table, or
+    /// a native HDF5 file: rows, columns, keywords, cells.
     pub fn new(left: impl AsRef<Path>, right: impl AsRef<Path>) -> Self {
         Self::of(left.as_ref(), Some(right.as_ref()))
     }
 
-    /// Prepares a comparison of the native file at `path` with the digests that were stored in it when it was made: every column, every keyword set,
-    /// and for a restorable file the bytes of every original file. Damage in the elements of a column is a difference.
+    /// Prepares a comparison of the native HDF5 file at `path` with the digests that were stored in it when it was
+    /// made: every column, every keyword set, and, if the original casacore files can be restored from it, the bytes of
+    /// each. Damage in the elements of a column is a difference.
     pub fn with_stored_digests(path: impl AsRef<Path>) -> Self {
         Self::of(path.as_ref(), None)
     }
@@ -567,7 +569,8 @@ impl<'a> Compare<'a> {
 
     call_setters!();
 
-    /// Compares the two sources, or the native file with its stored digests; differences are a result, not an error.
+    /// Compares the two sources, or the native HDF5 file with the digests stored in it. Differences are a result, not
+    /// an error.
     ///
     /// # Errors
     /// Those of reading either source; `Usage` if a file that is to be compared with its digests has none; `Interrupted`.

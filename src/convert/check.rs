@@ -1,4 +1,4 @@
-//! Checks a native file against its stored digests. docs/layout.md, "Digests".
+//! Checks a native HDF5 file against its stored digests. docs/layout.md, "Digests".
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::source::stored_digests::changes;
 use crate::source::{Comparison, Source};
 use crate::table::OpenOptions;
 
-/// Compares the native file at `path` with the digests that were stored in it when it was made (every column, every keyword
+/// Compares the native HDF5 file at `path` with the digests that were stored in it when it was made (every column, every keyword
 /// set, and of a restorable file the bytes of every original file) and returns the differences.
 ///
 /// # Errors

@@ -1,4 +1,5 @@
-//! Joins native files that have ranges of rows of one table into one file; its large columns are virtual datasets, which refer to those files.
+//! Joins native HDF5 files (converted tables) that have ranges of rows of one table into one file. Its large columns
+//! are virtual datasets, which refer to those files.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -17,8 +18,8 @@ const VIRTUAL_BYTES: u64 = 1 << 20;
 /// Longest path, in bytes, by which a joined file refers to one of its parts (the files with ranges of rows).
 const MAX_NAME: usize = 1000;
 
-/// How many rows of a joined file are compared with its parts (the files with ranges of rows) before it appears under its name.
-/// Subtables, and the structure of the tables, are always compared as a whole.
+/// How many rows of a joined file are compared with its parts (the files with ranges of rows) before it appears under
+/// its name. Subtables, and the structure of the tables, are always compared as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum JoinCheck {
     /// The first and the last row of each part (a file with a range of rows) are compared with the joined file, in
@@ -51,11 +52,11 @@ pub struct JoinParts<'a> {
     call: Call<'a>,
 }
 
-/// Summary of native files that [`JoinParts::write`] has joined.
+/// Summary of native HDF5 files that [`JoinParts::write`] has joined.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct JoinSummary {
-    /// Number of parts (native files with ranges of rows) that were joined.
+    /// Number of parts (native HDF5 files with ranges of rows) that were joined.
     pub parts: usize,
     /// Number of rows of the main table of the joined file.
     pub rows: u64,
@@ -76,7 +77,8 @@ pub struct JoinSummary {
 }
 
 impl<'a> JoinParts<'a> {
-    /// Prepares to join native HDF5 files that have consecutive ranges of rows of one table, given in the order of the rows.
+    /// Prepares to join native HDF5 files that have consecutive ranges of rows of one table, given in the order of the
+    /// rows.
     pub fn new<P: AsRef<Path>>(parts: impl IntoIterator<Item = P>) -> Self {
         JoinParts {
             parts: parts.into_iter().map(|part| part.as_ref().to_owned()).collect(),
@@ -189,15 +191,15 @@ impl<'a> JoinParts<'a> {
     }
 }
 
-/// Temporary hard links to the parts of a joined file (native files with ranges of rows), beside the unfinished joined
-/// file, so that HDF5 finds the parts while the joined file is checked.
+/// Temporary hard links to the parts of a joined file (native HDF5 files with ranges of rows), beside the unfinished
+/// joined file, so that HDF5 finds the parts while the joined file is checked.
 struct Links {
     directory: PathBuf,
     made: Vec<PathBuf>,
 }
 
 impl Links {
-    /// Makes hard links to the parts of a joined file (native files with ranges of rows) in `directory`, under the
+    /// Makes hard links to the parts of a joined file (native HDF5 files with ranges of rows) in `directory`, under the
     /// relative paths by which the joined file refers to them.
     fn make(parts: &[PartFile], directory: &Path) -> Result<Self> {
         let mut links = Links { directory: directory.to_owned(), made: Vec::new() };
@@ -219,7 +221,7 @@ impl Links {
         Ok(links)
     }
 
-    /// Removes the temporary hard links to the parts of a joined file (native files with ranges of rows), and the
+    /// Removes the temporary hard links to the parts of a joined file (native HDF5 files with ranges of rows), and the
     /// directories made for the links.
     fn remove(self) -> Result<()> {
         for link in &self.made {
@@ -232,8 +234,8 @@ impl Links {
     }
 }
 
-/// Lists the native files that will be joined, each with the relative path by which the joined file at `target` will refer to
-/// it.
+/// Lists the native HDF5 files (casacore tables converted to HDF5) that will be joined, in the order given. Each has
+/// its path relative to the directory of `target`, the joined file, by which the joined file will refer to it.
 fn part_files(parts: &[PathBuf], target: &Path) -> Result<Vec<PartFile>> {
     let directory = directory_of(target);
     let directory = directory.canonicalize().with_context(|| Context::path(directory))?;

@@ -3,9 +3,9 @@
 //! | builder        | writes                                                                                         |
 //! |----------------|------------------------------------------------------------------------------------------------|
 //! | [`ToHdf5`]     | a native HDF5 file from a table and its subtables; [`plan`](ToHdf5::plan) shows it before      |
-//! | [`ToTable`]    | a casacore table from a native file, or from another table                                     |
+//! | [`ToTable`]    | a casacore table from a native HDF5 file, or from another table                                     |
 //! | [`ToOriginal`] | the original directory, byte for byte, from a file made with [`ToHdf5::restorable`]            |
-//! | [`JoinParts`]  | a native file over several, whose large columns stay in these                                  |
+//! | [`JoinParts`]  | a native HDF5 file over several, whose large columns stay in these                                  |
 //! | [`Compare`]    | nothing: compares two sources value by value, or one with the digests that it holds            |
 //! | [`Digest`]     | nothing: computes fingerprints of the content, whatever its storage                            |
 //!

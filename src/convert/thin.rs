@@ -243,7 +243,8 @@ impl<'a> ReplaceTable<'a> {
     }
 }
 
-/// Fails if the HDF5 file is the table itself, or would be in the directory of the table, which the thin table replaces.
+/// Fails if the HDF5 file at `hdf5` is or would be the existing `table`, or in its directory. A thin table, whose files
+/// with large tiles are links to the HDF5 file, is to replace `table`.
 fn check_apart(hdf5: &Path, table: &Path) -> Result<()> {
     let real = |path: &Path| path.ancestors().find_map(|path| path.canonicalize().ok()).unwrap_or_default();
     if table.symlink_metadata().is_ok() && real(hdf5).starts_with(real(table)) {

@@ -36,14 +36,16 @@ impl Grid {
         self.counts().iter().zip(index).rev().fold(0, |number, (&count, &i)| number * count + i)
     }
 
-    /// Whether a chunk covers all of every axis but the last, so that chunks follow each other along the last axis.
+    /// Whether a chunk covers all of every axis but the last, slowest one (the rows, in a column's hypercube), so that
+    /// chunks follow each other along this axis only.
     pub(crate) fn covers_cells(&self) -> bool {
         let cell_axes = self.shape.len().saturating_sub(1);
         self.shape[..cell_axes] == self.chunk[..cell_axes]
     }
 }
 
-/// The index on each axis of the chunk with linear number `number`, if the axes have `counts` chunks, first axis fastest.
+/// The index, on each axis, of the chunk with linear number `number`, if the axes have `counts` chunks. All numbers
+/// count from 0, first axis fastest.
 pub(crate) fn unravel(mut number: u64, counts: &Shape) -> Vec<u64> {
     counts
         .iter()
@@ -58,7 +60,7 @@ pub(crate) fn unravel(mut number: u64, counts: &Shape) -> Vec<u64> {
 /// How the chunks of an array are stored.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ChunkStorage<'a> {
-    /// The chunks are plain elements, stored one after the other in the order of their linear numbers.
+    /// The chunks are plain elements, stored one after the other in the order of their numbers: first axis fastest.
     Block {
         /// The file in which the chunks are.
         file: &'a dyn ReadAt,
@@ -103,14 +105,16 @@ pub(crate) trait ChunkRead: Send + Sync {
     /// How the chunks of the array are stored.
     fn storage(&self) -> ChunkStorage<'_>;
 
-    /// Reads consecutive chunks, from linear number `first` on, until `out` is full: their decoded elements as bytes,
-    /// in the byte order [`raw_order`](Self::raw_order).
+    /// Reads consecutive chunks, from the chunk number `first` on, until `out` is full: their decoded elements as
+    /// bytes, in the byte order [`raw_order`](Self::raw_order). Chunks are counted from 0, and elements ordered, first
+    /// axis fastest.
     ///
     /// Only where [`raw_order`](Self::raw_order) is known; `out` holds whole chunks.
     fn read_raw(&self, first: u64, out: &mut [u8]) -> Result<()>;
 
-    /// Reads consecutive elements of the chunk with linear number `number`, from its element `first` on, into the range `to`
-    /// of `out`, without reading the rest of the chunk; returns `false` if the storage does not allow that.
+    /// Reads consecutive elements of chunk `number` of the array, from element `first` of this chunk on, into the range
+    /// `to` of `out`, without reading the rest of the chunk. Both numbers count from 0, first axis fastest. Returns
+    /// `false` if the storage does not allow that.
     fn read_elements(&self, number: u64, first: u64, out: &mut Values, to: Range<usize>) -> Result<bool>;
 }
 
@@ -144,8 +148,9 @@ impl<T: ChunkRead + ?Sized> ChunkRead for &T {
     }
 }
 
-/// Reads consecutive chunks of `from`, from linear number `first` on, into `out` in byte order `order`. Returns false,
-/// and reads nothing, if `from` has no [`raw_order`](ChunkRead::raw_order), such as packed Bools.
+/// Reads consecutive chunks of `from`, from the chunk number `first` (from 0, first axis fastest) on, into `out` in
+/// byte order `order`. Returns false, and reads nothing, if `from` has no [`raw_order`](ChunkRead::raw_order), such as
+/// packed Bools.
 pub(crate) fn read_chunks_in(order: ByteOrder, from: &dyn ChunkRead, first: u64, out: &mut [u8]) -> Result<bool> {
     let Some(stored) = from.raw_order() else { return Ok(false) };
     from.read_raw(first, out)?;
@@ -155,7 +160,8 @@ pub(crate) fn read_chunks_in(order: ByteOrder, from: &dyn ChunkRead, first: u64,
     Ok(true)
 }
 
-/// Reads consecutive chunks, given by their linear numbers, and appends their elements to `out`.
+/// Reads consecutive chunks and appends their elements to `out`. `chunks` are the numbers of the chunks. Chunks of the
+/// array, and elements of a chunk, are counted from 0, first axis fastest.
 pub(crate) fn read_chunks(from: &dyn ChunkRead, mut chunks: Range<u64>, out: &mut Values) -> Result<()> {
     let counts = from.grid().counts();
     chunks.try_for_each(|chunk| from.read_chunk(&unravel(chunk, &counts), out))
@@ -180,7 +186,8 @@ pub(crate) trait ChunkWrite: Send + Sync {
     /// chunks are not stored one after the other as plain elements.
     fn copy_raw(&self, at: u64, bytes: Raw<'_>, by: &dyn RawCopy) -> u64;
 
-    /// Writes consecutive whole chunks from linear number `first` on; `bytes` are the chunks as they are stored.
+    /// Writes consecutive whole chunks, from the chunk number `first` (from 0, first axis fastest) on; `bytes` are the
+    /// chunks as they are stored.
     ///
     /// Only where [`raw_order`](Self::raw_order) is known.
     fn write_raw(&self, first: u64, bytes: &[u8]) -> Result<()>;

@@ -48,9 +48,9 @@ pub(crate) fn read_region(
     })
 }
 
-/// Reads the elements that chunk `number` and a region of shape `region` have in common into `out`, in which the
-/// region's elements start at `base`, without the rest of the chunk. Returns `false` if that needs too many reads, or
-/// the storage does not allow it.
+/// Reads the elements that chunk `number` (from 0, first axis fastest) and a region of shape `region` have in common
+/// into `out`, in which the region's elements start at `base`, without the rest of the chunk. Returns `false` if that
+/// needs too many reads, or the storage does not allow it.
 fn read_part(
     from: &dyn ChunkRead,
     number: u64,
@@ -87,13 +87,15 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// Linear number, counted from 0 in the chunk of shape `chunk`, of the first element that the chunk and the region have in common.
+    /// Number of the first element that the chunk and the region have in common, among the elements of the chunk: from
+    /// 0, first axis fastest. `chunk` is the shape of the chunk that this part belongs to.
     fn first_element(&self, chunk: &Shape) -> u64 {
         steps(chunk, &self.in_chunk).1 as u64
     }
 }
 
-/// Calls `each` with the index of every chunk that `region` touches; the region lies within the grid.
+/// Calls `each` for every chunk that `region`, a box of elements within the array, touches: with the index of the chunk
+/// (in chunks on each axis, from 0, first axis fastest), and the part of the chunk that is in the region.
 pub(crate) fn for_each_chunk(
     grid: &Grid,
     region: &Region,
@@ -132,8 +134,9 @@ pub(crate) fn for_each_chunk(
     }
 }
 
-/// Copies a box of `extent` elements along each axis from one array to another of the same type. Each array is given by its
-/// shape and the index at which the box starts; the target array begins at element `base` of its buffer.
+/// Copies a box of `extent` elements along each axis from one array to another of the same type. Each array is given by
+/// its shape and the index (from 0) at which the box starts, first axis fastest. The target array begins at element
+/// `base` of its buffer.
 #[allow(clippy::too_many_arguments, reason = "two arrays, two places, one extent")]
 pub(crate) fn copy_box(
     from: &Values,
@@ -158,8 +161,8 @@ pub(crate) fn copy_box(
     same!(Bool UChar Short UShort Int UInt Int64 Float Double Complex DComplex String Record);
 }
 
-/// Copies a box of `extent` elements along each axis from one array to another. Each array is given by its shape and the
-/// index at which the box starts.
+/// Copies a box of `extent` elements along each axis from one array to another. Each array is given by its shape and
+/// the index (from 0) at which the box starts, first axis fastest.
 pub(crate) fn copy_elements<T: Clone>(
     from: &[T],
     from_shape: &[u64],
@@ -216,8 +219,9 @@ impl Row {
     }
 }
 
-/// Calls `run(from, to, elements)` for every stretch of a box that is contiguous in both arrays: with the linear position of
-/// its first element in either array, and its number of elements.
+/// Calls `run(from, to, elements)` for every stretch of a box of elements that is contiguous in both arrays: with the
+/// number of its first element in either array (from 0, first axis fastest), and its number of elements. Each array is
+/// given by its shape and the index at which the box starts, first axis fastest.
 pub(crate) fn for_each_run(
     from_shape: &[u64],
     from_start: &[u64],
@@ -280,7 +284,8 @@ fn for_each_row(
     }
 }
 
-/// Distances in elements between neighbours along each axis of an array, and the linear position of the element at `start`.
+/// Distances in elements between neighbours along each axis of an array of this shape, and the number (from 0) of the
+/// element with the index `start`. `shape`, `start`, the distances and the number have the first axis fastest.
 fn steps(shape: &[u64], start: &[u64]) -> (Vec<usize>, usize) {
     let (mut step, mut first) = (1, 0);
     let mut steps = Vec::with_capacity(shape.len());

@@ -17,8 +17,8 @@ use super::{Elsewhere, Group, IndexKind, Plugin, Reach, attribute};
 use crate::error::{Error, Result, ResultExt};
 use crate::limits;
 
-/// Smallest size in bytes of libhdf5's cache of decoded chunks for a dataset of any file. The cache is larger if all chunks
-/// at one index of the first axis need more.
+/// Smallest size in bytes of libhdf5's cache of decoded chunks for a dataset of any file. The cache is larger if all
+/// chunks at one index of the first (slowest) axis need more.
 const CACHE_BYTES: u64 = 8 << 20;
 
 /// Largest size in bytes of libhdf5's cache of decoded chunks for a dataset of any file.
@@ -52,8 +52,8 @@ pub(crate) struct AnyDataset {
     /// Extents with which a virtual dataset was created, slowest axis first, used so that its source files stay closed;
     /// `None` if libhdf5 is asked for the extents instead.
     apart: Option<Vec<u64>>,
-    /// Whether libhdf5's cache holds all chunks at one index of the first axis, so that reading on along the other axes
-    /// decodes each chunk only once.
+    /// Whether libhdf5's cache holds all chunks at one index of the first (slowest) axis, so that reading on along the
+    /// other, faster axes decodes each chunk only once.
     keeps_chunks: bool,
     /// Reader of the dataset's chunks that bypasses libhdf5; `None` if only libhdf5 can read them.
     chunks: Option<AnyChunks>,

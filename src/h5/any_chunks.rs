@@ -66,9 +66,10 @@ struct Kept {
 /// The elements of a requested block that are in one chunk, along one axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Segment {
-    /// Index (from 0) of the chunk's first element in the dataset, along the segment's axis.
+    /// Index in the dataset, along this axis and from 0, of the first element of the chunk that has the requested
+    /// elements. It identifies the chunk.
     chunk: u64,
-    /// Index (from 0) within the chunk of the segment's first element, along the segment's axis.
+    /// Index in the chunk, along this axis and from 0, of the first requested element.
     start: u64,
     first: u64,
     count: u64,
@@ -292,17 +293,19 @@ impl Runs {
         runs
     }
 
-    /// The number of runs that are copied from the chunk.
+    /// Number of contiguous runs of bytes that are copied from the chunk to the block of elements in memory.
     fn count(&self) -> u64 {
         self.axes.iter().map(|(count, ..)| count).product()
     }
 
-    /// Number of bytes in the chunk from the beginning of the first run to the end of the last one.
+    /// Number of bytes in the chunk from the start of the first contiguous run of bytes that is copied from it, to the
+    /// end of the last such run.
     fn span(&self) -> usize {
         self.len + self.axes.iter().map(|(count, step, _)| (*count as usize - 1) * step).sum::<usize>()
     }
 
-    /// Calls `copy` for each run, with its offset in bytes in the chunk and in the block in memory.
+    /// Calls `copy` for each contiguous run of bytes to copy, with its offset in bytes in the chunk and in the block of
+    /// elements in memory.
     fn each(&self, mut copy: impl FnMut(usize, usize)) {
         each_run(&self.axes, self.from, self.to, &mut copy);
     }

@@ -34,9 +34,9 @@ enum Places {
     /// All chunks follow each other as one [block](Dataset::block): their places are computed, so that memory does not grow
     /// with their number.
     Block {
-        /// Offset in the file of the first chunk, in bytes.
+        /// Offset in the file of the first chunk of the dataset, in bytes.
         first: u64,
-        /// Number of chunks in the block.
+        /// Number of chunks of the dataset, all of which are stored one after the other.
         count: u64,
     },
     /// Place of each chunk, by its number in the grid of chunks (from 0, first axis fastest). Chunks that were never written
@@ -52,8 +52,8 @@ impl ChunkReader {
         Self::of_rows(dataset, source, u64::MAX)
     }
 
-    /// Makes a reader of the first `rows` rows (indices of the last axis) of `dataset`, whose file is `source`; later
-    /// rows may not be complete yet. `None` if only libhdf5 can read the dataset, see [`new`](Self::new).
+    /// Makes a reader of the first `rows` rows (indices of the last, slowest axis) of `dataset`, whose file is `source`.
+    /// Later rows may not be complete yet. `None` if only libhdf5 can read the dataset, see [`new`](Self::new).
     pub(crate) fn of_rows(dataset: &Dataset, source: Arc<dyn ReadAt>, rows: u64) -> Result<Option<Self>> {
         let (Some(chunk), Some(pipeline)) = (dataset.chunk()?, dataset.pipeline()?) else { return Ok(None) };
         if dataset.is_outside() || !dataset.is_plain()? {

@@ -32,7 +32,7 @@ pub(crate) struct DatasetSpec<'a> {
     pub(crate) element: DataType,
     pub(crate) shape: &'a Shape,
     /// Shape of a chunk, fastest axis first, or `None` for one contiguous block; ignored if the dataset is empty and
-    /// cannot grow. Only the last axis of a dataset that can grow may have chunks longer than the dataset.
+    /// cannot grow. Only the last (slowest) axis of a dataset that can grow may have chunks longer than the dataset.
     pub(crate) chunk: Option<Shape>,
     /// Whether the last (slowest) axis of the dataset may grow.
     pub(crate) appendable: bool,
@@ -434,8 +434,9 @@ impl Dataset {
         if *datatype == element.datatype()? { Ok(datatype.clone()) } else { Ok(StoredElement::stored(datatype)?.1) }
     }
 
-    /// Appends the elements of `rows` (indices of the last axis, from 0, end excluded) to `out` as bytes, first axis fastest:
-    /// numbers little-endian, strings as they are stored, records packed. `element` is the type of the dataset.
+    /// Appends the elements of `rows` (indices of the last, slowest axis, from 0, end excluded) to `out` as bytes, first
+    /// axis fastest: numbers little-endian, strings as they are stored, records packed. `element` is the type of the
+    /// dataset.
     pub(crate) fn read_rows(&self, element: &StoredElement, rows: Range<u64>, out: &mut Vec<u8>) -> Result<()> {
         let mut read = || {
             let shape = self.shape()?;
@@ -647,7 +648,8 @@ impl Dataset {
         sys::set_scale(&self.dataset, name).with_context(|| self.place())
     }
 
-    /// Attaches a dimension scale to an axis of the dataset, counted from 0, fastest first; the last axis counts the rows.
+    /// Attaches a dimension scale to an axis of the dataset. `axis` counts from 0, fastest axis first; the slowest one
+    /// is that of the rows.
     pub(crate) fn attach_scale(&self, axis: usize, scale: &Dataset) -> Result<()> {
         let attach = || {
             let axes = self.shape()?.len();
@@ -664,7 +666,8 @@ impl Dataset {
         attribute::set(&self.dataset, name, value, sys::Charset::Utf8).with_context(|| self.place())
     }
 
-    /// Changes the number of rows, the extent of the last axis, of an appendable dataset.
+    /// Changes the number of rows of an appendable dataset: its extent along the slowest axis, the last in casacore's
+    /// order and the first in HDF5's.
     pub(crate) fn set_extent(&self, rows: u64) -> Result<()> {
         let set = || {
             let (cell, _) = self.shape()?.split_last().ok_or_else(|| Error::usage("a scalar cannot grow"))?;

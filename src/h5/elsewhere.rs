@@ -40,9 +40,10 @@ pub(crate) enum Elsewhere {
     Virtual(Vec<(String, String)>),
     /// An external link: it leads to an object in another file.
     Link {
-        /// The name of the other file, as the link gives it.
+        /// Name of the HDF5 file that the external link leads to, as the link states it: a path, absolute or relative
+        /// to the directory of the file with the link.
         file: String,
-        /// The path of the object in the other file.
+        /// Path of the object that the external link leads to, from the root group of the HDF5 file `file`.
         path: String,
     },
     /// A user-defined link, with HDF5's number of its class; only the program that defines the class can follow it.
@@ -124,16 +125,16 @@ pub(crate) enum Reach {
     /// No other file may be opened, whatever the HDF5 file refers to.
     #[default]
     File,
-    /// Regular files below this directory may be opened.
+    /// Regular files below the directory of the open HDF5 file may be opened.
     Directory(Arc<Directory>),
 }
 
 /// A directory whose files may be opened when an HDF5 file refers to them.
 #[derive(Debug)]
 pub(crate) struct Directory {
-    /// Canonical path of the directory whose files may be opened.
+    /// Canonical path of the directory: files in it, and in directories below it, may be opened.
     path: PathBuf,
-    /// Function that opens a file of the directory for reading and returns its root group.
+    /// Function that opens an HDF5 file in or below the directory for reading, and returns its root group.
     open: fn(&Path) -> Result<hdf5::Group>,
 }
 

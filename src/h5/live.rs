@@ -197,8 +197,9 @@ pub(crate) struct LiveDataset {
     clock: Clock,
 }
 
-/// Maximum number of earlier chunks that libhdf5 may pass in the search for a chunk's address, per write still expected
-/// in that chunk. If they are more, libhdf5 writes the rows, without the search.
+/// libhdf5 finds the address of a chunk by walking over all chunks before it. It is asked for the address, so that rows
+/// are written there without it, only if the chunks before are at most this many for each write still expected in the
+/// chunk. If they are more, libhdf5 writes the rows.
 const CHUNKS_WALKED: u64 = 16;
 
 /// Range of the time in which the rows of a chunk arrive: within it, zeros are written after the last row to the end of

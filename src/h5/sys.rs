@@ -1086,7 +1086,8 @@ pub(super) struct StoredType {
 }
 
 impl StoredType {
-    /// Adds a description in Rust to `datatype`, the HDF5 type that elements of a dataset or attribute have in memory.
+    /// Describes in Rust the HDF5 type `datatype`: the type in the file of the elements of a dataset or attribute, or a
+    /// committed type. The result holds both the handle and the description.
     pub(super) fn new(datatype: Datatype) -> Result<Self> {
         let element = any_type(&datatype, 0)?;
         Ok(StoredType { datatype, element })

@@ -396,7 +396,7 @@ fn seal_seeds(tables: &[Vec<File>]) -> Vec<Vec<u8>> {
     files.iter().step_by(files.len() / 5 + 1).filter_map(|bytes| make(bytes).ok()).collect()
 }
 
-/// Seeds for the parser of JSON documents in native files: those of a table and its columns.
+/// Seeds for the parser of JSON documents in native HDF5 files: those of a table and its columns.
 fn document_seeds(files: &[File]) -> Vec<Vec<u8>> {
     let documents = Table::in_container(in_memory(files)).and_then(|table| native::documents_of(&table));
     documents.unwrap_or_default().into_iter().map(String::into_bytes).collect()

@@ -1,9 +1,10 @@
-//! Decides whether to read a whole block of a file or only the requested parts of it: a block is read whole after many requests for its
-//! parts, or after a few for parts near each other.
+//! Decides whether to read a whole block of a file or only the requested parts of it: a block is read whole after many
+//! requests for its parts, or after a few for parts near each other.
 
 use std::collections::VecDeque;
 
-/// Number of blocks of files, the most recently read ones, for which requests for parts are counted.
+/// Maximum number of blocks of files for which requests for parts are counted, to decide when a block is read whole. A
+/// further block replaces the one whose count began first.
 const REMEMBERED: usize = 32;
 /// A block of a file, of `len` bytes or elements, is read whole once `len / FOR_EACH` parts of it were asked for, wherever
 /// they lie.
@@ -14,8 +15,9 @@ const MANY_NEAR: u32 = 3;
 /// this.
 const NEAR: u64 = 64;
 
-/// The blocks of files (such as pages or chunks) of which parts were read last, each with the number of these reads
-/// and the position of the last one.
+/// The blocks of files (such as pages or chunks) for which requests for parts are counted, each with the number of
+/// these requests and the position of the last one. At most 32; a further block replaces the one whose count began
+/// first.
 #[derive(Debug)]
 pub(crate) struct Asked<K>(VecDeque<Entry<K>>);
 
@@ -25,8 +27,8 @@ struct Entry<K> {
     /// Offset in the block of the file, in bytes or elements, of the part of the block that was requested last.
     at: u64,
     asks: u32,
-    /// Number of reads in the latest run of reads near each other in the block of the file; 1 if the last read was far
-    /// from the one before.
+    /// Number of the latest consecutive requests for parts of this block that were near each other; 1 if the last part
+    /// was far from the one before.
     near: u32,
 }
 

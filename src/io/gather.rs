@@ -26,15 +26,15 @@ pub(crate) struct Gather<'a> {
 }
 
 impl<'a> Gather<'a> {
-    /// Prepares to read pieces of `file` into `out`; `None` if `file` is not a file of the operating system. The limits
-    /// on gaps suit only such files: on a server, a further request costs more.
+    /// Prepares to read pieces of `file` into `out`. `None` unless `file` is a file of the operating system, for which
+    /// [`GAP_BYTES`] (the largest gap that is read to save a system call) is chosen: a request to a server costs more.
     pub(crate) fn new(file: &'a dyn ReadAt, out: &'a mut [u8]) -> Option<Self> {
         file.raw(0)?;
         Some(Gather { file, rest: out, start: 0, end: 0, pieces: Vec::new(), window: Vec::new() })
     }
 
-    /// Adds the piece of `len` bytes at `offset` of the file. If it is not near the pieces added before, these are read first. Returns
-    /// false if the output buffer is too small for them, or reading failed.
+    /// Adds the piece of `len` bytes at `offset` of the file. If it is not near the pieces added before, these are read
+    /// first. Returns false if the output buffer is too small for the pieces to be read, or reading failed.
     #[must_use]
     pub(crate) fn push(&mut self, offset: u64, len: u64) -> bool {
         let Some(end) = offset.checked_add(len) else { return false };

@@ -62,14 +62,14 @@ pub trait ReadAt: fmt::Debug + Send + Sync {
     }
 }
 
-/// Consecutive bytes in a file of the operating system, which the system can copy to another file by itself.
+/// A range of consecutive bytes in a file of the operating system, which the system can copy to another file by itself.
 #[derive(Debug, Clone, Copy)]
 pub struct Raw<'a> {
-    /// The file of the operating system that has the bytes.
+    /// The file of the operating system that contains the byte range.
     pub file: &'a File,
-    /// Offset of the first of the bytes in the file.
+    /// Offset in `file`, in bytes, at which the byte range begins.
     pub offset: u64,
-    /// Number of consecutive bytes; the file may end before the last of them.
+    /// Number of bytes in the byte range; `file` may end before the range does.
     pub len: u64,
 }
 
@@ -179,10 +179,11 @@ pub(crate) fn past_end(offset: u64, wanted: u64, len: u64) -> Error {
     Error::format(format!("{wanted} bytes expected at byte {offset}, but the file has {len} bytes"))
 }
 
-/// Reads all bytes of a file of metadata into memory; fails if the file is longer than any such file should be.
+/// Reads all bytes of a file into memory. For files of metadata, such as `table.info`: longer ones than 1 GiB are
+/// refused.
 ///
 /// # Errors
-/// `Limit` if it is longer than any such file; those of reading it.
+/// `Limit` if the file has more than 1 GiB (2^30 bytes); those of reading it.
 pub(crate) fn read_all(source: &dyn ReadAt) -> Result<Vec<u8>> {
     let len = source.len()?;
     limits::whole_file(len)?;

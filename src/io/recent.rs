@@ -23,8 +23,9 @@ impl<T> Recent<T> {
         Recent { capacity, items: Mutex::default(), asked: Mutex::default() }
     }
 
-    /// Whether item `number`, of `len` bytes, is cached, or should now be read whole because many parts of it, or a few near
-    /// each other, were requested. If it is not cached, counts this call as a request for a part that starts at byte `at`.
+    /// Whether item `number` (such as a page of a file), of `len` bytes, is cached, or should now be read whole because
+    /// many parts of it, or a few near each other, were requested. If it is not cached, counts this call as a request
+    /// for a part that starts `at` bytes after the start of the item.
     pub(crate) fn expects(&self, number: u64, at: u64, len: u64) -> bool {
         self.items.lock_unpoisoned().iter().any(|(known, _)| *known == number)
             || self.asked.lock_unpoisoned().is_worth_reading(number, at, len)

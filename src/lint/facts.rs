@@ -18,7 +18,8 @@ pub(super) struct Facts {
     pub(super) groups: u64,
 }
 
-/// Facts about the HDF5 file as a whole.
+/// What the rules of `h5bridge lint` examine of the HDF5 file as a whole: the version of its superblock, and whether it
+/// is marked as being written.
 #[derive(Debug, Default)]
 pub(super) struct FileFacts {
     /// Version of the file's superblock.
@@ -27,7 +28,8 @@ pub(super) struct FileFacts {
     pub(super) is_live: bool,
 }
 
-/// Facts about a soft, external or user-defined link in the file; hard links are not recorded.
+/// What the rules of `h5bridge lint` examine of a soft, external or user-defined link in the HDF5 file: where it is and
+/// whether it leads out of the file. Hard links are not recorded.
 #[derive(Debug)]
 pub(super) struct LinkFacts {
     pub(super) path: String,
@@ -35,7 +37,8 @@ pub(super) struct LinkFacts {
     pub(super) elsewhere: Option<String>,
 }
 
-/// Facts about a dataset in the file.
+/// What the rules of `h5bridge lint` examine of a dataset in the HDF5 file: where it is, its element type and extents,
+/// how its elements are stored and filtered, and its dimension scales.
 #[derive(Debug)]
 pub(super) struct DatasetFacts {
     pub(super) path: String,
@@ -65,7 +68,8 @@ pub(super) enum Place {
     Other,
 }
 
-/// An attribute of a group, a dataset or a type.
+/// What the rules of `h5bridge lint` examine of an attribute of a group, a dataset or a committed (named) type: its
+/// extents and size.
 #[derive(Debug)]
 pub(super) struct AttributeFacts {
     /// Path of the object (group, dataset or type) that has the attribute.

@@ -72,31 +72,31 @@ pub enum Requirement {
     Reader,
 }
 
-/// A rule of `lint`: a flaw that objects of a file may have. Names the readers that it affects, the reason, and what can be
-/// done. The rule "applies" to an object that has the flaw.
+/// A rule of `lint`: a flaw that objects of a file may have, the readers that it affects, why it matters, and what can
+/// be done.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Rule {
     /// Identifier of the rule, such as `chunk-index`, in the output of `h5bridge lint --json`.
     pub name: &'static str,
-    /// Whether an object to which the rule applies violates docs/layout.md, or only lacks support in some programs that
-    /// read HDF5.
+    /// Whether an object with the flaw of this rule violates docs/layout.md, or only lacks support in some programs
+    /// that read HDF5.
     pub requirement: Requirement,
-    /// The readers that have difficulties with an object to which the rule applies; empty for rules of docs/layout.md,
-    /// which concern all readers.
+    /// The readers that have difficulties with an object that has the flaw of this rule; empty for rules of
+    /// docs/layout.md, which concern all readers.
     pub readers: &'static [Reader],
-    /// Sentence for the user: why it matters that the rule applies to an object.
+    /// Sentence for the user: why it matters that an object has the flaw of this rule.
     pub why: &'static str,
-    /// Advice for the user: what to do if the rule applies to an object.
+    /// Advice for the user: what to do if an object has the flaw of this rule.
     pub next: &'static str,
     check: Check,
 }
 
-/// An object of a file to which a rule of `lint` applies.
+/// An object of a file that has a flaw, found by one of the rules of `lint`.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Finding {
-    /// The rule that applies to the object of the file.
+    /// The rule of `lint` by which the flaw of the object was found.
     pub rule: &'static Rule,
     /// Path of the object in the file; `/` for the whole file.
     pub object: String,
@@ -114,14 +114,14 @@ enum Check {
     Link(fn(&LinkFacts) -> Option<String>),
     Dataset(fn(&DatasetFacts) -> Option<String>),
     Attribute(fn(&AttributeFacts) -> Option<String>),
-    /// The rule applies to each table and column that cannot be read.
+    /// The rule has a finding for each table and column that cannot be read.
     Unreadable,
-    /// The rule applies to each committed (named) type, which docs/layout.md does not allow.
+    /// The rule has a finding for each committed (named) type, which docs/layout.md does not allow.
     Type,
 }
 
 impl Rule {
-    /// Tests all objects in `facts` against the rule; returns a finding for each to which it applies.
+    /// Tests all objects in `facts` against the rule; returns a finding for each object that has the flaw of this rule.
     pub(super) fn findings(&'static self, facts: &Facts) -> Vec<Finding> {
         let of = |object: &str, attribute: Option<&str>, found: String| Finding {
             rule: self,

@@ -8,10 +8,11 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CommitPolicy {
-    /// An append commits if the last commit is at least this long ago; `None`: time does not matter.
+    /// A call of [`Batch::append`](super::Batch::append) commits (makes rows visible to readers) if the last commit is
+    /// at least this long ago; `None`: time does not matter. Without a call nothing is committed.
     pub every: Option<Duration>,
-    /// An append commits if at least this many rows, of all tables together, are not yet committed; `None`: their number
-    /// does not matter.
+    /// A call of [`Batch::append`](super::Batch::append) commits (makes rows visible to readers) if at least this many
+    /// rows, of all tables together, are not yet committed; `None`: their number does not matter.
     pub rows: Option<u64>,
     /// Whether a commit waits until the data are on the disk.
     pub durability: Durability,
@@ -29,14 +30,18 @@ impl CommitPolicy {
         CommitPolicy { every: None, rows: None, durability: Durability::PageCache }
     }
 
-    /// Makes an append commit if the last commit is at least `time` ago.
+    /// Sets the time after which appended rows are committed (made visible to readers): each call of
+    /// [`Batch::append`](super::Batch::append) commits if the last commit is at least `time` ago. Without a call
+    /// nothing is committed.
     #[must_use]
     pub fn every(mut self, time: Duration) -> Self {
         self.every = Some(time);
         self
     }
 
-    /// Makes an append commit if at least `rows` rows, of all tables together, are not yet committed.
+    /// Sets the number of appended rows that are committed (made visible to readers) together: each call of
+    /// [`Batch::append`](super::Batch::append) commits if at least `rows` rows, of all tables together, are not
+    /// committed.
     #[must_use]
     pub fn every_rows(mut self, rows: u64) -> Self {
         self.rows = Some(rows);

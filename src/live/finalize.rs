@@ -17,7 +17,7 @@ use crate::table::{ColumnInfo, OpenOptions};
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct FinalizeSummary {
-    /// Summary of the conversion to the archive file.
+    /// Summary of the conversion of the live file to the archive file, the HDF5 file that no longer grows.
     pub summary: ToHdf5Summary,
     /// Result of comparing the archive file with the converted content, value by value. It lists no differences:
     /// [`Finalize::write`] fails if any are found.
@@ -52,7 +52,8 @@ pub struct Finalize<'a> {
 }
 
 impl<'a> Finalize<'a> {
-    /// Prepares the conversion of the live file at `live`, which no longer has a writer.
+    /// Prepares the conversion of the live file at `live` to an archive file: a finished HDF5 file, compressed and with
+    /// digests. [`write`](Self::write) fails if the live file still has a writer.
     pub fn new(live: impl AsRef<Path>) -> Self {
         let options = ToHdf5Options { digest: true, ..ToHdf5Options::default() };
         let (live, open) = (live.as_ref().to_owned(), OpenOptions::default());
@@ -72,21 +73,23 @@ impl<'a> Finalize<'a> {
         self
     }
 
-    /// Sets how datasets of the archive file are compressed; by default with gzip where it saves space.
+    /// Sets how the datasets of the archive file, the HDF5 file that [`write`](Self::write) makes of the live file, are
+    /// compressed; by default with gzip where it saves space.
     pub fn compression(mut self, compression: impl Into<Compress>) -> Self {
         self.options.compress = compression.into();
         self
     }
 
-    /// Sets whether small versions of the visibilities for viewers are also written, as by
-    /// [`ToHdf5::quicklook`](crate::convert::ToHdf5::quicklook).
+    /// Sets whether the archive file, the HDF5 file that [`write`](Self::write) makes of the live file, also has small
+    /// versions of the visibilities for viewers, as by [`ToHdf5::quicklook`](crate::convert::ToHdf5::quicklook).
     pub fn quicklook(mut self, quicklook: bool) -> Self {
         self.options.quicklook = quicklook;
         self
     }
 
-    /// Sets whether the archive file also stores what is needed to restore the original files of the table given by
-    /// [`source`](Self::source), as by [`ToHdf5::restorable`](crate::convert::ToHdf5::restorable).
+    /// Sets whether the archive file, the HDF5 file that [`write`](Self::write) makes, also stores what is needed to
+    /// restore every byte of the files of the casacore table given by [`source`](Self::source), as by
+    /// [`ToHdf5::restorable`](crate::convert::ToHdf5::restorable).
     pub fn restorable(mut self, restorable: bool) -> Self {
         self.options.restorable = restorable;
         self

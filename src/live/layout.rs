@@ -31,8 +31,9 @@ pub(super) struct ColumnLayout {
     form: StoredForm,
     /// HDF5 path of the group of the table that has the column.
     table: String,
-    /// Names of the dimension scales of the column's hypercubes (datasets that each hold the cells of one shape), one for
-    /// each hypercube; empty if all cells have one shape.
+    /// Names of the column's datasets `position_0`, `position_1` …, one for each hypercube (a dataset with the cells of
+    /// one shape). Each is the dimension scale of the slowest axis of its hypercube, and numbers the cells there from
+    /// 0. Empty if all cells of the column have one shape.
     positions: Vec<String>,
 }
 
@@ -54,8 +55,8 @@ impl ColumnLayout {
         }
     }
 
-    /// Opens the dimension scales of the column's hypercubes: calls `open` with the HDF5 path of each, and returns the
-    /// results.
+    /// Opens the dimension scales that number the cells in each of the column's hypercubes (datasets of cells of one
+    /// shape): calls `open` with the HDF5 path of each, and returns the results.
     pub(super) fn open_positions<T>(&self, mut open: impl FnMut(&str) -> Result<T>) -> Result<Vec<T>> {
         let path = |name: &String| format!("{}/{}/{name}", self.table, self.form.link);
         self.positions.iter().map(|name| open(&path(name))).collect()

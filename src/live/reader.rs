@@ -94,10 +94,11 @@ impl Part {
 }
 
 impl Reader {
-    /// Opens a live file for reading, whether or not a writer has it open.
+    /// Opens a live file for reading: an HDF5 file that this program made to append rows to it. A writer may have it
+    /// open at the same time.
     ///
     /// # Errors
-    /// `Unsupported` if it is none of this program's.
+    /// `Unsupported` if no table in the HDF5 file has a number of committed rows, as those of live files have.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let file = File::open_live(path)?;

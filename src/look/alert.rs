@@ -29,21 +29,21 @@ pub struct Alert {
     /// Sequence number among the reports of one [`Alerts`], from 1; the beginning and the end of an alert have different
     /// numbers.
     pub number: u64,
-    /// Time of the poll of the file at which the alert began, ended or named other antennas.
+    /// Time of the poll of the file at which the alert began or ended, or at which the antennas that it names changed.
     pub taken: SystemTime,
     /// Path of the file or table that the alert is about, as it was given when it was opened.
     pub file: PathBuf,
     /// Text of the rule that the alert is about, in the form that [`Rule`] writes: `flagged > 40 %`.
     pub rule: String,
-    /// Whether the alert begins or names other antennas (`true`), or ends (`false`).
+    /// `true` if the alert begins or the antennas that it names change, `false` if it ends.
     pub active: bool,
     /// The state that the rule warns of, in words, such as `flagged 52.3 % > 40 %`; when an alert ends, `ended:` and the
     /// rule.
     pub text: String,
     /// Time of the poll at which the alert began; it is repeated in the report of its end.
     pub since: SystemTime,
-    /// Revision of the file or table (number of changes seen since it was opened) at the poll at which the alert began,
-    /// ended or named other antennas.
+    /// Revision of the file or table (number of changes seen since it was opened) at the poll at which the alert began
+    /// or ended, or at which the antennas that it names changed.
     pub revision: u64,
 }
 
@@ -76,12 +76,14 @@ impl serde::Serialize for Alert {
 #[derive(Debug, Clone, Default)]
 pub struct Alerts {
     rules: Vec<Watched>,
-    /// Number of reports so far that an alert begins, ends or names other antennas.
+    /// Number of reports made so far. A report says that an alert begins or ends, or that the antennas that it names
+    /// change.
     count: u64,
     history: History,
 }
 
-/// An alert rule, with the newest report of its alert (beginning, end or other antennas).
+/// An alert rule, with the newest report about its alert: that it begins or ends, or that the antennas that it names
+/// change.
 #[derive(Debug, Clone)]
 struct Watched {
     rule: Rule,
@@ -143,8 +145,8 @@ impl Alerts {
         self.rules.iter().any(|watched| watched.rule.needs_integration())
     }
 
-    /// The newest report (beginning, end or other antennas of an alert) of each rule that has had one, in the order of the
-    /// rules.
+    /// The newest report of each rule that has had one, in the order of the rules. A report says that an alert begins
+    /// or ends, or that the antennas that it names change.
     pub fn newest(&self) -> impl Iterator<Item = &Alert> {
         self.rules.iter().filter_map(|watched| watched.alert.as_ref())
     }
@@ -167,8 +169,8 @@ impl Alerts {
 }
 
 impl Watched {
-    /// Evaluates one rule at a poll; returns the report of an alert that begins, ends or names other antennas; `None`
-    /// without a change.
+    /// Evaluates one rule at a poll. Returns a report if its alert begins or ends, or if the antennas that the alert
+    /// names change; else `None`.
     fn judge(&mut self, look: &Look, history: &History) -> Option<Alert> {
         let finding = self.find(look, history);
         let antennas = match &finding {

@@ -17,6 +17,9 @@ const MAX_ANTENNAS: usize = 1024;
 
 /// Makes the plot of antenna positions: each antenna is a series with one point, in metres east and north of the mean
 /// position. Positions that are not on the Earth are shown by their stored x and y.
+///
+/// The numbers of the tuple are copied to the plot: Unix time in milliseconds at which the session (the watching of
+/// this file) began, number of changes of the file seen since then, and number of rows of its main table.
 pub(super) fn frame(known: &Description, (session, revision, rows): (u64, u64, u64)) -> Frame {
     let finite = |position: &[f64; 3]| position.iter().all(|metres| metres.is_finite());
     let found: Vec<(&str, [f64; 3])> = known

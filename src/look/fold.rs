@@ -103,7 +103,8 @@ impl Fold {
         }
     }
 
-    /// Whether a plot with the selection `selection` and sums of the kind `sums` can use the sums of this [`Fold`].
+    /// Whether a plot can use the sums of this [`Fold`]: whether they are of the same selection of rows, correlations
+    /// and channels, and add up and group its data in the same way (`sums`).
     pub(super) fn is_for(&self, selection: &Selection, sums: Sums) -> bool {
         self.selection == *selection && self.sums.sums == sums
     }
@@ -189,17 +190,17 @@ impl BlockLayout {
 
 /// Cells of a column for some rows of a block, grouped by shape.
 struct Cells<T> {
-    /// Groups of cells with the same shape: number of correlations, number of channels, and the elements of one cell after
-    /// the other.
+    /// Groups of cells with the same shape: number of correlations, number of channels, and the elements of one cell
+    /// after the other, in each cell with the correlation as the fastest axis.
     groups: Vec<(usize, usize, Vec<T>)>,
-    /// Position of the cell of each row of the block: the index of its group, and its index in the group; `None` if it was
-    /// not read.
+    /// Place of the cell of each row of the block: the index in `groups` of the group with the cell's shape, and the
+    /// index of the cell in that group, both from 0. `None` if the cell was not read or is undefined.
     at: Vec<Option<(u32, u32)>>,
 }
 
 impl<T> Cells<T> {
-    /// Number of correlations, number of channels and elements of the cell of row `row`, counted from the start of the
-    /// block; `None` if the cell was not read.
+    /// Number of correlations, number of channels and elements of the cell of row `row`, counted from 0 at the start of
+    /// the block; `None` if the cell was not read or is undefined.
     fn get(&self, row: usize) -> Option<(usize, usize, &[T])> {
         let (group, number) = (*self.at.get(row)?)?;
         let (correlations, channels, elements) = self.groups.get(group as usize)?;
@@ -387,8 +388,9 @@ impl Read {
     }
 }
 
-/// The rows of a block after its boundaries are moved to the end of an integration, so that two blocks do not share an
-/// integration (unless it is very long); boundaries from row `align` on are not moved.
+/// Rows (half-open, from 0) to read for `block`, so that an integration (rows of equal TIME) is in one block only. A
+/// boundary below row `block.align` moves forward to the next row with another TIME, at most to row `block.align`. It
+/// does not move if the next 16384 rows have the same TIME.
 fn actual(rows: &Rows, block: &Block) -> Result<Range<u64>> {
     let moved = |row: u64| -> Result<u64> {
         if row == 0 || row >= block.align {

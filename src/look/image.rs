@@ -1,4 +1,4 @@
-//! Makes a plot of one plane (the first two axes) of a casacore image.
+//! Makes a plot of one plane (the two fastest axes) of a casacore image.
 
 use std::path::Path;
 
@@ -37,8 +37,9 @@ impl std::fmt::Debug for Image {
     }
 }
 
-/// Selects the plane of an image to plot: an index, from 0, on each axis after the first two; on axes that the list does not
-/// reach, index 0.
+/// Selects the plane of an image to plot, which has axes 0 and 1 of the image (axes from 0, fastest first as in
+/// casacore). Element `i` of the list is an index (from 0) on axis `i + 2`. On axes that the list does not reach, the
+/// index is 0.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Plane(pub Vec<u64>);
 
@@ -72,8 +73,8 @@ impl Image {
         Ok(shape.filter(|shape| shape.len() >= 2).map(|shape| Image { source, shape }))
     }
 
-    /// Plots a plane of the image along its first two axes. Each pixel of the plot is the mean of the image pixels that it
-    /// covers, without those that are not finite or that the default mask excludes.
+    /// Plots a plane of the image along its two fastest axes. Each pixel of the plot is the mean of the image pixels
+    /// that it covers, without those that are not finite or that the default mask excludes.
     ///
     /// # Errors
     /// `Usage` if the image has no such plane; those of reading.

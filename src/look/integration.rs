@@ -31,7 +31,7 @@ pub struct Integration {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct AntennaFlags {
-    /// Number of the antenna whose flags these are, from 0.
+    /// Number of the antenna, from 0: its row in ANTENNA.
     pub number: usize,
     /// Name of the antenna; its number in digits if it has none.
     pub name: String,

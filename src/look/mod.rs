@@ -11,7 +11,7 @@
 //! # Ok::<(), ctds_hdf5::Error>(())
 //! ```
 //!
-//! A [`Session`] reads a live file, a closed native file or a table directory through one interface (`rows.rs`). A
+//! A [`Session`] reads a live file, a closed native HDF5 file or a table directory through one interface (`rows.rs`). A
 //! [`Request`] names a plot and its parameters (`request.rs`); together with what the subtables say (`describe.rs`) it
 //! becomes a selection of rows, correlations and channels (`selection.rs`). `fold.rs` reads blocks of rows once for all
 //! selections that wait for them, `accumulate.rs` adds them up, `plots.rs` makes a [`Frame`] of the sums.

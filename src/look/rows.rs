@@ -47,9 +47,10 @@ enum Place {
 /// What has changed in a file or table since it was last refreshed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Change {
-    /// Whether rows were added to the main table.
+    /// Whether rows were added to the main table since the last refresh.
     pub(super) grew: bool,
-    /// Whether, since the last refresh, cells of the table were overwritten while its number of rows stayed the same.
+    /// Whether cells of a table directory were overwritten since the last refresh, while its number of rows stayed the
+    /// same; false for files.
     pub(super) rewritten: bool,
 }
 
@@ -360,8 +361,9 @@ impl Rows {
         Ok(shape.map_or(Ok(0), |shape| shape.elements())?.saturating_mul(element))
     }
 
-    /// Bytes of the largest cell of a column. A live file declares all shapes of a column, which are compared; in other
-    /// sources the cell of the newest row stands for all.
+    /// Bytes of the largest cell of a column. A live file (an HDF5 file that is read while it is written) declares all
+    /// shapes of a column's cells, of which the largest counts. In other files and in table directories, the cell of
+    /// the newest row is taken as the largest (0 without rows).
     pub(super) fn largest_cell(&self, name: &str) -> Result<u64> {
         let Place::Live(reader) = &self.place else {
             return self.rows.checked_sub(1).map_or(Ok(0), |newest| self.cell_bytes(name, newest));

@@ -72,13 +72,13 @@ pub struct Look {
     pub stale: bool,
 }
 
-/// A time in two forms: in seconds of MJD, and as a date in UTC.
+/// The newest TIME of a table (the latest in its last 4096 rows) in two forms: in seconds of MJD, and as a date in UTC.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 #[non_exhaustive]
 pub struct NewestTime {
-    /// The time in seconds of MJD, as casacore stores it.
+    /// The newest TIME in seconds of MJD, as casacore stores it.
     pub mjd_seconds: f64,
-    /// Date and time in UTC: `2026-11-20T17:30:00.0Z`.
+    /// The newest TIME as date and time in UTC: `2026-11-20T17:30:00.0Z`.
     pub utc: String,
 }
 
@@ -89,8 +89,9 @@ pub struct Amplitudes {
     pub column: &'static str,
     /// Whether the means are by antenna, or by time and channel.
     pub by: AmplitudesBy,
-    /// Mean amplitudes: one list with an element for each antenna number; or a list by channel for each group of rows, the
-    /// newest last. `None` where all values are flagged or not finite.
+    /// Mean amplitudes; `None` where no value is finite and not flagged. By antenna: one list, whose element `i` is the
+    /// mean of antenna `i` (from 0). By time and channel: a list with an element for each channel, for each of at most
+    /// six groups of consecutive rows, the newest group last.
     pub means: Vec<Vec<Option<f64>>>,
 }
 
@@ -99,7 +100,7 @@ pub struct Amplitudes {
 pub enum AmplitudesBy {
     /// One mean for each antenna, over the newest rows that have its number in ANTENNA1.
     Antenna,
-    /// Means by time and channel, as a small waterfall image; for tables without ANTENNA1.
+    /// Means by time and channel, as a small waterfall image; for tables without an Int column ANTENNA1.
     Waterfall,
 }
 

@@ -1,5 +1,5 @@
 //! Converts the names in a request for a plot to numbers in the plotted table: the rows, correlations and channels to
-//! add up, and the kind of sums to which they are added.
+//! add up, and how the sums are grouped.
 
 use serde_json::{Value as Json, json};
 
@@ -165,8 +165,9 @@ impl Selection {
             && row.time.is_finite()
     }
 
-    /// Indices of the correlations that a plot shows: the selected ones, or the defaults for the kind of sums, such as
-    /// the parallel hands. `count` is the number of correlations in a cell, `names` has their names.
+    /// Indices (from 0) of the correlations that a plot shows: the selected ones, or else the defaults of plots that
+    /// are made from `sums`, such as the parallel hands. `count` is the number of correlations in a cell, `names` has
+    /// their names.
     pub(super) fn correlations(&self, sums: Sums, names: &[String], count: usize) -> Vec<usize> {
         match (&self.corr, sums) {
             (Some(wanted), _) => wanted.iter().copied().filter(|&corr| corr < count).collect(),
@@ -229,7 +230,8 @@ impl Selection {
 }
 
 impl Sums {
-    /// The kind of sums that the requested plot is made of.
+    /// Finds from which sums the requested plot is made: by what they are grouped (such as time and channel), and for
+    /// images also what is added up (amplitudes, complex visibilities or flags).
     pub(super) fn of(request: &Request) -> Self {
         let measure = match (request.quantity, request.average, request.statistic) {
             (Quantity::Flagged, ..) => Measure::Flags,
@@ -250,7 +252,7 @@ impl Sums {
         }
     }
 
-    /// Whether these sums are made of visibilities; others only need flags or UVW.
+    /// Whether a plot that is made from these sums needs the visibilities; other plots need only flags or UVW.
     pub(super) fn needs_data(self) -> bool {
         !matches!(
             self,
@@ -263,7 +265,7 @@ impl Sums {
         )
     }
 
-    /// Whether this plot needs the column UVW: plots of or against uv coordinates do.
+    /// Whether a plot that is made from these sums needs the column UVW: plots of or against uv coordinates do.
     pub(super) fn needs_uvw(self) -> bool {
         matches!(self, Sums::Uv | Sums::UvDistance | Sums::UvPhase)
     }

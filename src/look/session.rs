@@ -108,7 +108,8 @@ struct Before {
 struct WrittenState {
     /// Time at which a write was seen that no new row has followed so far; `None` without such a write.
     suspect: Option<Instant>,
-    /// Time of the newest write that has overwritten cells after they were read; `None` if the sums are up to date.
+    /// Time of the newest write that has overwritten cells after they were read; `None` if the sums of plots are up to
+    /// date.
     stale: Option<Instant>,
 }
 
@@ -191,7 +192,8 @@ impl Session {
         self.selections = count.max(SELECTIONS);
     }
 
-    /// Sets the approximate bytes of visibilities and flags that are read at a time, by default 4 MiB; discards all sums.
+    /// Sets the approximate bytes of visibilities and flags that are read at a time, by default 4 MiB. Discards the
+    /// sums of all plots, for which the rows are then read again.
     pub fn set_block_bytes(&mut self, bytes: u64) {
         self.block_bytes = Some(bytes);
         self.layout = None;
@@ -360,8 +362,8 @@ impl Session {
         Ok(())
     }
 
-    /// Opens the file or table again, after another one was put at its path or its cells were overwritten; discards all
-    /// sums.
+    /// Opens the file or table again, after another one was put at its path or its cells were overwritten. Discards the
+    /// sums of all plots, for which the rows are then read again.
     ///
     /// # Errors
     /// Those of opening it; `Unsupported` if it is of another kind.
@@ -448,8 +450,9 @@ impl Session {
         Ok(plots::frame(request, &self.folds[index], &self.known, &progress))
     }
 
-    /// Discards sums, the least recently used first, until all sums together are within the limits of number and
-    /// memory. The sums at index `kept` stay; their new index is returned.
+    /// Discards sums of plots, the least recently used first, until they are of at most `self.selections` selections
+    /// (of rows, correlations and channels) and take at most 12 MiB times this number. The sums at index `kept` of
+    /// `self.folds` always stay; returns their new index.
     fn evict(&mut self, kept: usize) -> usize {
         let used = self.folds[kept].used;
         loop {

@@ -96,7 +96,7 @@ pub struct FieldSummary {
     pub direction: Option<[f64; 2]>,
     /// Reference frame of the field's direction, such as `J2000`; empty if none is recorded.
     pub frame: String,
-    /// Number of rows of the main table with this field, among the rows that were read.
+    /// Number of rows of the main table whose FIELD_ID is `id`, among the rows that were read ([`Summary::rows_read`]).
     pub rows: u64,
 }
 
@@ -118,11 +118,13 @@ pub struct WindowSummary {
     pub width: Option<f64>,
     /// Total bandwidth of the spectral window in Hz, from TOTAL_BANDWIDTH; `None` if unknown.
     pub bandwidth: Option<f64>,
-    /// Reference frame of the window's frequencies, such as `TOPO`; empty if none is recorded.
+    /// Reference frame of the frequencies of the spectral window, such as `TOPO`; empty if none is recorded.
     pub frame: String,
-    /// Names of the correlations of all polarization setups that are used with this window.
+    /// Names of the correlations, such as `XX`, of all polarization setups (rows of POLARIZATION) that are used with
+    /// the spectral window.
     pub correlations: Vec<String>,
-    /// Number of rows of the main table with this window, among the rows that were read.
+    /// Number of rows of the main table with the spectral window, among the rows that were read
+    /// ([`Summary::rows_read`]).
     pub rows: u64,
 }
 
@@ -499,10 +501,11 @@ fn fields(source: &Source) -> Vec<FieldSummary> {
 /// Reference frames, such as `J2000`, of the directions in a column of FIELD.
 #[derive(Default)]
 struct Frames {
-    /// Reference frame that all rows of the column have; empty if it is not recorded, or if each row has a frame of its
-    /// own.
+    /// Reference frame of the directions, such as `J2000`, that all rows of the column have; empty if it is not
+    /// recorded, or if each row has a frame of its own.
     all: String,
-    /// Frame of each row of the column; empty if all rows have the same frame.
+    /// Reference frame of the direction, such as `J2000`, in each row of the column; the list is empty if all rows have
+    /// the same frame, a name is empty if the frame is unknown.
     each: Vec<String>,
 }
 

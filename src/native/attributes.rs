@@ -1,5 +1,5 @@
 //! Writes casacore keywords as plain HDF5 attributes that other programs show, and finds what a user has changed in these
-//! attributes since the native file was made. docs/layout.md, "Keywords" and "Edits".
+//! attributes since the native HDF5 file was made. docs/layout.md, "Keywords" and "Edits".
 //!
 //! The attributes that the exact keywords give are computed once more and compared with the existing ones.
 
@@ -62,13 +62,13 @@ const RESERVED: [&str; 9] = [
     "_nc3_strict",
 ];
 
-/// The readable attributes of a group or dataset (plain HDF5 attributes that show keywords and properties of a table or column
-/// to any reader), in the order in which they are written. Each name occurs once.
+/// The readable attributes of a group or dataset (plain HDF5 attributes that show keywords and properties of a table or
+/// column to any HDF5 reader), in the order in which they are written. Each name occurs once.
 #[derive(Debug, Default)]
 pub(crate) struct Attributes(Vec<Readable>);
 
-/// A readable attribute of a native file (one that shows a keyword or property to any HDF5 reader): its name, its value and
-/// what it is made from.
+/// A readable attribute of a native HDF5 file (one that shows a keyword or property to any HDF5 reader): its name, its
+/// value and what it is made from.
 #[derive(Debug)]
 pub(crate) struct Readable {
     pub(crate) name: String,
@@ -76,8 +76,8 @@ pub(crate) struct Readable {
     pub(crate) origin: Origin,
 }
 
-/// What a readable attribute is made from: a keyword, the shape of an array keyword, or another property of the table or
-/// column.
+/// What a readable attribute (one that shows a keyword or property to any HDF5 reader) is made from: a keyword, the
+/// shape of an array keyword, or another property of the table or column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// A property of the table or column that is not a keyword, such as `units`; holds the name of its attribute, which has a
@@ -92,8 +92,8 @@ pub(crate) enum Origin {
 }
 
 impl Attributes {
-    /// Makes the readable attributes of a table from its type, subtype, readme and keywords; `table_path` returns the
-    /// path of the group of a subtable to which a keyword refers.
+    /// Makes the readable attributes of a table (those that any HDF5 reader can show) from its type, subtype, readme
+    /// and keywords; `table_path` returns the path of the group of a subtable to which a keyword refers.
     pub(crate) fn of_table(
         exact_name: Option<&BStr>,
         info: &TableInfo,
@@ -111,8 +111,8 @@ impl Attributes {
         attributes
     }
 
-    /// Makes the readable attributes of a column from its comment and keywords; `table_path` returns the path of the
-    /// group of a subtable to which a keyword refers.
+    /// Makes the readable attributes of a column (those that any HDF5 reader can show) from its comment and keywords;
+    /// `table_path` returns the path of the group of a subtable to which a keyword refers.
     pub(crate) fn of_column(
         exact_name: Option<&BStr>,
         comment: &BStr,
@@ -139,18 +139,21 @@ impl Attributes {
         self.0.push(Readable { name, value, origin });
     }
 
-    /// Calls `set`, which writes an attribute to the file, with the name and value of each readable attribute.
+    /// Calls `set`, which writes an attribute to the file, with the name and value of each readable attribute: a plain
+    /// HDF5 attribute that shows a keyword or property of a table or column to any HDF5 reader.
     pub(crate) fn write(&self, set: impl Fn(&str, &Attribute) -> Result<()>) -> Result<()> {
         self.0.iter().try_for_each(|attribute| set(&attribute.name, &attribute.value))
     }
 
-    /// Removes the readable attributes for which `keep` returns false, so that they are not written; returns their names.
+    /// Removes those readable attributes (plain HDF5 attributes that show keywords and properties to any HDF5 reader)
+    /// for which `keep` returns false, so that they are not written; returns their names.
     pub(crate) fn remove_unless(&mut self, keep: impl Fn(&str, &Attribute) -> bool) -> Vec<String> {
         let removed = self.0.extract_if(.., |attribute| !keep(&attribute.name, &attribute.value));
         removed.map(|attribute| attribute.name).collect()
     }
 
-    /// The readable attributes in the order in which they are written.
+    /// The readable attributes (plain HDF5 attributes that show the keywords and properties of a table or column to any
+    /// HDF5 reader), in the order in which they are written.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Readable> {
         self.0.iter()
     }
@@ -218,8 +221,8 @@ fn readable(values: &Values, scalar: bool) -> Attribute {
     Attribute::Array(pairs)
 }
 
-/// Info (type, subtype, readme), keywords and column comments of a table of a native file: the exact values in the
-/// group `_ctds`, except where a user has changed the readable attributes.
+/// Info (type, subtype, readme), keywords and column comments of a table of a native HDF5 file: the exact values in the
+/// group `_ctds`, except where a user has changed the plain HDF5 attributes that show these values to any reader.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Edited {
     pub(crate) info: TableInfo,
@@ -243,7 +246,7 @@ impl Edited {
     }
 }
 
-/// A group or dataset of a native file, as a holder of attributes to be read.
+/// A group or dataset of a native HDF5 file, as a holder of attributes to be read.
 pub(crate) enum Object {
     Group(Group),
     Dataset(Header),
@@ -382,12 +385,14 @@ impl Changes {
     }
 }
 
-/// Outcome of applying an edited attribute to the keyword that it was made from.
+/// Outcome of applying an HDF5 attribute that a user has edited to the keyword or property that it was made from.
 enum Edit {
     Done,
-    /// The edited shape `NAME__shape` of an array was applied before, together with the values of the array `NAME`.
+    /// Nothing is left to do for the edited attribute `NAME__shape`, the shape of an array keyword: the keyword has
+    /// this shape already, since it was applied together with the new values in the attribute `NAME`.
     DoneBefore,
-    /// The new value of the attribute does not fit the keyword, for example by its type: the keyword keeps its old value.
+    /// The new value of the edited attribute cannot be applied, for example because of its type: the keyword or
+    /// property keeps its old value.
     Impossible,
 }
 

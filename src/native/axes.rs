@@ -1,5 +1,5 @@
-//! Chooses and writes the dimension scales of a native file, which give the axes of datasets names and coordinates.
-//! docs/layout.md, "Dimension scales".
+//! Chooses and writes the dimension scales of a native HDF5 file: datasets that give the axes of other datasets names
+//! and coordinates. docs/layout.md, "Dimension scales".
 
 use std::collections::BTreeMap;
 
@@ -30,8 +30,8 @@ pub(crate) fn axis_roles(is_main_of_ms: bool, column: &str, axes: usize) -> Vec<
     if is_main_of_ms && known.len() == axes { known.to_vec() } else { vec!["dim"; axes] }
 }
 
-/// Chooses names of dimension scales such as `chan_0` for the datasets of one top-level group. Axes share a name only if they
-/// have the same role and length.
+/// Chooses names of dimension scales such as `chan_0` for the datasets of one top-level group. Axes share a name only
+/// if they have the same role (meaning, such as `chan`) and length.
 #[derive(Debug, Default)]
 pub(crate) struct Dimensions {
     /// The names chosen so far. The key has the role (meaning) and length of an axis, and the number of earlier axes of
@@ -61,8 +61,8 @@ impl Dimensions {
         names
     }
 
-    /// Chooses a name of a dimension scale that is not in use: for the role `chan`, the first of `chan_0`, `chan_1` …
-    /// that is neither chosen before nor `taken`.
+    /// Chooses a name of a dimension scale that is not in use, for an axis with the meaning `role`: for `chan`, the
+    /// first of `chan_0`, `chan_1` … that is neither chosen before nor `taken`.
     pub(crate) fn fresh(&mut self, role: &str, taken: &dyn Fn(&str) -> bool) -> String {
         let count = self.counts.entry(role.to_owned()).or_default();
         let mut name = format!("{role}_{count}");
@@ -161,8 +161,8 @@ impl<'a> AxisNames<'a> {
         self.coordinates.is_measurement_set
     }
 
-    /// Makes the axes of a new dataset and chooses their names; `extents` and `roles` have an entry for each axis,
-    /// fastest axis first.
+    /// Makes the axes of a new dataset and chooses their names. `extents` has the length and `roles` the meaning of
+    /// each axis (`chan`, `corr`, `position` …, `dim` if unknown), fastest axis first.
     pub(crate) fn axes(&mut self, extents: &[u64], roles: &[&str]) -> Vec<NewAxis> {
         let axes: Vec<(&str, u64)> = roles.iter().copied().zip(extents.iter().copied()).collect();
         let names = self.dimensions.names(&axes, self.taken);
@@ -170,8 +170,8 @@ impl<'a> AxisNames<'a> {
         names.into_iter().zip(axes).map(named).collect()
     }
 
-    /// Chooses an axis name that is not in use yet, made of `role` and a number: `position_0`, `position_1` … The
-    /// caller creates the dimension scale.
+    /// Chooses an axis name that is not in use yet, made of `role` (the meaning of the axis, such as `position`) and a
+    /// number: `position_0`, `position_1` … The caller creates the dimension scale.
     pub(super) fn fresh(&mut self, role: &str) -> String {
         self.dimensions.fresh(role, self.taken)
     }

@@ -1,5 +1,5 @@
-//! Reads the cells of a column from a native file, in each storage form: dense, hypercubes, ragged, records. docs/layout.md,
-//! "Columns".
+//! Reads the cells of a column from a native HDF5 file, in each storage form: dense, hypercubes, ragged, records.
+//! docs/layout.md, "A column".
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -95,7 +95,7 @@ impl ColumnCells for Dense {
     }
 }
 
-/// The cells of a record column of a native file: a dense dataset of JSON strings.
+/// The cells of a record column of a native HDF5 file: a dense dataset of JSON strings.
 pub(super) struct Records(pub(super) Dense);
 
 impl ColumnCells for Records {

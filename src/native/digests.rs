@@ -1,5 +1,5 @@
-//! The digests that a native file stores of its tables and columns, to verify its content later: SHA-256 by the rules
-//! of CTFP-1, which do not depend on the storage. docs/layout.md, "Digests".
+//! The digests that a native HDF5 file stores of its tables and columns, to verify its content later: SHA-256 by the
+//! rules of CTFP-1, which do not depend on the storage. docs/layout.md, "Digests".
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
@@ -10,14 +10,14 @@ use super::names::CTDS;
 use crate::error::{Error, Result, ResultExt};
 use crate::h5::{Attribute, Group};
 
-/// Name of the HDF5 attribute with the digests of a table and its columns. It is on the group `/_ctds/TABLE`, in which native files
-/// keep what casacore knows of the table.
+/// Name of the HDF5 attribute with the digests of a table and its columns. It is on the group `/_ctds/TABLE`, in which
+/// native HDF5 files keep what casacore knows of the table.
 const ATTRIBUTE: &str = "digests";
 /// Size in bytes of the attribute `digests` above which marks (digests of the beginnings of columns) are left out.
 /// Object headers of HDF5 1.8 hold 64 KiB.
 const LARGEST: usize = 60_000;
 
-/// The digests of a table and its columns, as a native file stores them.
+/// The digests of a table and its columns, as a native HDF5 file stores them.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct StoredDigests {
@@ -32,7 +32,7 @@ pub(crate) struct StoredDigests {
     columns: Map<String, Json>,
 }
 
-/// The digests of a column, as a native file stores them.
+/// The digests of a column, as a native HDF5 file stores them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct StoredColumnDigests {
@@ -46,15 +46,16 @@ pub(crate) struct StoredColumnDigests {
     pub(crate) marks: Option<StoredMarks>,
 }
 
-/// Marks of a column: short digests of its first `every`, 2 × `every`, … bytes. The first one that differs tells in which rows
-/// damage begins.
+/// Marks of a column: short digests of its first `every`, 2 × `every`, … bytes. The first one that differs tells in
+/// which rows damage begins.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct StoredMarks {
-    /// Distance between two marks, in bytes of the cells as they are hashed for the digest of the column.
+    /// Distance between two marks (digests of all bytes of a column's cells before a position), in bytes of the cells
+    /// as they are hashed for the digest of the column.
     pub(crate) every: u64,
-    /// For each multiple of `every` bytes (a mark): the first eight hexadecimal digits of the SHA-256 of all bytes of the column's
-    /// cells before it; concatenated without separators.
+    /// For each multiple of `every` bytes (a mark): the first eight hexadecimal digits of the SHA-256 of all bytes of
+    /// the column's cells before it; concatenated without separators.
     pub(crate) sha256: String,
 }
 
@@ -95,8 +96,8 @@ impl StoredDigests {
         self.columns.iter().map(column).collect()
     }
 
-    /// Writes the digests as an attribute of `exact`, the group `/_ctds/TABLE` of a native file. If the attribute would
-    /// exceed 60,000 bytes, the marks (digests of the beginnings of columns) are left out.
+    /// Writes the digests as an attribute of `exact`, the group `/_ctds/TABLE` of a native HDF5 file. If the attribute
+    /// would exceed 60,000 bytes, the marks (digests of the beginnings of columns) are left out.
     pub(crate) fn write(mut self, exact: &Group) -> Result<()> {
         let mut text = json::encode(&self)?;
         if text.len() > LARGEST {
@@ -108,7 +109,8 @@ impl StoredDigests {
         exact.set_attribute(ATTRIBUTE, &Attribute::string(text))
     }
 
-    /// Reads the digests of a table from `exact`, its group `/_ctds/TABLE` in a native file; `None` if the file stores no digests of it.
+    /// Reads the digests of a table from `exact`, its group `/_ctds/TABLE` in a native HDF5 file; `None` if the file
+    /// stores no digests of the table.
     pub(super) fn read(exact: &Group) -> Result<Option<Self>> {
         let stored = exact.attribute(ATTRIBUTE)?;
         stored.map(|stored| decode(&stored).with_context(|| format!("{CTDS} attribute {ATTRIBUTE}"))).transpose()

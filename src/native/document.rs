@@ -1,4 +1,4 @@
-//! Reads and writes the root attributes of native files, and the JSON documents under `_ctds` that describe tables and columns
+//! Reads and writes the root attributes of native HDF5 files, and the JSON documents under `_ctds` that describe tables and columns
 //! exactly. docs/layout.md, "Exact values".
 //!
 //! Members stand in the order in which they are written. Files of format version 1.0 need not have those with a default.
@@ -22,17 +22,17 @@ use crate::schema::{ColumnDesc, ColumnKind, TableDesc, TableInfo};
 use crate::table::{ColumnInfo, ManagerSpec, Table};
 use crate::value::{DataType, Record, Shape, Values};
 
-/// Name and value of the root attribute by which a native file is recognised.
+/// Name and value of the root attribute by which a native HDF5 file is recognised.
 const FORMAT: (&str, &str) = ("format", "ctds-hdf5");
 const FORMAT_VERSION: (&str, &str) = ("format_version", "1.0");
 
-/// Name of the root attribute of a native file with the digest of the main table as it was converted: SHA-256 by the
+/// Name of the root attribute of a native HDF5 file with the digest of the main table as it was converted: SHA-256 by the
 /// rules of CTFP-1, which do not depend on the storage.
 pub(crate) const SOURCE_DIGEST: &str = "source_digest";
-/// Name of the root attribute of a native file with the last component of the path that was converted, such as `my.ms`.
+/// Name of the root attribute of a native HDF5 file with the last component of the path that was converted, such as `my.ms`.
 pub(crate) const SOURCE: &str = "source";
 
-/// Name of the root attribute of a native file that states how the main table was averaged, such as `time=10s,chan=4`; absent
+/// Name of the root attribute of a native HDF5 file that states how the main table was averaged, such as `time=10s,chan=4`; absent
 /// if it was not.
 pub(crate) const AVERAGED: &str = "averaged";
 
@@ -46,7 +46,7 @@ const COLUMN: &str = "column.";
 /// path (`ANTENNA`).
 pub(crate) type TableNames<'a> = &'a dyn Fn(&[u8]) -> String;
 
-/// Begins a native file made from the table or file named `source`: sets the root attributes, creates the group `_ctds` and
+/// Begins a native HDF5 file made from the table or file named `source`: sets the root attributes, creates the group `_ctds` and
 /// returns it.
 pub(crate) fn begin(root: &Group, source: &str) -> Result<Group> {
     for (name, value) in root_attributes(source) {
@@ -55,7 +55,7 @@ pub(crate) fn begin(root: &Group, source: &str) -> Result<Group> {
     root.create_group(CTDS)
 }
 
-/// Names and values of the root attributes of a native file made from the table or file named `source`: format, version,
+/// Names and values of the root attributes of a native HDF5 file made from the table or file named `source`: format, version,
 /// creator, source.
 pub(crate) fn root_attributes(source: &str) -> Vec<(String, Attribute)> {
     let constant = |(name, value): (&str, &str)| (name.to_owned(), Attribute::string(value));
@@ -67,7 +67,7 @@ pub(crate) fn root_attributes(source: &str) -> Vec<(String, Attribute)> {
     ]
 }
 
-/// Fails unless the root attributes state that the file is a native file, in a format version that this program can read.
+/// Fails unless the root attributes state that the file is a native HDF5 file, in a format version that this program can read.
 pub(super) fn check_format(root: &Group) -> Result<()> {
     let text = |(name, _): (&str, &str)| Ok::<_, Error>(root.attribute(name)?.as_ref().and_then(string));
     if text(FORMAT)?.as_deref() != Some(FORMAT.1) {
@@ -107,12 +107,12 @@ fn string(attribute: &Attribute) -> Option<String> {
     }
 }
 
-/// Decodes the JSON document in a string attribute of a group below `/_ctds`, where native files describe tables and columns.
+/// Decodes the JSON document in a string attribute of a group below `/_ctds`, where native HDF5 files describe tables and columns.
 pub(super) fn decode<T: DeserializeOwned>(attribute: &Attribute) -> Result<T> {
     json::decode(string(attribute).ok_or_else(|| Error::format("the attribute is not a string"))?.as_bytes())
 }
 
-/// A table of a native file that has a JSON document in the group `_ctds`; the document is not decoded yet.
+/// A table of a native HDF5 file that has a JSON document in the group `_ctds`; the document is not decoded yet.
 pub(crate) struct DescribedTable {
     /// Path of the table's group in the file; its exact description is at the same path under `_ctds`.
     pub(crate) path: String,
@@ -136,7 +136,7 @@ impl DescribedTable {
     }
 }
 
-/// Lists the tables that the group `_ctds` of a native file describes: first the main table and those in its group,
+/// Lists the tables that the group `_ctds` of a native HDF5 file describes: first the main table and those in its group,
 /// parents before children, otherwise in order of creation (by name if the file does not record this order).
 pub(crate) fn described_tables(root: &Group) -> Result<Vec<DescribedTable>> {
     let mut tables = Vec::new();
@@ -285,7 +285,7 @@ impl TableDocument {
         self.managers = Some(table.managers().map(manager).collect());
     }
 
-    /// Writes the document as an attribute of `exact`, the group `/_ctds/TABLE` of a native file.
+    /// Writes the document as an attribute of `exact`, the group `/_ctds/TABLE` of a native HDF5 file.
     pub(crate) fn write(&self, exact: &Group) -> Result<()> {
         exact.set_attribute(TABLE, &Attribute::string(json::encode(self)?))
     }
@@ -404,7 +404,7 @@ impl ColumnDocument {
         self
     }
 
-    /// Writes the document of the column as an attribute of `exact`, the group `/_ctds/TABLE` of a native file.
+    /// Writes the document of the column as an attribute of `exact`, the group `/_ctds/TABLE` of a native HDF5 file.
     pub(crate) fn write(&self, exact: &Group) -> Result<()> {
         let name = format!("{COLUMN}{}", self.link.0);
         exact.set_attribute(&name, &Attribute::string(json::encode(self)?))
@@ -455,7 +455,7 @@ impl ColumnDocument {
     }
 }
 
-/// A column of a native file that has a JSON document in the group `_ctds`, made by decoding this document.
+/// A column of a native HDF5 file that has a JSON document in the group `_ctds`, made by decoding this document.
 pub(crate) struct DescribedColumn {
     pub(crate) info: ColumnInfo,
     /// The storage form of the column's cells, and the name of its dataset or group.
@@ -464,7 +464,7 @@ pub(crate) struct DescribedColumn {
     pub(crate) manager: Option<usize>,
 }
 
-/// Reads the documents of all columns in `exact`, the group `/_ctds/TABLE` of a native file; returns the columns in the
+/// Reads the documents of all columns in `exact`, the group `/_ctds/TABLE` of a native HDF5 file; returns the columns in the
 /// order of the table. Adds the subtables in the keywords of columns to `table_names`: the stored reference
 /// (`././ANTENNA`) is the key, its last path component the value.
 pub(crate) fn described_columns(

@@ -1,4 +1,5 @@
-//! The storage forms that the cells of a column have in a native file. docs/layout.md, "A column".
+//! The storage forms (dense, hypercubes, ragged …) that the cells of a column have in a native HDF5 file: which
+//! datasets there are, and what they hold. docs/layout.md, "A column".
 
 use serde::{Deserialize, Serialize};
 
@@ -9,12 +10,12 @@ use crate::error::{Error, Result};
 use crate::h5::{Dataset, Group};
 use crate::value::{DataType, Shape};
 
-/// Maximum number of hypercubes that a column of a native file may have; a column with more is stored as ragged, one
-/// cell after the other.
+/// Maximum number of hypercubes that a column of a native HDF5 file may have; a column with more is stored as ragged,
+/// one cell after the other.
 pub(crate) const MAX_CUBES: usize = 64;
 
-/// Size in bytes of an element of this type in a dataset of a native file; 16 for strings and records, which are stored as
-/// references to a heap.
+/// Size in bytes of an element of this type in a dataset of a native HDF5 file; 16 for strings and records, which are
+/// stored as references to a heap.
 pub(crate) fn stored_size(data_type: DataType) -> u64 {
     if data_type.is_fixed_size() { data_type.size() as u64 } else { 16 }
 }
@@ -63,7 +64,7 @@ pub(crate) fn row_map() -> (&'static str, &'static str) {
     (ROW_CUBE, ROW_INDEX)
 }
 
-/// How and where the cells of a column are stored in a native file.
+/// How the cells of a column are stored in a native HDF5 file, and in which dataset or group.
 #[derive(Debug, Clone)]
 pub(crate) struct StoredForm {
     pub(crate) kind: FormKind,
@@ -73,7 +74,7 @@ pub(crate) struct StoredForm {
     pub(crate) reason: String,
 }
 
-/// The storage form of a column's cells in a native file.
+/// The storage form of a column's cells in a native HDF5 file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum FormKind {
@@ -92,8 +93,8 @@ pub(crate) enum FormKind {
     Missing,
 }
 
-/// The datasets that make up a column of a native file, by what they hold. `T` is the type of the value kept for each dataset:
-/// the dataset itself, its path …
+/// The datasets that make up a column of a native HDF5 file, by what they hold. `T` is the type of the value kept for
+/// each dataset: the dataset itself, its path …
 #[derive(Debug, Clone)]
 pub(crate) enum Members<T> {
     Dense { data: T, flags: Option<T> },
@@ -312,8 +313,8 @@ impl StoredForm {
         matches!(self.kind, FormKind::Cubes | FormKind::Ragged)
     }
 
-    /// Creates the datasets of the column in a native file, without elements, below the group `table`, with attributes
-    /// and dimension scales. Returns the value that `maker` made for each dataset.
+    /// Creates the datasets of the column in a native HDF5 file, without elements, below the group `table`, with
+    /// attributes and dimension scales. Returns for each dataset the value that [`Maker::make`] returned.
     pub(crate) fn create<M: Maker>(
         &self,
         table: &Group,
@@ -345,7 +346,7 @@ impl StoredForm {
     }
 }
 
-/// A dataset of a column that is to be made in a native file.
+/// A dataset of a column that is to be made in a native HDF5 file.
 #[derive(Debug, Clone)]
 pub(crate) struct NewDataset {
     /// Name of the dataset in the group of the column, or of the table if the column has no group.
@@ -392,7 +393,7 @@ pub(crate) struct NewColumn<'a> {
     pub(crate) flags: Option<&'a str>,
 }
 
-/// The part of a column that a dataset of a native file holds: its cells, or data that locates them.
+/// The part of a column that a dataset of a native HDF5 file holds: its cells, or data that locates them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// The cells of a dense column, or the JSON strings of a record column; rows are the slowest axis.
@@ -448,16 +449,18 @@ impl Part {
 
 /// Creates the datasets of a new column: with their final extents in a conversion, with 0 rows in a live file.
 pub(crate) trait Maker {
-    /// Whether the datasets that this maker creates get their rows later, while other processes read the file.
+    /// Whether the created datasets get their rows later, while other processes read the file.
     const GROWS: bool;
-    /// Type of the value that the maker returns for a dataset that it has created.
+    /// Type of the value that [`make`](Self::make) returns for a dataset that it has created: the dataset itself, or
+    /// what is needed to write its elements.
     type Made;
 
-    /// The shape that the dataset for a part of the column is created with, fastest axis first. The slowest extent is 0 if the
-    /// rows are added later.
+    /// The shape, fastest axis first, with which the dataset is created that holds `part` of the column (its cells, one
+    /// hypercube, offsets of cells …). The slowest extent is 0 if the rows are added later.
     fn shape(&self, part: Part) -> Result<Shape>;
 
-    /// Creates the dataset `name` in `group` for a part of the column.
+    /// Creates one of the datasets of the column, with the name `name` in `group`; `part` tells what the dataset holds:
+    /// the cells, one hypercube, offsets of cells …
     fn make(&mut self, group: &Group, name: &str, part: Part) -> Result<Self::Made>;
 
     /// The HDF5 dataset of a value that [`make`](Self::make) returned.

@@ -272,14 +272,14 @@ fn collect_names(record: &Json, names: &mut HashMap<BString, String>) {
     }
 }
 
-/// Decodes the text of a JSON document of a native file.
+/// Decodes the text of a JSON document of a native HDF5 file.
 pub(crate) fn decode<T: DeserializeOwned>(text: &[u8]) -> Result<T> {
     let document: Json = serde_json::from_slice(text)
         .map_err(|error| Error::format(format!("the text is not JSON: {error}")).caused_by(error))?;
     serde_json::from_value(document).map_err(|error| Error::format(error.to_string()).caused_by(error))
 }
 
-/// Encodes `document` as JSON text: the form in which a native file describes tables, columns and their digests.
+/// Encodes `document` as JSON text: the form in which a native HDF5 file describes tables, columns and their digests.
 pub(crate) fn encode(document: &impl Serialize) -> Result<String> {
     serde_json::to_string(document).map_err(|error| Error::format(error.to_string()).caused_by(error))
 }

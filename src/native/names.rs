@@ -1,17 +1,17 @@
-//! The names of groups and datasets in a native file, each defined once. docs/layout.md.
+//! The names of groups and datasets in a native HDF5 file, each defined once. docs/layout.md.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The name of the main table in a MeasurementSet or other tree of tables, where subtables are called `ANTENNA`, `A/B`.
 pub(crate) const MAIN_TABLE: &str = ".";
-/// The name of the main table's group in a native file, and of the main table in messages and arguments.
+/// The name of the main table's group in a native HDF5 file, and of the main table in messages and arguments.
 const MAIN: &str = "MAIN";
-/// The name of the group, in the root of a native file, that describes tables and columns exactly, as a conversion back
+/// The name of the group, in the root of a native HDF5 file, that describes tables and columns exactly, as a conversion back
 /// to casacore tables without loss needs it.
 pub(crate) const CTDS: &str = "_ctds";
 /// The name of the group in [`CTDS`] with the data that rebuild the original table files byte by byte.
 pub(crate) const RESTORE: &str = "restore";
-/// The usual name of the group with quicklooks in the root of a native file: visibilities at reduced resolution in time
+/// The usual name of the group with quicklooks in the root of a native HDF5 file: visibilities at reduced resolution in time
 /// and frequency, for display. `__2` is appended while the name is taken.
 pub(crate) const QUICKLOOK: &str = "quicklook";
 /// The name of the attribute that marks a group as one with a quicklook (visibilities at reduced resolution), also if
@@ -57,7 +57,7 @@ pub(crate) fn is_main(name: &str) -> bool {
     source_name(name) == MAIN_TABLE
 }
 
-/// The usual path of a table's group in a native file: `/MAIN` for `.`, else `/` and the name. The actual path differs if the
+/// The usual path of a table's group in a native HDF5 file: `/MAIN` for `.`, else `/` and the name. The actual path differs if the
 /// name was taken.
 pub(crate) fn table_path(name: &str) -> String {
     format!("/{}", display_name(name))
@@ -103,12 +103,12 @@ pub(super) fn raw_strings_group(link: &str) -> String {
     format!("strings.{link}")
 }
 
-/// The names in use in each group of a native file that is being created, by the group's path; keeps names unique.
+/// The names in use in each group of a native HDF5 file that is being created, by the group's path; keeps names unique.
 #[derive(Debug, Default)]
 pub(crate) struct Names(BTreeMap<String, BTreeSet<String>>);
 
 impl Names {
-    /// Marks `MAIN` and `_ctds`, which every native file has in its root, as taken there.
+    /// Marks `MAIN` and `_ctds`, which every native HDF5 file has in its root, as taken there.
     pub(crate) fn reserve_root(&mut self) {
         self.reserve("", &[MAIN, CTDS]);
     }

@@ -61,7 +61,7 @@ impl RawStrings {
         self.0.len()
     }
 
-    /// Writes to `exact`, the group `/_ctds/TABLE` of a native file, the exact strings that the dataset of the column `link`
+    /// Writes to `exact`, the group `/_ctds/TABLE` of a native HDF5 file, the exact strings that the dataset of the column `link`
     /// cannot hold.
     pub(crate) fn write(&self, exact: &Group, link: &str) -> Result<()> {
         let group = exact.create_group(&raw_strings_group(link))?;

@@ -1,4 +1,4 @@
-//! Reads elements of the datasets of a native file, and keeps decoded chunks for the next reads.
+//! Reads elements of the datasets of a native HDF5 file, and keeps decoded chunks for the next reads.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::value::{DataType, Region, Shape, Values};
 /// Maximum number of bytes of decoded chunks kept for a dataset: the default size of the chunk cache in HDF5 2.
 const CACHE_BYTES: usize = 8 << 20;
 
-/// A dataset of a native file that is open for reading: its chunks are decoded by this program if its filters allow it, else by
+/// A dataset of a native HDF5 file that is open for reading: its chunks are decoded by this program if its filters allow it, else by
 /// libhdf5.
 #[derive(Debug)]
 pub(crate) struct Reader {

@@ -37,7 +37,8 @@ pub(crate) fn is_native(path: &Path) -> Result<bool> {
     Ok(may_be && !container::is_hdf5_files(path).unwrap_or(false))
 }
 
-/// A table of a native file, opened or with the error of opening it, with its name and its parent in the tree of tables.
+/// A table of a native HDF5 file, opened or with the error of opening it, with its name and its parent in the tree of
+/// tables.
 pub(crate) struct NativeEntry {
     /// Name of the table: `.` for the main table, else the keywords that lead to it, `ANTENNA` or `A/B`.
     pub(crate) name: String,
@@ -48,7 +49,8 @@ pub(crate) struct NativeEntry {
     pub(crate) table: Result<NativeTable>,
 }
 
-/// Opens all tables of a native file, the main table first. The entry of a damaged table holds the error in place of the table.
+/// Opens all tables of a native HDF5 file, the main table first. The entry of a damaged table holds the error in place
+/// of the table.
 pub(crate) fn open(path: &Path, options: OpenOptions) -> Result<Vec<NativeEntry>> {
     let (file, source) = File::open_with_source(path)?;
     let file = if options.follow_external { file.follow()? } else { file };
@@ -83,8 +85,8 @@ fn add_described(root: &Group, described: &DescribedTable, source: &Arc<dyn Read
     tables.push(NativeEntry { name, parent, group: path.clone(), table });
 }
 
-/// Opens the tables that a user has added to a native file and that its group `_ctds` does not describe, and adds them
-/// to `tables`.
+/// Opens the tables that a user has added to a native HDF5 file and that its group `_ctds` does not describe, and adds
+/// them to `tables`.
 fn find_more_tables(root: &Group, source: &Arc<dyn ReadAt>, tables: &mut Vec<NativeEntry>) -> Result<()> {
     let main = table_path(MAIN_TABLE);
     if tables.is_empty() && root.has(&main[1..]) {
@@ -124,7 +126,7 @@ fn by_hand(root: &Group, name: String, parent: Option<usize>, path: String, sour
     NativeEntry { name, parent, group: path, table }
 }
 
-/// An open table of a native file.
+/// An open table of a native HDF5 file.
 pub(crate) struct NativeTable {
     rows: u64,
     /// Whether the file is live: it may have further rows that are not yet committed.
@@ -224,7 +226,8 @@ impl NativeTable {
         Ok(table)
     }
 
-    /// Opens the table in the group at `path`, which only its datasets and attributes describe.
+    /// Opens the table that a user has made in the group at `path`, for example with h5py. The group `_ctds` has no
+    /// description of it: columns, rows and keywords are taken from the datasets and attributes of the group.
     fn open_by_hand(root: &Group, path: &str, source: Arc<dyn ReadAt>) -> Result<Self> {
         let group = root.group(&path[1..])?;
         let mut found = undescribed::table(root, &group)?;
@@ -334,7 +337,8 @@ impl NativeTable {
         self.rows
     }
 
-    /// Names and values of the root attributes of the native file, without those whose type this program cannot read.
+    /// Names and values of the root attributes of the native HDF5 file, without those whose type this program cannot
+    /// read.
     pub(crate) fn root_attributes(&self) -> Result<Vec<(String, Attribute)>> {
         let root = self.group.root()?;
         let names = root.attributes()?.into_iter();
@@ -446,8 +450,9 @@ impl NativeTable {
         only.then(|| format!("{}/{link}", self.group.path()))
     }
 
-    /// The path of a dense column's dataset, and the byte ranges of the file with the chunks that contain any of `rows`; `None`
-    /// for other storage forms and datasets without chunks.
+    /// For the column number `index` (from 0): the path of its dataset from the root, and the byte range in the file of
+    /// each chunk that has cells of `rows` (half-open, from 0). `None` unless the column is stored as dense (cells of
+    /// one shape, in one dataset) and has chunks.
     pub(crate) fn chunks_of_rows(&self, index: usize, rows: &Range<u64>) -> Result<Option<(String, Vec<Range<u64>>)>> {
         let StoredForm { kind, link, .. } = &self.forms[index];
         if *kind != FormKind::Dense {
@@ -586,7 +591,7 @@ impl NativeTable {
     }
 }
 
-/// A hypercube of a column whose chunks are one contiguous block of the native file.
+/// A hypercube of a column whose chunks are one contiguous block of the native HDF5 file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StoredBlock {
     /// Path of the hypercube's dataset from the root.
@@ -596,10 +601,10 @@ pub(crate) struct StoredBlock {
     pub(crate) cube: LinkedCube,
 }
 
-/// How a dataset of a native file is stored. Shapes are in casacore's order, first axis fastest.
+/// How a dataset of a native HDF5 file is stored. Shapes are in casacore's order, first axis fastest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DatasetInfo {
-    /// Path of the dataset in the native file, relative to the group of its table.
+    /// Path of the dataset in the native HDF5 file, relative to the group of its table.
     pub name: String,
     /// Shape of the dataset, first axis fastest. Empty if the elements are in another file that is not read: all
     /// properties except the name, `elsewhere` and `index` (`none`) are then empty, false or 0.
@@ -624,18 +629,20 @@ pub struct DatasetInfo {
     pub elsewhere: Option<Elsewhere>,
 }
 
-/// A reference from a native file to another file, or between its own datasets: external storage, a virtual dataset, an
-/// external or user-defined link. References to other files are followed only if [`OpenOptions::follow_external`] says
-/// so.
+/// A reference from a native HDF5 file to another file, or between its own datasets: external storage, a virtual
+/// dataset, an external or user-defined link. References to other files are followed only if
+/// [`OpenOptions::follow_external`] is set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Elsewhere {
-    /// Kind of the reference out of a native file: `external storage`, `virtual dataset`, `external link` or `user-defined
-    /// link`.
+    /// Kind of the reference out of a native HDF5 file: `external storage`, `virtual dataset`, `external link` or
+    /// `user-defined link`.
     pub kind: &'static str,
-    /// The files that the reference leads to, as the native file names them: `raw.bin`, or with the path of an object in the
-    /// file, `other.h5:/MAIN/DATA`. The file `.` is the native file itself.
+    /// The files that the reference leads to, as the native HDF5 file names them: `raw.bin`, or with the path of an
+    /// object in the file, `other.h5:/MAIN/DATA`. The file `.` is the native HDF5 file itself. For a user-defined link,
+    /// the number of its class: `class 100`.
     pub targets: Vec<String>,
-    /// Kind and targets of the reference in words, for the user.
+    /// The reference out of a native HDF5 file in words, for the user: its kind (external storage, virtual dataset,
+    /// external or user-defined link) and at most three targets, such as `external link to other.h5:/MAIN/DATA`.
     pub text: String,
 }
 

@@ -1,5 +1,5 @@
-//! Reads tables and columns that a user made in a native file or added to it, for example with h5py, so that the group
-//! `_ctds` does not describe them. docs/layout.md, "Files made by hand".
+//! Reads tables and columns that a user made in a native HDF5 file or added to it, for example with h5py, so that the
+//! group `_ctds` does not describe them. docs/layout.md, "Files made by hand".
 
 use std::collections::HashMap;
 
@@ -21,14 +21,16 @@ use crate::value::{DataType, Record, Shape, Value, Values};
 /// its arrays are stored in the data manager's rows.
 const DIRECT_ELEMENTS: u64 = 16;
 
-/// A table that a user made in an HDF5 file, described by the attributes of its group.
+/// A table that a user made in an HDF5 file, for example with h5py: only the attributes of its group describe the
+/// table.
 pub(super) struct HandmadeTable {
     pub(super) info: TableInfo,
     pub(super) keywords: Record,
-    /// Paths of the groups of subtables (`/ANTENNA`), by the references that the keywords of the handmade table hold
-    /// (`././ANTENNA`).
+    /// Paths of the groups of subtables (`/ANTENNA`), by the references (`././ANTENNA`) in the keywords of a table that
+    /// a user made in an HDF5 file.
     pub(super) groups: HashMap<BString, String>,
-    /// Sentences for the user about parts of the handmade table that cannot be used.
+    /// Sentences for the user about attributes and datasets that cannot be keywords and columns of a table that a user
+    /// made in an HDF5 file.
     pub(super) notes: Vec<String>,
 }
 

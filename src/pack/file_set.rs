@@ -237,8 +237,9 @@ impl FileSet {
         Self::find(path, Search { options, wanted, salvage: false })
     }
 
-    /// Finds files like [`open`](Self::open), but leaves out files that cannot be read as a whole, and containers and
-    /// directories that cannot be opened; [`damage`](Self::damage) lists them. Every file is read once for that.
+    /// Finds all files of the table, container or directory at `path` that can be read. Leaves out files that cannot be
+    /// read as a whole, and containers and directories that cannot be opened; [`damage`](Self::damage) lists them.
+    /// Every file is read once for that. `wanted` tells whether the source must be a table or a container.
     ///
     /// # Errors
     /// As [`open`](Self::open) where the main table's `table.dat` or the file that holds everything is damaged;
@@ -553,7 +554,8 @@ impl Folder {
         self.packable.as_ref().map(|list| !list.is_empty())
     }
 
-    /// Path of the folder in the source of the set; `.` for the source itself.
+    /// Path of this folder (a table or directory), relative to the table or container whose files were searched for,
+    /// such as `ANTENNA`; `.` for this table or container itself.
     pub(super) fn name(&self) -> &str {
         self.prefix.strip_suffix('/').unwrap_or(".")
     }

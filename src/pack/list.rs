@@ -105,7 +105,8 @@ pub enum Listed<'a> {
     },
     /// Reports an earlier state of the container that was reported last; a path can lead into it.
     History {
-        /// Name of the earlier state, by which a path leads into it.
+        /// Name of an earlier state of the container, such as its date in a `.vt` archive. A path leads into the state
+        /// by this name: `my.vt/DATE`.
         name: &'a str,
     },
 }

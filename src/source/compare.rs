@@ -17,14 +17,17 @@ use crate::progress::Progress;
 use crate::table::{ColumnCells, ColumnInfo};
 use crate::value::{Record, Shape, Value, Values, for_each_type};
 
-/// Result of comparing two sources (tables with their subtables) value by value, or a native HDF5 file with its stored digests.
+/// Result of comparing two sources (tables with their subtables) value by value, or a native HDF5 file with its stored
+/// digests.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Comparison {
-    /// Number of tables that were compared: those that both sources have, or those that have digests.
+    /// Number of tables that were compared. Of two sources: tables that both have. Of a native HDF5 file and the
+    /// digests that it stores: tables that have digests.
     pub tables: u64,
-    /// Number of columns that were compared: those that both sources have and at least one can read, or those that have a
-    /// digest.
+    /// Number of columns that were compared. Of two sources: columns that both have, except those that neither can read
+    /// (one that only one can read makes the comparison fail, unless its type or keywords differ). Of a native HDF5
+    /// file and the digests that it stores: columns that have a digest.
     pub columns: u64,
     /// Number of cells that were compared, directly or by a digest of their column.
     pub cells: u64,
@@ -33,8 +36,8 @@ pub struct Comparison {
     /// Descriptions of tables and columns that were not compared: subtables that keywords name but both sources lack,
     /// columns that neither can read, parts that both left out as damaged, tables or columns without a stored digest.
     pub skipped: Vec<String>,
-    /// The first difference of each column, keyword set or table; and all parts that only one of the sources left out because
-    /// they were damaged.
+    /// The first difference of each column, keyword set or table; and all parts that only one of the sources left out
+    /// because they were damaged.
     pub differences: Vec<Difference>,
     /// The parts that either source left out because they were damaged; they were not compared.
     pub damage: Vec<Damage>,

@@ -244,7 +244,8 @@ impl Content {
         self.as_native().map_or(Ok(Vec::new()), |table| table.storage(index))
     }
 
-    /// The digests that were stored with the table when its native file was made; `None` if it has none.
+    /// The digests of the table that were stored in its native HDF5 file when the file was made; `None` if the table is
+    /// not in such a file, or the file has no digests of it.
     pub(crate) fn stored_digests(&self) -> Result<Option<StoredDigests>> {
         self.as_native().map_or(Ok(None), NativeTable::stored_digests)
     }
@@ -392,7 +393,8 @@ pub(super) enum HowAveraged {
 }
 
 impl AveragedTable {
-    /// Whether each row has the number of its original row: false if rows are averaged in time.
+    /// Whether each averaged row is made of a single row, with the same number, of the table that is averaged (itself
+    /// perhaps a selection of rows): false if rows are averaged in time.
     fn keeps_rows(&self) -> bool {
         match &self.how {
             HowAveraged::Rows(plan) => plan.keeps_rows(),

@@ -1,4 +1,4 @@
-//! Opens several native files as one table: the rows of their main tables one after the other.
+//! Opens several native HDF5 files as one source: the rows of their main tables, file after file, make its main table.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -123,8 +123,10 @@ fn check_part(source: &Source) -> Result<()> {
     Ok(())
 }
 
-/// Fails if the native file `part` has other columns than the first joined file, or if rows of the original table are
-/// missing or out of order between `previous` and `part`, as far as both record row numbers.
+/// Fails if the native HDF5 file `part` cannot follow the file `previous` in a joined table (the rows of several files,
+/// one after the other): if it has other columns than the `first` file, or if its rows do not follow those of
+/// `previous` in the original table, as far as the files record row numbers and unless `part` and `first` both begin
+/// with row 0.
 fn check_follows(first: &JoinedPart, previous: &JoinedPart, part: &JoinedPart) -> Result<()> {
     let describe = |info: &ColumnInfo| format!("{} {} {:?}", info.desc.name, info.data_type(), info.desc.kind);
     let (expected, found) = (first.content.columns(), part.content.columns());

@@ -1,4 +1,4 @@
-//! Verifies a native file by the digests that it stores of its own content. docs/layout.md, "Digests".
+//! Verifies a native HDF5 file by the digests that it stores of its own content. docs/layout.md, "Digests".
 
 use std::ops::Range;
 
@@ -39,9 +39,11 @@ pub(crate) fn changed_columns(
     Ok(names)
 }
 
-/// A difference between a table and the digests that its native file stores.
+/// A difference between the present content of a table in a native HDF5 file and the record that the file keeps of the
+/// content it was made with: digests, number of rows, info, comments.
 pub(crate) struct Change {
-    /// Name of the column that differs; `None`: the table itself.
+    /// Name of the column whose present content differs from what its native HDF5 file stores of it (digests, comment);
+    /// `None`: the table itself differs.
     pub(crate) column: Option<String>,
     /// Name of the property that differs (`rows`, `keywords`, …) and the value that the file stores for it, as text:
     /// `rows: 100`.
@@ -49,8 +51,8 @@ pub(crate) struct Change {
     pub(crate) found: String,
 }
 
-/// Compares a table with its stored digests and returns the differences; `wanted` tells whether the cells of a column, by its
-/// number from 0, are read.
+/// Compares a table of a native HDF5 file with the digests `stored` in this file and returns the differences; `wanted`
+/// tells whether the cells of a column, by its number from 0, are read.
 pub(crate) fn changes(
     content: &Content,
     stored: &StoredDigests,
@@ -106,8 +108,8 @@ pub(crate) fn changes(
     Ok(changes)
 }
 
-/// Text for the user that names the rows in which a column begins to differ, and the chunks with these rows if the column is
-/// one dataset.
+/// Text for the user that names the rows in which a column begins to differ from its stored digest, and the chunks with
+/// these rows if the column is one dataset.
 fn place_of(content: &Content, index: usize, rows: Range<u64>) -> String {
     let words = match rows.end - rows.start {
         1 => format!("first in row {}", rows.start),

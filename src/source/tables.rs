@@ -18,8 +18,8 @@ use crate::suggest::instead;
 use crate::table::{Admits, Column, ColumnCells, ColumnInfo, OpenOptions, Table};
 use crate::value::{Record, Shape, Values};
 
-/// Number of columns of a native file that stay open after they were read. Each open column keeps in memory the file
-/// offsets of its datasets' chunks, and some decoded chunks.
+/// Number of columns of a native HDF5 file that stay open after they were read. Each open column keeps in memory the
+/// file offsets of its datasets' chunks, and some decoded chunks.
 const OPEN_COLUMNS: usize = 16;
 
 /// A table and all its subtables, opened for reading: a table directory, a container (a file with all files of a table) or a
@@ -31,7 +31,8 @@ pub struct Source {
     pub(crate) place: Context,
     /// The tables of the source: the main table first, parents before children.
     pub(crate) tables: Vec<SourceTable>,
-    /// Subtables that [`open_served`](Self::open_served) has not opened because they are in directories that are not served.
+    /// Subtables that [`open_served`](Self::open_served) has not opened because they, or tables with their cells, are
+    /// not served.
     refused: Vec<RefusedTable>,
     /// Whether [`salvage`](Self::salvage) was called: damaged parts of the source are left out instead of being errors.
     pub(super) is_salvaged: bool,
@@ -81,17 +82,19 @@ pub struct SourceTable {
     pub(crate) content: Result<Content>,
 }
 
-/// A subtable that [`Source::open_served`] has not opened, because it is in a directory that is not served.
+/// A subtable that [`Source::open_served`] has not opened, because it, or another table that holds its cells, is in a
+/// place that is not served.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RefusedTable {
     /// Name of the subtable that is not opened: the keywords that lead to it, `ANTENNA` or `A/B`.
     pub name: String,
-    /// Index (from 0), in [`Source::tables`], of the table with the keyword that names the refused table.
+    /// Index (from 0), in [`Source::tables`], of the table with the keyword that names this subtable, which is not
+    /// opened because it is in a place that is not served.
     pub parent: usize,
-    /// Path of the refused table as the keyword stores it.
+    /// Path of this subtable, which is not served, as the keyword of its parent table stores it, such as `././ANTENNA`.
     pub stored: String,
-    /// Error that reading the refused table returns.
+    /// Error that reading this subtable returns: it, or another table that holds its cells, is not served.
     pub error: Error,
 }
 
@@ -153,8 +156,9 @@ impl Source {
         Ok(Source { name, place, tables, refused, is_salvaged: false, damage, open_columns, remote: None })
     }
 
-    /// Opens the source at `path`, or the one that `path` leads into: `my.h5/ANTENNA` is a table of the native file `my.h5`.
-    /// Returns the source, and the index in [`tables`](Self::tables) of the table that `path` names.
+    /// Opens the source at `path`, or the one that `path` leads into: `my.h5/ANTENNA` is a table of the native HDF5
+    /// file `my.h5`. Returns the source, and the index (from 0) in [`tables`](Self::tables) of the table that `path`
+    /// names.
     ///
     /// # Errors
     /// As [`open`](Self::open); `NotFound` if the file has no such table.
@@ -230,8 +234,8 @@ impl Source {
         Ok(Source { name, place, tables, refused, is_salvaged: false, damage, open_columns, remote })
     }
 
-    /// Opens a column for typed reads, named `DATA` in the main table, `ANTENNA/NAME` in a subtable. Elements of native files
-    /// are read without libhdf5, by several threads, where they are in chunks.
+    /// Opens a column for typed reads, named `DATA` in the main table, `ANTENNA/NAME` in a subtable. Elements of native
+    /// HDF5 files are read without libhdf5, by several threads, where they are in chunks.
     ///
     /// ```
     /// use ctds_hdf5::convert::{Source, ToHdf5};
@@ -264,7 +268,7 @@ impl Source {
     }
 
     /// Opens the column with index `column` in [`columns`](SourceTable::columns) of the table with index `table` in
-    /// [`tables`](Self::tables), both from 0. Columns of native files stay open after they were read, the last 16 of them.
+    /// [`tables`](Self::tables), both from 0. The 16 columns of a native HDF5 file that were used last stay open.
     ///
     /// # Errors
     /// `NotFound` if the source lacks the table or column; those of opening the column.
@@ -303,7 +307,8 @@ impl Source {
         result
     }
 
-    /// The error for a table `name` that the source does not have; if the table was refused, the error of opening it.
+    /// The error for a table `name` that the source does not have; if it is a subtable that was not opened because it
+    /// is not served, the error of opening it.
     fn no_table(&self, name: &str) -> Error {
         match self.refused.iter().find(|refused| refused.name == name) {
             Some(refused) => refused.error.clone(),
@@ -317,8 +322,8 @@ impl Source {
         format!("no table {name}{}", instead(name, names))
     }
 
-    /// The content of a table and the cells of one of its columns, by their indices from 0; the 16 columns of native files that
-    /// were used last stay open.
+    /// The content of a table and the cells of one of its columns, by their indices from 0; the 16 columns of a native
+    /// HDF5 file that were used last stay open.
     ///
     /// # Errors
     /// As [`column_at`](Self::column_at).
@@ -369,7 +374,8 @@ impl Source {
         &self.refused
     }
 
-    /// Name of the table that a native file was converted from, as its attribute `source` records it; `None` for other sources.
+    /// Name of the table that a native HDF5 file was converted from, as its attribute `source` records it; `None` for
+    /// other sources.
     pub fn converted_from(&self) -> Option<String> {
         let attributes = self.tables.first()?.content().ok()?.root_attributes().ok()??;
         let (_, attribute) = attributes.into_iter().find(|(name, _)| name == native::SOURCE)?;
@@ -480,9 +486,9 @@ impl SourceTable {
         Ok(self.content()?.info())
     }
 
-    /// The error that reading a column, by its number from 0, would return, as far as it is known without opening the column:
-    /// its data manager is not supported or its files are damaged; in a native file, the column was not converted. `None` if
-    /// none is known.
+    /// The error that reading a column, by its number from 0, would return, as far as it is known without opening the
+    /// column. In a casacore table, the data manager is not supported or its files are damaged; in a native HDF5 file,
+    /// the column was not converted. `None` if no error is known.
     pub fn unreadable(&self, column: usize) -> Option<Error> {
         self.content().map_or_else(Some, |content| content.unreadable(column))
     }
@@ -495,7 +501,7 @@ impl SourceTable {
         self.content()?.storage(column)
     }
 
-    /// The casacore table, if the source is a table directory or a container; `None` for a native file.
+    /// The casacore table, if the source is a table directory or a container; `None` for a native HDF5 file.
     ///
     /// # Errors
     /// That of opening the table.

@@ -41,7 +41,7 @@ pub struct OpenOptions {
     /// lock at all, as for read-only media or file systems without locks.
     pub lock_timeout: Option<Duration>,
     /// Whether objects and array elements that a native HDF5 file (tables in HDF5) keeps in other files are read: external
-    /// storage, virtual datasets, external links. Other files must be regular, below the directory of the native file (symbolic
+    /// storage, virtual datasets, external links. Other files must be regular, below the directory of the native HDF5 file (symbolic
     /// links resolved), and named without `..` and `%` patterns. `false`: all other files are refused, with `Unsupported`.
     pub follow_external: bool,
 }

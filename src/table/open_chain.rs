@@ -36,7 +36,7 @@ pub(super) struct OpenChain<'a> {
     pub(super) options: OpenOptions,
     /// Decides which tables may be opened because another one names them; `None`: every table.
     admits: Option<Admits<'a>>,
-    /// Path of the table without symbolic links, so that it is recognised when a chain comes back to it.
+    /// Path of the table without symbolic links, by which it is recognised if its values turn out to come from itself.
     path: PathBuf,
     before: Option<&'a OpenChain<'a>>,
     /// Number of tables to which the first table of the chain has led so far, directly or through others; shared by all
@@ -45,16 +45,19 @@ pub(super) struct OpenChain<'a> {
 }
 
 impl<'a> OpenChain<'a> {
-    /// Begins a chain with the table at `path`; `opened`, which must be 0, will count the further tables that are opened.
+    /// Begins a chain of tables, each of which takes values from the next, with the table at `path`. `opened`, which
+    /// must be 0, will count the further tables that are opened, so that their number can be limited.
     pub(super) fn new(path: &Path, options: OpenOptions, admits: Option<Admits<'a>>, opened: &'a Cell<usize>) -> Self {
         OpenChain { options, admits, path: real(path), before: None, opened }
     }
 
-    /// Extends the chain by the table at `path`, from which the last table of the chain takes values.
+    /// Extends the chain of tables, each of which takes values from the next, by the table at `path`, from which the
+    /// last table of the chain takes values.
     ///
     /// # Errors
-    /// `Format` if the table is in the chain already, `Limit` if the chain gets too long, or too many tables were opened;
-    /// `Unsupported` if the table may not be opened.
+    /// `Format` if the table is in the chain already, since its values would come from itself; `Limit` if the chain
+    /// gets too long, or the first table has led to too many tables; `Unsupported` if `admits` does not allow the
+    /// table.
     pub(super) fn then(&'a self, path: &Path) -> Result<Self> {
         admit(self.admits, path, &path.file_name().unwrap_or_default().to_string_lossy())?;
         let path = real(path);

@@ -170,7 +170,7 @@ impl Values {
     /// Appends elements decoded from their bytes on disk in the byte order `order`. A Bool is one byte here; it is true
     /// unless the byte is 0.
     ///
-    /// `bytes` holds whole elements. Strings and records have no such form.
+    /// `bytes` holds whole elements. Must not be called for strings and records, which have no such form.
     pub(crate) fn extend_from_bytes(&mut self, bytes: &[u8], order: ByteOrder) {
         macro_rules! numbers {
             ($v:ident, $size:literal, $read:ident) => {{
@@ -235,10 +235,8 @@ impl Values {
         crate::value::bits::unpack(bits, first_bit, count, v);
     }
 
-    /// Appends the elements to `out` as bytes in the order `order`, in the form that
-    /// [`extend_from_bytes`](Self::extend_from_bytes) reads.
-    ///
-    /// Strings and records have no such form.
+    /// Appends the elements to `out` as bytes: each number in the byte order `order` (of a complex number the real part
+    /// first), each Bool as a byte 0 or 1. Must not be called for strings and records, which have no such form.
     pub(crate) fn extend_bytes(&self, order: ByteOrder, out: &mut Vec<u8>) {
         let start = out.len();
         let bytes = self.le_bytes().unwrap_or_else(|| unreachable!("strings and records have no fixed size"));

@@ -1,4 +1,5 @@
-//! Decides whether an item (one job) of `h5bridge batch` is already done, from its target (the output) and the receipt file beside the target.
+//! Decides whether an item (one job) of `h5bridge batch` is done already, from its target (the output) and the receipt,
+//! the JSON file beside the target that records how the target was made.
 
 use std::path::Path;
 
@@ -18,20 +19,25 @@ pub(crate) enum Trust {
     Digest,
 }
 
-/// The state of an item (one job) of a batch, according to its target and the receipt, a file beside the target that records how it was made.
+/// Whether an item (one job) of a batch is done, judged by its target (the output) and by the receipt, the JSON file
+/// `TARGET.receipt.json` beside the target that records how the target was made.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// The item is still to be done: the target or its receipt is missing, the receipt is of another item, or the size
-    /// of the target differs from the size in the receipt.
+    /// Nothing shows that the item is done. The receipt (the JSON file beside the target that records how it was made)
+    /// is missing, unreadable or of another item, or the target is missing or does not have the recorded size.
     Nothing,
-    /// The item is done: the target agrees with its receipt, and so does the source, if it still exists.
+    /// The item is done: the size of the target and the fingerprint of the source (SHA-256 of paths, sizes and times of
+    /// its files) are those in the receipt, the JSON file beside the target that records how it was made. A source that
+    /// cannot be read now, or could not when the target was made, is not compared.
     Done,
-    /// The item was done, but its source has changed since.
+    /// The item was done, but its source has changed since: paths, sizes or times of its files are not those recorded
+    /// in the receipt, the JSON file beside the target.
     Outdated,
 }
 
-/// Returns the state of an item: compares the size of its target, and the fingerprint of its source (paths, sizes, times of the files), with those in
-/// the receipt. A source that no longer exists is not compared.
+/// Judges whether `item` is done: compares the size of `target` and the fingerprint of the source (SHA-256 of paths,
+/// sizes and times of its files) with those in the receipt, the JSON file beside `target` that records how it was made.
+/// A source that cannot be read now, or could not when `target` was made, is not compared.
 pub(super) fn look(item: &Item, target: &Path) -> Found {
     let Some(receipt) = Receipt::of(target).filter(|receipt| receipt.id == item.id) else { return Found::Nothing };
     if receipt::size_of(target).ok() != Some(receipt.file_bytes) {

@@ -1,4 +1,5 @@
-//! Ledgers of `h5bridge batch`: directories in which each process appends the results of its items to a file of its own.
+//! Ledgers of `h5bridge batch` and `h5bridge shard`: directories in which each process appends the results of its items
+//! (jobs) to a file of its own.
 
 use std::fs::{self, File};
 use std::io::{BufReader, Read, Seek, SeekFrom, Write};
@@ -13,15 +14,17 @@ use super::item::Id;
 use super::manifest::{LONGEST_LINE, Manifest, each_line};
 use crate::sync::locked;
 
-/// State of an item of a batch after its last attempt, as the ledger records it.
+/// State of an item (one job) of a batch after the last attempt to do it, as recorded in the ledger, the directory with
+/// the results of all runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum State {
     /// The item waits: no process has recorded an attempt.
     Waiting,
-    /// The attempt failed for a reason that may pass, such as a lock: another attempt follows, in this run or the next one.
+    /// The attempt failed for a reason that may pass, such as a lock. Another attempt follows, now or in the next run.
     Retry,
-    /// The attempt failed for a reason that does not pass by itself, such as a damaged source: the item is not tried again.
+    /// The attempt failed for a reason that does not pass by itself, such as a damaged source. The item is not tried
+    /// again unless told to (`--again`).
     Failed,
     /// A signal ended the child process of the item in the last attempt of the run: the next run does not try the item
     /// again unless told to (`--again`).
@@ -63,12 +66,14 @@ impl State {
     }
 }
 
-/// One line of a ledger: the result of one attempt at an item.
+/// The result of one attempt to do an item (job) of a batch or of a shard plan: one line of JSON in the ledger, the
+/// directory in which each process records what it has done.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) id: Id,
     pub(crate) state: State,
-    /// Number of the attempt in its run, counted from 1.
+    /// Which attempt at this item the record is about, counted from 1: in `batch run` among the attempts of the same
+    /// run, in `h5bridge shard` one more than in the item's latest record, of any run, that the process had read.
     pub(crate) attempt: u32,
     /// Exit code of the process that did the item; if a signal ended that process, 128 plus the number of the signal.
     #[serde(default)]
@@ -81,8 +86,8 @@ pub(crate) struct Record {
     /// Size of the target in bytes; `None` if nothing was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) file_bytes: Option<u64>,
-    /// Digest of the result: the CTFP-1 content fingerprint of the main table, or in `h5bridge shard` the SHA-256 of the item's output; `None` if the
-    /// verb printed none.
+    /// Digest of the result: the CTFP-1 content fingerprint of the main table, or in `h5bridge shard` the SHA-256 of
+    /// the bytes written for the item. `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) digest: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -99,12 +104,14 @@ pub(crate) fn now() -> f64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs_f64()
 }
 
-/// Name of this host, for records of the ledger.
+/// Name of this machine, as written in each record of a ledger (the result of one attempt at an item); `localhost` if
+/// it is not known.
 pub(crate) fn host() -> String {
     nix::unistd::gethostname().map_or_else(|_| "localhost".into(), |name| name.to_string_lossy().into_owned())
 }
 
-/// The file in the ledger directory to which this process appends its records.
+/// The file to which this process appends a record, one line of JSON, for each attempt to do an item (job). The file is
+/// in the ledger, a directory in which each process that works on a batch or shard plan has such a file.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     path: PathBuf,
@@ -126,7 +133,8 @@ impl Ledger {
         Ok(Ledger { path, file: Mutex::new(file) })
     }
 
-    /// Appends a record to the ledger file, with one call of the operating system.
+    /// Appends a record (the result of one attempt at an item) as a line to this process's file in the ledger, with one
+    /// call of the operating system.
     ///
     /// # Errors
     /// `Io`, `NoSpace`: nothing may be written after that.
@@ -146,7 +154,8 @@ impl Drop for Ledger {
     }
 }
 
-/// The fields of a ledger line that decide which record of an item is its newest one.
+/// The fields of a ledger line (the result of one attempt at an item) that are kept in memory for the newest line of
+/// each item. `time`, and for equal times `state`, decide which line is the newest.
 #[derive(Deserialize)]
 struct Line {
     id: Id,
@@ -160,7 +169,8 @@ struct Line {
     file_bytes: Option<u64>,
 }
 
-/// The last ledger record of an item, shortened to its state, and where its whole line is in the ledger files.
+/// The last ledger record of an item (the result of the newest attempt to do it), shortened to a few fields, and where
+/// its whole line is in the ledger files.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Last {
     pub(crate) state: State,
@@ -173,7 +183,8 @@ pub(crate) struct Last {
     offset: u64,
 }
 
-/// The last record of every item of a manifest, collected from all files of a ledger.
+/// The last record (result of an attempt) of every item of a manifest (list of jobs), collected from all files of a
+/// ledger, the directory with the results of all runs.
 #[derive(Debug)]
 pub(crate) struct Folded {
     files: Vec<PathBuf>,

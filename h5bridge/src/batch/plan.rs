@@ -34,16 +34,19 @@ struct Pair {
     bytes: Option<u64>,
 }
 
-/// Counts of a manifest that was written: its items, the bytes of their sources, and repeated sources.
+/// Counts of a manifest (list of jobs for `h5bridge batch run`) that was written: its items (jobs), the bytes of their
+/// sources, and repeated items.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Planned {
     pub(crate) items: u64,
     pub(crate) bytes: u64,
-    /// Number of sources that were named more than once, and became one item.
+    /// Number of items that were left out because an item of the same verb, source, target and options came
+    /// before.
     pub(crate) repeated: u64,
 }
 
-/// Writes the lines of a manifest, one for each source.
+/// Writes a manifest, the list of jobs for `h5bridge batch run`. Each line is an item (one job) as JSON: a source, the
+/// verb that is run on it, options, the target (output) and the size of the source in bytes.
 pub(crate) struct Plan<'a, W> {
     verb: Verb,
     template: Option<String>,
@@ -61,8 +64,9 @@ fn usage(message: impl Into<String>) -> Error {
 }
 
 impl<'a, W: Write> Plan<'a, W> {
-    /// Starts a manifest, written to `out`, whose items have the verb `verb` and the options `options`. `template` gives the names of the targets;
-    /// `None` for verbs without targets, and for lists of sources that also name the targets.
+    /// Starts a manifest (list of jobs), written to `out`, whose items have the verb `verb` and the options `options`
+    /// unless a list of sources names others. `template` gives the paths of the targets. It is `None` for verbs without
+    /// targets, and for lists of sources that also name the targets.
     ///
     /// # Errors
     /// `Usage` for verbs that cannot be the work.
@@ -107,8 +111,8 @@ impl<'a, W: Write> Plan<'a, W> {
         Ok(())
     }
 
-    /// Adds an item for each source in a list: a path on each line, or a JSON object with `source` and, if they differ from
-    /// those of the command line, `target`, `verb`, `options`, `bytes`.
+    /// Adds an item (job) to the manifest for each source in a list: a path on each line, or a JSON object with
+    /// `source` and, if they differ from those of the command line, `target`, `verb`, `options`, `bytes`.
     ///
     /// # Errors
     /// `Format` for other lines, `Usage`, `Io`.

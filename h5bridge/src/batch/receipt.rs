@@ -1,4 +1,5 @@
-//! Receipts of `h5bridge batch`: a small file beside each target, which records what it was made from and how to check it.
+//! Receipts of `h5bridge batch`: a small JSON file beside each target, which records what the target was made from and
+//! how to check it.
 
 use std::ffi::OsString;
 use std::fs;
@@ -33,15 +34,15 @@ pub(crate) struct Part {
     checksums: Checksums,
 }
 
-/// Content of a receipt, the JSON file beside a target of `h5bridge batch`: the item that wrote the target, the fingerprint of the source, size and
-/// checksums of the target.
+/// Content of a receipt, the JSON file beside a target (output) of `h5bridge batch` that records how it was made: the
+/// item (job) that wrote the target, the fingerprint of the source, size and checksums of the target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Receipt {
     /// Identity of the item of the batch that wrote the target.
     pub(crate) id: Id,
     pub(crate) verb: String,
-    /// Fingerprint of the source of the target (SHA-256 of paths, sizes and times of its files); `None` if the source was not a readable file or
-    /// directory.
+    /// Fingerprint of the source of the target: SHA-256 of paths, sizes and modification times of its files but
+    /// `table.lock`. `None` if the source was not a readable file or directory.
     #[serde(default)]
     pub(crate) source: Option<String>,
     /// Size of the target in bytes: of all its files if it is a directory.
@@ -106,14 +107,15 @@ impl Receipt {
         serde_json::from_slice(&fs::read(path_of(target)).ok()?).ok()
     }
 
-    /// The kinds of checksums that the receipt records.
+    /// The kinds of checksums, such as MD5, that this receipt (the JSON file beside a target) has of the target.
     pub(crate) fn kinds(&self) -> Vec<Checksum> {
         let part = self.files.first().map(|part| &part.checksums);
         part.unwrap_or(&self.checksums).keys().copied().collect()
     }
 
-    /// Writes the receipt of `target` under a temporary name beside `staged` (the unfinished target), and renames it. If the process is killed, the
-    /// temporary file is removed together with the unfinished target.
+    /// Writes this receipt, the JSON file that records how `target` was made, as `TARGET.receipt.json`. The file is
+    /// written beside `staged` (the temporary path at which `target` was written) and then renamed. If the process is
+    /// killed, it is removed later with the temporary directory of `staged`.
     ///
     /// # Errors
     /// `Io`, `NoSpace`.
@@ -149,7 +151,8 @@ pub(crate) fn size_of(path: &Path) -> Result<u64> {
     Ok(bytes)
 }
 
-/// The part of a source path that exists on disk: the path itself, or the container file, for a path into a container (`archive.h5/ANTENNA`).
+/// The part of a source path that exists on disk: the path itself, or for a path into a container
+/// (`archive.h5/ANTENNA`) that of the container file.
 fn on_disk(source: &Path) -> Result<&Path> {
     for path in source.ancestors() {
         match path.symlink_metadata() {
@@ -161,7 +164,9 @@ fn on_disk(source: &Path) -> Result<&Path> {
     Err(Error::new(ErrorKind::NotFound, "the source does not exist").context(source))
 }
 
-/// Fingerprint of a source: the SHA-256 of path, size and modification time of each of its files, without their content.
+/// Fingerprint of a source, as receipts record it: the SHA-256 of path (below the source), size and modification time
+/// of each of its files but `table.lock`, without their content. For a path into a container: that of the container
+/// file.
 ///
 /// # Errors
 /// `NotFound` if the source is missing, `Io`.

@@ -1,4 +1,5 @@
-//! Shards of `h5bridge batch`, the shares of a manifest's items that each of several processes does; every process computes the same division.
+//! Shards of `h5bridge batch`: the shares of a manifest's items (jobs) that each of several processes does. Every
+//! process computes the same division.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -33,8 +34,9 @@ impl FromStr for Shard {
 }
 
 impl Shard {
-    /// The numbers of the items of this shard, largest first. Items are dealt out by size, each to the shard with the fewest
-    /// bytes so far.
+    /// The numbers (from 0, in the manifest) of the items that this shard does. The item with the largest source in
+    /// bytes comes first. In this order all items of the manifest are dealt out, each to the shard with the fewest
+    /// bytes so far, and among equal ones to that with the fewest items.
     pub(crate) fn items(self, manifest: &Manifest) -> Vec<u32> {
         let mut order: Vec<u32> = (0..manifest.len() as u32).collect();
         order.sort_by_key(|&item| Reverse(manifest.bytes(item as usize)));

@@ -1,5 +1,5 @@
-//! `join --virtual` makes one HDF5 file of several that have ranges of rows of a table: its large columns are virtual datasets, whose elements stay
-//! in those files.
+//! `join --virtual` makes one HDF5 file of several native HDF5 files (layout: docs/layout.md), each with a range of
+//! rows of one table. Large columns of the new file are virtual datasets, whose elements stay in the input files.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -96,7 +96,8 @@ pub(crate) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     Ending { warnings: &warnings, summary: lines(target, &joined), fields, ..Ending::default() }.print(global, out)
 }
 
-/// The native files that an argument of `join` names: that file itself, or the targets of a list that `shard plan --split` has written.
+/// Paths of the native HDF5 files (HDF5 files in the layout of docs/layout.md) that the argument `part` of `join`
+/// names: `part` itself, or if it ends in `.ndjson` the targets in that list, which `shard plan --split` has written.
 fn parts_of(part: &Path) -> Result<Vec<PathBuf>> {
     if part.extension().is_none_or(|end| end != "ndjson") {
         return Ok(vec![part.to_owned()]);

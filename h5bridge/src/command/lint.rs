@@ -23,12 +23,13 @@ const LISTED: usize = 3;
   h5bridge lint my.h5 --json
   h5bridge lint my.h5 -v")]
 pub(crate) struct Args {
-    /// A native HDF5 file, finished or live
+    /// An HDF5 file that to-hdf5 or finalize has made, or a live file
     file: PathBuf,
 }
 
-/// Runs `h5bridge lint` on an HDF5 file that h5bridge wrote (native file): prints each rule of docs/layout.md that the file breaks,
-/// with the HDF5 objects that break it, and what some readers cannot use in the file; the latter does not change the exit status.
+/// Runs `h5bridge lint` on a native HDF5 file (one in the layout of docs/layout.md): prints each rule of the layout
+/// that the file breaks, with the HDF5 objects that break it, and what some readers cannot use in the file. Only broken
+/// rules change the exit status.
 pub(crate) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let report = Lint::new(&args.file).run()?;
     let follows = report.follows_layout();

@@ -41,7 +41,7 @@ use crate::report::Ending;
   h5bridge plot live.h5 spectrum --spw 1 --out spectrum.csv
   h5bridge plot my.h5 baselines --quantity flagged --out flagged.npy")]
 pub(crate) struct Args {
-    /// A table directory, a container, or a native or live HDF5 file
+    /// A table directory, a container with a table, an HDF5 file made by to-hdf5, or a live file
     source: PathBuf,
     /// Kind of plot [default: waterfall; if SOURCE is a calibration table, amplitude and phase by antenna; if SOURCE is
     /// an image, one plane of it]
@@ -73,10 +73,10 @@ pub(crate) struct Args {
     /// DATA_DESC_ID, or the name of a spectral window [default: the spectral window of the newest row]
     #[arg(long, value_name = "ID")]
     spw: Option<String>,
-    /// Only these fields, by name or number
+    /// Only these fields, by name or number from 0: 3C286,2
     #[arg(long, value_name = "FIELD,...")]
     field: Option<String>,
-    /// Only these scans, by SCAN_NUMBER
+    /// Only these scans, by SCAN_NUMBER: 3,4,7
     #[arg(long, value_name = "SCAN,...")]
     scan: Option<String>,
     /// Names or numbers of correlations [default: the parallel hands; plots against uvdist show the first of them,

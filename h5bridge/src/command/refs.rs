@@ -20,7 +20,7 @@ use crate::stderr;
   h5bridge refs s3://bucket/my.h5 > refs.json
   h5bridge refs my.h5 --table MAIN > main.json")]
 pub(crate) struct Args {
-    /// A native HDF5 file, or its address (https://..., s3://BUCKET/KEY)
+    /// An HDF5 file, such as to-hdf5 makes, or its address (https://..., s3://BUCKET/KEY)
     source: PathBuf,
     /// The address at which readers find the file; without it, SOURCE
     #[arg(long, value_name = "URL")]

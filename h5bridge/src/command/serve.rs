@@ -94,7 +94,7 @@ pub(crate) struct Args {
     /// Refuse answers that are larger than this: 64M, 1G
     #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = size)]
     max_response: u64,
-    /// Memory for answers that clients have not read yet, in bytes: 512M, 2G
+    /// Memory for answers that clients have not read yet, of all clients together, in bytes: 512M, 2G
     #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = size)]
     max_memory: u64,
     /// A file with alert rules for all live files, one on each line, such as "no rows for 30 s"; # begins a comment.

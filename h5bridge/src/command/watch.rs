@@ -38,7 +38,7 @@ pub(crate) struct Args {
     /// the mean of the ten before it)
     #[arg(long, value_name = "RULE", value_parser = rule)]
     alert: Vec<Rule>,
-    /// A file with further rules, one on each line; # begins a comment
+    /// A file with alert rules as for --alert, one on each line; # begins a comment
     #[arg(long, value_name = "FILE")]
     alerts: Option<PathBuf>,
 }

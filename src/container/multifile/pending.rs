@@ -52,7 +52,8 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// The state of a MultiFile without changes: that of the header in the file.
+    /// Makes the state of a MultiFile that was opened or created, from its header. `slack` is the half-open byte range
+    /// of block 0 after the header, which the first commit fills with zeros. It is `None` for a new MultiFile.
     pub(super) fn new(header: Header, slack: Option<Range<u64>>) -> Self {
         let mut free = BlockSet::default();
         header.free.ranges().for_each(|range| free.insert(range));

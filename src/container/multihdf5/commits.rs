@@ -9,7 +9,8 @@ use crate::error::{Error, Result};
 use crate::h5::{Attribute, Compression, Dataset, DatasetSpec, Group};
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Size in bytes of a chunk of the dataset with the list of commits.
+/// Size in bytes of a chunk of the dataset with the list of commits (a row of file sizes for each commit). A chunk is
+/// larger if a single row is.
 const CHUNK_BYTES: u64 = 1 << 12;
 
 /// The list of commits of a MultiHDF5 container that other processes read while it grows: a dataset in its root group, with
@@ -17,13 +18,14 @@ const CHUNK_BYTES: u64 = 1 << 12;
 #[derive(Debug)]
 pub(super) struct Commits {
     dataset: Dataset,
-    /// Paths of the container's files, in the order of the columns in the list of commits.
+    /// Paths of all files of the container, those in nested containers included. Each row of the dataset stands for a
+    /// commit and has the sizes of the files in this order.
     names: Vec<String>,
 }
 
 impl Commits {
-    /// Writes an empty list of commits to the root group, in place of an existing one, with a column for each file of
-    /// the container and of the containers nested in it.
+    /// Writes an empty list of commits to the root group, in place of an existing one: a dataset without rows, with a
+    /// column for the size of each file of the container and of the containers nested in it.
     pub(super) fn create(root: &Group) -> Result<()> {
         if root.has(COMMITS) {
             root.remove(COMMITS)?;
@@ -60,15 +62,15 @@ impl Commits {
         Ok(Some(Commits { dataset, names }))
     }
 
-    /// Sizes in bytes of all files of the container at the last commit in the list, by path; empty if the list is missing or
-    /// empty.
+    /// Sizes in bytes of all files of the container at its last commit, by path. Empty if the container has no list of
+    /// commits, or none was made yet.
     pub(super) fn sizes_by_path(root: &Group) -> Result<HashMap<String, u64>> {
         let Some(commits) = Self::open(root)? else { return Ok(HashMap::new()) };
         let sizes = commits.last()?.unwrap_or_default();
         Ok(commits.names.into_iter().zip(sizes).collect())
     }
 
-    /// Paths of the files in the container, in the order of the sizes in each commit.
+    /// Paths of the files in the container, in the order in which each commit lists their sizes.
     pub(super) fn names(&self) -> &[String] {
         &self.names
     }
@@ -115,13 +117,15 @@ impl Commits {
         Ok(())
     }
 
-    /// Reads again how many commits the list has, so that those appended by another process since it was opened become visible.
+    /// Reads again from the HDF5 file how many rows the dataset of commits has, one for each commit. Commits that
+    /// another process has added since the last reading become visible.
     pub(super) fn refresh(&self) -> Result<()> {
         self.dataset.refresh()
     }
 }
 
-/// Number of columns of the list of commits: one for each file, and at least one because HDF5 chunks cannot be empty.
+/// Number of columns of the dataset of commits, in which a commit is a row of file sizes: one for each file, and at
+/// least one because HDF5 chunks cannot be empty.
 fn columns(files: usize) -> u64 {
     files.max(1) as u64
 }

@@ -83,7 +83,9 @@ struct StoredRows {
 /// Form in which the rows (blocks) of a virtual file's dataset are stored, and whether rows were written since the
 /// dataset was opened.
 enum RowForm {
-    /// The rows of the dataset may come from any program, casacore included, and its chunks may have any shape. They are read, but never overwritten.
+    /// The form is not known, because the dataset was only read since it was opened. Any program, casacore included,
+    /// may have made it, with chunks of any shape. Before a block is stored, the form becomes `Ours` or the dataset is
+    /// replaced.
     Found(VirtualFile),
     /// The rows of the dataset are in this program's form (one chunk for each block, no chunk after the end of the
     /// virtual file), and no row was stored since the dataset was opened.
@@ -93,8 +95,8 @@ enum RowForm {
 }
 
 impl RowForm {
-    /// Whether the rows of the dataset are in this program's form (one chunk for each block), so that blocks can be stored
-    /// without replacing the dataset.
+    /// Whether the rows of the dataset are known to be in this program's form (one chunk for each block), so that
+    /// blocks can be stored without replacing the dataset.
     fn is_ours(&self) -> bool {
         !matches!(self, RowForm::Found(_))
     }

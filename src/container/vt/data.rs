@@ -86,7 +86,8 @@ impl Reader {
         Ok(data)
     }
 
-    /// Number of bytes of data that a vt reference stands for.
+    /// Number of bytes of data that a vt reference stands for. `depth` is the level at which the reference is nested in
+    /// other references, 0 for the outermost. A level above 40 is an error.
     fn span(&self, block: &BlockRef, depth: usize) -> Result<u64> {
         limits::depth(depth, "block references")?;
         match block {
@@ -114,7 +115,8 @@ impl Reader {
     }
 
     /// Finds the vt blocks that hold the bytes to be read into `out`, and adds a request for each to `wanted`. Bytes
-    /// that references hold themselves (literals and repeated bytes) are filled in at once.
+    /// that references hold themselves (literals and repeated bytes) are filled in at once. `depth` is the level at
+    /// which `block` is nested in other references, 0 for the outermost; above 40 is an error.
     fn collect<'o>(
         &self,
         block: &BlockRef,
@@ -197,7 +199,8 @@ impl Reader {
         block.as_slice().read_at(offset, out)
     }
 
-    /// Decodes the references that are the data of the vt block `block`, or returns them from memory.
+    /// Decodes the references that are the data of the vt block `block`, or returns them from memory. `depth` is the
+    /// level at which `block` is nested in other references, 0 for the outermost. A level above 40 is an error.
     fn children(&self, block: &BlockRef, depth: usize) -> Result<Arc<Children>> {
         limits::depth(depth, "block references")?;
         let hash = match block {

@@ -49,7 +49,8 @@ pub(super) struct Dirent {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Meta {
     pub(super) fields: Map<String, Value>,
-    /// The metadata as text, as the vt entry stores them.
+    /// The metadata (modification time, access rights …) as text: JSON or `key:value;key:value`. It is the text that
+    /// the entry stores, or JSON made from `fields` if a line of the archive file lists them one by one.
     text: String,
 }
 
@@ -102,7 +103,7 @@ impl Dirent {
     }
 
     /// Appends the binary form of a vt entry to `out`: `block` is the encoded reference to the data of the file or
-    /// directory, `meta` the metadata as text.
+    /// directory, `meta` the metadata as JSON or as `key:value;key:value`.
     pub(super) fn encode(out: &mut Vec<u8>, kind: EntryKind, name: &str, meta: &str, block: &[u8]) {
         put_uint(out, kind.code());
         put_uint(out, NAME | if meta.is_empty() { 0 } else { META });
@@ -137,7 +138,8 @@ impl Meta {
         Meta { text: Value::Object(fields.clone()).to_string(), fields }
     }
 
-    /// The metadata of a vt entry as text, as stored; `None` if it has none.
+    /// The metadata of a vt entry (modification time, access rights …) as text, JSON or `key:value;key:value`; `None`
+    /// if it has none.
     pub(super) fn stored(&self) -> Option<&str> {
         (!self.fields.is_empty()).then_some(&self.text)
     }

@@ -41,9 +41,11 @@ pub(super) struct InFile {
 /// The ordinary files in the Platonic stores of a vt archive: stores whose blocks are not copies but ranges of these files.
 #[derive(Debug, Default)]
 pub(super) struct PlainFiles {
-    /// Data directories of the Platonic vt stores (with ordinary files), and their paths relative to the archive.
+    /// Data directories of the Platonic vt stores (stores whose blocks are byte ranges of ordinary files), and their
+    /// paths relative to the archive.
     directories: Vec<(String, Arc<dyn Container>)>,
-    /// All ordinary files of the Platonic vt stores, listed on the first search for a block.
+    /// All ordinary files of the Platonic vt stores, whose blocks are byte ranges of these files. They are listed on
+    /// the first search for a block.
     files: OnceLock<Result<Vec<PlainFile>>>,
     /// Index in `files` of the ordinary file that had the last vt block read, and often has the next one.
     last: AtomicUsize,
@@ -62,9 +64,9 @@ impl PlainFiles {
         PlainFiles { directories, ..PlainFiles::default() }
     }
 
-    /// Searches the ordinary files of Platonic vt stores for a block with this hash and returns its bytes; `None` if no
-    /// file has it. `place` gives the length of the archived file that has the block, and the offset of the block in it:
-    /// only ordinary files of this length are read, at this offset.
+    /// Searches Platonic vt stores, whose blocks are byte ranges of ordinary files, for the block with this hash.
+    /// Returns its bytes, or `None` if no file has it. `place` gives the length of the archived file that has the
+    /// block, and the offset of the block in it: only ordinary files of this length are read, at this offset.
     ///
     /// # Errors
     /// `Io` if the files cannot be listed or read; `Limit` if there are too many.

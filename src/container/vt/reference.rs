@@ -30,8 +30,8 @@ const TYPE_FLAGS: u64 = 4;
 /// makes them (repetition, part, list of references). Spans are lengths in bytes.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum BlockRef {
-    /// Reference to a block of a vt store by its hash; `span` is the length of the block in bytes, which the text form
-    /// may omit.
+    /// Reference to a block of a vt store by its hash. `span` is the length of the block in bytes; `None` if the
+    /// reference does not state it, so that the block has to be read to know it.
     Hash { hash: BlockHash, span: Option<u64> },
     /// A vt reference that stands for `span` copies of the byte `octet`, without a block.
     Rle { octet: u8, span: u64 },
@@ -39,8 +39,9 @@ pub(super) enum BlockRef {
     Literal(Arc<[u8]>),
     /// A vt reference to a part of the data of the reference `block`: `span` bytes from byte `offset` on.
     Sub { block: Arc<BlockRef>, offset: u64, span: u64 },
-    /// A vt reference to a block that is a list of references; it stands for the joined data of the listed references,
-    /// `span` bytes.
+    /// A vt reference to a block that is a list of references. It stands for all the joined data of the listed
+    /// references. `span` is their number of bytes; `None` if it is not stated, so that the list has to be read to know
+    /// it.
     Indirect { block: Arc<BlockRef>, span: Option<u64> },
 }
 

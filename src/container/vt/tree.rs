@@ -17,7 +17,8 @@ use crate::sync::LockUnpoisoned;
 /// Name of the virtual file for a file that was archived in a vt archive by itself and without a name.
 const NAMELESS: &str = "file";
 
-/// A vt archive as a container: the tree of files in its last line, or in one of its earlier ones.
+/// A vt archive as a container. The archive is a text file with a line for each recorded state of a tree of files, the
+/// newest last. The container has the files of the newest state, or of an earlier one.
 #[derive(Debug)]
 pub(super) struct Archive {
     root: Folder,

@@ -198,7 +198,9 @@ impl<'a> Writer<'a> {
         Writer { store, path, cut, progress, file: None, written }
     }
 
-    /// Writes all files of a directory and of those below it to the content-addressed (vt) store; returns the encoded entries of the directory.
+    /// Writes all files of the directory `source`, and of those below it, to the content-addressed (vt) store; returns
+    /// its encoded entries. `table` is the path of `source` from the root of what is written, for progress reports.
+    /// `depth` counts the directories around `source`, at most 40. For the root itself, `table` is empty and `depth` 0.
     fn directory(&mut self, source: &dyn Container, table: &str, depth: usize) -> Result<Vec<u8>> {
         limits::depth(depth, "directories")?;
         let mut entries: Vec<(String, EntryKind)> = Vec::new();
@@ -246,7 +248,8 @@ impl<'a> Writer<'a> {
         Ok(reference)
     }
 
-    /// Writes a file to the content-addressed (vt) store in blocks; returns the encoded reference to it.
+    /// Writes a file to the content-addressed (vt) store in blocks; returns the encoded reference to it. `table` (path
+    /// of its directory, empty for the root of what is written) and `name` are for progress reports.
     fn file(&mut self, source: &dyn ReadAt, table: &str, name: &str) -> Result<Vec<u8>> {
         let len = source.len()?;
         let mut levels = Levels::default();
@@ -394,8 +397,8 @@ struct Levels(Vec<Level>);
 struct Level {
     references: Vec<u8>,
     count: usize,
-    /// Number of bytes of the file for which the references collected at this level stand; the references will be
-    /// stored together as one vt block.
+    /// Number of bytes of the archived file for which `references`, the encoded references collected so far, stand
+    /// together. They will be stored as one vt block.
     span: u64,
 }
 

@@ -1,5 +1,5 @@
-//! Finds parts of original casacore files that the native HDF5 file contains as the same bytes, so that a restored file can
-//! share them (reflink).
+//! Finds parts of original casacore files that the native HDF5 file (the converted table) contains as the same bytes,
+//! so that a restored file can share them (reflink) and needs no disk space for them.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,21 +10,23 @@ use crate::error::Result;
 use crate::grid::ChunkStorage;
 use crate::io::{ByteOrder, FileTarget, Raw, ReadAt};
 
-/// The parts of an original casacore file that the native file may contain as contiguous bytes; the restored file
+/// The parts of an original casacore file that the native HDF5 file may contain as contiguous bytes; the restored file
 /// shares them (reflink) only if the bytes are equal.
 pub(super) struct Copies<'a> {
     parts: Vec<Copy<'a>>,
-    /// Whether the file system lets the restored file share bytes with the native file; false after the first failure.
+    /// Whether the restored file can share bytes (reflink) with the native HDF5 file: true until sharing fails once.
     can_share: AtomicBool,
 }
 
 struct Copy<'a> {
-    /// Half-open range of bytes in the original casacore file that the native file may also hold as contiguous bytes.
+    /// Half-open range, in bytes from the start of the original casacore file, that the native HDF5 file may also hold
+    /// as contiguous bytes.
     bytes: Range<u64>,
-    /// The opened native file (the HDF5 file to which the table was converted), which may contain bytes of an original casacore
-    /// file.
+    /// The native HDF5 file (to which the table was converted), opened. It may contain bytes of an original casacore
+    /// file, which the restored file can then share.
     file: &'a dyn ReadAt,
-    /// Offset in the native file of the contiguous bytes that may equal a part of the original casacore file.
+    /// Offset, in bytes from the start of the native HDF5 file (the converted table), of contiguous bytes that may
+    /// equal the range `bytes` of the original casacore file. The restored file shares those that do (reflink).
     offset: u64,
 }
 
@@ -49,11 +51,12 @@ impl<'a> Copies<'a> {
         Ok(Copies { parts, can_share: AtomicBool::new(true) })
     }
 
-    /// Makes the restored file `target` share (reflink) bytes of the native file if they equal `bytes`, which belong at byte
-    /// `offset` of `target`. Returns false if it does not share them: the caller then has to write `bytes`.
+    /// Makes the restored file `target` share (reflink) bytes of the native HDF5 file if they equal `bytes`, which
+    /// belong at byte `offset` of `target`. Returns false if it does not share them: the caller then has to write
+    /// `bytes`.
     ///
     /// # Errors
-    /// Those of reading the native file; `NoSpace`, `Interrupted`.
+    /// Those of reading the native HDF5 file; `NoSpace`, `Interrupted`.
     pub(super) fn share(&self, offset: u64, bytes: &[u8], target: &FileTarget, sharer: &Sharer<'_>) -> Result<bool> {
         if !self.can_share.load(Ordering::Relaxed) {
             return Ok(false);

@@ -16,9 +16,9 @@ use crate::value::{DataType, Shape};
 /// Number of rows of a ragged column (cells of differing shapes) for which the index of the first element in the
 /// dataset `values` is read at a time.
 const OFFSETS_READ_TOGETHER: u64 = 1 << 16;
-/// Maximum number of segments (ranges with elements of a column) that are recorded for an original casacore file; with
-/// more, all its bytes are stored as literals. After this number of literals in a file, all later blocks of the file
-/// are stored as literals.
+/// Maximum number of segments (ranges with elements of a column) that are recorded for an original casacore file. With
+/// more, all its bytes are stored as literals (as they are, in one dataset). After this number of ranges of literals in
+/// a file, all later windows (blocks of `WINDOW_BYTES`) of the file are stored as literals.
 pub(super) const MAX_SEGMENTS_PER_FILE: usize = 1 << 18;
 
 /// The streams of a recipe (datasets that supply bytes of original casacore files) and their numbers.
@@ -46,8 +46,8 @@ impl Streams {
 #[derive(Debug, Default)]
 pub(super) struct Segments {
     pub(super) list: Vec<Segment>,
-    /// Whether more than `MAX_SEGMENTS_PER_FILE` segments of an original casacore file were found: all its bytes are
-    /// then stored as literals, without segments.
+    /// Whether more than `MAX_SEGMENTS_PER_FILE` (2^18) segments were found: ranges of the original casacore file that
+    /// datasets of columns supply. They are then dropped, and all bytes of the file are stored as they are (literals).
     too_many: bool,
 }
 
@@ -85,7 +85,7 @@ pub(super) struct Placing<'a> {
     streams: &'a mut Streams,
     column: &'a ColumnPlan,
     form: StoredForm,
-    /// Path of the table's group in the native file.
+    /// Path of the table's group in the native HDF5 file.
     group: String,
     /// Whether the column is a single hypercube, stored as one dataset.
     is_cube: bool,

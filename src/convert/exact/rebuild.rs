@@ -1,4 +1,4 @@
-//! Rebuilds the bytes of an original casacore file from the datasets of a native file, in windows (blocks of the file)
+//! Rebuilds the bytes of an original casacore file from the datasets of a native HDF5 file, in windows (blocks of the file)
 //! on several threads.
 
 use std::ops::Range;

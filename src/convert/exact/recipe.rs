@@ -1,5 +1,5 @@
-//! Recipes of the original casacore files of a restorable file: how each is rebuilt from datasets. In memory, and as stored
-//! under `/_ctds/restore`. docs/restorable.md.
+//! Recipes by which a restorable file (a native HDF5 file, the converted table) rebuilds each original casacore file
+//! from its datasets: in memory, and as stored under `/_ctds/restore`. docs/restorable.md.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fmt;
@@ -18,8 +18,8 @@ use crate::native::{CTDS, RESTORE, Reader, json, restore_path};
 use crate::sha::Sha256;
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Number of the first stream in every recipe: the dataset of literals, the bytes of original casacore files that no other
-/// dataset holds.
+/// Index of the dataset of literals in `Recipe::streams`, the datasets from which original casacore files are rebuilt.
+/// Literals are the bytes of these files that no other dataset supplies correctly, stored as they are.
 pub(super) const LITERALS: u32 = 0;
 /// Maximum number of segments (ranges that one dataset supplies) of an original casacore file, all of which are in
 /// memory together.
@@ -38,8 +38,8 @@ const CACHE_BYTES: usize = 32 << 20;
 pub(super) enum Encoding {
     /// Elements follow one another in the original casacore file, in this byte order.
     Bytes(ByteOrder),
-    /// Bools are eight to a byte in the original casacore file, the first in its lowest bit; the unused bits in the last byte
-    /// of a block of elements are 0.
+    /// Bools are eight to a byte in the original casacore file, the first in its lowest bit; the unused bits in the
+    /// last byte of a block of elements are 0.
     Bits,
 }
 
@@ -67,19 +67,21 @@ impl Encoding {
     }
 }
 
-/// One dataset of the native file from which bytes of original casacore files are rebuilt, and how its elements become bytes.
+/// One dataset of the native HDF5 file from which bytes of original casacore files are rebuilt, and how its elements
+/// become bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Stream {
-    /// Path in the native file of the dataset that supplies bytes of original casacore files.
+    /// Path in the native HDF5 file of the dataset that supplies bytes of original casacore files.
     pub(super) dataset: String,
     pub(super) encoding: Encoding,
-    /// Extents of the blocks of elements (hyperslabs) by which the dataset is copied to original casacore files, on all axes
-    /// but the rows; fastest axis first.
+    /// Extents of the blocks of elements (hyperslabs) by which the dataset is copied to original casacore files, on all
+    /// axes but the rows; fastest axis first.
     pub(super) cell: Shape,
 }
 
-/// Says which bytes of an original casacore file come from one dataset of the native file: from `count` blocks of elements
-/// (each a hyperslab of one size), whose bytes start in the file every `stride` bytes from `offset` on.
+/// Says which bytes of an original casacore file come from one dataset of the native HDF5 file: from `count` blocks of
+/// elements (each a hyperslab of one size), whose bytes start every `stride` bytes from `offset` on in the casacore
+/// file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Segment {
     pub(super) stream: u32,
@@ -124,20 +126,21 @@ impl Segment {
 /// supplies).
 #[derive(Debug, Clone)]
 pub(super) struct File {
-    /// Path of the original casacore file relative to the table's directory, with `/`; empty if the source was this file alone.
+    /// Path of the original casacore file relative to the table's directory, with `/`; empty if the source was this
+    /// file alone.
     pub(super) path: BString,
     pub(super) len: u64,
     pub(super) sha256: Sha256,
     pub(super) segments: u64,
 }
 
-/// Recipes by which all original casacore files of a restorable file are rebuilt from datasets: the content of
-/// `/_ctds/restore/index`.
+/// Recipes by which all original casacore files of a table are rebuilt from datasets of the native HDF5 file, to which
+/// the table was converted: the content of `/_ctds/restore/index`.
 #[derive(Debug, Default)]
 pub(super) struct Recipe {
     pub(super) streams: Vec<Stream>,
-    /// Paths of the datasets whose elements are all in original casacore files: a change of such a dataset shows in the SHA-256
-    /// of a restored file.
+    /// Paths of the datasets whose elements are all in original casacore files: a change of such a dataset shows in the
+    /// SHA-256 of a restored file.
     pub(super) whole: Vec<String>,
     /// Paths of the original directories, relative to the table's, parents before children.
     pub(super) directories: Vec<BString>,
@@ -202,7 +205,8 @@ impl Recipe {
         Ok(recipe)
     }
 
-    /// Whether the source of the restorable file was a single file, not a directory.
+    /// Whether the table that was converted to the native HDF5 file was in a single file, and not a table directory.
+    /// The table is then restored as that file.
     pub(super) fn is_file(&self) -> bool {
         matches!(self.files.as_slice(), [file] if file.path.is_empty()) && self.directories.is_empty()
     }
@@ -234,8 +238,8 @@ impl Recipe {
     }
 }
 
-/// Converts a stored path to one of the file system; `None` if it would lead out of the restored directory or is not in normal
-/// form.
+/// Converts a stored path to one of the file system; `None` if it would lead out of the restored directory or is not in
+/// normal form.
 pub(super) fn relative(path: &[u8]) -> Option<PathBuf> {
     let path = path.to_path().ok()?;
     let plain = path.components().all(|part| matches!(part, Component::Normal(_)));
@@ -256,7 +260,7 @@ fn sha(hex: &str) -> Option<Sha256> {
     Some(bytes.into())
 }
 
-/// The opened recipes of a restorable file, by which original casacore files are rebuilt from its datasets.
+/// The opened recipes of a native HDF5 file, by which original casacore files are rebuilt from its datasets.
 #[derive(Debug)]
 pub(super) struct Archive {
     pub(super) recipe: Recipe,
@@ -269,7 +273,8 @@ pub(super) struct Archive {
 }
 
 impl Archive {
-    /// Opens the recipes (rules by which original casacore files are rebuilt) of a native file; `None` if it has none.
+    /// Opens the recipes (rules by which original casacore files are rebuilt) of a native HDF5 file; `None` if it has
+    /// none.
     pub(super) fn open(root: &Group, source: Arc<dyn ReadAt>) -> Result<Option<Self>> {
         let exact = root.group(CTDS)?;
         if !exact.has(RESTORE) {
@@ -308,7 +313,7 @@ impl Archive {
     }
 
     /// Estimates how many bytes of the original casacore files, restored to `directory`, could be shared (reflink) with
-    /// the native file.
+    /// the native HDF5 file.
     pub(super) fn shareable(&self, sharer: &Sharer<'_>, directory: &Path) -> Result<u64> {
         if !sharer.can_share(&*self.source, directory) {
             return Ok(0);
@@ -348,9 +353,9 @@ impl Archive {
     }
 }
 
-/// Encodes segments (ranges of an original casacore file that one dataset supplies) as stored: the values of the first of
-/// their six fields for all segments, then those of the next field; in each field, as the difference from the segment
-/// before (for the first, from 0).
+/// Encodes segments (ranges of an original casacore file that one dataset supplies) as stored: the values of the first
+/// of their six fields for all segments, then those of the next field; in each field, as the difference from the
+/// segment before (for the first, from 0).
 pub(super) fn encode(segments: &[Segment]) -> Vec<i64> {
     let mut numbers = Vec::with_capacity(segments.len() * FIELDS);
     for field in 0..FIELDS {
@@ -489,7 +494,8 @@ impl OpenStream {
         self.reader.shape[..self.cell.len()] == *self.cell
     }
 
-    /// Number of bytes that a block of elements of `rows` rows takes in memory, with elements as in the dataset of the native file.
+    /// Number of bytes that a block of elements of `rows` rows takes in memory, with elements as in the dataset of the
+    /// native HDF5 file.
     pub(super) fn plain_bytes(&self, rows: u64) -> Result<usize> {
         let bytes = self.cell.with_axis(rows).elements()?.saturating_mul(self.reader.data_type.size() as u64);
         Ok(usize::try_from(bytes).unwrap_or(usize::MAX))

@@ -1,5 +1,5 @@
-//! Finds the recipe of every original casacore file during a conversion (which datasets supply which of its bytes), tests it,
-//! and stores the remaining bytes.
+//! Finds the recipe of every original casacore file during a conversion to a native HDF5 file: which datasets supply
+//! which of its bytes. Tests the recipe, and stores the remaining bytes.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -26,20 +26,20 @@ use crate::source::tree::Tree;
 use crate::table::Extent;
 use crate::value::{DataType, Shape};
 
-/// Memory in bytes that is estimated for one window (block) of an original casacore file while the datasets are searched for its
-/// bytes: buffers, waiting results, and a share of the caches.
+/// Memory in bytes that is estimated for one window (block of `WINDOW_BYTES`) of an original casacore file while it is
+/// rebuilt from datasets and compared: buffers, waiting results, and a share of the caches.
 const MEMORY_OF_WINDOW: u64 = 64 << 20;
-/// Two literals (ranges of bytes that no dataset supplies) with fewer than this number of correct bytes between them
-/// are stored as one.
+/// Where datasets do not rebuild the bytes of an original casacore file, or not correctly, these are stored as they are
+/// (literals). Two such ranges with fewer than this number of correctly rebuilt bytes between them are stored as one.
 const MIN_MERGE_GAP_BYTES: usize = 8;
 // the window in which there are that many may be full of small ones
 const _: () =
     assert!(2 * MAX_SEGMENTS_PER_FILE as u64 + WINDOW_BYTES / MIN_MERGE_GAP_BYTES as u64 <= MAX_STORED_SEGMENTS);
 
-/// Finds and stores, in the group `/_ctds/restore`, how the original casacore files of `tree` are rebuilt from the datasets of
-/// the native file, which are all written already.
+/// Finds and stores, in the group `/_ctds/restore`, how the original casacore files of `tree` are rebuilt from the
+/// datasets of the native HDF5 file, which are all written already.
 ///
-/// `source` is the file itself, `root` its root group. About `max_memory` bytes are held at a time.
+/// `source` is the native HDF5 file, `root` its root group. About `max_memory` bytes are held at a time.
 #[allow(clippy::too_many_arguments, reason = "the parts of a conversion")]
 pub(crate) fn record(
     tree: &Tree,
@@ -88,7 +88,8 @@ struct Recorder<'a> {
     root: &'a Group,
     source: &'a Arc<dyn ReadAt>,
     pool: &'a rayon::ThreadPool,
-    /// Number of windows (blocks of `WINDOW_BYTES`) of an original casacore file that are tested together.
+    /// Number of windows (blocks of `WINDOW_BYTES`) of an original casacore file that are rebuilt from datasets and
+    /// compared with the file at the same time, 1 to 4.
     windows: usize,
     recipe: Recipe,
     streams: Streams,
@@ -205,7 +206,7 @@ impl Recorder<'_> {
         Ok(trial)
     }
 
-    /// Finds the datasets of the native file of which every element is in the original casacore files.
+    /// Finds the datasets of the native HDF5 file of which every element is in the original casacore files.
     fn find_whole(&mut self, elements: HashMap<u32, u64>) -> Result<()> {
         let mut given: HashMap<&str, u64> = HashMap::new();
         for (stream, elements) in elements {
@@ -231,8 +232,8 @@ struct FileTrial {
     literals: Segments,
     /// Whether every byte that the datasets of columns supply equals that of the original casacore file.
     as_expected: bool,
-    /// Number of bytes of the original casacore file that the datasets of columns supply, right or wrong, each counted
-    /// once.
+    /// Number of bytes of the original casacore file for which the datasets of columns supply a byte, be it equal to
+    /// the original one or not. Each is counted once.
     covered: u64,
 }
 
@@ -257,12 +258,14 @@ impl FileTrial {
 struct WindowTrial {
     start: u64,
     actual: Vec<u8>,
-    /// Half-open ranges, in bytes from the start of this window of the original casacore file, that the datasets of columns
-    /// do not supply correctly. Their bytes are stored in the HDF5 file as they are (literals).
+    /// Half-open ranges, in bytes from the start of this window of the original casacore file, that the datasets of
+    /// columns do not supply correctly. Their bytes are stored in the HDF5 file as they are (literals).
     wrong: Vec<Range<usize>>,
-    /// Number of bytes of the window that the datasets of columns supply, right or wrong.
+    /// Number of bytes of this window (a block of the original casacore file) for which the datasets of columns supply
+    /// a byte, be it equal to the original one or not. Each is counted once.
     covered: u64,
-    /// Whether every byte that the datasets of columns supply for the window equals that of the original casacore file.
+    /// Whether every byte that the datasets of columns supply for this window (a block of the original casacore file)
+    /// equals the byte of that file. Bytes that they do not supply do not count.
     as_expected: bool,
 }
 

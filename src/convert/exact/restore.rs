@@ -1,4 +1,5 @@
-//! Restores original casacore files from a restorable native file.
+//! Restores the original casacore files of a table from a restorable file: a native HDF5 file, to which the table was
+//! converted, with all that is needed to rebuild these files byte for byte.
 
 use std::path::Path;
 
@@ -19,7 +20,8 @@ use crate::sha::Sha256;
 use crate::source::Source;
 use crate::source::stored_digests::changed_columns;
 
-/// Summary of [`ToOriginal::write`](super::super::ToOriginal::write), which restores the original casacore files of a table.
+/// Summary of [`ToOriginal::write`](super::super::ToOriginal::write): the original casacore files of a table that were
+/// restored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ToOriginalSummary {
@@ -27,18 +29,18 @@ pub struct ToOriginalSummary {
     pub files: u64,
     /// Length of all restored files in bytes.
     pub bytes: u64,
-    /// Number of restored bytes that are shared (reflink) with the native file and so take no space of their own.
+    /// Number of restored bytes that are shared (reflink) with the native HDF5 file and so take no space of their own.
     pub shared_bytes: u64,
 }
 
-/// Restores the original directory from the native file at `path` to `target`, where it appears when it is complete and the
-/// SHA-256 of every file has been checked.
+/// Restores the original casacore table, as the directory or single file that it was, to `target` from the native HDF5
+/// file at `path`. It appears at `target` when it is complete and the SHA-256 of every file has been checked.
 ///
 /// # Errors
-/// `Usage` if the file is not restorable. `Format` if a file would not be what it was: because columns have changed since
-/// the conversion, which are named, or because of damage. `Exists` if there is something at `target` that is not to be
-/// replaced,
-/// `NoSpace`, `Interrupted` if `progress` says so. Nothing is left at `target` then.
+/// `Usage` if the HDF5 file lacks what is needed to restore. `Format` if a restored file would differ from the
+/// original: because of damage, or because columns or tables, which are named, have changed since the conversion.
+/// `Exists` if there is something at `target` that is not to be replaced, `NoSpace`, `Interrupted` if `progress` says
+/// so. `target` is then as it was before.
 pub(crate) fn restore(
     path: &Path,
     target: &Path,
@@ -80,7 +82,8 @@ pub(crate) fn restore(
     Ok(ToOriginalSummary { files: recipe.files.len() as u64, bytes, shared_bytes: sharer.shared() })
 }
 
-/// Restores the original casacore files of a native file into a directory.
+/// Restores the original casacore files of a table, each rebuilt from the datasets of the native HDF5 file (`source`)
+/// to which the table was converted, below the directory `root`. If the table was a single file, `root` is that file.
 struct Restorer<'a> {
     source: &'a Source,
     archive: &'a Archive,
@@ -111,7 +114,8 @@ impl Restorer<'_> {
         Err(Error::format(format!("it would not be what it was, {why}")).context(name))
     }
 
-    /// Writes original casacore file `number` (its index in the recipe) below the target directory and returns its SHA-256.
+    /// Writes original casacore file `number` (its index in the recipe, from 0) below the directory `root`, or as
+    /// `root` if the table was a single file, and returns its SHA-256.
     fn write(&self, number: usize, advance: impl Fn(u64) -> Result<()> + Sync) -> Result<Sha256> {
         let file = &self.archive.recipe.files[number];
         let path = if file.path.is_empty() { self.root.to_owned() } else { self.root.join(inside(&file.path)?) };
@@ -127,8 +131,8 @@ impl Restorer<'_> {
     }
 }
 
-/// Converts the path of an original file or directory, as the native file stores it, to one relative to the target
-/// directory; fails if it would lead out of that directory.
+/// Converts the path of an original casacore file or directory, as the native HDF5 file stores it, to one relative to
+/// the restored table directory; fails if it would lead out of that directory.
 fn inside(path: &[u8]) -> Result<std::path::PathBuf> {
     relative(path).ok_or_else(|| {
         Error::format(format!(
@@ -138,7 +142,8 @@ fn inside(path: &[u8]) -> Result<std::path::PathBuf> {
     })
 }
 
-/// Opens the recipes (rules by which original casacore files are rebuilt) of the native file at `path`; `None` if it has none.
+/// Opens the recipes of the native HDF5 file (a converted table) at `path`: the rules by which the original casacore
+/// files of the table are rebuilt from datasets. `None` if the HDF5 file has none.
 fn open(path: &Path) -> Result<Option<Archive>> {
     let open = || -> Result<_> {
         let (file, source) = File::open_with_source(path)?;
@@ -147,16 +152,17 @@ fn open(path: &Path) -> Result<Option<Archive>> {
     open().with_context(|| Context::path(path))
 }
 
-/// An original casacore file that would not be restored correctly from a native file: the SHA-256 stored there, and
-/// that of the bytes to which the file would be rebuilt, or the error of rebuilding it.
+/// An original casacore file that would not be restored correctly from a native HDF5 file: the SHA-256 stored in the
+/// HDF5 file, and that of the bytes to which the casacore file would be rebuilt, or the error of rebuilding it.
 pub(crate) struct ChangedFile {
     pub(crate) name: String,
     pub(crate) stored: Sha256,
     pub(crate) found: Result<Sha256>,
 }
 
-/// Rebuilds all original casacore files of the restorable file at `path` without writing them; returns their number, and the
-/// files whose SHA-256 differs from the stored one. If the file is not restorable: 0 and an empty list.
+/// Rebuilds all original casacore files from the native HDF5 file at `path` without writing them. Returns their number,
+/// and those that damage keeps from being rebuilt or whose SHA-256 differs from the stored one. If the HDF5 file lacks
+/// what is needed to restore them: 0 and an empty list.
 pub(crate) fn changed_files(path: &Path, progress: &dyn Progress) -> Result<(u64, Vec<ChangedFile>)> {
     let Some(archive) = open(path)? else { return Ok((0, Vec::new())) };
     let (pool, buffers) = (thread_pool(0)?, Buffers::default());

@@ -1,5 +1,5 @@
-//! Sizes of the parts of a native file: its datasets, the data to restore the original casacore files, and all other
-//! bytes.
+//! Sizes of the parts of a native HDF5 file (a converted table): its datasets, the data to restore the original
+//! casacore files, and the rest: the structure of HDF5, attributes and the text of variable-length strings.
 
 use std::path::Path;
 
@@ -9,14 +9,14 @@ use crate::io::remote;
 use crate::limits;
 use crate::native::{self, restore_path};
 
-/// Space in bytes that the parts of a native HDF5 file use.
+/// Space in bytes that the parts of a native HDF5 file (to which a casacore table was converted) use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct SpaceUsage {
-    /// Size of the whole native file in bytes.
+    /// Size in bytes of the whole native HDF5 file, to which a casacore table was converted.
     pub file: u64,
-    /// Size in bytes, as stored (after compression), of all datasets of the native file, except those for restoring
-    /// original casacore files and without the text of variable-length strings.
+    /// Size in bytes, as stored (after compression), of the datasets of the native HDF5 file, except those for
+    /// restoring original casacore files. Without the text of variable-length strings.
     pub datasets: u64,
     /// Size in bytes, as stored (after compression), of the recipes, which describe how the original casacore files are
     /// rebuilt from datasets.
@@ -24,14 +24,17 @@ pub struct SpaceUsage {
     /// Size in bytes, as stored (after compression), of the literals: the parts of the original casacore files that no
     /// other dataset holds.
     pub literals: u64,
-    /// All other bytes of the native file: the structure of HDF5, attributes, the text of strings.
+    /// Number of bytes of the native HDF5 file that are in none of `datasets`, `recipes` and `literals`: the structure
+    /// of HDF5, attributes and the text of variable-length strings.
     pub other: u64,
-    /// Whether the original casacore files can be restored from the native file.
+    /// Whether the original casacore files can be restored from the native HDF5 file.
     pub restorable: bool,
 }
 
 impl SpaceUsage {
-    /// Measures the space in the native file at `path`; `None` if it is another kind of file.
+    /// Measures how many bytes of the native HDF5 file (a converted table) at `path` its datasets take, how many the
+    /// data to restore the original casacore files, and how many the rest. `None` if a file at `path` is missing,
+    /// is not HDF5, or is a container (an HDF5 file that holds the packed files of tables).
     ///
     /// # Errors
     /// Those of reading it.

@@ -160,7 +160,7 @@ impl<'a> Arrays<'a> {
         Ok(())
     }
 
-    /// Finds the datasets that a column would become in a native file, and where the elements of each are. The inner error is the reason why the
+    /// Finds the datasets that a column would become in a native HDF5 file, and where the elements of each are. The inner error is the reason why the
     /// manifest cannot refer to them.
     fn column(
         &self,

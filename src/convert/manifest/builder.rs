@@ -59,7 +59,8 @@ pub struct ToManifest<'a> {
     call: Call<'a>,
 }
 
-/// Summary of a manifest that was written.
+/// Summary of a manifest that was written: JSON references to the chunks of a table or native HDF5 file, for readers of
+/// Zarr.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ManifestSummary {
@@ -78,7 +79,7 @@ pub struct ManifestSummary {
     /// Total size in bytes of the tiles, in the files of the table, to which the manifest refers.
     pub tile_bytes: u64,
     /// Path of the companion (the HDF5 file with the elements that are not tiles), and its size in bytes; `None` if the source
-    /// is a native file.
+    /// is a native HDF5 file.
     pub companion: Option<(PathBuf, u64)>,
     /// Size of the manifest in bytes.
     pub file_bytes: u64,
@@ -89,7 +90,8 @@ pub struct ManifestSummary {
 }
 
 impl<'a> ToManifest<'a> {
-    /// Prepares a manifest of the table directory or native HDF5 file at `source`.
+    /// Prepares a manifest (a JSON file of references to chunks, which readers of Zarr open as arrays) of the table
+    /// directory or native HDF5 file at `source`. For [`write_references`](Self::write_references) it may be a URL.
     pub fn new(source: impl AsRef<Path>) -> Self {
         ToManifest {
             source: source.as_ref().to_owned(),
@@ -126,13 +128,15 @@ impl<'a> ToManifest<'a> {
         self
     }
 
-    /// Writes the manifest `target` and its companion (an HDF5 file with the elements that are not in tiles), which appear under their names when both are
+    /// Writes the manifest `target` (JSON references to chunks) and, unless the source is a native HDF5 file, its
+    /// companion (an HDF5 file with the elements that are not in tiles). Both appear under their names when they are
     /// complete.
     ///
     /// # Errors
-    /// `Unsupported` for a table inside a container, or one with files that are symbolic links; `Exists` if there is something at
-    /// `target` or in the place of the companion, unless [`if_exists`](Self::if_exists) says otherwise; `Format` if the source
-    /// changes while the manifest is made; `NoSpace`; `Interrupted`; those of reading the source. The target is then as it was
+    /// `Unsupported` for a table inside a container, one with files that are symbolic links, or a source that is a URL; `Usage`
+    /// if the manifest or its companion would replace the source; `Exists` if there is something at `target` or in the place
+    /// of the companion, unless [`if_exists`](Self::if_exists) says otherwise; `Format` if the source changes while the manifest
+    /// is made; `NoSpace`; `Interrupted`; those of reading the source. The target is then as it was
     /// before.
     pub fn write(self, target: impl AsRef<Path>) -> Result<ManifestSummary> {
         // the companion lies beside the file that a link leads to
@@ -153,7 +157,7 @@ impl<'a> ToManifest<'a> {
         self.call.run(|progress| self.write_from(&source, target, progress).with_context(|| source.place.clone()))
     }
 
-    /// Writes to `out` a manifest of a native file, with references to the chunks of this file only. `url` is the
+    /// Writes to `out` a manifest of a native HDF5 file, with references to the chunks of this file only. `url` is the
     /// address at which readers find the file; by default its absolute path, or its URL without the query. After an
     /// error, `out` has an incomplete document.
     ///

@@ -1,4 +1,5 @@
-//! Chunks of datasets in an HDF5 file, to which a manifest refers; contiguous datasets are divided into chunks.
+//! Chunks of datasets in an HDF5 file, to which a manifest (JSON references for readers of Zarr) refers. Contiguous
+//! datasets are divided into chunks.
 
 use super::files::{FileNumber, Files};
 use super::metadata::{self, ArrayMetadata};
@@ -14,14 +15,15 @@ const BLOCK_BYTES: u64 = 16 << 20;
 /// If chunks of a contiguous dataset would be smaller than this number of bytes, the dataset stays one chunk in the manifest.
 const SMALL_BLOCK_BYTES: u64 = 64 << 10;
 
-/// The HDF5 file to which an array of a manifest refers: its number among the manifest's files and its size in bytes.
+/// The HDF5 file to which arrays of a manifest (JSON references for readers of Zarr) refer: `file` is its index in
+/// [`Files`], from 0, and `bytes` is its size.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StoredIn {
     pub(super) file: FileNumber,
     pub(super) bytes: u64,
 }
 
-/// A dataset of an HDF5 file to whose elements a manifest refers.
+/// A dataset of an HDF5 file to whose elements a manifest (JSON references for readers of Zarr) refers.
 pub(super) struct StoredArray {
     dataset: Dataset,
     grid: Grid,
@@ -30,7 +32,7 @@ pub(super) struct StoredArray {
     block: Option<u64>,
 }
 
-/// A dataset to which a manifest can refer, or the reason why it cannot.
+/// A dataset to which a manifest (JSON references for readers of Zarr) can refer, or the reason why it cannot.
 pub(super) type Found = Result<StoredArray, String>;
 
 impl StoredArray {
@@ -152,8 +154,8 @@ impl StoredArray {
     }
 }
 
-/// Shape of the chunks into which a contiguous dataset is divided: whole rows, and the same number of rows in each, because chunks of Zarr all have
-/// the same size.
+/// Shape, fastest axis first, of the chunks into which a manifest divides a contiguous dataset: whole rows, and the
+/// same number of rows in each, because chunks of Zarr all have the same size.
 fn block_chunk(shape: &Shape, element_bytes: u64) -> Shape {
     let Some((cell, rows)) = shape.split_last() else { return shape.clone() };
     let row_bytes = cell.iter().fold(element_bytes, |bytes, &extent| bytes.saturating_mul(extent)).max(1);

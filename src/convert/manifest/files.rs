@@ -1,4 +1,5 @@
-//! The files on which a manifest depends: their names in references, sizes and modification times.
+//! The files on which a manifest (JSON references to chunks in these files) depends: their names in the references,
+//! sizes and modification times.
 
 use std::fs;
 use std::io::{BufReader, Read};
@@ -68,8 +69,9 @@ pub(super) struct Files {
 struct KnownFile {
     local: PathBuf,
     name: FileName,
-    /// Path, size and modification time of the file when it was added; `None` for a file on a server, which is checked
-    /// by its `ETag` or time with each request.
+    /// Path, size and modification time that the manifest records for a file on which it depends, as they were when the
+    /// file was added to [`Files`]. `None` for a file on a server, which is checked by its `ETag` or time with each
+    /// request.
     state: Option<RecordedFile>,
 }
 
@@ -122,7 +124,7 @@ impl Files {
         Ok(json!(states))
     }
 
-    /// Fails if a file to which the manifest refers has changed since it was added.
+    /// Fails if a local file on which the manifest depends has changed since it was added to these [`Files`].
     pub(super) fn check_unchanged(&self) -> Result<()> {
         for known in &self.list {
             let Some(state) = &known.state else { continue };
@@ -162,11 +164,12 @@ pub struct CheckManifest<'a> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ManifestCheck {
-    /// Number of files of the manifest that were compared.
+    /// Number of files that the manifest records, each of which was compared with its recorded size and time.
     pub files: usize,
-    /// Size in bytes of all compared files together, as the manifest records it.
+    /// Sum of the sizes in bytes that the manifest records for its files, those that are now missing included.
     pub bytes: u64,
-    /// The files of the manifest that are missing or have changed.
+    /// Files that the manifest records and that are missing, cannot be opened, or have another size or modification
+    /// time.
     pub changed: Vec<ChangedFile>,
 }
 

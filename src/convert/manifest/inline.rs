@@ -1,5 +1,5 @@
-//! Elements that a manifest (a JSON document that refers to bytes in other files) contains itself: strings, which HDF5 stores
-//! outside of the chunks of a dataset, and the few numbers that no other file has as they are needed.
+//! Elements that a manifest (JSON references to chunks in other files, for readers of Zarr) contains itself: strings,
+//! because HDF5 stores them outside of a dataset's chunks, and numbers that no file has in a form that Zarr can read.
 
 use serde_json::json;
 
@@ -11,10 +11,11 @@ use crate::h5::{Compression, FilterScratch, Pipeline};
 use crate::progress::Progress;
 use crate::value::{ByteOrder, DataType, Region, Shape, Values};
 
-/// Compression level (gzip, 0 to 9) of elements that a manifest contains.
+/// Compression level (gzip, 0 to 9) of elements that a manifest (JSON references for readers of Zarr) contains itself.
 const LEVEL: u8 = 6;
 
-/// An array of a manifest whose chunks the manifest contains itself.
+/// A Zarr array of which a manifest (a JSON file that mostly refers to chunks in other files) contains the chunks
+/// itself, as base64 text.
 pub(super) struct InlineArray {
     grid: Grid,
     data_type: DataType,

@@ -1,4 +1,4 @@
-//! References to the chunks of an unconverted table, or of a native file: readers of Zarr open them as arrays.
+//! References to the chunks of an unconverted table, or of a native HDF5 file: readers of Zarr open them as arrays.
 //! docs/manifest.md.
 //!
 //! | file            |                                                                              |

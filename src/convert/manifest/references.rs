@@ -24,7 +24,8 @@ pub(super) struct References<W> {
 
 /// A Zarr metadata document of a group or array in a manifest.
 struct Document {
-    /// Path of the group that contains the group or array of the document.
+    /// Path of the group that contains the group or array described by this metadata document, without a leading slash.
+    /// Empty for the root group and its members.
     parent: String,
     key: String,
     document: Json,
@@ -70,15 +71,16 @@ impl<W: Write> References<W> {
         Ok(write!(self.out, "{text}")?)
     }
 
-    /// Writes a reference to a chunk of an array, `len` bytes from byte `offset` of a file, into the manifest. `index` is that
-    /// of the chunk, fastest axis first.
+    /// Writes a reference to a chunk of an array, `len` bytes from byte `offset` of a file, into the manifest. `index`
+    /// is the position of the chunk on each axis, counted in chunks from 0, fastest axis first.
     pub(super) fn range(&mut self, array: &str, index: &[u64], file: &FileName, offset: u64, len: u64) -> Result<()> {
         self.chunks += 1;
         self.key(array, &chunk_key(index))?;
         Ok(write!(self.out, "[{},{offset},{len}]", file.0)?)
     }
 
-    /// Writes the bytes of a chunk of an array into the manifest. `index` is that of the chunk, fastest axis first.
+    /// Writes the bytes of a chunk of an array into the manifest, as base64 text. `index` is the position of the chunk
+    /// on each axis, counted in chunks from 0, fastest axis first.
     pub(super) fn inline(&mut self, array: &str, index: &[u64], bytes: &[u8]) -> Result<()> {
         self.chunks += 1;
         self.key(array, &chunk_key(index))?;
@@ -105,7 +107,8 @@ pub(super) fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") }
 }
 
-/// Name of a chunk in the manifest's references: its index on each axis, slowest first, joined by dots.
+/// Name of a chunk in the references of a manifest: its position on each axis, slowest axis first, joined by dots.
+/// `index` has the positions, counted in chunks from 0, fastest axis first.
 fn chunk_key(index: &[u64]) -> String {
     let mut key = String::new();
     for (number, place) in index.iter().rev().enumerate() {

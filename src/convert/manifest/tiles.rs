@@ -28,8 +28,9 @@ pub(super) struct TableDirectory {
 }
 
 impl TableDirectory {
-    /// Adds to `files` the files with cells or keywords of a table, if the table is in this directory, so that a later
-    /// check finds changes of these files.
+    /// Adds to `files` the files of a casacore table that hold cells or keywords (`table.dat`, `table.f…`), so that a
+    /// later check finds changes in them. Adds none if the table is neither the main table nor in the main table's
+    /// directory.
     pub(super) fn add_files(&self, content: &Content, files: &mut Files) -> Result<()> {
         let Some(table) = content.as_table() else { return Ok(()) };
         let directory = table.path().canonicalize().with_context(|| Context::path(table.path()))?;

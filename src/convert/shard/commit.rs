@@ -22,16 +22,18 @@ use crate::progress::Progress;
 use crate::publishing::SyncPolicy;
 use crate::sync_behind::SyncBehind;
 
-/// Name of the lock file that a commit of a conversion by many processes keeps locked, in the directory of the plan.
+/// Name of the lock file that a commit keeps locked, in the directory of a plan (the work list of a conversion by many
+/// processes).
 const LOCK: &str = "commit.lock";
-/// Name of the marker file, in the directory of a plan, that commit makes before it changes the HDF5 file. If it exists, the next commit first undoes
-/// these changes.
+/// Name of the marker file, in the directory of a plan (the work list of a conversion by many processes), that commit
+/// makes before it changes the HDF5 file. If the marker exists, the next commit first undoes these changes.
 const BEGUN: &str = "commit.begun";
-/// Name of the document, in the directory of a plan, that records the byte ranges which workers wrote; commit then moves it beside the published
-/// file.
+/// Name of the document, in the directory of a plan (the work list of a conversion by many processes), with the ranges
+/// of chunks or tiles and the workers' results for them. Commit then moves the document beside the published file.
 const RANGES: &str = "ranges.ndjson";
 
-/// Commit of a conversion by many processes: checks that workers have written all items of the plan, then publishes the HDF5 file or table.
+/// Commit of a conversion by many processes: checks that workers have written all items of the plan (ranges of chunks
+/// or tiles), then publishes the HDF5 file or table.
 #[must_use = "`write` publishes"]
 pub struct CommitShards<'a> {
     plan: &'a ShardPlan,
@@ -236,7 +238,8 @@ impl<'a> CommitShards<'a> {
         inserted
     }
 
-    /// Writes the document of the ranges that workers wrote: the plan with the results of its items.
+    /// Writes `ranges.ndjson` in the directory of the plan: the lines of the plan's document, with the result that a
+    /// worker returned for each item (a range of chunks or tiles).
     fn write_ranges(&self) -> Result<()> {
         let mut ranges = ShardPlan::open(self.plan.target())?;
         for item in ranges.items_mut() {
@@ -245,7 +248,9 @@ impl<'a> CommitShards<'a> {
         ranges.write(&self.path(RANGES))
     }
 
-    /// Moves the document of the ranges that workers wrote beside the published file and removes the directory of the plan.
+    /// Ends a commit whose HDF5 file or table is published. Moves `ranges.ndjson`, the document with the ranges of
+    /// chunks or tiles and the workers' results, to the place beside the published file. Then removes the directory of
+    /// the plan, the work list of a conversion by many processes.
     fn finish(&self) -> Result<ShardCommitSummary> {
         let (plan, target) = (self.plan, self.plan.target());
         let ranges = self.path(RANGES);
@@ -273,7 +278,8 @@ impl<'a> CommitShards<'a> {
     }
 }
 
-/// Removes the directory of a plan. The document of the plan is removed last, so that an interrupted commit can be repeated.
+/// Removes the directory of a plan (the work list of a conversion by many processes). The plan's document is removed
+/// last, so that an interrupted commit can be repeated.
 fn remove_plan(directory: &Path) -> Result<()> {
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();

@@ -43,7 +43,8 @@ pub struct ShardPlan {
     is_committed: bool,
 }
 
-/// An item of a plan: a range of chunks of a dataset, or of tiles of a table, which one worker writes.
+/// An item of a plan (the work list of a conversion by many processes): a range of chunks of a dataset, or of tiles of
+/// a table, which one worker writes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ShardItem {
@@ -52,10 +53,12 @@ pub struct ShardItem {
     pub id: String,
     /// Index of the item's dataset in `ShardPlan::datasets`, from 0.
     pub(super) dataset: usize,
-    /// Number of the item's first chunk in the dataset from 0, counting along the fastest axis first. If the conversion makes a table, groups of
-    /// tiles are counted instead, see [`TileFile::joined`].
+    /// Number in the dataset, from 0, of the item's first chunk; chunks are counted along the fastest axis first. If
+    /// the conversion makes a table, groups of [`TileFile::joined`] consecutive tiles, which are made together, are
+    /// counted.
     pub(super) first: u64,
-    /// End of the item's half-open range of chunks in its dataset: number of the chunk, from 0, after the last one to be written.
+    /// End of the item's half-open range of chunks in its dataset: number of the chunk, from 0, after the last one to
+    /// be written. If the conversion makes a table, groups of consecutive tiles, which are made together, are counted.
     pub(super) last: u64,
     /// Size in bytes of the item's chunks, uncompressed and with the padding at the edges; of tiles of a table, their size as stored.
     pub bytes: u64,
@@ -64,12 +67,14 @@ pub struct ShardItem {
     pub result: Option<ShardResult>,
 }
 
-/// Result of an item: number and SHA-256 of the bytes that a worker has written.
+/// Result of an item of a conversion by many processes (a range of chunks or tiles that one worker writes): number and
+/// SHA-256 of the written bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShardResult {
-    /// Number of bytes that were written for the item to the HDF5 file, to its file of chunks, or to a file of tiles.
+    /// Number of bytes that a worker has written for an item (a range of chunks or tiles): to the HDF5 file, to a
+    /// separate file of chunks, or to a file of tiles.
     pub file_bytes: u64,
-    /// SHA-256 of the bytes that were written for the item, in hexadecimal digits.
+    /// SHA-256, in hexadecimal digits, of the bytes that a worker has written for an item (a range of chunks or tiles).
     pub sha256: String,
 }
 
@@ -78,7 +83,8 @@ impl ShardResult {
         ShardResult { file_bytes, sha256: Sha256::from(hasher.finalize()).to_string() }
     }
 
-    /// Describes, as a sentence, how the bytes that were found differ from those that this result of an item records; `None` if they do not.
+    /// Describes, as a sentence, how the bytes that were found for an item (a range of chunks or tiles) differ from
+    /// those that this result records; `None` if they do not.
     pub(super) fn difference(&self, found: &ShardResult) -> Option<String> {
         (found != self).then(|| {
             format!(
@@ -89,7 +95,8 @@ impl ShardResult {
     }
 }
 
-/// The first line of a plan's document: the conversion and its source.
+/// The first line of `plan.ndjson`, the work list of a conversion by many processes with a JSON object in each line:
+/// the conversion and its source.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Header {
     version: u32,
@@ -99,20 +106,23 @@ pub(super) struct Header {
     pub(super) source: PathBuf,
     /// Files of the source with their sizes and times when the plan was made.
     files: Vec<RecordedFile>,
-    /// Length of the plan's HDF5 file before commit, or of all files of its table, in bytes.
+    /// Size in bytes of the HDF5 file when the plan was made, before commit inserts chunks and publishes the file. If
+    /// the conversion makes a table: size of all files of the table, except casacore's lock files.
     pub(super) file_bytes: u64,
     /// Number of rows of the main table that are converted.
     pub(super) rows: u64,
-    /// Files of the plan's table, by their paths below its directory, except casacore's lock files; empty if the plan makes an HDF5
-    /// file.
+    /// Files of the table that the conversion makes, by their paths below its directory, except casacore's lock files;
+    /// empty if the conversion makes an HDF5 file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) table_files: Vec<RecordedFile>,
 }
 
-/// A line of a plan's document for a dataset that workers write.
+/// A line of `plan.ndjson`, the work list of a conversion by many processes, for a dataset or hypercube that workers
+/// write.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Dataset {
-    /// Path in the HDF5 file of the dataset that workers write.
+    /// Path in the HDF5 file of the dataset that workers write. If the conversion makes a table: `MAIN/DATA`, the table
+    /// and the column, with the hypercube if there are several.
     pub(super) path: String,
     /// Name of the source table that has the column of the dataset.
     pub(super) table: String,
@@ -157,7 +167,8 @@ pub(super) enum Place<'a> {
     Tiles(&'a TileFile),
 }
 
-/// A line of a plan's document, of one of three kinds: the conversion, a dataset, or an item.
+/// A line of `plan.ndjson`, the work list of a conversion by many processes, of one of three kinds: the conversion, a
+/// dataset, or an item (a range of chunks or tiles).
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line<H, D, I> {
@@ -166,7 +177,8 @@ enum Line<H, D, I> {
     Item(I),
 }
 
-/// A line of a plan's document that owns its values, as parsing returns it.
+/// A line of `plan.ndjson` (the work list of a conversion by many processes) that owns its values, as parsing returns
+/// it.
 type OwnLine = Line<Header, Dataset, ShardItem>;
 
 /// Properties of a dataset that workers write, from which its line in the document of a plan is made.
@@ -278,7 +290,8 @@ impl Dataset {
 }
 
 impl Header {
-    /// Makes the first line of the plan of a conversion of `source`; `table_files` is empty if the conversion makes an HDF5 file.
+    /// Makes the first line of a plan's document (`plan.ndjson`, a JSON object in each line): facts about the
+    /// conversion of `source`. `table_files` is empty if the conversion makes an HDF5 file.
     pub(super) fn new(
         source: &Path,
         files: Vec<RecordedFile>,
@@ -332,8 +345,8 @@ impl ShardPlan {
         with_suffix(target.as_ref(), ".shards")
     }
 
-    /// Path of the document that commit leaves beside the file `target`, with the ranges that workers wrote:
-    /// `target.shards.ndjson`.
+    /// Path of the document that commit leaves beside the published file or table `target`: `target.shards.ndjson`,
+    /// with the ranges of chunks or tiles that workers wrote and their results.
     pub fn ranges_of(target: impl AsRef<Path>) -> PathBuf {
         with_suffix(target.as_ref(), ".shards.ndjson")
     }
@@ -409,7 +422,7 @@ impl ShardPlan {
         Ok(ShardPlan { target: target.to_owned(), header, datasets, items, is_committed: false })
     }
 
-    /// Writes the document of the plan to `path` and makes it durable.
+    /// Writes the plan to the file at `path`, as a document with a JSON object in each line, and makes it durable.
     pub(super) fn write(&self, path: &Path) -> Result<()> {
         let write = || -> Result<()> {
             let mut out = BufWriter::new(fs::File::create(path)?);
@@ -435,7 +448,8 @@ impl ShardPlan {
         &self.header.source
     }
 
-    /// Directory of the plan, with its document, files of chunks and results.
+    /// Path of the plan's directory, such as `my.h5.shards`. It has the work list of the conversion (`plan.ndjson`),
+    /// the unpublished HDF5 file or table, the files of chunks that workers write, and the results of workers.
     pub fn directory(&self) -> PathBuf {
         Self::directory_of(&self.target)
     }
@@ -528,7 +542,8 @@ pub(super) const PLAN: &str = "plan.ndjson";
 pub(super) const CHUNKS: &str = "chunks";
 pub(super) const LEDGER: &str = "ledger";
 
-/// Identifier of an item of a plan: a hash of the source's files, the dataset and the range of chunks. `hasher` must have hashed the files already.
+/// Identifier of an item of a plan (a range of chunks or tiles that one worker writes): a hash of the source's files,
+/// the dataset and the range. `hasher` must have hashed the files already.
 fn identifier(mut hasher: Hasher, dataset: &Dataset, chunks: Range<u64>) -> String {
     let Dataset { path, address, .. } = dataset;
     hasher.update(format!("{path} {address:?} {chunks:?}\n"));
@@ -537,8 +552,9 @@ fn identifier(mut hasher: Hasher, dataset: &Dataset, chunks: Range<u64>) -> Stri
     id
 }
 
-/// Fails if an item of a plan contradicts its dataset, or if its identifier, a part of a file name, is not 16
-/// hexadecimal digits.
+/// Fails if an item (a range of chunks or tiles that one worker writes) names a dataset that the plan lacks, or if its
+/// range is empty or exceeds the dataset. Also fails if its identifier, a part of a file name, is not 16 hexadecimal
+/// digits.
 fn check_item(item: &ShardItem, datasets: &[Dataset]) -> Result<()> {
     if item.id.len() != ID_DIGITS || !item.id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(Error::format(format!(

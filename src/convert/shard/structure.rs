@@ -1,4 +1,5 @@
-//! A backup of the bytes that a commit changes in the HDF5 file of a plan, from which an interrupted commit is undone.
+//! A backup of the bytes that commit, the last step of a conversion by many processes, may change in the HDF5 file
+//! before it publishes the file. An interrupted commit is undone from the backup.
 //!
 //! ```text
 //! 8 bytes   length of the HDF5 file
@@ -17,14 +18,15 @@ use std::path::Path;
 use super::document::ShardPlan;
 use crate::error::{Context, Error, Result, ResultExt};
 
-/// Number of bytes that are copied at a time from the plan's HDF5 file to its backup, or back.
+/// Number of bytes that are copied at a time from the unpublished HDF5 file of a conversion to its backup, or back.
 const STEP_BYTES: u64 = 1 << 20;
 
-/// Name of the file, in the directory of a plan, with the backup of the HDF5 file's bytes that commit may change.
+/// Name of the backup file, in the directory of a plan (the work list of a conversion by many processes). It has the
+/// bytes of the HDF5 file that may change when commit inserts chunks before it publishes the file.
 pub(super) const STRUCTURE: &str = "structure";
 
-/// Saves, in the file at `to`, all bytes of the HDF5 file at `from` that a commit may change: all but the contiguous datasets that workers write and
-/// the byte ranges `chunks`.
+/// Saves, in the file at `to`, all bytes of the HDF5 file at `from` that may change when commit inserts chunks: all but
+/// the contiguous datasets that workers write, and the byte ranges `chunks` of chunks that are written already.
 ///
 /// # Errors
 /// `NoSpace`, `Io`.
@@ -51,7 +53,8 @@ pub(super) fn keep_structure(plan: &ShardPlan, chunks: Vec<Range<u64>>, from: &P
     keep().with_context(|| Context::path(to))
 }
 
-/// Restores the HDF5 file at `to` from the backup at `from` that `keep_structure` made, and makes it durable.
+/// Restores length and bytes of the HDF5 file at `to` from the backup at `from`, which [`keep_structure`] made, and
+/// makes the HDF5 file durable.
 ///
 /// # Errors
 /// `Format`, `NoSpace`, `Io`.
@@ -81,7 +84,8 @@ pub(super) fn restore_structure(from: &Path, to: &Path) -> Result<()> {
     restore().with_context(|| Context::path(from))
 }
 
-/// Reads the next 8-byte little-endian number (an offset or a length) of the backup; `None` at the end of the file.
+/// Reads the next number (an offset or a length in bytes, 8 bytes little-endian) of a backup that [`keep_structure`]
+/// made of parts of an HDF5 file. `None` if fewer than 8 bytes are left.
 fn number(source: &mut impl Read) -> io::Result<Option<u64>> {
     let mut bytes = [0; 8];
     match source.read_exact(&mut bytes) {
@@ -91,7 +95,8 @@ fn number(source: &mut impl Read) -> io::Result<Option<u64>> {
     }
 }
 
-/// Half-open byte ranges of an HDF5 file of `len` bytes that are outside `chunks` and the contiguous datasets of a plan.
+/// Half-open byte ranges of an HDF5 file of `len` bytes that are outside `chunks` and outside the contiguous datasets
+/// that workers write.
 fn outside(plan: &ShardPlan, chunks: Vec<Range<u64>>, len: u64) -> Result<Vec<Range<u64>>> {
     let blocks = plan.datasets.iter().map(|dataset| dataset.block());
     let mut inside = blocks.filter_map(Result::transpose).collect::<Result<Vec<_>>>()?;

@@ -60,7 +60,7 @@ pub(super) struct Block {
     pub(super) cube: usize,
     /// Number of the dataset among those that the conversion writes: an index of `Writer::datasets`, from 0.
     pub(super) dataset: usize,
-    /// Shape of the dataset and of its chunks.
+    /// Shape of the dataset and of its chunks, fastest axis first.
     pub(super) grid: Grid,
     /// Offset in the HDF5 file of the first chunk of the dataset, in bytes.
     pub(super) address: u64,
@@ -257,8 +257,9 @@ impl Sharing {
         Ok(sharing)
     }
 
-    /// Lists the columns of a conversion plan with 0 shared bytes each (reflinks), and with the reasons for copying
-    /// bytes that do not depend on the file system.
+    /// Makes an entry for each column of a conversion plan, as if no bytes were shared with the source (reflinks) so
+    /// far. `not_shared` has a reason if the HDF5 file will not store the column's tiles as contiguous blocks, and is
+    /// otherwise `None`: whether blocks can be shared depends on the file system.
     pub(super) fn of_columns(source: &Source, plan: &Plan) -> Result<Self> {
         let mut columns = Vec::new();
         for table in &plan.tables {
@@ -370,7 +371,8 @@ fn why_no_block(content: &Content, table: &TablePlan, column: &ColumnPlan) -> Re
 }
 
 impl ColumnForm {
-    /// Shape and chunk shape of each dataset that holds elements of the column; empty for a ragged column.
+    /// Shape and chunk shape, fastest axis first, of each dataset that holds elements of the column; empty for a ragged
+    /// column (cells of differing shapes).
     fn grids(&self) -> Vec<Grid> {
         match self {
             ColumnForm::Dense { shape, chunk, .. } => vec![grid(shape, chunk)],

@@ -417,9 +417,9 @@ fn push_cells(
     Ok(())
 }
 
-/// Copies the tiles of a hypercube to chunks of `target`. A chunk is one tile, several tiles joined along the last
-/// axis, or, if the hypercube has fewer rows than a tile, the part of the tile with these rows. Calls `seen` with the
-/// little-endian bytes of each chunk, padding included.
+/// Copies the tiles of a hypercube to chunks of `target`. A chunk is one tile, several tiles joined along the slowest
+/// axis (the rows), or, if the hypercube has fewer rows than a tile, the part of the tile with these rows. Calls `seen`
+/// with the little-endian bytes of each chunk, padding included.
 fn tiles_to_chunks(
     cube: &dyn crate::grid::ChunkRead,
     target: &DatasetSink,

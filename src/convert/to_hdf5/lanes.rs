@@ -155,8 +155,9 @@ impl<D: Send> Lane<'_, D> {
     }
 }
 
-/// Cuts a stream of bytes into the chunks of a dataset along its last axis, and passes them to a lane (a thread that
-/// converts columns), which filters them.
+/// Cuts a stream of bytes into chunks that follow each other along the slowest axis of a dataset (the rows, or the
+/// elements of cells of differing shapes), and passes them to a lane (a thread that converts columns), which filters
+/// them.
 pub(crate) struct Appender<'a> {
     target: &'a DatasetSink,
     chunk: Vec<u8>,

@@ -27,18 +27,19 @@ const APPENDABLE_ROWS: u64 = 1024;
 /// Number of rows whose cell shapes are held in memory at a time while a column is examined.
 const SURVEYED_ROWS: usize = 4096;
 
-/// The storage form of a column in the HDF5 file. Shapes are in casacore's order, rows last.
+/// The storage form of a column in the HDF5 file. Shapes list the fastest axis first, as casacore does, and rows last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ColumnForm {
-    /// The column is one dense dataset, whose last axis is the rows.
+    /// The column is one dataset with the cells of all rows, because all defined cells have the same shape (dense
+    /// form). The rows are the slowest axis.
     Dense {
-        /// Shape of the dense dataset, fastest axis first, rows last.
+        /// Shape of the dataset that has the cells of all rows, fastest axis first, rows last.
         shape: Shape,
-        /// Shape of the dense dataset's chunks, fastest axis first, rows last.
+        /// Shape of the chunks of the dataset that has the cells of all rows, fastest axis first, rows last.
         chunk: Shape,
-        /// Number of undefined cells in the dense column.
+        /// Number of undefined cells (never written) of the column, whose defined cells all have the same shape.
         undefined: u64,
-        /// How the cells of the dense column are read and written.
+        /// How a conversion reads and writes the cells of the column, whose defined cells all have the same shape.
         route: ReadStrategy,
     },
     /// The column is a group with a dataset for each hypercube.
@@ -55,14 +56,15 @@ pub enum ColumnForm {
     },
 }
 
-/// How the cells of a dense column are read and written in a conversion.
+/// How a conversion reads and writes the cells of a dense column: one whose defined cells all have the same shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadStrategy {
-    /// Reads a dense column tile by tile: the bytes of tiles are the bytes of chunks.
+    /// Reads a column whose cells all have the same shape tile by tile: a chunk of the dataset is made of one tile, or
+    /// of several that follow each other.
     Tiles,
-    /// Reads a dense column in blocks of whole rows.
+    /// Reads a column whose defined cells all have the same shape in blocks of whole rows.
     Rows,
-    /// Reads each cell of a dense column in parts, because cells are large.
+    /// Reads each cell of a column in parts, because a cell has more than 4 MiB; all defined cells have the same shape.
     Parts,
 }
 
@@ -82,7 +84,8 @@ impl ColumnForm {
         matches!(self, ColumnForm::Dense { route: ReadStrategy::Tiles, .. } | ColumnForm::Cubes { .. })
     }
 
-    /// How the cells of a dense column are read; by rows for all other forms.
+    /// How a conversion reads the cells of the column if its defined cells all have the same shape (dense form). For
+    /// the forms [`Cubes`](Self::Cubes) and [`Ragged`](Self::Ragged) always [`ReadStrategy::Rows`].
     pub(super) fn route(&self) -> ReadStrategy {
         if let ColumnForm::Dense { route, .. } = self { *route } else { ReadStrategy::Rows }
     }
@@ -269,7 +272,7 @@ impl Survey<'_> {
         chunk_rows_of(self.profile.chunk_bytes(), row_bytes, rows, self.growth)
     }
 
-    /// Storage form in HDF5 of a column in tiles: a dense dataset for one hypercube with all rows in order, a group of
+    /// Storage form in HDF5 of a column in tiles: one dataset for one hypercube with all rows in order, a group of
     /// datasets for several hypercubes. `None` for other columns, or if the tiles are too small or too large for
     /// chunks.
     fn tiled(&self, tiling: &Tiling<'_>) -> Result<Option<ColumnForm>> {

@@ -1,4 +1,4 @@
-//! Outlines the groups, datasets, axes and attributes that a source would have as a native file, without writing one.
+//! Outlines the groups, datasets, axes and attributes that a source would have as a native HDF5 file, without writing one.
 
 use std::ops::Range;
 
@@ -38,8 +38,9 @@ use crate::value::{DataType, Field, Record, Region, Shape, Value, Values};
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Outline {
-    /// Attributes of the root group; those that are arrays have one axis. If the source is a native file, they are its
-    /// own; otherwise the digest is missing, because it needs all elements of the tables.
+    /// Attributes of the root group; those that are arrays have one axis. If the source is a native HDF5 file (one that
+    /// this project made), they are those of that file. Otherwise `source_digest`, the digest of the main table's
+    /// content, is missing, because it needs all elements.
     pub attributes: Record,
     /// Outlines of the tables in the HDF5 file, the main table first, parents before children.
     pub tables: Vec<TableOutline>,
@@ -55,9 +56,11 @@ pub struct TableOutline {
     pub group: String,
     /// Name of the axis of the rows in the table's group, and of its dimension scale.
     pub row: String,
-    /// Number of rows of the table in the outline.
+    /// Number of rows that the table would have in the HDF5 file; if rows of the source were selected, the number of
+    /// these.
     pub rows: u64,
-    /// Numbers that the rows have in the original table; `None` if they count from 0.
+    /// The number, from 0, that each row of the HDF5 file has in the original table. `None` if the numbers are 0, 1, 2 … in
+    /// this order, or are not known.
     pub row_numbers: Option<Vec<i64>>,
     /// Attributes of the table's group in the HDF5 file; those that are arrays have one axis.
     pub attributes: Record,
@@ -235,7 +238,7 @@ fn record(attributes: impl IntoIterator<Item = (String, Attribute)>) -> Record {
     Record { fields: attributes.into_iter().map(field).collect() }
 }
 
-/// Elements of columns, in the form that they would have in the datasets of a native file.
+/// Elements of columns, in the form that they would have in the datasets of a native HDF5 file.
 impl Source {
     /// Reads the cells of `rows` (half-open, from 0), one after the other, in the form that datasets have: strings are
     /// UTF-8 and end at a NUL, records are JSON. `region` selects a part of each cell. An undefined cell adds default
@@ -271,8 +274,8 @@ impl Source {
         Ok(stored_values(values, content))
     }
 
-    /// Reads a part of a hypercube of a column; `table`, `column` and `cube` count from 0. The positions (rows) are the
-    /// last axis of `region`.
+    /// Reads a part of a hypercube of a column; `table`, `column` and `cube` count from 0. `region` lists the fastest
+    /// axis first, and the positions (rows) last.
     ///
     /// # Errors
     /// `NotFound` if the column lacks the hypercube; `Usage` if the region leaves it; those of reading.
@@ -280,8 +283,8 @@ impl Source {
         self.hypercube_elements(table, column, cube, region, &ChunkCache::new(CACHE_BYTES))
     }
 
-    /// Reads a part of hypercube number `cube` of a column, both counted from 0, with a cache of decoded tiles that
-    /// several calls share. The positions (rows) are the last axis of `region`.
+    /// Reads a part of a hypercube of a column, with a cache of decoded tiles that several calls share. `table`,
+    /// `column` and `cube` count from 0. `region` lists the fastest axis first, and the positions (rows) last.
     pub(super) fn hypercube_elements(
         &self,
         table: usize,

@@ -66,7 +66,7 @@ pub(crate) struct ToHdf5Options {
     /// Whether the HDF5 file also keeps the data needed, besides its datasets, to restore the original files of the table exactly. The digest of the
     /// table is then always computed.
     pub(crate) restorable: bool,
-    /// Size in bytes from which, when native files are joined, a column becomes a virtual dataset that refers to the
+    /// Size in bytes from which, when native HDF5 files are joined, a column becomes a virtual dataset that refers to the
     /// datasets of these files; smaller columns are copied.
     pub(crate) virtual_bytes: u64,
 }
@@ -97,7 +97,8 @@ impl ToHdf5Options {
         }
     }
 
-    /// How the tiles of columns are used in the HDF5 file.
+    /// Whether tiles of the source become chunks wherever possible, so that the HDF5 file can share their bytes with
+    /// the source (reflinks), or only tiles of a suitable size. The former is done with [`Compress::Shared`].
     fn tiles(&self) -> TileUse {
         if self.compress == Compress::Shared { TileUse::Shared } else { TileUse::Chunks }
     }

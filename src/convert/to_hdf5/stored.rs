@@ -85,8 +85,9 @@ pub(in crate::convert) struct StoredColumn<'a> {
 }
 
 impl StoredColumn<'_> {
-    /// Reads a box of elements of one of the column's datasets. `starts` is called only for ragged columns (cells of
-    /// differing shapes) and returns the number of elements before each block of 4096 rows.
+    /// Reads a box of elements of one of the column's datasets; `region` lists the fastest axis first. `starts` is
+    /// called only for ragged columns (cells of differing shapes), and must return the result of
+    /// [`starts`](Self::starts): the number of elements before each block of 4096 rows, and that of all elements.
     pub(in crate::convert) fn read(
         &self,
         part: Part,
@@ -188,8 +189,9 @@ impl StoredColumn<'_> {
         Ok(starts)
     }
 
-    /// The indices, counted through all elements of a ragged column (cells of differing shapes), at which the cells of `rows` begin; for
-    /// the row after the last, the number of all elements.
+    /// The index at which the cell of each of `rows` begins, counted from 0 through all elements of a ragged column
+    /// (cells of differing shapes); for the row after the table's last, the number of all elements. `starts`, from
+    /// [`starts`](Self::starts), has the number of elements before each block of 4096 rows, so that few rows are read.
     fn offsets(&self, rows: Range<u64>, starts: &[u64]) -> Result<Values> {
         let mut offsets = Vec::new();
         let block = rows.start / BLOCK_ROWS;
@@ -208,8 +210,9 @@ impl StoredColumn<'_> {
         Ok(Values::Int64(offsets))
     }
 
-    /// Reads elements of a ragged column (cells of differing shapes): those with the indices `wanted` (half-open), counted through all
-    /// cells of the column.
+    /// Reads elements of a ragged column (cells of differing shapes): those with the indices `wanted` (half-open),
+    /// counted from 0 through all cells of the column. `starts`, from [`starts`](Self::starts), has the number of
+    /// elements before each block of 4096 rows.
     fn ragged(&self, wanted: Range<u64>, starts: &[u64]) -> Result<Values> {
         let (content, cells) = self.content()?;
         let mut values = Values::new(self.column.data_type);

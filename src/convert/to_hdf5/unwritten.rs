@@ -18,7 +18,8 @@ use crate::value::{Region, Values};
 pub(crate) struct Unwritten {
     source: Source,
     plan: Plan,
-    /// Datasets whose elements are not in the file in memory, by path, each with the column or rows that have the elements.
+    /// Datasets whose elements stay in the source, by their paths in the HDF5 file in memory that
+    /// [`write`](Self::write) made, each with the column or rows that have the elements.
     places: BTreeMap<String, Place>,
     /// For each ragged column (cells of differing shapes): the number of elements before each block of 4096 rows, to
     /// find where the elements of a row begin.
@@ -48,13 +49,15 @@ impl Unwritten {
         Ok((Unwritten { source, plan, places, starts: Starts::default() }, file))
     }
 
-    /// The table or column of the source that has the elements of the dataset at `path`; `None` if the file in memory has them.
+    /// The table or column of the source that has the elements of the dataset at `path`. `None` if the HDF5 file in
+    /// memory, which [`write`](Self::write) made, has them, such as the values of axes, or if no dataset is at `path`.
     pub(crate) fn place(&self, path: &str) -> Option<Place> {
         self.places.get(path).copied()
     }
 
-    /// Reads the elements in `region` of a dataset that is not in the file, from the table or column `place` of the source, as found by
-    /// [`place`](Self::place). Axes are in casacore's order, fastest first, rows last. `cache` is for this dataset only.
+    /// Reads the elements in `region` of a dataset from the table or column `place` of the source, as found by
+    /// [`place`](Self::place). Axes are in casacore's order, fastest first, rows last. `cache` is for this dataset
+    /// only.
     ///
     /// # Errors
     /// Those of reading the cells.

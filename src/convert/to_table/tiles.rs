@@ -1,5 +1,5 @@
-//! Copies chunks of a source to tiles of a casacore table without decoding their elements: docs/layout.md, "Chunks and their
-//! index".
+//! Makes the tiles of a casacore table from the chunks of a source, whole chunks at a time instead of cell by cell:
+//! docs/layout.md, "Chunks and their index".
 
 use std::ops::Range;
 
@@ -156,8 +156,9 @@ pub(crate) struct ChunkTiles<'a> {
 }
 
 impl<'a> ChunkTiles<'a> {
-    /// Prepares to read the chunks of `from` as tiles of a hypercube: `to` has the shapes of the hypercube and of its
-    /// tiles, and each chunk becomes `joined` tiles.
+    /// Prepares to read the chunks of `from` as tiles of a hypercube. `to` has the shapes of the hypercube and of its
+    /// tiles. Each chunk becomes `joined` tiles. `order` is the byte order of the elements in the tiles; `None` packs
+    /// Bools as bits.
     pub(crate) fn new(from: &'a dyn ChunkRead, to: &Grid, order: Option<ByteOrder>, joined: u64) -> Result<Self> {
         let (size, tile_len) = (from.data_type().size() as u64, to.chunk.elements()?);
         Ok(ChunkTiles {
@@ -188,8 +189,8 @@ impl<'a> ChunkTiles<'a> {
         if are_whole { (BATCH_BYTES / self.chunk_bytes.max(1)).max(1) } else { 1 }
     }
 
-    /// Replaces `bytes` by tiles as the table's file stores them, made from the chunks with numbers in `chunks` (half-open), at most
-    /// [`batch`](Self::batch) of them.
+    /// Replaces `bytes` by tiles as the table's file stores them, made from the chunks with numbers in `chunks`
+    /// (half-open, from 0), at most [`batch`](Self::batch) of them.
     pub(crate) fn read(&self, chunks: Range<u64>, bytes: &mut Vec<u8>) -> Result<()> {
         let tiles = self.tiles.min(chunks.end * self.joined).saturating_sub(chunks.start * self.joined);
         if let Some(order) = self.order {

@@ -55,8 +55,8 @@ pub struct FollowOptions {
     pub until_closed: bool,
     /// Time without a change in the table after which [`Follow::run`] ends; `None`: no limit.
     pub idle: Option<Duration>,
-    /// Token by which the caller ends [`Follow::run`], or the wait in [`Follow::start`]. Callers of [`Follow::step`]
-    /// check the token themselves, between the steps, which are short.
+    /// Token by which the caller ends [`Follow::run`], or the wait in [`Follow::start`] until the casacore tables can
+    /// be read. Callers of [`Follow::step`] check the token themselves, between the steps, which are short.
     pub cancel: CancelToken,
 }
 
@@ -119,7 +119,8 @@ impl FollowOptions {
         self
     }
 
-    /// Sets the token that ends the wait at the start, and [`Follow::run`].
+    /// Sets the token by which the caller ends [`Follow::run`], or the wait in [`Follow::start`] until the casacore
+    /// tables can be read.
     #[must_use]
     pub fn cancel(mut self, token: &CancelToken) -> Self {
         self.cancel = token.clone();

@@ -103,20 +103,23 @@ struct Suspect {
 }
 
 impl Suspect {
-    /// Makes a comparison of all rows before row `all`, which begins at the row that the earlier comparison `before`
-    /// had reached, and continues with the rows before that row; if `before` is `None`, it begins at row 0.
+    /// Plans to compare the rows of a column before row `all` (from 0) in the live file with those of the casacore
+    /// table. Begins at the row that the earlier comparison `before` had reached, and ends with the rows before that
+    /// row. If `before` is `None`, begins at row 0.
     fn new(all: u64, before: Option<&Suspect>) -> Self {
         let next = before.map_or(0, |before| before.batch().start).min(all);
         Suspect { now: next..all, later: 0..next }
     }
 
-    /// Rows of the column to compare next, 4096 at most; empty if all rows are compared.
+    /// Rows of the column (from 0), 4096 at most, that are to be compared next, in the live file and the casacore
+    /// table; empty if all rows are compared.
     fn batch(&self) -> Range<u64> {
         let rows = if self.now.is_empty() { &self.later } else { &self.now };
         rows.start..rows.end.min(rows.start + COMPARED_ROWS)
     }
 
-    /// Marks the rows of [`batch`](Self::batch) as compared.
+    /// Marks the rows that [`batch`](Self::batch) returns, at most 4096, as compared in the live file and the casacore
+    /// table, so that the next ones follow.
     fn advance(&mut self) {
         let end = self.batch().end;
         let rows = if self.now.is_empty() { &mut self.later } else { &mut self.now };
@@ -140,19 +143,22 @@ impl FollowedColumn {
     }
 }
 
-/// What one step of following a table has copied to the live file.
+/// What one step of following a casacore table has copied to the live file. A step is a call of
+/// [`Follow::step`](super::Follow::step).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Activity {
-    /// Number of rows that the step has appended.
+    /// Number of rows that the call of [`Follow::step`](super::Follow::step) has appended to the live file, in all
+    /// tables.
     pub rows: u64,
-    /// Number of blocks (4096 rows of a column, or fewer) that the step has overwritten in the live file because the table's
-    /// cells had changed.
+    /// Number of blocks (4096 rows of a column, or fewer) that the call of [`Follow::step`](super::Follow::step) has
+    /// overwritten in the live file, because cells of the casacore table had changed.
     pub rewritten: u64,
-    /// Whether rows of the table are still to be copied or compared, so that the next step should follow at once.
+    /// Whether rows of the casacore table are still to be copied or compared, so that
+    /// [`Follow::step`](super::Follow::step) should be called again at once.
     pub more: bool,
-    /// Whether another program is writing to the table and has not yet completed its write, so that new rows may soon
-    /// follow.
+    /// Whether another program is writing to the casacore table and has not yet completed its write, so that new rows
+    /// may soon follow.
     pub waiting: bool,
 }
 

@@ -118,10 +118,11 @@ pub(super) struct Numbers<'a> {
 /// A bin of time before its rows are divided by baseline, with its limits in s.
 #[derive(Debug, Clone, Copy)]
 struct SharedBin {
-    /// The time of the bin's earliest row, in s.
+    /// The TIME of the bin's earliest row, in s (in a MeasurementSet since MJD 0, 1858-11-17).
     first: f64,
-    /// End of the bin in s: rows of this time or later, or at most a thousandth of their INTERVAL before it, are in a
-    /// later bin, except rows of the same time as `first`.
+    /// End of the bin, in s as in the column TIME (in a MeasurementSet since MJD 0, 1858-11-17). A row is in a later
+    /// bin if its TIME is this or later, or at most a thousandth of its INTERVAL earlier. Rows with the same TIME as
+    /// the bin's earliest row are always in the bin.
     limit: f64,
     start: f64,
     end: f64,
@@ -179,8 +180,9 @@ pub(super) fn find(
     Ok(gather(&shared, &frame_of, &baseline_of, baselines.len(), order.as_deref()))
 }
 
-/// Returns the index in `shared` of the time bin of a row; begins a new bin if its `time` (s) is past the end of the
-/// last bin of `frame`. A frame is a combination of field, scan and other numbers.
+/// Returns the index in `shared` of the time bin of a row with the TIME `time` and the INTERVAL `interval`, both in s.
+/// `frame` is the number (from 0) of its combination of field, scan …, and `open` has the index in `shared` of the last
+/// bin of each frame, `u32::MAX` if there is none. A row past the end of that bin begins a new bin of `seconds` s.
 fn assign(shared: &mut Vec<SharedBin>, open: &mut Vec<u32>, frame: u32, time: f64, interval: f64, seconds: f64) -> u32 {
     let frame = frame as usize;
     if open.len() <= frame {
@@ -198,8 +200,10 @@ fn assign(shared: &mut Vec<SharedBin>, open: &mut Vec<u32>, frame: u32, time: f6
     open[frame]
 }
 
-/// Divides the bins of `shared` by baseline, in the order of the first row of each baseline. `bin_of` has the index of each
-/// row's bin in `shared`, `baseline_of` the number of its baseline.
+/// Makes the final time bins: divides each bin in `shared`, with rows of all baselines, into one for each baseline, in
+/// the order of their first rows. For each row, `bin_of` has the index of its bin in `shared`, `baseline_of` the number
+/// (from 0) of its baseline. `order` has the numbers of the rows in the order of TIME; `None` if the table has them in
+/// that order.
 fn gather(
     shared: &[SharedBin],
     bin_of: &[u32],

@@ -122,8 +122,8 @@ impl AipsIoColumn {
         })
     }
 
-    /// Appends the elements of all cells of `rows` (half-open, from 0) to `out`; not for columns whose arrays are in the
-    /// array file.
+    /// Appends the elements of all cells of `rows` (half-open, from 0) to `out`; each cell has `count` elements. Not
+    /// for columns whose arrays are in the array file `table.f<n>i`.
     fn read_elements(&self, rows: Range<u64>, count: u64, out: &mut Values) -> Result<()> {
         if let Layout::Strings { count, counted } = self.segments.layout {
             return self.read_strings(rows, count, counted, out);

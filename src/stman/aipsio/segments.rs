@@ -44,13 +44,13 @@ pub(super) struct Segments {
     rows: u64,
 }
 
-/// Consecutive rows of a column whose cells lie one after the other in the file.
+/// Consecutive rows of a column, `first_row..end_row` (from 0), whose cells lie one after the other in the file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Segment {
     pub(super) first_row: u64,
-    /// Offset in the file of the first of the consecutive rows, in bytes.
+    /// Offset in the StManAipsIO file, in bytes, of what the column stores for row `first_row`.
     pub(super) offset: u64,
-    /// Number (from 0) of the row after the last of the consecutive rows.
+    /// Number (from 0) of the row after the last row of the segment.
     pub(super) end_row: u64,
 }
 
@@ -133,7 +133,8 @@ impl Segments {
         Ok(())
     }
 
-    /// Finds the consecutive rows, stored one after the other in the file, that include `row` (from 0).
+    /// Finds the segment that includes `row` (from 0): consecutive rows of the column, stored one after the other in
+    /// the file.
     pub(super) fn find(&self, row: u64) -> Result<Segment> {
         let next = self.starts.partition_point(|&(first, _)| first <= row);
         if row >= self.rows || next == 0 {

@@ -14,11 +14,12 @@ pub(super) trait Decode {
     fn decode(self, next: impl FnMut() -> [u16; 8]);
 }
 
-/// Unpacks symbols of DyscoStMan, each of `width` bits, from bit `first_bit` (from 0) of `packed` on, and passes them
-/// to `decoder`.
+/// Unpacks symbols of DyscoStMan, each of `width` bits, from bit `first_bit` of `packed` on, and passes them to
+/// `decoder`. Bit `j` (from 0) of `packed` is bit `j % 8` of byte `j / 8`, where bit 0 of a byte is the least
+/// significant one.
 ///
-/// Symbol i is bits `i * width` and up of the stream, in which bit j is bit `j % 8`, least significant first, of byte
-/// `j / 8`. [`PADDING`] bytes follow the last symbol's; `first_bit` is that of a symbol, `width` one of [`WIDTHS`].
+/// The least significant bit of a symbol comes first. A symbol of the file begins at `first_bit`, and [`PADDING`] bytes
+/// follow the bytes of the last symbol. `width` is one of [`WIDTHS`].
 pub(super) fn decode(width: u8, packed: &[u8], first_bit: usize, decoder: impl Decode) {
     match width {
         2 => decoder.decode(eights::<2>(packed, first_bit)),
@@ -33,8 +34,8 @@ pub(super) fn decode(width: u8, packed: &[u8], first_bit: usize, decoder: impl D
     }
 }
 
-/// Returns a function that unpacks the next eight symbols of `WIDTH` bits with each call, from bit `first_bit` (from 0) of
-/// `packed` on.
+/// Returns a function that unpacks the next eight symbols of `WIDTH` bits with each call, from bit `first_bit` of
+/// `packed` on. Bits count from 0, in each byte from the least significant one.
 fn eights<const WIDTH: usize>(packed: &[u8], first_bit: usize) -> impl FnMut() -> [u16; 8] {
     // eight symbols take whole bytes, so that each eight begin at the same bit of a byte
     let (mut at, bit) = (first_bit / 8, first_bit % 8);

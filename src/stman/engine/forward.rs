@@ -62,7 +62,7 @@ struct Forward<C> {
 struct ForwardColumn {
     name: BString,
     other: OtherColumn,
-    /// Whether the other table has as many rows as the table that has the forwarded column.
+    /// Whether the table to which the column is forwarded has as many rows as the table of the forwarded column.
     same_rows: bool,
 }
 
@@ -72,14 +72,14 @@ struct ForwardColumn {
 struct IndexedColumn {
     name: BString,
     other: OtherColumn,
-    /// Number of rows of the other table, to which the column is forwarded.
+    /// Number of rows of the table to which the column is forwarded.
     rows: u64,
     numbers: OtherColumn,
 }
 
 impl<C> Forward<C> {
-    /// Opens the forwarded columns of the engine. `column` makes each from its description in this table, the column of the
-    /// other table, and the number of rows of the other table.
+    /// Opens the forwarded columns of the engine. `column` makes each from its description in this table, from the
+    /// column of another table to which it is forwarded, and from the number of rows of that table.
     ///
     /// # Errors
     /// That of the first column, if there is none that can be read.
@@ -131,8 +131,8 @@ fn open_table(args: &OpenArgs<'_>, name: &BStr) -> Result<Box<dyn Columns>> {
     })
 }
 
-/// Checks that a forwarded column and the column of the other table have the same type and shape; casacore requires equal
-/// descriptions.
+/// Checks that a forwarded column (`spec`) and the column to which it is forwarded (`other`) have the same type and
+/// shape; casacore requires equal descriptions.
 fn check_same(spec: &ColumnSpec, other: &ColumnSpec) -> Result<()> {
     let kind = |spec: &ColumnSpec| if spec.storage == Storage::Scalar { "scalars" } else { "arrays" };
     if spec.data_type != other.data_type || kind(spec) != kind(other) {
@@ -184,8 +184,8 @@ impl<C: ColumnCells + std::fmt::Debug> Manager for Forward<C> {
     }
 }
 
-/// The cells of a forwarded column that could not be opened, because the other table is missing, for instance: reading them
-/// returns the error.
+/// The cells of a forwarded column that could not be opened, for instance because the table to which it is forwarded is
+/// missing: reading them returns the error.
 impl ColumnCells for Error {
     fn cell_shape(&self, _row: u64) -> Result<Option<Shape>> {
         Err(self.clone())
@@ -237,7 +237,7 @@ impl IndexedColumn {
         format!("ForwardColumnIndexedRowEngine: column {}", self.name)
     }
 
-    /// Reads the row numbers (from 0) in the other table to which `rows` (half-open, from 0) of this table are
+    /// Reads the numbers (from 0) of the rows of another table to which `rows` (half-open, from 0) of this table are
     /// forwarded; fails if the other table lacks a row with one of these numbers.
     fn map(&self, rows: Range<u64>) -> Result<Vec<u32>> {
         let count = rows.end - rows.start;

@@ -119,8 +119,9 @@ impl BucketMut {
         (&entry.value, entry.row..entries.get(next).map_or(rows, |entry| entry.row))
     }
 
-    /// An upper bound of the bucket's size in bytes after [`replace`](Self::replace) with the same arguments, by casacore's
-    /// accounting.
+    /// An upper bound of the bucket's size in bytes, by casacore's accounting, after `new` has replaced the values of
+    /// `column` in the rows `range` ([`replace`](Self::replace)). Rows count from 0 at the first row of the bucket,
+    /// which has `rows` rows.
     pub(super) fn bytes_with(&self, column: usize, range: &Range<u64>, rows: u64, new: &[Entry]) -> usize {
         let after = if range.end < rows { ENTRY_BYTES + self.find(column, range.end, rows).0.len() } else { 0 };
         self.bytes + new.iter().map(Entry::bytes).sum::<usize>() + after
@@ -198,8 +199,9 @@ impl BucketMut {
         cuts
     }
 
-    /// Moves the rows from `row` on, counted from the bucket's first, to a new bucket, which is returned. Also returns, for
-    /// each column, the value that is now stored in both buckets because it holds across the cut, as an added value.
+    /// Moves the rows from `row` on, counted from 0 at the bucket's first row, to a new bucket, which is returned. The
+    /// changes of a column have its value with 1 (added) if the value holds on both sides of the cut, because both
+    /// buckets now store it; else they are empty.
     pub(super) fn split_off(&mut self, row: u64) -> (BucketMut, Vec<Changes>) {
         let mut changes = Vec::new();
         let mut parts = Vec::new();
@@ -220,7 +222,8 @@ impl BucketMut {
         (Self::of(parts), changes)
     }
 
-    /// Lists all values of each column as removed (change -1), for the case that the whole bucket is removed.
+    /// Lists all values of each column, each with -1 (removed). If the whole bucket is removed, the reference counts of
+    /// arrays in the array file are reduced by this list.
     pub(super) fn all(&self) -> Vec<Changes> {
         let gone = |column: &Vec<Entry>| column.iter().map(|entry| (entry.value.clone(), -1)).collect();
         self.columns.iter().map(gone).collect()

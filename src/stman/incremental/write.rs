@@ -46,8 +46,8 @@ struct IncrementalMut {
 struct ColumnMut {
     spec: ColumnSpec,
     cell: Cell<()>,
-    /// Offset in the array file `table.f<n>i` of the array of zeros that new cells of fixed shape share until they are
-    /// written; `None` until this array is made.
+    /// Offset in bytes in the array file `table.f<n>i` of the array of zeros that new cells of fixed shape share until
+    /// they are written; `None` until this array is made, and again once it is overwritten with the values of a cell.
     zeros: Option<i64>,
 }
 
@@ -299,8 +299,9 @@ impl IncrementalMut {
         self.replace(column, row..row + 1, vec![entry])
     }
 
-    /// Whether only the cell in `row` (from 0) refers to the array at `offset` of the array file, so that the array may be
-    /// overwritten; cells of new rows then no longer get it. `rows` are the rows of the same bucket whose cells refer to it.
+    /// Whether the cell in `row` (from 0) alone refers to the array at byte `offset` of the array file, so that the
+    /// array may be overwritten. `rows` are the rows, `row` among them, that share one stored reference to the array.
+    /// If the array is the one of zeros for new rows and may be overwritten, later rows get another array of zeros.
     fn owns(&mut self, column: usize, row: u64, offset: i64, rows: &Range<u64>) -> Result<bool> {
         let owned = *rows == (row..row + 1) && self.arrays()?.references(offset)? == 1;
         if owned {

@@ -21,8 +21,8 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Chooses the size of a bucket and its number of rows as casacore does, for columns whose cells have `bits` bits
-    /// each.
+    /// Chooses the size of a bucket and its number of rows as casacore does; `bits` has the size in bits of a cell of
+    /// each column.
     ///
     /// `BUCKETSIZE`: bytes, or rows if it is negative; `BUCKETROWS`: rows.
     ///
@@ -58,8 +58,8 @@ fn fit(bytes: u64, rows: u64, bits: &[u64]) -> (u64, u64) {
     if bytes == wanted { (bytes, rows) } else { most_rows(bytes, bits) }
 }
 
-/// Returns `bytes`, the size of a bucket, and the largest number of rows that fit it; if one row is larger than `bytes`,
-/// returns the size of that row and 1.
+/// Returns `bytes`, the size of a bucket in bytes, and the largest number of rows that fit it; if one row is larger
+/// than `bytes`, returns the size of that row and 1. `bits` has the size in bits of a cell of each column.
 fn most_rows(bytes: u64, bits: &[u64]) -> (u64, u64) {
     if all_bytes(1, bits) > bytes {
         return (all_bytes(1, bits), 1);

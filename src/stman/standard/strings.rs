@@ -85,8 +85,8 @@ impl Item {
         self.len_bytes == 0
     }
 
-    /// Reads the first `limit` bytes of the string or array that the item refers to, from the heap, or all of it if it is
-    /// shorter.
+    /// Reads the string or array of strings at this location of the string heap (the buckets with long strings and with
+    /// arrays of strings): its first `limit` bytes, or all if it has fewer.
     fn read<F: ReadAt>(&self, buckets: &Buckets<F>, limit: u64) -> Result<Vec<u8>> {
         let capacity = u64::from(buckets.bucket_bytes).saturating_sub(HEADER_BYTES);
         let len = u64::try_from(self.len_bytes)
@@ -164,8 +164,8 @@ pub(super) fn read_scalar(cell: &[u8; CELL_BYTES], order: ByteOrder, buckets: &B
     }
 }
 
-/// Reads an array of strings of a column of fixed shape and appends it to `out`; its heap item has the u32 length and the
-/// bytes of each string.
+/// Reads an array of strings of a column of fixed shape and appends it to `out`. In the string heap, the array is
+/// stored as the u32 length and the bytes of each string.
 pub(super) fn read_fixed<F: ReadAt>(
     item: &Item,
     buckets: &Buckets<F>,
@@ -183,8 +183,8 @@ pub(super) fn read_fixed<F: ReadAt>(
     .with_context(|| item.place())
 }
 
-/// Reads the shape (fastest axis first) of an array of strings of a column whose shape is not fixed; its heap item begins
-/// with the shape.
+/// Reads the shape (fastest axis first) of an array of strings of a column whose shape is not fixed. In the string
+/// heap, the array begins with its shape.
 ///
 /// | field   | type         | meaning                                                      |
 /// |---------|--------------|--------------------------------------------------------------|
@@ -202,8 +202,8 @@ pub(super) fn read_shape<F: ReadAt>(item: &Item, buckets: &Buckets<F>) -> Result
     read().with_context(|| item.place())
 }
 
-/// Reads an array of strings of a column whose shape is not fixed, and appends it to `out`; its heap item begins with the
-/// shape.
+/// Reads an array of strings of a column whose shape is not fixed, and appends it to `out`. In the string heap, the
+/// array begins with its shape.
 pub(super) fn read_variable<F: ReadAt>(
     item: &Item,
     buckets: &Buckets<F>,
@@ -222,7 +222,7 @@ pub(super) fn read_variable<F: ReadAt>(
     read().with_context(|| item.place())
 }
 
-/// Encodes an array of strings of a column of fixed shape as an item of the heap, without the shape.
+/// Encodes an array of strings of a column of fixed shape for the string heap, without the shape.
 pub(super) fn encode_fixed(strings: &[BString]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for string in strings {
@@ -232,7 +232,7 @@ pub(super) fn encode_fixed(strings: &[BString]) -> Vec<u8> {
     bytes
 }
 
-/// Encodes an array of strings with its shape (fastest axis first) as an item of the heap; `None`: all strings are empty.
+/// Encodes an array of strings with its shape (fastest axis first) for the string heap; `None`: all strings are empty.
 ///
 /// # Errors
 /// `Limit` for extents beyond 31 bits, which the format cannot store.
@@ -248,7 +248,8 @@ pub(super) fn encode_variable(shape: &Shape, strings: Option<&[BString]>) -> Res
     Ok(bytes)
 }
 
-/// Splits the bytes of a heap item into the shape at its start, fastest axis first, and the remaining bytes.
+/// Splits the bytes of an array of strings in the string heap into its shape, fastest axis first, and the remaining
+/// bytes.
 fn split_shape(bytes: &[u8]) -> Result<(Shape, &[u8])> {
     let (&ndim, rest) = bytes.split_first_chunk().ok_or_else(too_short)?;
     let ndim = u32::from_be_bytes(ndim) as usize;

@@ -116,8 +116,8 @@ struct DataColumn {
     cache: ChunkCache,
 }
 
-/// A column of a tiled manager whose values are not in tiles, but in the header, for each hypercube: an id, or the
-/// coordinates of an axis.
+/// A column of a tiled manager whose values are not in tiles, but in the header, for each hypercube: an id (one value
+/// for all rows of the hypercube), or the coordinates of an axis.
 #[derive(Debug)]
 struct CoordinateColumn {
     cubes: Arc<Cubes>,
@@ -368,9 +368,9 @@ impl<F: ReadAt + ?Sized> Cubes<F> {
         })
     }
 
-    /// The shape of the cell in `row` of a column that holds the coordinates along `axis` of the hypercube, or an id if
-    /// `axis` is `None`. A cell has one axis if `axis` is an axis of the data cells, then `None` if no hypercube has the
-    /// row; else it is a scalar.
+    /// The shape of the cell in `row` (from 0) of a column with coordinates along `axis` (from 0, fastest first), or
+    /// with an id (`axis` is `None`). It is a scalar for an id and for a row axis. For an axis of the data cells it is
+    /// a list as long as the axis, or `None` if no hypercube has the row.
     fn coordinate_shape(&self, axis: Option<usize>, row: u64) -> Result<Option<Shape>> {
         match axis {
             Some(axis) if axis < self.cell_axes => {
@@ -381,8 +381,9 @@ impl<F: ReadAt + ?Sized> Cubes<F> {
         }
     }
 
-    /// Index (from 0) of the coordinate of the row at `place` among those stored for the row axis `axis`; 0 if all rows
-    /// of the hypercube share the stored values: an id (`None`), or the coordinates of an axis of the cell.
+    /// Index (from 0), among the values that the hypercube stores for a column, of the first one for the row at
+    /// `place`. For coordinates along a row axis it is the row's position on `axis` (from 0, fastest first). It is 0
+    /// for an axis of the data cells and for an id (`axis` is `None`), whose values all rows of the hypercube share.
     fn first_coordinate(&self, axis: Option<usize>, place: &RowPlace) -> u64 {
         match axis {
             Some(axis) if axis >= self.cell_axes => place.at.get(axis - self.cell_axes).copied().unwrap_or_default(),

@@ -7,7 +7,7 @@ use crate::batch::Manifest;
 /// Paths of a manifest and its ledger, as arguments of `batch run` and `batch status`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Files {
-    /// The manifest of the batch; - is stdin
+    /// The manifest of the batch: the list of items that batch plan writes, one a line; - is stdin
     pub(super) manifest: PathBuf,
     /// The directory in which each process records what it has done
     #[arg(long, value_name = "DIRECTORY")]
@@ -15,7 +15,8 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Opens the manifest; `-` reads it from stdin.
+    /// Opens the manifest, the list of jobs that `batch plan` writes (one item as JSON on each line). If its path is
+    /// `-`, it is read from stdin.
     pub(super) fn open(&self) -> anyhow::Result<Manifest> {
         if self.manifest.as_os_str() != "-" {
             return Ok(Manifest::open(&self.manifest)?);

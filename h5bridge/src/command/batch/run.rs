@@ -17,8 +17,8 @@ use crate::interrupt::Stop;
 use crate::progress::Bar;
 use crate::report::{self, Ending};
 
-/// Number of items of a manifest above which `batch run` finds out from the ledger which items are done, not from their receipts (default of
-/// `--trust`).
+/// Number of items of a manifest above which `batch run` without `--trust` learns from the ledger (the directory with
+/// the results of all runs) which items are done, and not from receipts (the JSON files beside the targets).
 const MANY: usize = 10_000;
 
 /// Command-line arguments of `h5bridge batch run`.
@@ -59,14 +59,15 @@ pub(super) struct Args {
     /// output of the item, or the source has changed)
     #[arg(long)]
     again: bool,
-    /// Evidence that an item is done; the default is receipt, and ledger for more than 10000 items
+    /// Evidence that an item is done: the ledger, the receipt beside the target (TARGET.receipt.json), or in addition
+    /// the digest of the target [default: receipt, and ledger for more than 10000 items]
     #[arg(long, value_enum, value_name = "EVIDENCE")]
     trust: Option<Trust>,
-    /// Do not read the records of earlier runs: receipts alone tell which items are done. Saves time if few items are
+    /// Do not read the records of earlier runs: receipts (TARGET.receipt.json) alone tell which items are done. Saves time if few items are
     /// run with a large ledger
     #[arg(long)]
     ignore_ledger: bool,
-    /// Kinds of checksums that are computed of each target and recorded in its receipt
+    /// Kinds of checksums that are computed of each target and recorded in its receipt, TARGET.receipt.json
     #[arg(long, value_enum, value_delimiter = ',', value_name = "A,B")]
     checksums: Vec<Checksum>,
     /// Print each record of the ledger as a line of JSON, instead of the summary
@@ -91,7 +92,7 @@ fn time(text: &str) -> Result<Duration, String> {
 }
 
 /// Runs `h5bridge batch run`: does the items (jobs) of a manifest that are not done yet, and prints a summary or, with
-/// `--records`, each record of the ledger.
+/// `--records`, each record (result of an attempt at an item) that this run adds to its ledger directory.
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     if global.caller.is_some() {

@@ -10,17 +10,18 @@ use ctds_hdf5::look::Summary;
 use ctds_hdf5::{Error, ErrorKind, is_open_elsewhere};
 use serde::Serialize;
 
-/// A finding about a source that needs attention, such as a damaged column.
+/// Something that `h5bridge info` has found about a source (file or directory) and that needs attention, such as a
+/// damaged column.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
     /// Kind of the finding: `damaged`, `not converted`, `not supported`, `elsewhere` (elements in other files), `live`
     /// (a live HDF5 file), `open` (another program has the table open), `stale` (the table or HDF5 file from which the
     /// source was made has changed).
     pub(super) kind: &'static str,
-    /// The part of the source that the finding is about, `ANTENNA` or `MAIN/DATA`; `None`: the whole source.
+    /// The table (`ANTENNA`) or column (`MAIN/DATA`) of the source that the finding is about; `None`: the whole source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) part: Option<String>,
-    /// Description of the finding, or the reason why the part cannot be read.
+    /// What `info` has found, in words for the user. If a table or column cannot be read: the reason.
     pub(super) text: String,
 }
 
@@ -34,7 +35,9 @@ impl Finding {
     }
 }
 
-/// Converts findings to sentences for the terminal; parts with findings of the same kind and text share a sentence.
+/// Converts findings of `h5bridge info` (what needs attention in a source, such as a damaged column) to sentences for
+/// the terminal. Tables and columns with the same kind and text of finding share a sentence, which names at most three
+/// of them and the number of the others.
 pub(super) fn sentences(findings: &[Finding]) -> Vec<String> {
     let mut groups: Vec<(&Finding, Vec<&str>)> = Vec::new();
     for finding in findings {
@@ -107,7 +110,8 @@ pub(super) fn find(
     found
 }
 
-/// A finding about a live HDF5 file: it is open for writing (or its writer exited without closing it), or it was closed; `None` for other files.
+/// What `info` tells about a live HDF5 file (one to which a program appends rows): that it is open for writing (or its
+/// writer exited without closing it), or that its writer has closed it. `None` for other files.
 fn live(path: &Path) -> Option<Finding> {
     let reader = path.is_file().then(|| Reader::open(path).ok()).flatten()?;
     Some(match reader.is_being_written() {

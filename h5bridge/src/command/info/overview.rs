@@ -19,7 +19,7 @@ use crate::report;
 /// is cut.
 const NAME_WIDTH: usize = 40;
 
-/// Greatest depth of directories below a table directory whose files count for its size in bytes.
+/// Deepest level of directories (0: the table directory itself) whose files count for the size of a table in bytes.
 const MAX_DEPTH: usize = 16;
 
 /// All facts about a source that the default view of `h5bridge info` shows.
@@ -115,7 +115,9 @@ fn stored(main: &SourceTable) -> String {
     format!("{storage}, {}, {} endian", table_kind(table), table.byte_order().name())
 }
 
-/// Bytes of a file, or of all files below a directory; `None` if the path leads into a container. `depth` is the depth below the table directory.
+/// Bytes of a file, or of all files below a directory; `None` if the path is not on disk, as for a table in a
+/// container. `depth` is the level of `path` (0: the table directory). At level 0 a symbolic link is followed, below it
+/// a link counts with its own size. Directories deeper than `MAX_DEPTH` count as 0 bytes.
 fn disk_bytes(path: &Path, depth: usize) -> Option<u64> {
     // what a link in a table leads to is not part of it
     let found = if depth == 0 { path.metadata() } else { path.symlink_metadata() }.ok()?;
@@ -175,8 +177,8 @@ fn subtables(source: &Source) -> Option<Section> {
     })
 }
 
-/// How the bytes of a native file divide into datasets, structure and embedded original files, or the number of linked files of a thin table (one
-/// whose data is in an HDF5 file); `None` for other sources.
+/// How the bytes of a native HDF5 file divide into datasets, structure and embedded original files, or the number of
+/// linked files of a thin table (a table directory whose data is in an HDF5 file). `None` for other sources.
 fn storage(facts: &Facts<'_>) -> Option<Section> {
     let mut rows = Vec::new();
     if let Some(thin) = &facts.thin {

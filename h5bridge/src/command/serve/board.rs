@@ -27,7 +27,8 @@ const ROUND: Duration = Duration::from_secs(1);
 /// files), even if it has not changed.
 const AT_LEAST: Duration = Duration::from_secs(5);
 
-/// Pause between two searches of the served directories for new live files, while the board (the page that lists them) is shown.
+/// Pause between two searches of the served directories for new live files, while the board (the page that lists them)
+/// is shown.
 const SEARCH: Duration = Duration::from_secs(10);
 
 /// The states of all live files of a server, as sent to clients that show the board (the page that lists them).
@@ -38,15 +39,16 @@ pub(super) struct Board {
     is_running: Mutex<bool>,
 }
 
-/// The newest state ("line") of each live file. Each line has a version number; a client is sent the lines with a higher version than it has
-/// received.
+/// The newest state ("line") of each live file (a native HDF5 file to which a program appends rows). Clients are sent
+/// changes as events. The number of an event, counted from 1, is called its version.
 #[derive(Default)]
 struct Lines {
-    /// Number of changes so far to the list of live files; it is the version of the newest change.
+    /// Number of events made so far, about lines (states of live files) and about the counts of files: the version of
+    /// the newest event. A client is sent the events with a higher version than those that it has.
     version: u64,
     files: BTreeMap<String, Line>,
-    /// The version in which one of two counts last changed, and these counts: live files that are listed, and live files
-    /// beyond `MAX_FILES` that are left out.
+    /// The version (number of the event) in which one of two counts last changed, 0 before the first search for live
+    /// files, and these counts: live files that the board lists, and live files beyond `MAX_FILES` that it leaves out.
     extent: (u64, usize, usize),
 }
 
@@ -88,7 +90,8 @@ impl Board {
         event_stream(Body::pieces(events, None).keeping(place))
     }
 
-    /// Starts the task that polls all live files as long as any client shows the board (the list of them); does nothing if it runs already.
+    /// Starts the task that polls all live files as long as any client shows the board (the page that lists them). Does
+    /// nothing if that task runs already.
     fn run(self: &Arc<Self>, shared: &Arc<Shared>, open: &Arc<OpenFiles>) {
         if std::mem::replace(&mut *locked(&self.is_running), true) {
             return;
@@ -135,8 +138,8 @@ impl Board {
 }
 
 impl Followed {
-    /// Searches all served files and directories for live files, and keeps the first `MAX_FILES` by name; `None` if the server
-    /// ends.
+    /// Searches all served files and directories for live files, and keeps the first `MAX_FILES` by name; `None` if the
+    /// server ends.
     async fn search(shared: &Arc<Shared>) -> Option<Self> {
         let own = Arc::clone(shared);
         let (mut files, unknown) = shared.pool.run(Admission::Begun, move || own.sources.live_files()).await.ok()?;
@@ -147,7 +150,9 @@ impl Followed {
 }
 
 impl Lines {
-    /// Removes from the list of live files those that are not in `followed`; returns whether the number of files, listed or left out, has changed.
+    /// Forgets the states of live files that are not in `followed`, the result of the newest search. Returns whether
+    /// one of two counts has changed since the search before: files in `followed`, and live files that it leaves out
+    /// because there are more than `MAX_FILES`. The first call returns true.
     fn keep(&mut self, followed: &Followed) -> bool {
         self.files.retain(|name, _| followed.files.iter().any(|(known, _)| known == name));
         let (version, files, left_out) = self.extent;
@@ -174,8 +179,8 @@ impl Lines {
         true
     }
 
-    /// Formats the events about live files that are newer than `version`, and sets `version` to the version of the
-    /// newest event.
+    /// Formats the events about live files and their counts whose version (number of the event, from 1) is higher than
+    /// `version`, and sets `version` to that of the newest event.
     fn since(&self, version: &mut u64) -> String {
         let before = std::mem::replace(version, self.version);
         let mut events = String::new();

@@ -34,7 +34,8 @@ pub(super) struct Guard {
     hosts: Vec<String>,
     /// Origins of other sites whose pages may send requests, as browsers write them.
     origins: Vec<String>,
-    /// Base path that precedes every address of the server, for example `/P`; empty by default.
+    /// Path that precedes every address of the server (`--base-path`), such as `/h5bridge`, without a slash at its end;
+    /// empty by default.
     base: String,
 }
 
@@ -56,8 +57,8 @@ pub(super) enum Verdict {
 }
 
 impl Guard {
-    /// The access rules of the server at `port`. `token`: `None` accepts all clients. `hosts`, `origins` and `base` are those of `--allow-host`,
-    /// `--allow-origin` and `--base-path`.
+    /// The access rules of the server at `port`. `token`: `None` accepts all clients. `hosts`, `origins` and `base` are
+    /// those of `--allow-host`, `--allow-origin` and `--base-path` (a path such as `/h5bridge`, or empty).
     pub(super) fn new(token: Option<&str>, port: u16, hosts: &[String], origins: &[String], base: &str) -> Self {
         let lower =
             |texts: &[String]| texts.iter().map(|text| text.trim_end_matches('/').to_ascii_lowercase()).collect();
@@ -252,7 +253,9 @@ fn preflight(origin: &HeaderValue) -> Reply {
     reply
 }
 
-/// The address of the server that a person opens in a browser, with the token if there is one; `host` is host name and port.
+/// The address that a person opens in a browser, `http://HOST/BASE/?token=TOKEN`. `host`: host name and port. `base`:
+/// the path of `--base-path` that precedes all addresses, such as `/h5bridge`, without a slash at its end, or empty.
+/// `token`: the access token, `None` if clients need none.
 pub(super) fn address(host: &str, base: &str, token: Option<&str>) -> String {
     let token = token.map_or(String::new(), |token| format!("?token={}", query::encode(token)));
     format!("http://{host}{base}/{token}")

@@ -1,4 +1,5 @@
-//! Answers of the server below `/live`: events about live files (HDF5 files to which a program appends), and the data of their plots.
+//! Answers of the server below `/live`: events about served files, such as live ones (HDF5 files to which a program
+//! appends), and the data of their plots.
 
 use std::sync::Arc;
 

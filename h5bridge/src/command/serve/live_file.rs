@@ -1,4 +1,5 @@
-//! A live file that clients of the server watch, with one reader for all of them.
+//! A file that clients of the server watch or plot, with one reader for all of them: a live file (a native HDF5 file to
+//! which a program appends rows), a finished HDF5 file or a table.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, Weak};
@@ -18,54 +19,58 @@ use super::sources::status_of;
 use super::work::{Admission, Lost};
 use crate::sync::locked;
 
-/// Pause between two polls of a live file while any client receives events about it.
+/// Pause between two polls of a file or table while any client receives events about it.
 const POLL: Duration = Duration::from_millis(100);
 
-/// Pause after a poll of a live file that has failed.
+/// Pause after a poll of a file or table that has failed.
 const POLL_AFTER_FAILURE: Duration = Duration::from_millis(500);
 
-/// Longest time without a message to a client that receives events about a live file, even if the file has not changed.
+/// Time after which clients that receive events about a file or table are sent its state again, even if it has not
+/// changed.
 const AT_LEAST: Duration = Duration::from_secs(5);
 
-/// Time without a change after which a file that its writer has closed is reported as ended.
+/// Time after which a live file (a native HDF5 file to which a program appends rows) is reported as ended, if its
+/// writer has closed it and none has opened it again.
 const CLOSED_FOR: Duration = Duration::from_secs(10);
 
 /// Time for which polls of a file must fail before clients are told that it is unreadable: its writer may be in the
 /// middle of a change.
 const PERSISTENT: Duration = Duration::from_secs(2);
 
-/// Maximum number of bytes of the newest cells of each column that a poll of a live file reads while clients receive
-/// events about that file.
+/// Maximum number of bytes of the newest cells of each column that a poll of a file or table reads while clients
+/// receive events about it.
 const SAMPLE: u64 = 4 << 20;
 /// Maximum number of bytes of the newest cells of each column that a poll of a live file reads for the board (the list
 /// of all live files).
 const BOARD_SAMPLE: u64 = 64 << 10;
 
-/// A live file (an HDF5 file to which a writer may still append) that the server has open, with one reader for all clients.
+/// A file that the server has open for clients that watch or plot it, with one reader for all clients. It is a live
+/// file (a native HDF5 file to which a program appends rows), a finished HDF5 file or a table.
 pub(super) struct LiveFile {
     path: PathBuf,
     /// Decides which other tables, named by this file, may be opened: only those that the server was told to serve.
     served: Served,
-    /// Name by which clients ask for the live file.
+    /// Name by which clients ask for the file or table.
     pub(super) name: String,
-    /// The open session that reads the live file; `None` while it is not open.
+    /// The session that reads the file or table; `None` while it is not open.
     session: Arc<tokio::sync::Mutex<Option<Session>>>,
     news: watch::Sender<News>,
-    /// Whether a task polls the live file; it runs while any client receives events about the file.
+    /// Whether a task polls the file or table; the task runs while any client receives events about it.
     is_polled: Mutex<bool>,
     used: Mutex<Instant>,
     state: Mutex<State>,
 }
 
-/// State of a live file that is kept from one poll to the next.
+/// What is known of a watched file or table from earlier polls, and kept for the next one.
 #[derive(Default)]
 struct State {
     rates: Rates,
     alerts: Alerts,
-    /// Alert rules of each client that receives events about the live file; an entry expires when its client disconnects.
+    /// Alert rules of each client that receives events about the file or table. An entry expires when its client
+    /// disconnects.
     clients: Vec<Weak<[Rule]>>,
     was_open: bool,
-    /// Time of the poll that first found the file closed by its writer; `None` while a writer has it open.
+    /// Time of the poll that first found the live file closed by its writer; `None` while a writer has it open.
     closed: Option<Instant>,
     /// Time of the first failed poll of the file since the last successful one; `None` if the last poll could read the
     /// file.
@@ -74,7 +79,7 @@ struct State {
     line: Option<Json>,
 }
 
-/// The result of polling a live file.
+/// The result of polling a watched file or table.
 enum Tick {
     /// The file can be read: its revision (which changes with the content), and its state as JSON.
     Look(u64, Arc<str>),
@@ -82,8 +87,8 @@ enum Tick {
     End(&'static str),
 }
 
-/// The open session that reads the live file `file`; if `session` is `None`, the file is opened first and the new
-/// session is stored in `session`.
+/// The session that reads the file or table `file`. If `session` is `None`, it is opened first and the new session is
+/// stored in `session`.
 fn opened<'a>(session: &'a mut Option<Session>, file: &LiveFile) -> Result<&'a mut Session, Error> {
     match session {
         Some(session) => Ok(session),
@@ -92,8 +97,8 @@ fn opened<'a>(session: &'a mut Option<Session>, file: &LiveFile) -> Result<&'a m
 }
 
 impl LiveFile {
-    /// A reader for the live file at `path`. `before` is an earlier reader of it that has ended, whose session (with the rows read so far) is used
-    /// again.
+    /// A reader for the file or table at `path`. `before` is an earlier reader of the same path that has ended. Its
+    /// session (with the rows read so far) is used again.
     pub(super) fn new(path: PathBuf, name: &str, served: Served, before: Option<&LiveFile>) -> Self {
         LiveFile {
             path,
@@ -107,7 +112,8 @@ impl LiveFile {
         }
     }
 
-    /// Whether clients that receive events were told that the live file has ended, after which this reader sends no more.
+    /// Whether clients that receive events were told that the file has ended (closed by its writer, removed, replaced),
+    /// after which this reader sends no more.
     pub(super) fn has_ended(&self) -> bool {
         self.news.borrow().end.is_some()
     }
@@ -122,8 +128,8 @@ impl LiveFile {
         locked(&self.used).elapsed()
     }
 
-    /// Runs a job in a worker thread with the session that reads the live file. Jobs about the same file run one after another; a waiting one holds
-    /// no thread.
+    /// Runs a job in a worker thread with the session that reads the file or table. Jobs about the same file run one
+    /// after another. A waiting job holds no thread.
     async fn run<T: Send + 'static>(
         self: &Arc<Self>,
         shared: &Shared,
@@ -135,17 +141,19 @@ impl LiveFile {
         shared.pool.run(admission, move || job(&file, &mut session)).await
     }
 
-    /// The message of an error, in which the path of the live file is replaced by the name by which clients ask for it.
+    /// The message of an error, in which the path of the file or table is replaced by the name by which clients ask for
+    /// it.
     fn words(&self, error: &Error) -> String {
         error.to_string().replace(&*self.path.to_string_lossy(), &self.name)
     }
 
-    /// The HTTP answer that refuses a request because the library ctds-hdf5 returned an error about this live file.
+    /// The HTTP answer that refuses a request because the library ctds-hdf5 returned an error about this file or table.
     fn refusal(&self, error: &Error) -> Reply {
         refusal(status_of(error.kind()), &self.words(error))
     }
 
-    /// Makes `session` read the newest state of the live file, and opens it if needed; a file that a background task polls is not read again.
+    /// Makes `session` read the newest state of the file or table, and opens it if needed. A file that a background
+    /// task polls is not read again.
     fn look(&self, session: &mut Option<Session>) -> Result<(), Error> {
         let is_polled = *locked(&self.is_polled);
         let open = opened(session, self)?;
@@ -231,7 +239,8 @@ impl LiveFile {
         answer
     }
 
-    /// Sends to clients of the live file how many of its rows have been read for a plot; sends nothing if all rows were read in a single step.
+    /// Sends to clients that receive events about the file how many of its rows have been read for a plot. Sends
+    /// nothing if all rows were read in a single step.
     fn progressed(&self, progress: Progress, is_complete: bool) {
         self.news.send_if_modified(|news| {
             let was_begun = news.progress.0 > 0 && news.progress.1.rows_used < news.progress.1.rows;
@@ -243,7 +252,8 @@ impl LiveFile {
         });
     }
 
-    /// Answers with a stream of events about the file, including the alerts of the client's `rules` and of the server's own rules.
+    /// Answers with a stream of events about the file, including the alerts of the client's `rules` and of the server's
+    /// own rules.
     pub(super) async fn events(
         self: &Arc<Self>,
         shared: &Arc<Shared>,
@@ -275,7 +285,7 @@ impl LiveFile {
         event_stream(body)
     }
 
-    /// Starts the task that polls the live file as long as any client receives events about it.
+    /// Starts the task that polls the file or table as long as any client receives events about it.
     fn poll(self: &Arc<Self>, shared: &Arc<Shared>) {
         if std::mem::replace(&mut *locked(&self.is_polled), true) {
             return;
@@ -319,8 +329,8 @@ impl LiveFile {
         });
     }
 
-    /// The newest state of the file for the board (the list of all live files); `None` if it is not known. The file is polled unless a task polls it
-    /// already or a plot is being read.
+    /// The newest state of the file for the board (the page that lists all live files); `None` if it is not known. The
+    /// file is polled unless a task polls it already or another job, such as a plot, is reading it.
     pub(super) async fn line(self: &Arc<Self>, shared: &Arc<Shared>) -> Option<Json> {
         let is_polled = *locked(&self.is_polled);
         if !is_polled && let Ok(mut session) = Arc::clone(&self.session).try_lock_owned() {
@@ -339,8 +349,9 @@ impl LiveFile {
         Some(line)
     }
 
-    /// Polls the live file once, for clients that receive its events or for the board (the list of all live files), and
-    /// evaluates alert rules. `sample`: maximum number of bytes of newest cells that are read of each column.
+    /// Polls the file or table once, for clients that receive its events or for the board (the page that lists all live
+    /// files), and evaluates alert rules. `sample`: maximum number of bytes of newest cells that are read of each
+    /// column.
     fn tick(&self, session: &mut Option<Session>, rules: &[Rule], sample: u64) -> Result<Tick, Error> {
         let looked = self.refresh(session, sample);
         let mut state = locked(&self.state);
@@ -381,8 +392,8 @@ impl LiveFile {
         open.refresh()
     }
 
-    /// Evaluates alert rules, `rules` of the server and those of clients, on the newest state `look` of the live file, and sends alerts that begin
-    /// or end.
+    /// Evaluates alert rules on the newest state `look` of the file or table, and sends alerts that begin or end. The
+    /// rules are those of clients and, if `look` is of a live file, `rules` of the server.
     fn judge(&self, state: &mut State, look: &Look, rules: &[Rule]) {
         state.clients.retain(|rules| rules.strong_count() > 0);
         let of_clients: Vec<Arc<[Rule]>> = state.clients.iter().filter_map(Weak::upgrade).collect();
@@ -401,7 +412,8 @@ impl LiveFile {
         Told { number, rule: alert.rule.clone(), active, text: alert.text.clone(), document }
     }
 
-    /// Converts `of` to a JSON object whose member `file` is the name by which clients ask for the file, so that its path is not shown.
+    /// Converts `of` to a JSON object whose member `file` is the name by which clients ask for the file, so that its
+    /// path is not shown.
     fn document(&self, of: &impl serde::Serialize) -> Json {
         let mut document = serde_json::to_value(of).unwrap_or(Json::Null);
         document["file"] = self.name.as_str().into();
@@ -417,8 +429,8 @@ impl LiveFile {
         })
     }
 
-    /// Sends to clients of the live file why it cannot be read (`words`), or with `None` that it can be read again;
-    /// sends nothing if `words` is the same as before.
+    /// Sends to clients that receive events about the file why it cannot be read (`words`), or with `None` that it can
+    /// be read again. Sends nothing if `words` is the same as before.
     fn has_problem(&self, words: Option<String>) {
         self.news.send_if_modified(|news| {
             let is_new = news.problem.1.as_deref() != words.as_deref();
@@ -431,7 +443,8 @@ impl LiveFile {
 }
 
 impl State {
-    /// Whether a writer had the live file open and closed it at least `CLOSED_FOR` ago, so that clients are told that it has ended.
+    /// Whether `look` is of a live file (a native HDF5 file to which a program appends rows) that a writer had open and
+    /// closed at least `CLOSED_FOR` ago, so that clients are told that it has ended.
     fn has_closed(&mut self, look: &Look) -> bool {
         if look.kind != "live" {
             return false;

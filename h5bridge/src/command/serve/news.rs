@@ -1,4 +1,4 @@
-//! Events about a live file for the clients that watch it (server-sent events): only the newest of each kind is kept, so that a slow client skips
+//! Events about a served file, mostly a live one, for the clients that watch it (server-sent events): only the newest of each kind is kept, so that a slow client skips
 //! older ones.
 
 use std::collections::HashSet;

@@ -1,4 +1,5 @@
-//! The live files that clients of the server watch, each with one reader.
+//! The files and tables that clients of the server watch or plot, each with one reader for all clients. Many are live
+//! files, native HDF5 files to which a program appends rows.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -10,22 +11,24 @@ use super::shared::Shared;
 use super::work::Admission;
 use crate::sync::locked;
 
-/// Maximum number of live files that the server has open at a time, for event streams, plots and the board (the list of
-/// live files).
+/// Maximum number of files and tables that the server has open at a time, for event streams, plots and the board (the
+/// page that lists all live files).
 const MAX_OPEN: usize = 512;
 
-/// How long a live file without requests stays open.
+/// How long a file or table stays open after its last use by a client.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// Pause between two checks for open live files without requests, which are closed.
+/// Pause between two checks for open files and tables without requests, which are closed.
 const REAP_PAUSE: Duration = Duration::from_secs(10);
 
-/// The live files that are open, by their paths.
+/// The files that the server has open for clients that watch or plot them, by their paths: live files (native HDF5
+/// files to which a program appends rows), finished HDF5 files, and tables.
 #[derive(Default)]
 pub(super) struct OpenFiles(Mutex<HashMap<PathBuf, Arc<LiveFile>>>);
 
 impl OpenFiles {
-    /// The shared reader of the live file at `path`, made if needed; `None` if `MAX_OPEN` files are open already.
+    /// The reader, shared by all clients, of the file or table at `path`, made if needed; `None` if `MAX_OPEN` files
+    /// are open already. `name` is the name by which clients ask for the file.
     pub(super) fn get(&self, shared: &Arc<Shared>, path: PathBuf, name: &str) -> Option<Arc<LiveFile>> {
         let mut files = locked(&self.0);
         let before = files.get(&path);
@@ -43,7 +46,8 @@ impl OpenFiles {
         Some(file)
     }
 
-    /// Closes live files for which no request has come for a minute; runs until the future is dropped.
+    /// Closes files and tables that no client uses and for which no request has come for a minute. Runs until the
+    /// future is dropped.
     pub(super) async fn reap(&self, shared: &Arc<Shared>) {
         loop {
             tokio::time::sleep(REAP_PAUSE).await;

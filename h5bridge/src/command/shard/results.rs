@@ -1,5 +1,5 @@
-//! Results of the items (ranges of chunks or tiles) of a shard plan, recorded in a ledger: a directory in which each process appends to a file of
-//! its own.
+//! Results of the items (ranges of chunks or tiles) of a shard plan, the division of a large conversion among
+//! processes. They are recorded in a ledger, a directory in which each process appends to a file of its own.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -16,7 +16,8 @@ use crate::exit::Status;
 /// results of items); a file with more is not a ledger file and is refused.
 const LONGEST_LINE: usize = 1 << 16;
 
-/// The last ledger record of each item of a shard plan: whether it was written or failed, and the SHA-256 of its bytes.
+/// The last record in the ledger (the directory in which processes record results of items) of each item, a range of
+/// chunks or tiles, of a shard plan: whether it was written or failed, and the SHA-256 of its bytes.
 #[derive(Debug)]
 pub(super) struct Results {
     directory: PathBuf,
@@ -86,7 +87,8 @@ impl Results {
         self.last(item).and_then(result)
     }
 
-    /// Whether an item of the shard plan is written, by its last record in the ledger.
+    /// Whether an item (range of chunks or tiles) of the shard plan is written, by its last record in the ledger, the
+    /// directory in which processes record results of items.
     pub(super) fn is_done(&self, item: &ShardItem) -> bool {
         self.last(item).is_some_and(|record| record.state == State::Done)
     }
@@ -134,14 +136,14 @@ impl Results {
     }
 }
 
-/// Whether another attempt to write an item of a shard plan may succeed after this error: true for I/O errors, a full
-/// disk and locked files.
+/// Whether another attempt to write an item (range of chunks or tiles) of a shard plan may succeed after this error:
+/// true for I/O errors, a full disk and locked files.
 pub(super) fn may_pass(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Io | ErrorKind::NoSpace | ErrorKind::Locked)
 }
 
-/// Size and SHA-256 of the bytes written for an item of a shard plan, from the item's record in the ledger; `None` if
-/// the item is not done.
+/// Size and SHA-256 of the bytes that a process has written for an item (a range of chunks or tiles that one process
+/// writes in `h5bridge shard`). `record` is the result of an attempt at the item. `None` if the attempt has failed.
 fn result(record: &Record) -> Option<ShardResult> {
     let (file_bytes, sha256) = (record.file_bytes?, record.digest.clone()?);
     (record.state == State::Done).then_some(ShardResult { file_bytes, sha256 })

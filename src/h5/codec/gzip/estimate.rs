@@ -21,8 +21,9 @@ const RARE: f32 = 14.0;
 /// frequencies of byte values in this quarter are about those in the whole segment.
 const COUNTED: usize = 1 << 10;
 const COUNTED_OF: usize = 4 << 10;
-/// Distance in bytes between positions that are remembered, to find later repetitions of the bytes there: positions in the
-/// sample of a segment of a chunk before the part whose compressed length is estimated, and in repetitions within that part.
+/// Distance in bytes between positions of the sample (the examined bytes of a segment of a chunk) that are remembered,
+/// to find later repetitions of the bytes there. Used before the part whose compressed length is estimated, and for the
+/// bytes of repetitions found in that part.
 const HISTORY_STEP: usize = 8;
 
 /// Expected ratio of the compressed to the original length of a segment, for each method of encoding.

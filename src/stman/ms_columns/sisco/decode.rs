@@ -174,8 +174,9 @@ fn items(mode: Mode, shapes: &Shapes, first: u64) -> impl Iterator<Item = usize>
     (first..shapes.rows()).filter_map(|row| shapes.get(row)).map_while(of_row).flatten()
 }
 
-/// Adds predictions from lower channels to the stored differences in `values`, which begin with items of `lens` values; on
-/// several threads, since the rows do not depend on each other here.
+/// Adds predictions from lower channels of the same row to the stored differences in `values`. These are items one
+/// after the other, each one stored correlation of one row, and `lens` has the number of values of each item. Several
+/// threads work on them, since the items do not depend on each other here.
 fn add_from_lower_channels(level: &Level, values: &mut [Value], lens: impl Iterator<Item = usize>) {
     let mut rest = values;
     let mut items: Vec<_> = lens.map_while(|len| rest.split_off_mut(..len)).collect();
@@ -193,8 +194,8 @@ fn add_from_lower_channels(level: &Level, values: &mut [Value], lens: impl Itera
     });
 }
 
-/// Adds predictions from lower channels to the stored differences of one item: first its real parts, then its imaginary
-/// parts.
+/// Adds predictions from lower channels to the stored differences of one item (one stored correlation of one row): the
+/// real parts of all channels, then the imaginary parts. `level` has the predictors.
 fn add_to_item(level: &Level, item: &mut [Value]) {
     let (re, im) = item.split_at_mut(item.len() / 2);
     // of both parts in turn, since the processor can work on one while a value of the other is not known yet
@@ -210,7 +211,9 @@ fn add_to_item(level: &Level, item: &mut [Value]) {
 }
 
 impl History {
-    /// Adds predictions from earlier rows of the baseline to the values of `row`, and keeps the sums for later rows.
+    /// Adds predictions from earlier rows of the baseline to `row`, and keeps the sums for later rows. `row` has the
+    /// real or the imaginary parts of one correlation by channel; `level`, the prediction level of the file, has the
+    /// predictors.
     fn add_to(&mut self, row: &mut [Value], level: &Level) -> Result<()> {
         if let Some(last) = self.0.front().filter(|last| last.len() != row.len()) {
             return Err(Error::unsupported(format!(

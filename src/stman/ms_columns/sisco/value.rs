@@ -132,9 +132,9 @@ impl Predictor {
         Predictor { values, weights, divisor }
     }
 
-    /// Predicts a value with the exponent `exponent`, which must not be -127 or -128 (zeros, subnormal numbers,
-    /// infinities, NaNs); returns the mantissa with its sign. `past` contains the earlier values, most recent first; those
-    /// that the predictor does not need are not looked at.
+    /// Predicts a value and returns its mantissa with its sign, in units of `2^(exponent - 23)`. `exponent` must not be
+    /// -127 or -128 (zeros, subnormal numbers, infinities, NaNs). `past` contains the earlier values, most recent
+    /// first; those that the predictor does not need are not looked at.
     #[inline]
     pub(super) fn predict(&self, past: &[Value; 4], exponent: i8) -> i64 {
         match self.values {
@@ -161,8 +161,9 @@ impl Predictor {
         }
     }
 
-    /// Slow form of [`Predictor::predict`] for predictors from two or more values; also handles earlier values that its fast
-    /// sum cannot: zeros, subnormal numbers, infinities, NaNs, and mantissas that are too large for the exponent.
+    /// Predicts a value from two or more earlier ones (`past`, most recent first) and returns its mantissa with its
+    /// sign, in units of `2^(exponent - 23)`. Unlike the plain weighted sum, this also handles zeros, subnormal
+    /// numbers, infinities, NaNs, and values whose mantissa in this unit is out of range.
     #[cold]
     fn predict_by_steps(&self, past: &[Value; 4], exponent: i8) -> i64 {
         let [p1, p2, p3, p4] = *past;
@@ -199,7 +200,9 @@ impl Predictor {
     }
 }
 
-/// Predicts that a value equals the last one, `p1`; returns the mantissa with its sign.
+/// Predicts that a value equals `p1`, an earlier one; returns its mantissa with its sign, in units of
+/// `2^(exponent - 23)`. The result is 0 if `p1` is a zero, subnormal number, infinity or NaN, or if its mantissa in
+/// this unit is out of range.
 fn last(p1: Value, exponent: i8) -> i64 {
     let up = p1.up(exponent);
     let mantissa = p1.shifted(up) as u32;
