@@ -2,7 +2,7 @@
 
 use ctds_hdf5::convert::{Compress, Compression, Source, ToHdf5};
 use ctds_hdf5::value::{Complex32, Region, Shape};
-use ctds_hdf5::{ColumnDesc, ErrorKind, IfExists, ManagerSpec, NewTable, Result, Table};
+use ctds_hdf5::{ColumnDesc, ErrorKind, IfExists, ManagerSpec, NewTable, Result, SyncPolicy, Table};
 use ndarray::ArrayD;
 use tempfile::TempDir;
 
@@ -181,5 +181,19 @@ fn predictions_hold_for_the_size_of_the_file() -> Result<()> {
         assert!(expected.seconds > 0.0);
         std::fs::remove_file(&target).unwrap();
     }
+    Ok(())
+}
+
+#[test]
+fn predictions_count_what_is_asked_for() -> Result<()> {
+    let folder = TempDir::new().unwrap();
+    drop(make(&folder)?);
+    let source = folder.path().join("large.ms");
+    // without compression no sample is timed
+    let plain = || ToHdf5::new(&source).compression(Compress::With(Compression::NONE));
+    let usual = plain().plan()?.prediction().seconds;
+    assert!(plain().sync(SyncPolicy::Never).plan()?.prediction().seconds < usual);
+    assert!(plain().restorable(true).plan()?.prediction().seconds > usual);
+    assert!(plain().quicklook(true).plan()?.prediction().seconds > usual);
     Ok(())
 }

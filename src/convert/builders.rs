@@ -21,8 +21,9 @@ use crate::table::OpenOptions;
 /// Whether a conversion to HDF5 computes digests (CTFP-1 fingerprints) of what it reads and keeps them in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DigestPolicy {
-    /// Digests are computed only for compressed and for restorable HDF5 files; with the compression `none` or `shared`
-    /// they would take as long as the rest of the conversion.
+    /// Digests are computed only for compressed HDF5 files and for those from which the original table files can be
+    /// restored. Without compression, or with `shared` (columns in tiles stay uncompressed, to share disk blocks with
+    /// the source), they would take as long as the rest of the conversion.
     #[default]
     Auto,
     /// Digests are always computed and kept in the file.
@@ -322,7 +323,7 @@ impl<'a> ToHdf5Plan<'a> {
 
     /// Estimates the size of the HDF5 file and the time that the conversion takes.
     pub fn prediction(&self) -> Prediction {
-        self.plan.prediction(&self.options)
+        self.plan.prediction(&self.options, self.call.publishing.sync, self.averaged.as_ref())
     }
 
     /// Kind of storage for which the HDF5 file is laid out, a disk or an object store, as set by [`ToHdf5::profile`].

@@ -1,7 +1,10 @@
 //! Predicts how large a converted HDF5 file will be, and how long the conversion will take.
 
 use super::plan::{ColumnPlan, Plan, ToHdf5Options};
+use crate::native::MAIN_TABLE;
 use crate::pool;
+use crate::publishing::SyncPolicy;
+use crate::source::Averaged;
 use crate::value::DataType;
 
 /// Predicted bytes of headers, indices and attributes for each column of a converted file; fitted to the tables of testdata/.
@@ -14,6 +17,15 @@ const DIGEST_RATE: f64 = 1.4e9;
 const READ_RATE: f64 = 3e9;
 /// Assumed rate of writing to the disk, in bytes per second.
 const WRITE_RATE: f64 = 1.2e9;
+/// Assumed rate of writing to the page cache, in bytes per second, without waiting for the disk.
+const CACHE_RATE: f64 = 4e9;
+/// Assumed rate, in bytes of elements per second, of what makes a file restorable: original casacore files are rebuilt
+/// from datasets and compared with the originals.
+const RESTORABLE_RATE: f64 = 0.5e9;
+/// Assumed rate of summing visibilities for a quicklook (a small version of them), in bytes of elements per second.
+const QUICKLOOK_RATE: f64 = 0.3e9;
+/// Assumed rate of averaging in time or frequency, in bytes of elements per second before averaging.
+const AVERAGING_RATE: f64 = 0.2e9;
 /// Assumed time in seconds to open a column of the source and to create its datasets.
 const COLUMN_SECONDS: f64 = 2e-4;
 /// Assumed time in seconds to open a table of the source, and to create its groups and JSON documents in the HDF5 file.
@@ -48,7 +60,7 @@ impl ColumnPlan {
         COLUMN_OVERHEAD + self.bytes as f64 * remains
     }
 
-    /// Predicted processor time in seconds for compressing the column; 0 if the column is not compressed, or no sample
+    /// Predicted time in seconds in which one thread compresses the column; 0 if the column is not compressed, or no sample
     /// of it was compressed.
     fn filter_seconds(&self) -> f64 {
         let sample = self.sample.filter(|_| !self.compression.is_none());
@@ -58,16 +70,36 @@ impl ColumnPlan {
 
 impl Plan {
     /// Predicts the size of the HDF5 file and the duration of the conversion, from compressed samples of the columns and from rates
-    /// measured on an ordinary machine.
-    pub(crate) fn prediction(&self, options: &ToHdf5Options) -> Prediction {
+    /// measured on an ordinary machine. `averaged` tells how the source was averaged.
+    pub(crate) fn prediction(
+        &self,
+        options: &ToHdf5Options,
+        sync: SyncPolicy,
+        averaged: Option<&Averaged>,
+    ) -> Prediction {
         let (bytes, columns) = (self.bytes() as f64, self.columns().count() as f64);
         let tables = self.tables.len() as f64;
         let file_bytes = tables * TABLE_OVERHEAD + self.columns().map(ColumnPlan::expected_bytes).sum::<f64>();
         let filters = self.columns().map(ColumnPlan::filter_seconds).sum::<f64>();
         let digests = if options.digest { bytes / DIGEST_RATE } else { 0.0 };
-        let moving = bytes / READ_RATE + file_bytes / WRITE_RATE;
+        let write_rate = if sync == SyncPolicy::Never { CACHE_RATE } else { WRITE_RATE };
+        let moving = bytes / READ_RATE + file_bytes / write_rate;
+        let restorable = if options.restorable { bytes / RESTORABLE_RATE } else { 0.0 };
+        let quicklook = if options.quicklook { self.visibility_bytes() as f64 / QUICKLOOK_RATE } else { 0.0 };
+        let averaging = averaged.map_or(0.0, |averaged| bytes * averaged.reduction() / AVERAGING_RATE);
+        let further = restorable + quicklook + averaging;
         let threads = pool::threads(options.threads) as f64;
-        let seconds = (filters + digests) / threads + moving + columns * COLUMN_SECONDS + tables * TABLE_SECONDS;
-        Prediction { file_bytes: file_bytes as u64, seconds }
+        let opening = columns * COLUMN_SECONDS + tables * TABLE_SECONDS;
+        Prediction {
+            file_bytes: file_bytes as u64,
+            seconds: (filters + digests) / threads + moving + further + opening,
+        }
+    }
+
+    /// Bytes of the elements of all columns of complex numbers in the main table.
+    fn visibility_bytes(&self) -> u64 {
+        let main = self.tables.iter().filter(|table| table.name == MAIN_TABLE);
+        let is_complex = |column: &&ColumnPlan| matches!(column.data_type, DataType::Complex | DataType::DComplex);
+        main.flat_map(|table| table.columns.iter().filter(is_complex)).map(|column| column.bytes).sum()
     }
 }

@@ -36,6 +36,14 @@ pub struct Averaged {
 }
 
 impl Averaged {
+    /// How many times as many elements the main table has before averaging, as a ratio from 1 on: the ratio of the row
+    /// counts times the mean ratio of the channel counts.
+    pub(crate) fn reduction(&self) -> f64 {
+        let (before, after) = self.channels.iter().fold((0, 0), |sum, window| (sum.0 + window.0, sum.1 + window.1));
+        let ratio = |before: u64, after: u64| before.max(1) as f64 / after.max(1) as f64;
+        ratio(self.rows_before, self.rows) * ratio(before, after)
+    }
+
     /// Memory in bytes that the lists of the rows in each time bin take during a conversion; 0 if rows are not averaged in
     /// time.
     pub(crate) fn memory(&self) -> u64 {
