@@ -8,28 +8,31 @@ use crate::native::can_hold;
 use crate::table::ColumnCells;
 use crate::value::{DataType, Shape, Values};
 
-/// Least length that a live file reserves for a string, in bytes, if the casacore column declares no maximum length. Twice
-/// the longest existing string is reserved if that is more.
+/// Least length in bytes that is reserved for each string of a column in a live file, an HDF5 file that others read
+/// while rows are appended, if the casacore column does not declare a maximum length. Twice the longest existing string
+/// is reserved if that is more.
 const STRING_BYTES: usize = 64;
 
-/// Largest number of different cell shapes with which a column is copied to a live file; a column with more is left out.
+/// Largest number of different cell shapes with which a casacore column is copied to a live file (HDF5, read by others
+/// while rows are appended); a column with more is left out.
 const MAX_SHAPES: usize = 64;
 
-/// The cells of consecutive rows of a casacore column, in the form that the live file stores.
+/// The cells of consecutive rows of a casacore column, with only the shapes and string lengths that the column has in
+/// the live file: the HDF5 file to which the rows are copied while others read it. Cells that do not fit are replaced.
 #[derive(Debug)]
 pub(super) struct CellBlock {
     values: Values,
-    /// Index of each cell's shape among the shapes of the column of the live file, `None` for an undefined cell; without the
-    /// list, all cells have one shape.
+    /// Index (from 0) of each cell's shape among the shapes that the column may have in the HDF5 file; `None` for a
+    /// cell that is undefined or has another shape. Without the vector, all cells have one shape.
     shapes: Option<Vec<Option<usize>>>,
-    /// Number of cells and strings that do not fit the column of the live file. Zeros, an empty string or an undefined cell
-    /// are stored instead.
+    /// Number of cells and strings that do not fit the column of the HDF5 file to which the rows are copied. Zeros, an
+    /// empty string or an undefined cell are stored instead.
     pub(super) misfits: u64,
 }
 
 impl CellBlock {
-    /// Reads the cells of `rows` of a casacore column as the live file stores them: with the cell shapes `form`, and
-    /// with strings of at most `string_bytes` bytes.
+    /// Reads the cells of `rows` (from 0) of a casacore column as they are to be stored in a live file (HDF5, read by
+    /// others while rows are appended): with the cell shapes `form`, and with strings of at most `string_bytes` bytes.
     pub(super) fn read(
         cells: &dyn ColumnCells,
         data_type: DataType,
@@ -89,7 +92,8 @@ impl CellBlock {
         }
     }
 
-    /// The cells as a block for the writer of a live file.
+    /// The cells that were read from the casacore column, as the [`Block`] that the writer of a live file (HDF5, read
+    /// by others while rows are appended) takes to append or overwrite rows.
     pub(super) fn block(&self) -> Result<Block<'_>> {
         let block = Block::try_from(&self.values)?;
         Ok(match &self.shapes {
@@ -98,7 +102,7 @@ impl CellBlock {
         })
     }
 
-    /// Approximate size of the cells in memory, in bytes.
+    /// Approximate size in memory of the cells that were read from the casacore column, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         match (&self.values, self.values.le_bytes()) {
             (Values::String(strings), _) => strings.iter().map(|string| string.len() as u64 + 4).sum(),
@@ -112,12 +116,12 @@ impl CellBlock {
     }
 }
 
-/// Finds the shapes that the column must allow in the live file, from the first `rows` cells of the casacore column and
-/// its declared shape `fixed`. `None` if no shape is known, or if a live file cannot store the shapes (more than 64, or
-/// one without elements).
+/// Finds the shapes that the cells of a column may have in a live file (HDF5, read by others while rows are appended),
+/// from the first `rows` cells of the casacore column and its declared shape `fixed`. `None` if no shape is known, if
+/// they have more than 64 shapes, or if a shape has no elements.
 pub(super) fn shapes(cells: &dyn ColumnCells, fixed: Option<&Shape>, rows: u64) -> Result<Option<CellShapes>> {
     if let Some(shape) = cells.same_shape(&(0..rows)).filter(|_| rows > 0) {
-        return Ok(Some(CellShapes::One(shape)));
+        return Ok(appendable(&shape).then_some(CellShapes::One(shape)));
     }
     let (mut found, mut undefined) = (Vec::<Shape>::new(), false);
     for row in 0..rows {
@@ -131,8 +135,7 @@ pub(super) fn shapes(cells: &dyn ColumnCells, fixed: Option<&Shape>, rows: u64) 
     if found.is_empty() {
         found.extend(fixed.cloned());
     }
-    // rows without elements cannot be appended
-    if found.iter().any(|shape| shape.contains(&0)) {
+    if !found.iter().all(appendable) {
         return Ok(None);
     }
     Ok(match found.len() {
@@ -142,8 +145,14 @@ pub(super) fn shapes(cells: &dyn ColumnCells, fixed: Option<&Shape>, rows: u64) 
     })
 }
 
-/// Computes the length in bytes that a live file reserves for each string of a column: `declared` if it is not 0, otherwise
-/// twice the longest string in the first `rows` rows, and at least 64.
+/// Whether rows with cells of this shape can be appended to a dataset: not without elements.
+fn appendable(shape: &Shape) -> bool {
+    !shape.contains(&0)
+}
+
+/// Computes the length in bytes that a live file (HDF5, read by others while rows are appended) reserves for each
+/// string of a column: `declared` if it is not 0, otherwise twice the longest string in the first `rows` rows, at least
+/// 64, rounded up to a multiple of 8.
 pub(super) fn string_bytes(cells: &dyn ColumnCells, declared: u32, rows: u64) -> Result<u32> {
     if declared > 0 {
         return Ok(declared);
@@ -177,6 +186,23 @@ mod tests {
             let (Values::Float(out), Some((_, numbers))) = (out, &self.0[row as usize]) else { panic!() };
             out.extend(numbers);
             Ok(())
+        }
+    }
+
+    /// Cells of one shape, which is known without reading them.
+    struct Fixed(Shape);
+
+    impl ColumnCells for Fixed {
+        fn cell_shape(&self, _: u64) -> Result<Option<Shape>> {
+            Ok(Some(self.0.clone()))
+        }
+
+        fn same_shape(&self, _: &Range<u64>) -> Option<Shape> {
+            Some(self.0.clone())
+        }
+
+        fn read_cell(&self, _: u64, _: Option<&Region>, _: &mut Values) -> Result<()> {
+            panic!()
         }
     }
 
@@ -250,6 +276,8 @@ mod tests {
         assert_eq!(of(&[Some(&[2]), None], None), Some(CellShapes::Several(vec![two.clone()])));
         assert_eq!(of(&[Some(&[2]), Some(&[3])], None), Some(CellShapes::Several(vec![two, three])));
         assert_eq!(of(&[Some(&[0])], None), None, "rows without elements cannot be appended");
+        let fixed = |shape: &[u64]| shapes(&Fixed(shape.iter().copied().collect()), None, 3).unwrap();
+        assert_eq!((fixed(&[2, 0]), fixed(&[2])), (None, Some(CellShapes::One(Shape::from([2])))));
         let many: Vec<[u64; 1]> = (1..66).map(|length| [length]).collect();
         let many: Vec<Option<&[u64]>> = many.iter().map(|shape| Some(&shape[..])).collect();
         assert_eq!(of(&many, None), None);
