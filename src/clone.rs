@@ -40,38 +40,48 @@ pub enum Reflink {
     Never,
 }
 
-/// The reason why bytes of a column or file are copied and not shared with the source.
+/// The reason why the bytes of a column or file are copied, and not shared with the source on the disk (reflinks).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum NotShared {
-    /// Bytes are not shared because the elements of the column are not stored in tiles.
+    /// Bytes are copied, not shared with the source (reflinks), because the column is not stored in tiles.
     NotTiled,
-    /// Bytes are not shared because the tiles hold one bit for each Bool, but HDF5 one byte.
+    /// Bytes are copied, not shared with the source (reflinks), because a tile has one bit for each Bool, but HDF5 one
+    /// byte.
     Bits,
-    /// Bytes are not shared because only some of the rows are converted.
+    /// Bytes are copied, not shared with the source (reflinks), because only some of the rows are converted.
     SomeRows,
-    /// Bytes are not shared because the stored tiles of the column cannot be used unchanged as chunks of the HDF5 dataset.
+    /// Bytes are copied, not shared with the source (reflinks), because the tiles of the column cannot be used
+    /// unchanged as chunks of the HDF5 dataset.
     TileShape,
-    /// Bytes are not shared because the numbers in the tiles are big-endian.
+    /// Bytes are copied, not shared with the source (reflinks), because the numbers in the tiles are big-endian, but
+    /// those in the HDF5 dataset little-endian.
     ByteOrder,
-    /// Bytes are not shared because bytes of other columns in the same file lie between the tiles.
+    /// Bytes are copied, not shared with the source (reflinks), because bytes of other columns in the same file lie
+    /// between the tiles.
     SeveralColumns,
-    /// Bytes are not shared because the dataset that the tiles become has less than 4 MiB: such datasets are not aligned to file
-    /// system blocks in the HDF5 file.
+    /// Bytes are copied, not shared with the source (reflinks), because the dataset that the tiles become has less than
+    /// 4 MiB: such datasets are not aligned to file system blocks in the HDF5 file.
     Small,
-    /// Bytes are not shared because the tiles are in a container or a compressed file.
+    /// Bytes are copied, not shared with the source (reflinks), because the tiles are in a container or a compressed
+    /// file.
     Container,
-    /// Bytes are not shared because the tiles do not begin at the boundary of a file system block.
+    /// Bytes are copied, not shared with the source (reflinks), because the tiles do not begin at the boundary of a
+    /// file system block.
     Misaligned,
-    /// Bytes are not shared because source and target are in different file systems.
+    /// Bytes are copied, not shared with the source (reflinks), because source and target are in different file
+    /// systems.
     OtherFileSystem,
-    /// Bytes are not shared because the file system cannot share them between files.
+    /// Bytes are copied, not shared with the source (reflinks), because the file system cannot share bytes between
+    /// files.
     FileSystem,
-    /// Bytes are not shared because the file system has not yet written those of the source to the disk.
+    /// Bytes are copied, not shared with the source (reflinks), because the file system has not yet written the
+    /// source to the disk.
     Busy,
-    /// Bytes are not shared because the system does not permit it for the source or the target.
+    /// Bytes are copied, not shared with the source (reflinks), because the system does not permit sharing for the
+    /// source or the target.
     Permission,
-    /// Bytes are not shared because the caller wanted copies: [`Reflink::Never`].
+    /// Bytes are copied, not shared with the source (reflinks), because the caller wanted copies: [`Reflink::Never`].
     Unwanted,
 }
 
@@ -203,8 +213,9 @@ pub(crate) struct Sharer<'a> {
     reflink: Reflink,
     progress: &'a dyn Progress,
     shared: AtomicU64,
-    /// Whether an earlier byte range could not be shared: the next ranges are then tried in steps of [`RAW_BYTES`], because
-    /// they probably have to be copied.
+    /// Whether an earlier byte range could not be shared between source and target (reflink). Callers then pass later
+    /// ranges in pieces of at most [`RAW_BYTES`] (4 MiB) instead of [`STEP_BYTES`], because these probably have to be
+    /// copied.
     refused: AtomicBool,
 }
 

@@ -321,7 +321,7 @@ impl Error {
         self.0.contexts.iter().rev()
     }
 
-    /// The sentence of the error alone, without its context.
+    /// The sentence that describes the failure, without the context (file, table, column …).
     pub fn message(&self) -> &str {
         &self.0.message
     }
@@ -358,8 +358,8 @@ pub(crate) fn column_context(table: &str, column: &str) -> Context {
     Context::Column { table: table.to_owned(), column: column.to_owned() }
 }
 
-/// Largest number of characters of one text in an error message, such as a name or the sentence; the middle of a longer
-/// text is left out.
+/// Largest number of characters of one part of a printed error: a step of the context, such as a file or column, or the
+/// sentence that describes the failure. The middle of a longer part is replaced by `…`.
 const MOST_CHARACTERS: usize = 500;
 
 /// Makes a text from a file fit for one line of a message: names from damaged files may be of any length and contain line ends

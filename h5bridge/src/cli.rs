@@ -135,7 +135,8 @@ pub(crate) enum Verb {
     Repair(repair::Args),
     /// Compare two sources, value by value or byte by byte, or check one against its stored digests and checksums
     Verify(verify::Args),
-    /// Check a native file against the rules of its layout (docs/layout.md), and report what each reader cannot use
+    /// Check a native HDF5 file against the rules of its layout (docs/layout.md), and report what h5py, xarray, MATLAB and
+    /// other readers cannot use
     Lint(lint::Args),
     /// Convert one huge table on many machines: plan, work, status, commit, verify
     Shard(shard::Args),

@@ -12,7 +12,8 @@ use pyo3::prelude::*;
 use crate::error::OrRaise;
 use crate::others;
 
-/// Time between two checks for a signal, in the Python thread that waits for a verb.
+/// Time between two checks for a signal, in the Python thread that waits until a verb (subcommand of `h5bridge`) has
+/// ended.
 const LOOK: Duration = Duration::from_millis(20);
 /// Shortest time between two calls of the user's progress function.
 const REPORT: Duration = Duration::from_millis(100);
@@ -25,8 +26,8 @@ pub(crate) fn main(py: Python<'_>, args: Vec<OsString>) -> PyResult<u8> {
     Ok(py.detach(|| h5bridge::run_as(program, args).code()))
 }
 
-/// Runs a verb, given as the words of its command line; returns its exit code and the document that `--json` prints. `progress` is a Python function
-/// that is called with the progress, or None.
+/// Runs a verb (subcommand of `h5bridge`), given as the words of its command line. Returns its exit code and the
+/// document that `--json` prints. `progress` is a Python function that is called with the progress, or None.
 ///
 /// `progress(done_bytes, total_bytes, table, part)` is called at most ten times a second, in this thread. What it raises,
 /// KeyboardInterrupt included, ends the verb; what the verb has begun to write is removed before it is raised here.

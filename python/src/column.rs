@@ -103,9 +103,9 @@ impl Drop for Column {
 
 #[pymethods]
 impl Column {
-    /// Reads the cells of the rows from `start` up to but without `stop` as an array whose first axis is the row.
-    /// `region`: only this part of each cell, given by start and extent on each axis, slowest axis first. `out`: a
-    /// contiguous array to fill.
+    /// Reads the cells of the rows from `start` (counted from 0) up to but without `stop` as an array: first the row,
+    /// then the axes of a cell, slowest first. `region`: only this part of each cell, given by start and extent on each
+    /// axis, slowest axis first. `out`: a contiguous array to fill.
     #[pyo3(signature = (start, stop, region=None, out=None))]
     fn read<'py>(
         &self,
@@ -118,9 +118,9 @@ impl Column {
         read(py, &self.open(py)?, &Rows::Range(start..stop.max(start)), region, out)
     }
 
-    /// Reads the cells of a list of rows, in any order, as an array whose first axis is the row. `region`: only this
-    /// part of each cell, given by start and extent on each axis, slowest axis first. `out`: a contiguous array to
-    /// fill.
+    /// Reads the cells of a list of rows (counted from 0, in any order) as an array: first the row, then the axes of a
+    /// cell, slowest first. `region`: only this part of each cell, given by start and extent on each axis, slowest axis
+    /// first. `out`: a contiguous array to fill.
     #[pyo3(signature = (rows, region=None, out=None))]
     fn read_at<'py>(
         &self,
@@ -140,8 +140,8 @@ impl Column {
         cell.call_method1("reshape", (shape.reversed(),)).map(Some)
     }
 
-    /// Shapes of the cells of the rows from `start` up to but without `stop`, as an array (row, axis) in numpy's order of axes, with -1 after a
-    /// cell's last axis; and a list that is true for defined cells.
+    /// Shapes of the cells of the rows from `start` up to but without `stop`, as an array (row, axis): extents with the
+    /// slowest axis first, and -1 after a cell's last axis. Also returns a list with True for each defined cell.
     fn shapes<'py>(&self, py: Python<'py>, start: u64, stop: u64) -> PyResult<(Bound<'py, PyArray2<i64>>, Vec<bool>)> {
         let column = self.open(py)?;
         let shapes: Vec<Option<Shape>> = py
@@ -157,8 +157,8 @@ impl Column {
         Ok((array, shapes.iter().map(Option::is_some).collect()))
     }
 
-    /// The common shape of the cells of the rows from `start` up to but without `stop`, in numpy's order of axes; raises if shapes differ or a cell
-    /// is undefined.
+    /// The common shape of the cells of the rows from `start` up to but without `stop`, slowest axis first; raises if
+    /// shapes differ or a cell is undefined.
     fn shape(&self, py: Python<'_>, start: u64, stop: u64) -> PyResult<Vec<u64>> {
         let column = self.open(py)?;
         Ok(py.detach(|| column.shape(start..stop)).or_raise(py)?.reversed())
@@ -204,8 +204,8 @@ fn elements<T: Element>(
     py.detach(read).or_raise(py)
 }
 
-/// Reads cells of numbers or Bools, or only the part `region` of each cell, into a new numpy array whose first axis is
-/// the row.
+/// Reads cells of numbers or Bools, or only the part `region` of each cell (fastest axis first), into a new numpy
+/// array. Its axes are the row, then the axes of a cell, slowest first.
 fn numbers<'py, T: Element + numpy::Element>(
     py: Python<'py>,
     column: &ctds_hdf5::Column<'_>,
@@ -252,8 +252,8 @@ fn read_into<'py, T: Element + numpy::Element>(
     Ok(out.clone())
 }
 
-/// Reads the cells of `rows` into `out`; the elements of the cells are numbers or Bools. A large range of rows is read in steps; between
-/// two steps signals of the Python interpreter are handled.
+/// Reads cells of numbers or Bools, or only the part `region` of each cell (fastest axis first), into `out`, in C order
+/// with the row as the slowest axis. A large range of rows is read in steps, between which Python signals are handled.
 fn fill<T: Element>(
     py: Python<'_>,
     column: &ctds_hdf5::Column<'_>,

@@ -41,7 +41,9 @@ fn policy((every, rows, fsync): Policy) -> PyResult<CommitPolicy> {
 
 #[pymethods]
 impl LiveWriter {
-    /// Creates a live file with the tables of `declared`: a list of dicts, one for each table, made by the Python module `h5bridge.live`.
+    /// Creates a live file (a native HDF5 file that grows while others read it) with the tables of `declared`: a list
+    /// of dicts, one for each table, made by the Python module `h5bridge.live`. `commits` says when appended rows are
+    /// committed.
     #[staticmethod]
     fn create(
         py: Python<'_>,
@@ -59,7 +61,9 @@ impl LiveWriter {
         Ok(LiveWriter(Mutex::new(Some(writer))))
     }
 
-    /// Opens an existing live file to append more rows.
+    /// Opens an existing live file (a native HDF5 file made to be appended to while others read it) to append more
+    /// rows; its earlier writer must have closed it. `commits` says when appended rows are committed, so that readers
+    /// see them.
     #[staticmethod]
     fn reopen(py: Python<'_>, path: PathBuf, commits: Policy) -> PyResult<Self> {
         let commits = policy(commits)?;
@@ -75,7 +79,8 @@ impl LiveWriter {
         self.with(|writer| Ok(writer.warnings().to_vec()))
     }
 
-    /// Number of rows of a table: appended ones, and committed ones, which readers see.
+    /// Two numbers of rows of a table: of all its rows, including those not yet committed, and of the committed rows,
+    /// which readers see.
     fn rows(&self, py: Python<'_>, table: &str) -> PyResult<(u64, u64)> {
         self.with(|writer| {
             let table = writer.table(table).or_raise(py)?;
@@ -83,7 +88,8 @@ impl LiveWriter {
         })
     }
 
-    /// Appends `rows` rows to a table; `columns` has the cells of each column.
+    /// Appends `rows` rows to a table; `columns` has the cells of each column. Readers see the rows after the next
+    /// commit.
     fn append(&self, py: Python<'_>, table: &str, rows: u64, columns: Vec<Cells<'_>>) -> PyResult<()> {
         let given: Vec<Given<'_>> =
             columns.iter().map(|(_, of, cells, _)| Given::new(of, cells)).collect::<PyResult<_>>()?;
@@ -127,7 +133,7 @@ impl LiveWriter {
         self.with(|writer| py.detach(|| writer.commit_if_due()).or_raise(py))
     }
 
-    /// Commits all rows and closes the live file; calling it twice does no harm.
+    /// Commits all rows, so that readers see them, and closes the live file; a second call has no effect.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let writer = self.lock().take();
         writer.map_or(Ok(()), |writer| py.detach(|| writer.close()).or_raise(py))
@@ -275,7 +281,8 @@ impl LiveReader {
         self.0.tables().iter().map(|table| table.name().to_owned()).collect()
     }
 
-    /// Describes each column of a table of the live file as a dict: name, data type, comment, keywords, and shape or declared shapes of its cells.
+    /// Describes each column of the table number `table` (index in `tables()`, from 0) as a dict: name, type, comment,
+    /// keywords, and the shape of all cells (`cell`) or the shapes that cells may have (`shapes`), slowest axis first.
     fn columns<'py>(&self, py: Python<'py>, table: usize) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let found = self.found(table)?;
         let describe = |column: &ctds_hdf5::ColumnInfo| -> PyResult<Bound<'py, PyDict>> {
@@ -297,13 +304,15 @@ impl LiveReader {
         found.columns().map(describe).collect()
     }
 
-    /// Reads from the file how many rows of a table are committed now.
+    /// Reads from the live file how many rows of the table number `table` (index in `tables()`, from 0) its writer has
+    /// committed by now, and returns that number. These rows can then be read.
     fn refresh(&self, py: Python<'_>, table: usize) -> PyResult<u64> {
         let found = self.found(table)?;
         py.detach(|| found.refresh()).or_raise(py)
     }
 
-    /// Reads rows `start` to `stop` (exclusive) of a column whose cells all have one shape, as an array with the row as its first axis.
+    /// Reads rows `start` to `stop` (exclusive) of a column whose cells all have one shape, as an array: first the row,
+    /// then the axes of a cell, slowest first. `table` is an index in `tables()`; it and the rows are counted from 0.
     fn read<'py>(
         &self,
         py: Python<'py>,
@@ -329,8 +338,8 @@ impl LiveReader {
         array(py, &cell.with_axis(stop.saturating_sub(start)), values)
     }
 
-    /// Reads one cell of a column, as an array (without axes for a scalar); None if the cell is undefined. `table` and `row` are
-    /// counted from 0.
+    /// Reads one cell of a column as an array, slowest axis first (without axes for a scalar); None if the cell is
+    /// undefined. `table` is an index in `tables()`; `table` and `row` are counted from 0.
     fn cell<'py>(&self, py: Python<'py>, table: usize, column: &str, row: u64) -> PyResult<Option<Bound<'py, PyAny>>> {
         let found = self.found(table)?;
         let cell = py.detach(|| found.cell(column, row)).or_raise(py)?;

@@ -66,7 +66,9 @@ pub struct ExportSummary {
 }
 
 impl<'a> Export<'a> {
-    /// Prepares to write all of `arrays` as files of chunks.
+    /// Prepares to write all of `arrays` in the format of blz, bcolz or bloscpack: the one that
+    /// [`format`](Self::format) sets, else the one that they came from. [`write`](Self::write) gets the path of the
+    /// directory, or for bloscpack of the file.
     pub fn new(arrays: &'a Arrays) -> Self {
         Export { arrays, format: None, compression: Compression::NONE, call: Call::default() }
     }

@@ -17,7 +17,8 @@ use crate::progress::Progress;
 /// Size in bytes of the rows that are read at a time from a dataset without chunks.
 const BLOCK_BYTES: u64 = 1 << 20;
 
-/// The rows of an array that is a dataset of an HDF5 file.
+/// Reads an array that is stored as a dataset of an HDF5 file, row by row. A row is the elements with one index on the
+/// slowest axis.
 pub(super) struct Rows {
     dataset: Dataset,
     /// The HDF5 type that the elements of the dataset are read as.

@@ -330,8 +330,9 @@ fn read_metadata(file: &dyn ReadAt) -> Result<(Document, u64)> {
     Ok((read().context(Context::offset("metadata", 32))?, 64 + most + checksum.len() as u64))
 }
 
-/// Reads the metadata, stored without a header, of a bloscpack file from 2012, before version 3 was released; returns
-/// the metadata and the byte offset in the file of their end.
+/// Reads the metadata of a bloscpack file from 2012, before version 3 was released: `stored` bytes from byte 32 on,
+/// zlib data if bit 2 (value 4) of `options`, the options byte of the file's header, is set. Returns the metadata and
+/// the byte offset in the file of their end.
 fn read_early_metadata(file: &dyn ReadAt, options: u8, stored: u64) -> Result<(Document, u64)> {
     let read = || {
         let bytes = read_bytes(file, 32, stored)?;

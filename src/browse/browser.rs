@@ -127,8 +127,9 @@ impl<'a> Browser<'a> {
         self.document(serde_json::Value::from(paths).to_string())
     }
 
-    /// Computes statistics of the finite values in a selection of the dataset at `path`, as JSON: minimum, maximum, mean,
-    /// standard deviation, least value of 0 or more, least value above 0. A `selection` of `None` is the whole dataset.
+    /// Computes statistics of the finite values in a dataset, as JSON: minimum, maximum, mean, standard deviation,
+    /// least value of 0 or more, least value above 0. `selection` has an index (from 0) or slice for each axis, slowest
+    /// first, as in numpy: `0,:,2:8:2`. Axes left out at the end, and all axes with `None`, are taken whole.
     ///
     /// # Errors
     /// `Usage` for a wrong selection, and for elements that are not real numbers.

@@ -11,8 +11,9 @@ use crate::value::{DataType, Region, Shape, Values};
 /// hypercube that holds the cell of each row.
 const BLOCK: u64 = 1 << 16;
 
-/// Returns how many rows or cells, along its first axis, of the dataset `name` in the group at `path` are committed; `None` if
-/// it has neither, or is not part of a table in a live file (an HDF5 file that this program appends to under SWMR).
+/// Number of committed entries on the slowest axis of the dataset `name` in the group at `path`: rows of its table, or
+/// cells of a hypercube (the cells of one shape). `None` if the dataset grows by neither rows nor cells, or does not
+/// belong to a table of a live file (an HDF5 file that this program appends to under SWMR).
 pub(super) fn committed(file: &OpenFile, path: &str, name: &str) -> Result<Option<u64>> {
     let (parent, last) = path.rsplit_once('/').unwrap_or(("", path));
     let column = if last.is_empty() { None } else { Some((parent, last)) };

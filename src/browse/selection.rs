@@ -92,18 +92,19 @@ fn member_steps(member: &str, extent: u64) -> Result<(Steps, bool)> {
 #[derive(Debug, Clone)]
 pub(super) struct Blocks {
     axes: Vec<Steps>,
-    /// The axis along which blocks are cut. A block has all selected indices of later axes, and one index of each earlier
-    /// axis.
+    /// Number of the axis along which blocks are cut, from 0 for the slowest axis. A block has all selected indices of
+    /// the faster axes, and one index of each slower axis.
     axis: usize,
     /// Number of selected indices that a block has on the axis along which blocks are cut; the last block may have fewer.
     extent: u64,
-    /// Position at which the next block begins, on each axis up to the one along which blocks are cut, counted in
-    /// selected indices from 0; `None` after the last block.
+    /// Position at which the next block begins, counted in selected indices from 0, on each axis from the slowest to
+    /// the one along which blocks are cut; `None` after the last block.
     next: Option<Vec<u64>>,
 }
 
 impl Blocks {
-    /// Cuts a selection into blocks of at most `elements` elements, but at least one.
+    /// Cuts the selection `axes` (slowest axis first) into blocks of at most `elements` elements each, or of one
+    /// element if `elements` is 0. An empty selection has no blocks.
     pub(super) fn new(axes: &[Steps], elements: u64) -> Self {
         let is_empty = axes.iter().any(|axis| axis.count == 0);
         let (mut axis, mut inner) = (axes.len(), 1u64);

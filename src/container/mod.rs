@@ -89,7 +89,7 @@ pub trait Container: Debug + Send + Sync {
         None
     }
 
-    /// Names of earlier states (snapshots) of the container, oldest first; [`enter`](Self::enter) opens them, but
+    /// Names of the recorded states (snapshots) of the container, oldest first, the present one last; [`enter`](Self::enter) opens them, but
     /// [`nested`](Self::nested) does not list them. Empty for a format without a history.
     ///
     /// # Errors

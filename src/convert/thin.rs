@@ -317,18 +317,20 @@ impl ThinTable {
         Ok(thin::Record::read(directory)?.map(|record| ThinTable { directory: directory.to_owned(), record }))
     }
 
-    /// Path of the HDF5 file that has the tiles, relative to the directory of the thin table.
+    /// Path of the HDF5 file that has the tiles, relative to the directory of the thin table (a casacore table with
+    /// links to this file).
     pub fn hdf5(&self) -> &Path {
         &self.record.hdf5
     }
 
-    /// The files of the thin table that are links: file name, path of the linked dataset, and size in bytes of the
-    /// dataset's chunks as stored.
+    /// The files of the thin table that are links to the HDF5 file: file name, path of the linked dataset, and size in
+    /// bytes of the dataset's chunks as stored.
     pub fn links(&self) -> impl Iterator<Item = (&str, &str, u64)> {
         self.record.links.iter().map(|link| (link.file.as_str(), link.dataset.as_str(), link.bytes))
     }
 
-    /// Checks that the HDF5 file is still the one to which the thin table was linked, neither moved nor rewritten.
+    /// Checks that the HDF5 file is still the one to which this thin table (a casacore table whose files with large
+    /// tiles are links to the HDF5 file) was linked, neither moved nor rewritten. Changed elements are allowed.
     ///
     /// # Errors
     /// `Format` if it was moved or rewritten since it was linked.

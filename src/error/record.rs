@@ -19,8 +19,8 @@ const MOST_TEXTS: usize = 24;
 type Site = (&'static str, u32, u32);
 
 /// State of the recording of errors: the output file of this process, and the messages recorded for each place in the
-/// source code. Messages with the same letters count as the same one, which is recorded again only with more contexts
-/// (file, column …).
+/// source code. Messages that differ only in digits, spaces or punctuation count as the same one. It is recorded again
+/// only when it has more contexts (file, column …) than each time before.
 struct Recorder {
     file: File,
     program: String,
@@ -36,8 +36,9 @@ static RECORDER: LazyLock<Option<Mutex<Recorder>>> = LazyLock::new(|| {
     Some(Mutex::new(Recorder { file, program, known: HashMap::new() }))
 });
 
-/// Appends an error, made at the source line `site`, to this process's file in the directory `H5BRIDGE_MESSAGES`. It is skipped if the same
-/// `message` (numbers ignored) was written with as many contexts (file, column …) or more. `text` formats the error.
+/// Appends an error, made at the place `site` in the source code, to this process's file in the directory
+/// `H5BRIDGE_MESSAGES`. It is skipped if a `message` with the same letters was written with as many contexts (file,
+/// column …) or more, or if `site` has 24 ([`MOST_TEXTS`]) other messages. `text` formats the error.
 pub(super) fn record(
     site: &'static Location<'static>,
     kind: &dyn std::fmt::Debug,

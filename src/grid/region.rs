@@ -49,8 +49,8 @@ pub(crate) fn read_region(
 }
 
 /// Reads the elements that chunk `number` (from 0, first axis fastest) and a region of shape `region` have in common
-/// into `out`, in which the region's elements start at `base`, without the rest of the chunk. Returns `false` if that
-/// needs too many reads, or the storage does not allow it.
+/// into `out`, without the rest of the chunk. The region begins at the element of `out` with index `base`. Returns
+/// `false` if that needs too many reads, or the storage does not allow it.
 fn read_part(
     from: &dyn ChunkRead,
     number: u64,

@@ -26,11 +26,11 @@ pub struct Compression(Option<(&'static dyn Codec, u8)>);
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Plugin {
-    /// The number of the plugin's filter in the registry of The HDF Group.
+    /// The number of the HDF5 filter that the plugin contains, in the registry of The HDF Group.
     pub id: i32,
-    /// The name of the filter that the plugin contains, such as `zstd`.
+    /// The name of the HDF5 filter that the plugin contains, such as `zstd`.
     pub filter: String,
-    /// Software that contains the plugin, such as `hdf5plugin`; `None` if none is known.
+    /// Python package that contains the plugin's filter, such as `hdf5plugin` or `h5py`; `None` if no package is known.
     pub package: Option<&'static str>,
 }
 

@@ -134,7 +134,8 @@ pub(crate) enum Reach {
 pub(crate) struct Directory {
     /// Canonical path of the directory: files in it, and in directories below it, may be opened.
     path: PathBuf,
-    /// Function that opens an HDF5 file in or below the directory for reading, and returns its root group.
+    /// Function that opens an HDF5 file for reading and returns its root group. It is called only for files in the
+    /// directory `path` or below.
     open: fn(&Path) -> Result<hdf5::Group>,
 }
 

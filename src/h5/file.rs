@@ -71,7 +71,8 @@ impl Bounds {
 }
 
 impl Bounds {
-    /// The HDF5 creation properties of a file that this release of HDF5 and all newer ones can read.
+    /// The HDF5 creation properties of a file that can be read by the release of HDF5 for which `self` stands, and by
+    /// all newer ones.
     fn creation(self) -> hdf5::Result<FileCreate> {
         self.creation_builder().finish()
     }
@@ -233,8 +234,9 @@ impl File {
         }
     }
 
-    /// Opens an HDF5 file for reading as [`open_shared`](Self::open_shared) does, and releases HDF5's lock at once, so that no
-    /// writer waits. Second result: whether the file was opened as one that grows (SWMR).
+    /// Opens an HDF5 file for reading, even if another program appends to it under SWMR, or was killed while it did.
+    /// Releases HDF5's lock at once, so that writers need not wait. The second result tells whether the file was opened
+    /// as one that grows (SWMR).
     ///
     /// # Errors
     /// As [`open_shared`](Self::open_shared).

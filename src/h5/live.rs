@@ -350,9 +350,9 @@ impl LiveDataset {
         Ok(())
     }
 
-    /// Writes zeros after the last row of the dataset up to the end of its chunk, if the rows before row `end`, which
-    /// libhdf5 has just written, are the last of the dataset, and the time in which rows fill a chunk is within
-    /// [`PACE`].
+    /// Writes zeros after the last row of the dataset up to the end of its chunk, if the time in which rows fill a
+    /// chunk is 10 ms to 10 s, and at least 50 times that of the last search for a chunk's address. Does so only if the
+    /// rows before row `end` (from 0), which libhdf5 has just written, are new and the last of the dataset.
     fn fill_last_chunk(&self, end: u64) -> Result<()> {
         let (now, before) = (self.clock.now(), self.written.get());
         // rows that were overwritten say nothing about the pace

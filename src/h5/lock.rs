@@ -25,7 +25,7 @@ pub(crate) fn locked() -> Error {
 /// and exec still holds inherited descriptors.
 ///
 /// # Errors
-/// Those of `open`; that of [`locked`] if the file stays locked for [`LOCK_RETRY_LIMIT`].
+/// Those of `open`. If another process holds HDF5's lock on the file for 2 s, the error has the kind `Locked`.
 pub(crate) fn retry_while_locked<T>(open: impl Fn() -> Result<T>) -> Result<T> {
     let start = Instant::now();
     loop {
@@ -36,8 +36,8 @@ pub(crate) fn retry_while_locked<T>(open: impl Fn() -> Result<T>) -> Result<T> {
     }
 }
 
-/// Whether the error is that of [`locked`], after which another attempt may succeed; false for a file that is marked as
-/// being written, since waiting does not remove the mark.
+/// Whether the error says that another process holds HDF5's lock on the file, so that another attempt to open the file
+/// may succeed. False for a file that is marked as being written, because waiting does not remove the mark.
 fn is_locked(error: &Error) -> bool {
     let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
     error.kind() == ErrorKind::Locked && cause.is_some_and(|cause| cause.kind() == io::ErrorKind::WouldBlock)

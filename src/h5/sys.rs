@@ -131,7 +131,7 @@ pub(crate) enum Link {
     External {
         /// Name of the file to which the external link points, as the link records it.
         file: String,
-        /// HDF5 path of the object to which the external link points, in that file.
+        /// HDF5 path of the object to which the external link points, in the file that the link names.
         path: String,
     },
     /// A user-defined link of this class (65 to 255), which only a program that registers the class can follow.
@@ -912,7 +912,8 @@ impl Target<'_> {
         }
     }
 
-    /// Reads the values of the target into `buffer`, where they have the type `datatype`.
+    /// Reads all values of the attribute, or the selected elements of the dataset, into `buffer`, converted to the type
+    /// `datatype`.
     ///
     /// # Safety
     /// `buffer` holds [`count`](Self::count) elements of `datatype`.
@@ -926,7 +927,8 @@ impl Target<'_> {
         .map(|_| ())
     }
 
-    /// Writes the values in `buffer`, which have the type `datatype`, to the target.
+    /// Writes the values in `buffer`, which have the type `datatype`, to the whole attribute, or to the selected
+    /// elements of the dataset.
     ///
     /// # Safety
     /// `buffer` holds [`count`](Self::count) elements of `datatype`.
@@ -940,8 +942,8 @@ impl Target<'_> {
         .map(|_| ())
     }
 
-    /// Fails unless all values of the target, as `datatype`, take exactly `bytes` bytes of memory, and the type is free of
-    /// pointers.
+    /// Fails unless all values of the attribute, or the selected elements of the dataset, take exactly `bytes` bytes of
+    /// memory as values of the type `datatype`, and this type is free of pointers and references.
     fn check(&self, datatype: &Datatype, bytes: usize) -> Result<()> {
         let needed = self.count()?.checked_mul(datatype.size());
         if needed != Some(bytes) || has_pointers(datatype)? {
@@ -976,22 +978,24 @@ fn has_pointers(datatype: &Datatype) -> Result<bool> {
     }
 }
 
-/// Reads the values of `target` into `out`, where they have the type `datatype`, whose size is fixed.
+/// Reads the values of `target`, an attribute or selected elements of a dataset, into `out`, converted to the type
+/// `datatype`, whose size is fixed. `out` must have exactly the size of all values.
 pub(super) fn read(target: &Target<'_>, datatype: &Datatype, out: &mut [u8]) -> Result<()> {
     target.check(datatype, out.len())?;
     // SAFETY: the length was checked above
     Ok(unsafe { target.read(datatype, out.as_mut_ptr().cast()) }?)
 }
 
-/// Writes `bytes`, values of the type `datatype` with a fixed size, to `target`.
+/// Writes `bytes`, values of the type `datatype` with a fixed size, to `target`: an attribute or selected elements of a
+/// dataset. `bytes` must have exactly the size of all values.
 pub(super) fn write(target: &Target<'_>, datatype: &Datatype, bytes: &[u8]) -> Result<()> {
     target.check(datatype, bytes.len())?;
     // SAFETY: the length was checked above
     Ok(unsafe { target.write(datatype, bytes.as_ptr().cast()) }?)
 }
 
-/// Reads the strings of `target`, stored as `datatype` with a variable or fixed length, and appends them to `out` without
-/// padding.
+/// Reads the strings of `target`, an attribute or selected elements of a dataset, stored as `datatype` with a variable
+/// or fixed length. Appends them to `out` without padding.
 pub(super) fn read_strings(target: &Target<'_>, datatype: &Datatype, out: &mut Vec<BString>) -> Result<()> {
     if class(datatype) != H5T_class_t::H5T_STRING {
         return Err(Error::usage("strings are asked for, HDF5 stores other elements"));
@@ -1067,7 +1071,8 @@ impl Strings {
     }
 }
 
-/// Writes `strings` to `target` as strings of variable length, marked with the character set `charset`.
+/// Writes `strings` to `target`, an attribute or selected elements of a dataset, as strings of variable length, marked
+/// with the character set `charset`.
 pub(super) fn write_strings(target: &Target<'_>, charset: Charset, strings: &Strings) -> Result<()> {
     let pointers: Vec<*const u8> = strings.starts.iter().map(|&start| strings.text[start..].as_ptr()).collect();
     if pointers.len() != target.count()? {

@@ -6,25 +6,24 @@ use std::collections::VecDeque;
 /// Maximum number of blocks of files for which requests for parts are counted, to decide when a block is read whole. A
 /// further block replaces the one whose count began first.
 const REMEMBERED: usize = 32;
-/// A block of a file, of `len` bytes or elements, is read whole once `len / FOR_EACH` parts of it were asked for, wherever
-/// they lie.
+/// A block of a file is read whole once `len / FOR_EACH` parts of it were asked for, wherever they lie. `len` is its
+/// length: of a page in bytes, of a chunk of an array in elements.
 const FOR_EACH: u64 = 1 << 10;
 /// A block of a file is read whole once this many consecutive requests for parts of it were near each other.
 const MANY_NEAR: u32 = 3;
-/// Two parts of a block of a file are near each other if their starts differ by less than the block's length divided by
-/// this.
+/// Two parts of a block of a file are near each other if their starts differ by less than 1/64 of the block's length.
 const NEAR: u64 = 64;
 
-/// The blocks of files (such as pages or chunks) for which requests for parts are counted, each with the number of
-/// these requests and the position of the last one. At most 32; a further block replaces the one whose count began
-/// first.
+/// Counts of the requests for parts of blocks of files (such as pages or chunks), to decide when it is worth reading a
+/// whole block. Requests are counted for at most 32 blocks. A further block replaces the one whose count began first.
 #[derive(Debug)]
 pub(crate) struct Asked<K>(VecDeque<Entry<K>>);
 
 #[derive(Debug)]
 struct Entry<K> {
     block: K,
-    /// Offset in the block of the file, in bytes or elements, of the part of the block that was requested last.
+    /// Offset, from the start of `block`, of the part of `block` that was requested last: in bytes if the block is a
+    /// page of a file, in elements if it is a chunk of an array.
     at: u64,
     asks: u32,
     /// Number of the latest consecutive requests for parts of this block that were near each other; 1 if the last part
@@ -40,8 +39,8 @@ impl<K> Default for Asked<K> {
 
 impl<K: PartialEq> Asked<K> {
     /// Counts a read of a part of the block `block` of a file, and returns whether the whole block should be read
-    /// instead: after many such reads, or a few near each other. `at`, the offset of the part in the block, and `len`,
-    /// the block's length, are in bytes or elements.
+    /// instead: after many such reads, or a few near each other. `at` is the offset of the part in the block and `len`
+    /// the block's length, both in the same unit: bytes of a page, elements of a chunk.
     pub(crate) fn is_worth_reading(&mut self, block: K, at: u64, len: u64) -> bool {
         // the block of the last call is usually the block of this one
         let Some(entry) = self.0.iter_mut().rev().find(|entry| entry.block == block) else {

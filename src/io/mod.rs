@@ -65,11 +65,11 @@ pub trait ReadAt: fmt::Debug + Send + Sync {
 /// A range of consecutive bytes in a file of the operating system, which the system can copy to another file by itself.
 #[derive(Debug, Clone, Copy)]
 pub struct Raw<'a> {
-    /// The file of the operating system that contains the byte range.
+    /// The open file of the operating system in which the consecutive bytes are.
     pub file: &'a File,
-    /// Offset in `file`, in bytes, at which the byte range begins.
+    /// Offset of the first of the consecutive bytes from the start of `file`, in bytes.
     pub offset: u64,
-    /// Number of bytes in the byte range; `file` may end before the range does.
+    /// Number of consecutive bytes from `offset` on; `file` may end before the last of them.
     pub len: u64,
 }
 

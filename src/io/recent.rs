@@ -6,11 +6,13 @@ use super::Asked;
 use crate::error::Result;
 use crate::sync::LockUnpoisoned;
 
-/// A cache of numbered items (decoded chunks, open files), which keeps those used last, up to a number of them.
+/// A cache of items (decoded chunks, open files), each found by a number as its key. Keeps the items used last, as many
+/// as fit into a number of bytes, but at most 64.
 #[derive(Debug)]
 pub(crate) struct Recent<T> {
     capacity: usize,
-    /// Number and value of each cached item, least recently used first.
+    /// Key (the number by which [`get`](Self::get) finds an item) and value of each cached item, least recently used
+    /// first.
     items: Mutex<Vec<(u64, Arc<T>)>>,
     asked: Mutex<Asked<u64>>,
 }

@@ -4,39 +4,39 @@ use super::facts::{AttributeFacts, DatasetFacts, Facts, FileFacts, LinkFacts, Pl
 use crate::h5::{AnyClass, AnyType, IndexKind, Order, fits_header};
 use crate::native::COMMITTED_ROWS;
 
-/// A program or library that reads HDF5 files.
+/// A program or library that reads HDF5 files. Rules of `lint` name the readers that do not support what they find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reader {
-    /// h5py, the HDF5 package for Python.
+    /// Reader that a rule of `lint` may name as affected: h5py, the HDF5 package for Python.
     H5py,
-    /// xarray with the engine h5netcdf, in Python.
+    /// Reader that a rule of `lint` may name as affected: xarray with the engine h5netcdf, in Python.
     XarrayH5netcdf,
-    /// xarray with the engine netcdf4, in Python.
+    /// Reader that a rule of `lint` may name as affected: xarray with the engine netcdf4, in Python.
     XarrayNetcdf4,
-    /// The Python package netCDF4.
+    /// Reader that a rule of `lint` may name as affected: the Python package netCDF4.
     Netcdf4,
-    /// HDFView, The HDF Group's graphical browser.
+    /// Reader that a rule of `lint` may name as affected: HDFView, The HDF Group's graphical browser.
     HdfView,
-    /// MATLAB from R2021b on, which reads files by HDF5 1.10.
+    /// Reader that a rule of `lint` may name as affected: MATLAB from R2021b on, which uses HDF5 1.10.
     Matlab,
-    /// MATLAB up to R2021a, which reads files by HDF5 1.8.
+    /// Reader that a rule of `lint` may name as affected: MATLAB up to R2021a, which uses HDF5 1.8.
     OldMatlab,
-    /// The package HDF5.jl for Julia.
+    /// Reader that a rule of `lint` may name as affected: the package HDF5.jl for Julia.
     Julia,
-    /// The command-line tools of HDF5 1.8: h5dump, h5ls.
+    /// Reader that a rule of `lint` may name as affected: h5dump and h5ls, the command-line tools, of HDF5 1.8.
     H5dump18,
-    /// The command-line tools of HDF5 1.10: h5dump, h5ls.
+    /// Reader that a rule of `lint` may name as affected: h5dump and h5ls, the command-line tools, of HDF5 1.10.
     H5dump110,
-    /// VirtualiZarr's `HDFParser`, in Python.
+    /// Reader that a rule of `lint` may name as affected: `HDFParser` of the Python package VirtualiZarr.
     VirtualiZarr,
-    /// HSDS, The HDF Group's service for HDF5 files in the cloud.
+    /// Reader that a rule of `lint` may name as affected: HSDS, The HDF Group's service for HDF5 files in the cloud.
     Hsds,
-    /// pyfive, a reader of HDF5 files in pure Python.
+    /// Reader that a rule of `lint` may name as affected: pyfive, a Python package without libhdf5.
     Pyfive,
-    /// jsfive, a reader of HDF5 files in JavaScript.
+    /// Reader that a rule of `lint` may name as affected: jsfive, a JavaScript package without libhdf5.
     Jsfive,
-    /// IDL (Interactive Data Language).
+    /// Reader that a rule of `lint` may name as affected: IDL (Interactive Data Language).
     Idl,
 }
 
@@ -98,9 +98,10 @@ pub struct Rule {
 pub struct Finding {
     /// The rule of `lint` by which the flaw of the object was found.
     pub rule: &'static Rule,
-    /// Path of the object in the file; `/` for the whole file.
+    /// HDF5 path of the object (group, dataset, link or named type) that has the flaw, or whose attribute has it; `/`
+    /// for the root group or the whole file.
     pub object: String,
-    /// Name of the attribute that the finding is about; `None` if it is about the object itself.
+    /// Name of the attribute of `object` that has the flaw; `None` if `object` itself has it.
     pub attribute: Option<String>,
     /// The flaw that the rule found in the object, in words, such as `a null dataspace`.
     pub found: String,

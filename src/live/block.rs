@@ -1,4 +1,4 @@
-//! Cells of consecutive rows, to be written to a live file.
+//! Cells of consecutive rows, to be written to a live file: an HDF5 file that others read while rows are appended.
 
 use std::borrow::Cow;
 
@@ -156,8 +156,9 @@ impl<'a> TryFrom<&'a Values> for Block<'a> {
 }
 
 impl<'a> Elements<'a> {
-    /// Converts the elements to the bytes that the live file stores; each string is padded with NUL to `string_bytes` bytes,
-    /// and a longer one is an error.
+    /// Converts the elements of the cells to the bytes that a live file (HDF5, read by others while rows are appended)
+    /// stores: numbers little-endian, each string padded with NUL to `string_bytes` bytes. A string that is longer, not
+    /// UTF-8 or contains NUL is an error.
     pub(super) fn stored(self, string_bytes: usize) -> Result<Cow<'a, [u8]>> {
         let strings = match self {
             Elements::Numbers(_, bytes) => return Ok(bytes),

@@ -18,8 +18,9 @@ use crate::value::{DataType, Record, Shape, Value};
 /// Number of rows in an HDF5 chunk of the dataset of row numbers that is the dimension scale of a table's rows.
 const NUMBERS: u64 = 4096;
 
-/// Creates the HDF5 file of a live file with all groups, datasets, attributes and dimension scales of `tables`, but without
-/// rows. `name` is the live file's name, which the root attribute `source` records.
+/// Creates at `path` an HDF5 file to which rows will be appended while others read it (a live file): with all groups,
+/// datasets, attributes and dimension scales of `tables`, but without rows. `name` is the name that the file will have
+/// when it is complete; the root attribute `source` records it.
 pub(super) fn create(path: &Path, name: &str, tables: &[TableSpec]) -> Result<File> {
     let file = File::create_for_live(path)?;
     let root = file.root()?;
@@ -138,8 +139,8 @@ fn with_subtables(table: &TableSpec, all: &[TableSpec]) -> Record {
 }
 
 impl ColumnSpec {
-    /// Storage form of the column in the live file: one dataset if all cells have one shape, otherwise one for each shape.
-    /// `link` is the HDF5 name of the column's dataset or group.
+    /// Storage form of the column in the HDF5 file to which rows are appended: one dataset if all cells have one shape,
+    /// otherwise a group with one for each shape. `link` is the HDF5 name of the column's dataset or group.
     fn stored_form(&self, link: &str) -> StoredForm {
         let kind = match &self.cells {
             CellShapes::One(_) => FormKind::Dense,
@@ -159,7 +160,7 @@ impl ColumnSpec {
     }
 }
 
-/// Creates the datasets of a column of a live file.
+/// Creates the datasets of a column in an HDF5 file to which rows are appended while others read it (a live file).
 struct ColumnMaker<'a> {
     spec: &'a ColumnSpec,
     row: &'a Dataset,

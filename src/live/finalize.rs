@@ -13,20 +13,21 @@ use crate::publishing::IfExists;
 use crate::source::{Comparison, Source, compare};
 use crate::table::{ColumnInfo, OpenOptions};
 
-/// Summary of [`Finalize::write`]: of the conversion of a live file, and of the comparison after it.
+/// Summary of [`Finalize::write`]: of the conversion of a live file (HDF5, to which rows were appended while others
+/// read it) to an archive file, and of the comparison after it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct FinalizeSummary {
     /// Summary of the conversion of the live file to the archive file, the HDF5 file that no longer grows.
     pub summary: ToHdf5Summary,
-    /// Result of comparing the archive file with the converted content, value by value. It lists no differences:
-    /// [`Finalize::write`] fails if any are found.
+    /// Result of comparing the archive file, value by value, with the live file, or with the table given by
+    /// [`Finalize::source`]. It lists no differences: [`Finalize::write`] fails if any are found.
     pub comparison: Comparison,
 }
 
-/// Converts a live file to an archive file, with large chunks, filters, fixed extents and digests, as
-/// [`ToHdf5`](crate::convert::ToHdf5) does. The new file is compared value by value with its source before it receives
-/// its name, which may be that of the live file.
+/// Converts a live file (HDF5, to which rows were appended while others read it) to an archive file: HDF5 with large
+/// chunks, filters, fixed extents and digests, as [`ToHdf5`](crate::convert::ToHdf5) makes it. The archive file is
+/// compared value by value with its source before it receives its name, which may be that of the live file.
 ///
 /// ```
 /// use ctds_hdf5::live::{ColumnSpec, Finalize, Schema, TableSpec};
@@ -109,8 +110,9 @@ impl<'a> Finalize<'a> {
 
     call_setters!(target);
 
-    /// Writes the archive file `target`, which receives its name only after a comparison with the converted content. If
-    /// `target` is the live file itself, the archive file replaces it.
+    /// Writes the archive file, a finished HDF5 file, and compares it value by value with its source: the live file
+    /// (HDF5, to which rows were appended while others read it), or the table given by [`source`](Self::source). Only
+    /// then it gets the name `target`. If `target` is the live file, the archive file replaces it.
     ///
     /// # Errors
     /// `Locked` while a writer has the live file; `Usage` if the [source](Self::source) does not have all its tables, rows and
@@ -147,8 +149,8 @@ impl<'a> Finalize<'a> {
     }
 }
 
-/// Checks that the casacore table `source` has all tables and columns of the live file, by their names, and at least as many
-/// rows.
+/// Checks that the casacore table `source` has all tables and columns (by name) of `live`, the HDF5 file to which its
+/// rows were copied while it was written, and in each table at least as many rows. Fails with `Usage` if not.
 fn check_source(live: &Source, source: &Source) -> Result<()> {
     for table in live.tables() {
         let wrong = |what: String| Err(Error::usage(format!("the source {what}: it was not followed")));

@@ -8,15 +8,16 @@ use nix::sys::statfs::{FsType, statfs};
 
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 
-/// The lock of the writer of the live file `NAME`: the file `NAME.writer`, locked by `flock`, which contains the writer's
-/// process number and host. Released when dropped.
+/// The lock of the writer of the live file `NAME`, an HDF5 file that others read while one process appends rows: the
+/// file `NAME.writer`, locked by `flock`, which contains the writer's process number and host. Released when dropped.
 #[derive(Debug)]
 pub(super) struct WriterLock {
     path: PathBuf,
     _file: File,
 }
 
-/// Path of the lock file for the live file at `path`.
+/// Path of the lock file by which one process at a time writes the live file at `path` (HDF5, read by others while rows
+/// are appended): `path` with `.writer` after its name.
 fn lock_path(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".writer");
@@ -24,7 +25,8 @@ fn lock_path(path: &Path) -> PathBuf {
 }
 
 impl WriterLock {
-    /// Acquires the writer's lock of the live file at `path`.
+    /// Acquires the lock that the only writer of the live file at `path` (HDF5, read by others while rows are appended)
+    /// holds.
     ///
     /// # Errors
     /// `Locked` with the process that has it.

@@ -16,7 +16,7 @@ use crate::suggest::instead;
 use crate::table::ColumnInfo;
 use crate::value::{DataType, Element, Region, Shape, Values};
 
-/// Reads the tables of a live file, whether or not a writer is appending to it.
+/// Reads the tables of a live file: an HDF5 file to which a writer is appending rows, or has appended them before.
 ///
 /// ```no_run
 /// use ctds_hdf5::live::Reader;
@@ -42,7 +42,8 @@ pub struct Reader {
 /// `Values`.
 pub(crate) type EachRun<'a> = dyn FnMut(Range<usize>, &Shape, &dyn Fn(&mut Values) -> Result<()>) -> Result<()> + 'a;
 
-/// Reads a table of a live file, with the rows that were committed at the last [`refresh`](Self::refresh).
+/// Reads a table of a live file, an HDF5 file to which a writer appends rows. Reads only rows that were committed
+/// (complete in every column) at the last [`refresh`](Self::refresh).
 #[derive(Debug)]
 pub struct TableReader {
     name: String,
@@ -66,8 +67,8 @@ enum Parts {
     Cubes { cubes: Vec<Part>, row_cube: Part, row_index: Part },
 }
 
-/// A dataset of the live file with the shape of its cells, and the number of the table's refresh at which its extents were
-/// last read.
+/// A dataset of an HDF5 file to which rows are appended (a live file), with the shape of its cells (fastest axis
+/// first), and the number of the table's refresh at which its extents were last read.
 #[derive(Debug)]
 struct Part {
     dataset: Dataset,
@@ -111,7 +112,8 @@ impl Reader {
         open().with_context(|| Context::path(path))
     }
 
-    /// Whether the live file is marked as being written: its writer has it open, or ended without closing it.
+    /// Whether the live file, an HDF5 file to which rows are appended, is marked as being written: its writer has it
+    /// open, or ended without closing it.
     ///
     /// # Errors
     /// `Io`, `NotFound`, `Format`.

@@ -1,4 +1,4 @@
-//! Recovers a live file whose writer exited without closing it.
+//! Recovers a live file, an HDF5 file that others read while rows are appended, whose writer exited without closing it.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::native::{COMMITTED_ROWS, open_dataset};
 use crate::progress::Progress;
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Summary of the repair of a live file, from [`repair`].
+/// Summary of the repair of a live file (HDF5, to which rows were appended while others read it), from [`repair`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Repaired {
@@ -42,8 +42,9 @@ pub struct RepairedTable {
     pub lost: u64,
 }
 
-/// Repairs a live file whose writer was killed, or stopped by a crash of the machine or a full disk: committed rows are
-/// kept, others are removed, and [`Writer::reopen`](super::Writer::reopen) can append to the file.
+/// Repairs a live file, an HDF5 file to which rows were appended while others read it, after its writer was killed, or
+/// stopped by a crash of the machine or a full disk. Committed rows are kept, others are removed, and
+/// [`Writer::reopen`](super::Writer::reopen) can append to the file.
 ///
 /// All chunks and extents are checked before anything is changed. A file of another program is closed, not trimmed.
 ///
@@ -53,7 +54,8 @@ pub fn repair(path: impl AsRef<Path>) -> Result<Repaired> {
     repair_with(path, &())
 }
 
-/// Repairs a live file as [`repair`] does; `progress` can interrupt the repair before the file is changed.
+/// Repairs a live file, an HDF5 file whose writer exited without closing it, as [`repair`] does. `progress` can
+/// interrupt the repair before the file is changed.
 ///
 /// # Errors
 /// `Interrupted`, and those of [`repair`]; then the file stays as it is.
@@ -92,7 +94,8 @@ pub fn repair_with(path: impl AsRef<Path>, progress: &dyn Progress) -> Result<Re
     Ok(Repaired { was_open, end: ends, datasets: found.datasets, incomplete_chunks, tables })
 }
 
-/// The state of a live file before its repair: numbers of datasets and chunks, and what is to be done with each table.
+/// The state of a live file (HDF5, to which rows were appended while others read it) before its repair: its length,
+/// numbers of its datasets and incomplete chunks, and what is to be done with each table.
 #[derive(Debug, Default)]
 struct Survey {
     datasets: usize,
@@ -112,7 +115,8 @@ struct Trim {
     rows: u64,
 }
 
-/// Reads all metadata of a live file, so that damage is found before anything is changed.
+/// Reads all metadata of a live file (HDF5, to which rows were appended while others read it), so that damage is found
+/// before anything is changed.
 fn survey(path: &Path, len: u64, was_open: bool, progress: &dyn Progress) -> Result<Survey> {
     let file = if was_open { File::open_live(path)? } else { File::open(path)? };
     let root = file.root()?;

@@ -20,7 +20,7 @@ const WAITING_BYTES: usize = 64 << 20;
 /// Maximum number of bytes of appended rows that are kept in memory, for each dataset, before they are written.
 const WAITING_BYTES_OF_COLUMN: usize = 1 << 20;
 
-/// Appends rows to the tables of a live file, which other processes read at the same time.
+/// Appends rows to the tables of a live file: an HDF5 file that other processes read at the same time.
 ///
 /// ```
 /// # let directory = tempfile::tempdir()?;
@@ -58,7 +58,8 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Opens a live file that its writer has closed, or that was repaired, to append more rows.
+    /// Opens a live file, an HDF5 file to which rows are appended while others read it, to append more rows. Its
+    /// earlier writer must have closed it, or [`repair`](fn@super::repair) recovered it.
     ///
     /// # Errors
     /// `Locked` if a writer has it open, or exited without closing it ([`repair`](fn@super::repair) recovers the file).

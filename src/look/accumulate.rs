@@ -220,16 +220,18 @@ impl Part {
     }
 }
 
-/// Sums of a plot per bin; the variant depends on the kind of plot.
+/// What is added up for a plot, per bin: amplitudes, complex visibilities, flags or numbers of points. The variant
+/// depends on the kind of plot.
 #[derive(Debug)]
 pub(super) enum State {
     Amplitudes(Times<Amplitude>),
     Vectors(Times<Vector>),
     Flagged(Times<Flags>),
-    /// Sums per time bin and correlation, for plots against time.
+    /// Sums of the complex visibilities and of their amplitudes per time bin and correlation, for plots against time.
     Series(Times<Sum>),
-    /// Sums per frequency bin, then correlation, for plots against frequency: of the rows with TIME `newest`, or of all rows
-    /// if that is `None`.
+    /// Sums of the complex visibilities and of their amplitudes, for plots against frequency. `sums` has an element for
+    /// each frequency bin and correlation, the correlation fastest. Only rows with TIME `newest` (seconds of MJD) are
+    /// added, or all selected rows if `newest` is `None`.
     Spectrum {
         sums: Vec<Sum>,
         newest: Option<f64>,
@@ -249,7 +251,8 @@ pub(super) enum State {
     /// Number of flagged visibilities and number of all visibilities, for plots of flags: one element per antenna, or
     /// one per frequency bin.
     List(Vec<Flags>),
-    /// Sums per baseline: those of the antennas numbered a and b (a <= b) are at index b (b + 1) / 2 + a.
+    /// Sums of the complex visibilities and of their amplitudes per baseline: those of the antennas numbered a and b
+    /// (from 0, a <= b) are at index b (b + 1) / 2 + a.
     Pairs(Vec<Sum>),
     PairFlags(Vec<Flags>),
 }

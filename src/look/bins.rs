@@ -12,7 +12,7 @@ pub(super) trait Merge: Default + Clone {
 pub(super) struct Times<T> {
     /// Maximum number of time bins; even, so that all can be merged in pairs.
     capacity: usize,
-    /// Number of sums in a time bin, such as one for each channel.
+    /// Number of sums in a time bin: one for each frequency bin or for each correlation, or a single one.
     width: usize,
     /// Time bins in ascending order, without overlap.
     lines: Vec<Line>,
@@ -39,7 +39,8 @@ impl<T: Merge> Times<T> {
         Times { capacity, width, lines: Vec::new(), sums: Vec::new(), free: Vec::new(), recent: 0, step: f64::INFINITY }
     }
 
-    /// The sums of the bin that contains `time` (finite, in seconds of MJD); a bin is added if none contains it.
+    /// The sums of the time bin that contains `time` (finite, in seconds of MJD): one for each frequency bin or for
+    /// each correlation, or a single one. A time bin is added if none contains `time`.
     pub(super) fn at(&mut self, time: f64) -> &mut [T] {
         let holds = |line: &Line| line.first <= time && time <= line.last;
         if !self.lines.get(self.recent).is_some_and(holds) {
@@ -87,7 +88,9 @@ impl<T: Merge> Times<T> {
         self.lines.truncate(self.lines.len() / 2);
     }
 
-    /// The sums of each time bin, in ascending order of time.
+    /// The sums (of amplitudes, visibilities or flags) in each time bin, in ascending order of time. The slice of a
+    /// time bin has one element for each frequency bin in waterfalls, one for each correlation in lines against time,
+    /// and a single one for flags against time.
     pub(super) fn iter(&self) -> impl Iterator<Item = &[T]> {
         self.lines.iter().map(|line| &self.sums[line.slot * self.width..][..self.width])
     }

@@ -29,8 +29,8 @@ const SCALAR_BYTES: u64 = 64;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Block {
     rows: Range<u64>,
-    /// Boundaries of the block that are below this row number are moved forward to the end of an integration; 0: they are
-    /// not moved.
+    /// Row number: the start and the end of `rows`, if below this number, are moved forward to the first row of an
+    /// integration (rows of equal TIME) before the block is read; 0: neither is moved.
     align: u64,
 }
 
@@ -47,7 +47,8 @@ pub(super) struct Fold {
     /// Number of rows of the table that were divided into blocks for the plot so far, whether or not the blocks were
     /// read.
     given: u64,
-    /// Number of rows that were read for the sums, whether or not they are selected.
+    /// Number of rows that were read to make the sums of the plot (of amplitudes, visibilities or flags in each bin),
+    /// whether or not the plot selects these rows.
     pub(super) rows_used: u64,
     /// Bytes that were read for the sums of the plot; a block that was read for several plots counts as a whole for each.
     bytes: u64,
@@ -162,7 +163,7 @@ impl Fold {
 pub(super) struct BlockLayout {
     /// Number of rows of the table that are divided into blocks.
     pub(super) rows: u64,
-    /// Number of rows in each block but the last.
+    /// Number of rows in each block (the rows that are read at once for plots); the last block may have fewer.
     pub(super) block_rows: u64,
 }
 
@@ -388,9 +389,9 @@ impl Read {
     }
 }
 
-/// Rows (half-open, from 0) to read for `block`, so that an integration (rows of equal TIME) is in one block only. A
-/// boundary below row `block.align` moves forward to the next row with another TIME, at most to row `block.align`. It
-/// does not move if the next 16384 rows have the same TIME.
+/// Rows (half-open, from 0) to read for `block`, so that an integration (rows of equal TIME) is in one block only. The
+/// start and the end of `block.rows`, if below row number `block.align`, move forward to the first row of an
+/// integration, at most to row `block.align`. Either one stays where it is if the next 16384 rows have the same TIME.
 fn actual(rows: &Rows, block: &Block) -> Result<Range<u64>> {
     let moved = |row: u64| -> Result<u64> {
         if row == 0 || row >= block.align {

@@ -180,8 +180,8 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// A text for the HTTP header ETag: it changes whenever the frame does, and differs between two
-    /// [`Session`](super::Session)s of the same file.
+    /// Text for the HTTP header ETag of this plot. For one request, the text changes whenever the plot does (more rows
+    /// were read, or the file changed), and it differs between two [`Session`](super::Session)s of the same file.
     pub fn revision(&self) -> String {
         let Plot { revision, rows_used, stale, stopped, .. } = &self.plot;
         format!("{:x}-{revision}-{rows_used}-{}{}", self.session, u8::from(*stale), u8::from(*stopped))
@@ -197,7 +197,8 @@ impl Frame {
         self.plot.stopped
     }
 
-    /// The array of the frame with this name; `None` if it has none.
+    /// The array of this plot whose name is `name`, such as `raster`, `x` or `y`; `None` if the plot lacks such an
+    /// array.
     pub fn array(&self, name: &str) -> Option<&Array> {
         self.arrays.iter().find(|array| array.name == name)
     }
@@ -207,8 +208,8 @@ impl Frame {
         self.array("raster").or_else(|| self.array("y"))
     }
 
-    /// Encodes the frame as a safetensors document: the length of the header (8 bytes, little-endian), the header in
-    /// JSON, and the bytes of all arrays.
+    /// Encodes the plot (its description and all its arrays) as a safetensors document: the length of the header (8
+    /// bytes, little-endian), the header in JSON, and the bytes of all arrays.
     pub fn to_safetensors(&self) -> Vec<u8> {
         let mut header = Map::new();
         let plot = serde_json::to_string(&self.plot).unwrap_or_default();

@@ -295,8 +295,9 @@ impl<'a> Maker<'a> {
         (is_usable && !found.is_empty()).then_some((found, widths))
     }
 
-    /// Frequency axis of the channels that a plot uses (selected by `part`), or channel axis if frequencies are
-    /// unknown; the edges of its bins in ascending order; and the index of the sums of each bin.
+    /// Frequency axis in MHz of the channels that a plot uses (selected by `part`), or axis of channel numbers (from 0)
+    /// if frequencies are unknown or unordered. Also the edges of its bins, ascending, and for each bin in this order
+    /// the index (from 0) of its element in the list of sums by frequency bin, which is in the order of the channels.
     fn channel_edges(&self, part: &Part) -> (Axis, Vec<f64>, Vec<usize>) {
         let places: Vec<usize> = (0..part.places()).collect();
         let last = part.channels.len();
@@ -318,8 +319,9 @@ impl<'a> Maker<'a> {
         (axis, edges, places)
     }
 
-    /// Frequency axis of the channels that a plot uses (selected by `part`), or channel axis if frequencies are
-    /// unknown; the centres of its bins in ascending order; and the index of the sums of each bin.
+    /// Frequency axis in MHz of the channels that a plot uses (selected by `part`), or axis of channel numbers (from 0)
+    /// if frequencies are unknown or unordered. Also the centres of its bins, ascending, and for each bin in this order
+    /// the index (from 0) of its element in the list of sums by frequency bin, which is in the order of the channels.
     fn channel_centres(&self, part: &Part) -> (Axis, Vec<f64>, Vec<usize>) {
         let mut places: Vec<usize> = (0..part.places()).collect();
         let range = |place: usize| place * part.each..((place + 1) * part.each).min(part.channels.len());
@@ -362,9 +364,9 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// Makes a plot of one line for each correlation: `sums` has the sums of each bin by correlation, `places` the
-    /// position of each bin on the axis `x`. The lines show means (or maxima) and, except for phases, the smallest and
-    /// largest value.
+    /// Makes a plot of one line for each correlation. `sums` has, for each bin along `x`, the sums of the visibilities
+    /// of each correlation; `places` is the position of each bin on the axis `x`. The lines show means (or maxima) and,
+    /// except for phases, the smallest and largest value.
     fn lines(&self, x: Axis, places: Vec<f64>, sums: &[&[Sum]]) -> Drawing {
         let series = self.correlations();
         let with = |value: &dyn Fn(&Sum) -> f32| -> Vec<f32> {

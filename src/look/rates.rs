@@ -6,13 +6,16 @@ use std::time::{Duration, SystemTime};
 
 use super::sample::Look;
 
-/// Time over which rates are averaged; if polls are further apart, the time between two of them.
+/// Maximum time over which the growth of a file, in rows and bytes per second, is averaged. If polls (checks of the
+/// file for changes) are further apart, the growth between the two newest polls counts.
 const RATE_TIME: Duration = Duration::from_secs(5);
 
-/// Minimum time between two polls from which a rate is computed.
+/// Minimum time between the two polls (checks of a file for changes) from which its growth, in rows and bytes per
+/// second, is computed.
 const SHORTEST: Duration = Duration::from_secs(1);
 
-/// Computes the rows and bytes per second by which all tables of a live file grow together, as means over five seconds.
+/// Computes the rows and bytes per second by which all tables of a live file (an HDF5 file that is read while rows are
+/// appended to it) grow together, as means over five seconds.
 #[derive(Debug, Clone, Default)]
 pub struct Rates {
     /// Time, number of rows and number of bytes at recent polls, the newest last.
@@ -20,8 +23,8 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// Adds the result of a poll; returns rows and bytes per second, or `None` if no earlier poll is at least a second
-    /// older.
+    /// Adds the result of a poll (a check of the file for changes); returns by how many rows and bytes per second the
+    /// file grows, or `None` if no earlier poll is at least a second older.
     pub fn add(&mut self, look: &Look) -> Option<(f64, f64)> {
         let rows = look.all_rows();
         // another file, or a clock that was set

@@ -54,7 +54,7 @@ pub(super) struct Change {
     pub(super) rewritten: bool,
 }
 
-/// Cells with the same shape, out of those that were read for a list of rows.
+/// Cells of one column with the same shape, out of those that were read for a list of rows.
 #[derive(Debug)]
 pub(super) struct Group {
     /// Index of each cell's row in the list of rows that was asked for, ascending.
@@ -66,8 +66,8 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// The elements of all cells of the group as doubles: amplitudes of complex numbers, 1 for true and 0 for false;
-    /// empty for strings and records.
+    /// The elements of all cells in this [`Group`] (cells of one column with the same shape), one cell after the other,
+    /// as doubles: amplitudes of complex numbers, 1 for true and 0 for false; empty for strings and records.
     pub(super) fn numbers(&self) -> Vec<f64> {
         match &self.values {
             Values::Bool(v) => v.iter().map(|&v| f64::from(u8::from(v))).collect(),
@@ -111,7 +111,8 @@ impl Rows {
         Ok(rows)
     }
 
-    /// Opens a live file for plots; any other file is an error.
+    /// Opens a live file (an HDF5 file made by this program, to which rows are appended while it is read) for plots;
+    /// any other file or directory is an error.
     pub(super) fn open_live(path: &Path) -> Result<Self> {
         let place = Place::Live(Reader::open(path)?);
         let mut rows = Rows { path: path.to_owned(), served: Arc::new(|_| true), place, rows: 0 };

@@ -82,7 +82,7 @@ pub struct NewestTime {
     pub utc: String,
 }
 
-/// Mean amplitudes of the newest rows of a file or table, by antenna or by time and channel.
+/// Mean amplitudes of the visibilities in the newest rows of a file or table, by antenna or by time and channel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Amplitudes {
     /// Name of the column with the visibilities that were averaged.
@@ -95,12 +95,13 @@ pub struct Amplitudes {
     pub means: Vec<Vec<Option<f64>>>,
 }
 
-/// How the mean amplitudes in a summary of a table (a `Look`) are grouped.
+/// How the mean amplitudes of visibilities in a summary of a table (a `Look`) are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AmplitudesBy {
-    /// One mean for each antenna, over the newest rows that have its number in ANTENNA1.
+    /// One mean amplitude of the visibilities for each antenna, over the newest rows that have its number in ANTENNA1.
     Antenna,
-    /// Means by time and channel, as a small waterfall image; for tables without an Int column ANTENNA1.
+    /// Mean amplitudes of the visibilities by time and channel, as a small waterfall image. Used if the table lacks an
+    /// Int column ANTENNA1, so that rows cannot be grouped by antenna.
     Waterfall,
 }
 

@@ -42,14 +42,16 @@ pub(super) struct Selection {
     pub(super) include_flagged: bool,
 }
 
-/// The kind of sums that a plot needs: what its data is grouped by, such as time and channel.
+/// The kind of sums that a plot needs: what is added up (visibilities or flags of the selected rows), and by what it is
+/// grouped, such as time and channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sums {
-    /// Sums by time and channel, for a waterfall image.
+    /// Waterfall image: sums by time and channel of amplitudes, complex visibilities or flags, as the [`Measure`] says.
     Raster(Measure),
-    /// Sums by time and correlation, for lines against time.
+    /// Lines against time: sums of complex visibilities and of their amplitudes, by time and correlation.
     Series,
-    /// Sums by channel and correlation: of the newest integration (`newest`), or of all rows.
+    /// Lines against frequency: sums of complex visibilities and of their amplitudes, by channel and correlation. They
+    /// are of the newest integration (rows with the newest TIME) if `newest` is true, else of all selected rows.
     Spectrum {
         newest: bool,
     },
@@ -61,7 +63,8 @@ pub(super) enum Sums {
     FlagAntenna,
     FlagChannel,
     FlagTime,
-    /// Sums by baseline, for an image of antenna against antenna.
+    /// Image of antenna against antenna: sums by baseline of flags if the [`Measure`] says so, else of complex
+    /// visibilities and of their amplitudes.
     Pairs(Measure),
 }
 
@@ -85,10 +88,13 @@ pub(super) struct RowKey {
 }
 
 impl Selection {
-    /// Translates the words of a request into numbers of the file or table that `known` describes.
+    /// Translates the words of a request for a plot (names or numbers of antennas, fields, spectral windows,
+    /// correlations) into the numbers by which the plotted table refers to them, such as FIELD_ID. `known` describes
+    /// this table.
     ///
     /// # Errors
-    /// `Usage` if the source has no column, antenna, field, spectral window or correlation of a name.
+    /// `Usage` if the source has no column, antenna, field, spectral window or correlation of a name; `Unsupported` if
+    /// it has nothing to plot.
     pub(super) fn new(request: &Request, known: &Description) -> Result<Self> {
         known.check()?;
         let column = match &request.column {
@@ -252,7 +258,8 @@ impl Sums {
         }
     }
 
-    /// Whether a plot that is made from these sums needs the visibilities; other plots need only flags or UVW.
+    /// Whether a plot that needs sums of this kind (what is added up, and by what it is grouped) is made from the
+    /// values of visibilities; other plots are made from flags or UVW only.
     pub(super) fn needs_data(self) -> bool {
         !matches!(
             self,
@@ -265,7 +272,7 @@ impl Sums {
         )
     }
 
-    /// Whether a plot that is made from these sums needs the column UVW: plots of or against uv coordinates do.
+    /// Whether a plot that needs sums of this kind is made from the column UVW: plots of or against uv coordinates are.
     pub(super) fn needs_uvw(self) -> bool {
         matches!(self, Sums::Uv | Sums::UvDistance | Sums::UvPhase)
     }

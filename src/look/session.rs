@@ -61,8 +61,9 @@ impl Ended {
     }
 }
 
-/// Polls a file or table (live file, native HDF5 file or table directory) for its state and for plots. It does not acquire
-/// any lock that a writer would wait for.
+/// Polls (checks for changes) a file or table, to report its state and to plot it: a live file (an HDF5 file that is
+/// read while rows are appended to it), a native HDF5 file or a table directory. It does not acquire any lock that a
+/// writer would wait for.
 pub struct Session {
     path: PathBuf,
     identity: (u64, u64),
@@ -120,8 +121,9 @@ impl fmt::Debug for Session {
 }
 
 impl Session {
-    /// Opens a file or table for polls and plots: a live file, a native HDF5 file, a table directory or a container with a
-    /// packed table.
+    /// Opens a file or table for polls (checks for changes) and plots: a native HDF5 file (tables in this project's
+    /// layout), a live file (one that is read while rows are appended to it), a table directory, or a container (a file
+    /// that holds other files) with a packed table.
     ///
     /// # Errors
     /// Those of opening it; a source without plots is opened, and [`describe`](Self::describe) says what it lacks.
@@ -138,8 +140,8 @@ impl Session {
         Self::new(path, Rows::open(path, served)?)
     }
 
-    /// Opens a live file (an HDF5 file that another process appends rows to, in SWMR mode) to plot its rows and poll for new ones;
-    /// any other kind of source is an error.
+    /// Opens a live file (an HDF5 file to which rows are appended in SWMR mode while others read it) to plot its rows
+    /// and poll for new ones; any other kind of source is an error.
     ///
     /// # Errors
     /// `Unsupported` and `Format` if it is another file.

@@ -140,7 +140,8 @@ pub struct ScanSummary {
     pub rows: u64,
     /// Numbers of the fields in the scan (FIELD_ID), ascending.
     pub fields: BTreeSet<i64>,
-    /// Numbers of the spectral windows in the scan, ascending.
+    /// Numbers of the spectral windows in the scan, ascending: rows of SPECTRAL_WINDOW from 0 (SPECTRAL_WINDOW_ID, not
+    /// DATA_DESC_ID).
     pub spectral_windows: BTreeSet<i64>,
     /// Intents of the scan, from OBS_MODE of STATE.
     pub intents: BTreeSet<String>,
@@ -313,8 +314,8 @@ struct MainRows {
     time_range: Option<[f64; 2]>,
     /// Number of rows of each FIELD_ID.
     fields: BTreeMap<i64, u64>,
-    /// Number of rows of each spectral window, by the number of the window; the key -1 counts the rows whose window is
-    /// unknown.
+    /// Number of rows of each spectral window. The key is SPECTRAL_WINDOW_ID (row of SPECTRAL_WINDOW, from 0), or -1
+    /// for the rows whose window is unknown.
     windows: BTreeMap<i64, u64>,
     scans: Scans,
     /// FLAG_ROW of all rows that were read; empty if the table lacks it.
@@ -326,8 +327,8 @@ struct BlockColumn<'a> {
     name: &'static str,
     cells: Arc<dyn ColumnCells + 'a>,
     values: Values,
-    /// The elements of the block in memory if the column has integers, else empty; each element of DATA_DESC_ID is replaced
-    /// by the number of the spectral window to which it refers, -1 if unknown.
+    /// The elements of the block in memory if the column has integers, else empty. Each element of DATA_DESC_ID is
+    /// replaced by the SPECTRAL_WINDOW_ID (row of SPECTRAL_WINDOW, from 0) to which it leads, -1 if unknown.
     ids: Vec<i64>,
 }
 
@@ -393,7 +394,8 @@ struct ScanColumns<'a> {
     scans: &'a [i64],
     times: &'a [f64],
     fields: &'a [i64],
-    /// Number of the spectral window of each row; -1 if unknown.
+    /// Spectral window of each row of the block: its SPECTRAL_WINDOW_ID (row of SPECTRAL_WINDOW, from 0), -1 if
+    /// unknown.
     windows: &'a [i64],
     states: &'a [i64],
 }
@@ -570,7 +572,8 @@ fn windows(source: &Source) -> Vec<WindowSummary> {
     (0..rows(source, TABLE)).map(window).collect()
 }
 
-/// Names of the correlations of each spectral window, by the number of the window.
+/// Names of the correlations, such as `XX`, of each spectral window, by its SPECTRAL_WINDOW_ID (row of SPECTRAL_WINDOW,
+/// from 0): those of all polarization setups that DATA_DESCRIPTION combines with the window, each name once.
 fn correlations(source: &Source) -> BTreeMap<i64, Vec<String>> {
     let windows = integers(source, "DATA_DESCRIPTION", "SPECTRAL_WINDOW_ID");
     let polarizations = integers(source, "DATA_DESCRIPTION", "POLARIZATION_ID");

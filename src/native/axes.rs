@@ -87,13 +87,14 @@ impl TreeDimensions {
     }
 }
 
-/// Coordinates for dimension scales: channel frequencies and Stokes codes, by the role of the axis (`chan`, `corr`).
+/// Coordinates for dimension scales (datasets that give an axis a name and coordinates), by the role of the axis:
+/// centre frequencies of the channels in Hz for `chan`, Stokes codes for `corr`.
 #[derive(Debug, Default)]
 pub(crate) struct Coordinates {
     /// Whether the coordinates are for the axes of a MeasurementSet's main table.
     is_measurement_set: bool,
-    /// Roles of axes (`chan`, `corr`), each with the coordinates of one axis; a role occurs several times, for example for each
-    /// spectral window.
+    /// Roles of axes (`chan`, `corr`), each with the coordinates of one axis (Hz, Stokes codes). A role occurs several
+    /// times if axes of this role differ, for example `chan` for each spectral window.
     known: Vec<(String, Values)>,
 }
 

@@ -26,8 +26,8 @@ use crate::value::{DataType, Record, Shape, Values};
 const FORMAT: (&str, &str) = ("format", "ctds-hdf5");
 const FORMAT_VERSION: (&str, &str) = ("format_version", "1.0");
 
-/// Name of the root attribute of a native HDF5 file with the digest of the main table as it was converted: SHA-256 by the
-/// rules of CTFP-1, which do not depend on the storage.
+/// Name of the root attribute of a native HDF5 file with the digest of the main table as it was converted: SHA-256 of
+/// its content by CTFP-1, this project's rules for digests that are the same for a table and for its conversion.
 pub(crate) const SOURCE_DIGEST: &str = "source_digest";
 /// Name of the root attribute of a native HDF5 file with the last component of the path that was converted, such as `my.ms`.
 pub(crate) const SOURCE: &str = "source";
@@ -36,10 +36,12 @@ pub(crate) const SOURCE: &str = "source";
 /// if it was not.
 pub(crate) const AVERAGED: &str = "averaged";
 
-/// Name of the HDF5 attribute with the JSON document of a table, on the group `/_ctds/TABLE` of a native file.
+/// Name of the HDF5 attribute with the JSON document that describes a table exactly (its keywords, its storage before
+/// the conversion), on the group `/_ctds/TABLE` of a native HDF5 file.
 const TABLE: &str = "table";
 
-/// Prefix of the name of the attribute with the JSON document of a column; the name of the column's dataset or group follows.
+/// Prefix of the name of the HDF5 attribute with the JSON document that describes a column exactly, on the group
+/// `/_ctds/TABLE` of a native HDF5 file. The name of the column's dataset or group follows.
 const COLUMN: &str = "column.";
 
 /// A function from the reference to a subtable that a keyword stores (`././ANTENNA`) to the last component of the subtable's
@@ -130,14 +132,16 @@ impl DescribedTable {
         decode::<Named>(&self.document).ok().map(|document| document.name)
     }
 
-    /// Decodes the JSON document of the table.
+    /// Decodes the JSON document that describes the table exactly (name, info, keywords, how casacore stored it, but
+    /// not its columns) from the attribute `table` of the group `/_ctds/TABLE` of the native HDF5 file.
     pub(crate) fn document(&self) -> Result<TableDocument> {
         decode(&self.document).with_context(|| format!("{CTDS} attribute {TABLE}"))
     }
 }
 
-/// Lists the tables that the group `_ctds` of a native HDF5 file describes: first the main table and those in its group,
-/// parents before children, otherwise in order of creation (by name if the file does not record this order).
+/// Lists the tables that the group `_ctds` of a native HDF5 file describes: first the main table and the tables in its
+/// group, then all others. Within both parts each table is followed by those in its group, and the tables of one group
+/// are in order of creation (by name if the file does not record this order).
 pub(crate) fn described_tables(root: &Group) -> Result<Vec<DescribedTable>> {
     let mut tables = Vec::new();
     if root.has(CTDS) {
@@ -242,8 +246,8 @@ pub(crate) struct Layout {
 }
 
 impl TableDocument {
-    /// Makes the document of a table with 0 rows and without data managers; `row` is the name of the dimension scale of its
-    /// rows.
+    /// Makes the JSON document that describes a table exactly (name, info, keywords, but not its columns), with 0 rows
+    /// and without data managers. `row` is the name of the dimension scale of the table's rows.
     pub(crate) fn new(name: &str, row: &str, info: &TableInfo, keywords: &Record, table_names: TableNames<'_>) -> Self {
         TableDocument {
             name: name.to_owned(),
@@ -266,7 +270,7 @@ impl TableDocument {
         }
     }
 
-    /// Adds to the document how the casacore table was stored: byte order, description, data managers.
+    /// Adds to the JSON document of the table how casacore stored the table: byte order, description, data managers.
     pub(crate) fn describe_storage(&mut self, table: &Table, table_names: TableNames<'_>) {
         let description = table.description();
         let manager = |manager: crate::table::ManagerInfo<'_>| ManagerDocument {
@@ -285,7 +289,8 @@ impl TableDocument {
         self.managers = Some(table.managers().map(manager).collect());
     }
 
-    /// Writes the document as an attribute of `exact`, the group `/_ctds/TABLE` of a native HDF5 file.
+    /// Writes the JSON document of the table as the attribute `table` of `exact`, the group `/_ctds/TABLE` of a native
+    /// HDF5 file.
     pub(crate) fn write(&self, exact: &Group) -> Result<()> {
         exact.set_attribute(TABLE, &Attribute::string(json::encode(self)?))
     }
@@ -370,8 +375,8 @@ enum KindDocument {
 }
 
 impl ColumnDocument {
-    /// Makes the document of a column from its description, its number in the table (`position`, from 0) and the storage form
-    /// of its cells.
+    /// Makes the JSON document that describes a column exactly, from its description, its number in the table
+    /// (`position`, from 0) and the storage form of its cells.
     pub(crate) fn new(info: &ColumnInfo, position: usize, form: &StoredForm, table_names: TableNames<'_>) -> Self {
         let desc = &info.desc;
         let is_array = desc.kind == ColumnKind::Array;
@@ -404,7 +409,9 @@ impl ColumnDocument {
         self
     }
 
-    /// Writes the document of the column as an attribute of `exact`, the group `/_ctds/TABLE` of a native HDF5 file.
+    /// Writes the JSON document of the column (type, shape, storage form, data manager, keywords) as the attribute
+    /// `column.LINK` of `exact`, the group `/_ctds/TABLE` of a native HDF5 file; LINK is the name of the column's
+    /// dataset or group.
     pub(crate) fn write(&self, exact: &Group) -> Result<()> {
         let name = format!("{COLUMN}{}", self.link.0);
         exact.set_attribute(&name, &Attribute::string(json::encode(self)?))
@@ -485,8 +492,8 @@ pub(crate) fn described_columns(
     Ok(found.into_iter().map(|(_, column)| column).collect())
 }
 
-/// Reads a text as the document of a column, or else as that of a table. A column that can be read has a document that is
-/// read to the same.
+/// Reads a text as the JSON document of a column, or else as that of a table. Panics if a column that was read, written
+/// as a document and read again is not the same.
 #[cfg(any(test, feature = "internals"))]
 pub(crate) fn read_any(text: &[u8]) -> Result<()> {
     let column = |text: &[u8]| json::decode::<ColumnDocument>(text)?.column();
@@ -502,7 +509,7 @@ pub(crate) fn read_any(text: &[u8]) -> Result<()> {
     table.layout().map(drop)
 }
 
-/// The documents of a table and its columns.
+/// The JSON documents that describe a table and its columns exactly: first that of the table, then one for each column.
 #[cfg(any(test, feature = "internals"))]
 pub(crate) fn documents_of(table: &Table) -> Result<Vec<String>> {
     let names: TableNames<'_> = &|_| "x".to_owned();

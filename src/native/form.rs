@@ -104,7 +104,7 @@ pub(crate) enum Members<T> {
 
 impl<T> Members<T> {
     /// The `T` of each dataset of the column (the dataset itself, its path …), in the order in which the datasets are
-    /// created in a file.
+    /// created in a file: first those with the cells, then those that locate cells or tell which are defined.
     pub(crate) fn list(&self) -> Vec<&T> {
         match self {
             Members::Dense { data, flags } => std::iter::once(data).chain(flags).collect(),
@@ -113,8 +113,8 @@ impl<T> Members<T> {
         }
     }
 
-    /// Returns the `T` of each dataset of the column (the dataset itself, its path …) by value, in the order of
-    /// [`list`](Self::list).
+    /// Returns the `T` of each dataset of the column (the dataset itself, its path …) by value: first for the datasets
+    /// with the cells, then for those that locate cells or tell which are defined.
     pub(crate) fn into_list(self) -> Vec<T> {
         match self {
             Members::Dense { data, flags } => std::iter::once(data).chain(flags).collect(),
@@ -126,7 +126,8 @@ impl<T> Members<T> {
 
 impl<T> Members<T> {
     /// The `T` of each dataset of the column (the dataset itself, its path …), with the part of the column that the
-    /// dataset holds, in the order of [`list`](Self::list).
+    /// dataset holds: first for the datasets with the cells, then for those that locate cells or tell which are
+    /// defined.
     pub(crate) fn parts(&self) -> Vec<(Part, &T)> {
         match self {
             Members::Dense { data, flags } => {
@@ -142,8 +143,9 @@ impl<T> Members<T> {
         }
     }
 
-    /// Applies `make` to the `T` of each dataset of the column (the dataset itself, its path …), in the order of
-    /// [`list`](Self::list); returns the results or the first error.
+    /// Applies `make` to the `T` of each dataset of the column (the dataset itself, its path …): first of the datasets
+    /// with the cells, then of those that locate cells or tell which are defined. Returns the results or the first
+    /// error.
     pub(crate) fn try_map<U>(self, mut make: impl FnMut(T) -> Result<U>) -> Result<Members<U>> {
         Ok(match self {
             Members::Dense { data, flags } => Members::Dense { data: make(data)?, flags: flags.map(make).transpose()? },
@@ -208,8 +210,9 @@ impl StoredForm {
         Ok((0..).take_while(|&number| group.has(&cube_name(number))).count())
     }
 
-    /// Calls `open` with the path, below the table's group, of each dataset of the column; returns the results. `cubes` is the
-    /// number of hypercubes. `flags` names the dataset that tells which cells of a dense column are defined; `None` if all are.
+    /// Calls `open` with the path, below the table's group, of each dataset of the column; returns the results. `cubes`
+    /// is the number of hypercubes. `flags` names the dataset that tells which cells of a dense column (cells of one
+    /// shape, in one dataset) are defined; `None` if all are.
     ///
     /// # Errors
     /// `Unsupported` if the column is missing, and those of `open`.
@@ -389,14 +392,16 @@ pub(crate) struct NewColumn<'a> {
     pub(crate) roles: &'a dyn Fn(usize) -> Vec<&'a str>,
     /// Number of hypercubes of the new column; 0 if it is not stored as hypercubes.
     pub(crate) cubes: usize,
-    /// The name of the dataset that tells which cells of a dense column are defined; `None` if all are.
+    /// The name of the dataset that tells which cells of a dense column (cells of one shape, in one dataset) are
+    /// defined; `None` if all are.
     pub(crate) flags: Option<&'a str>,
 }
 
 /// The part of a column that a dataset of a native HDF5 file holds: its cells, or data that locates them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// The cells of a dense column, or the JSON strings of a record column; rows are the slowest axis.
+    /// All cells of a dense column (one whose cells have one shape and are in one dataset), or the JSON strings of a
+    /// column of records; rows are the slowest axis.
     Data,
     /// The cells of one hypercube, one after the other along the slowest axis; holds the number of the hypercube, from 0.
     Cube(usize),
@@ -406,14 +411,16 @@ pub enum Part {
     RowCube,
     /// The position (from 0) of each row's cell along the slowest axis of its hypercube; without meaning for undefined cells.
     RowIndex,
-    /// The elements of all cells of a ragged column, one cell after the other.
+    /// The elements of all cells of a ragged column (one whose cells differ in shape), one cell after the other.
     Values,
-    /// The index (from 0) in [`Part::Values`] of the first element of each row's cell, then the end of the last cell: one entry
-    /// more than rows.
+    /// The index (from 0) in [`Part::Values`] of the first element of each row's cell in a ragged column (one whose
+    /// cells differ in shape), then the end of the last cell: one entry more than rows.
     Offset,
-    /// The extents of each row's cell in a ragged column, slowest axis first, filled up with -1 for cells with fewer axes.
+    /// The extents of each row's cell in a ragged column (one whose cells differ in shape), slowest axis first, filled
+    /// up with -1 for cells with fewer axes.
     Shape,
-    /// Whether the cell of each row is defined, in ragged columns and in dense columns with undefined cells.
+    /// One boolean for each row: whether its cell is defined. Part of every ragged column (cells of differing shapes),
+    /// and of a dense column (cells of one shape, in one dataset) that has undefined cells.
     Defined,
 }
 
@@ -434,7 +441,8 @@ impl Part {
         }
     }
 
-    /// The element type of the dataset for this part of a column; `column` is the element type of the column.
+    /// The element type of the dataset that holds this part of a column. Cells have the type `column`, but records are
+    /// strings (JSON); numbers that locate cells, and booleans that tell which are defined, have types of their own.
     pub(crate) fn element(self, column: DataType) -> DataType {
         match self {
             // records are JSON
@@ -463,7 +471,8 @@ pub(crate) trait Maker {
     /// the cells, one hypercube, offsets of cells …
     fn make(&mut self, group: &Group, name: &str, part: Part) -> Result<Self::Made>;
 
-    /// The HDF5 dataset of a value that [`make`](Self::make) returned.
+    /// The HDF5 dataset that [`make`](Self::make) created: `made` is the value that `make` returned, either the dataset
+    /// itself or what is needed to write its elements.
     fn dataset<'a>(&'a self, made: &'a Self::Made) -> &'a Dataset;
 
     /// The dataset that is the dimension scale of the rows of the table.

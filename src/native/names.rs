@@ -78,27 +78,28 @@ pub(crate) fn last_part(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or_default()
 }
 
-/// The name of the dataset that tells which cells of the dense column `link` are defined.
+/// The usual name of the dataset that tells which cells of a dense column (cells of one shape, in one dataset) are
+/// defined: `LINK__defined`, where `link` is the name of the column's dataset.
 pub(crate) fn defined_flags(link: &str) -> String {
     format!("{link}{DEFINED_FLAGS}")
 }
 
-/// Name of the column whose defined cells the dataset `link` would mark: `link` without the suffix `__defined`; `None`
-/// for names without this suffix.
+/// Name of the column's dataset to which a dataset `link` belongs if it tells which cells are defined: `link` without
+/// the suffix `__defined`; `None` for names without this suffix.
 pub(super) fn flags_of(link: &str) -> Option<&str> {
     link.strip_suffix(DEFINED_FLAGS)
 }
 
 const DEFINED_FLAGS: &str = "__defined";
 
-/// The name under which [`CTDS`] describes the column `name` if its cells are not in the file, in place of the name of
-/// a dataset: `NAME__missing`.
+/// The name, in place of that of a dataset or group, of a column whose cells are not in the file: `NAME__missing`.
+/// Under this name the group `_ctds` ([`CTDS`]) of a native HDF5 file describes the column exactly.
 pub(crate) fn missing_link(name: &str) -> String {
     format!("{name}__missing")
 }
 
-/// The name of the group, in the table's group under [`CTDS`], with the exact strings that the dataset of the column `link`
-/// cannot hold.
+/// The name of the group, in the table's group under `_ctds` ([`CTDS`]), with the exact strings of a column that HDF5
+/// strings cannot hold: `strings.LINK`, where `link` is the name of the column's dataset or group.
 pub(super) fn raw_strings_group(link: &str) -> String {
     format!("strings.{link}")
 }

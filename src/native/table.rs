@@ -297,7 +297,8 @@ impl NativeTable {
         &self.damage
     }
 
-    /// The name of the dataset that tells which cells of the dense column `link` are defined; `None` if it has none.
+    /// The name of the dataset that tells which cells of a dense column (cells of one shape, in one dataset) are
+    /// defined; `None` if it is missing. `link` is the name of the column's dataset.
     fn flags(&self, link: &str) -> Option<String> {
         let flags = defined_flags(link);
         // a column may have this name too
@@ -412,7 +413,8 @@ impl NativeTable {
         }
     }
 
-    /// Makes a reader of the cells of a dense column from its dataset `data`; `flags` is the dataset that tells which cells are
+    /// Makes a reader of the cells of the column number `index` (from 0) that is one dataset, `data`: a dense column,
+    /// whose cells have one shape, or records as JSON strings. `flags` is the dataset that tells which cells are
     /// defined, `None` if all are.
     fn dense(&self, index: usize, data: Dataset, flags: Option<Dataset>) -> Result<Box<dyn ColumnCells>> {
         let StoredForm { kind, link, .. } = &self.forms[index];
@@ -488,8 +490,9 @@ impl NativeTable {
         Ok(members.parts().into_iter().map(|(part, path)| (part, path.clone())).collect())
     }
 
-    /// The hypercubes of the column number `index` (from 0; a dense column counts as one), if the chunks of each are plain
-    /// little-endian elements in one contiguous block of the file; else empty.
+    /// The hypercubes of the column number `index` (from 0), if the chunks of each are plain little-endian elements in
+    /// one contiguous block of the file; else empty. A dense column (cells of one shape, in one dataset) counts as one
+    /// hypercube.
     pub(crate) fn blocks(&self, index: usize) -> Result<Vec<StoredBlock>> {
         let mut blocks = Vec::new();
         if self.live {

@@ -17,8 +17,8 @@ use crate::schema::{ColumnDesc, ColumnKind, TableInfo};
 use crate::table::ColumnInfo;
 use crate::value::{DataType, Record, Shape, Value, Values};
 
-/// Maximum number of elements of a cell for which a column made by hand, with cells of fixed shape, is declared direct:
-/// its arrays are stored in the data manager's rows.
+/// Maximum number of elements of a cell with which an array column that a user made in an HDF5 file as one dataset, for
+/// example with h5py, is declared direct: its arrays have a fixed shape and are stored in the data manager's rows.
 const DIRECT_ELEMENTS: u64 = 16;
 
 /// A table that a user made in an HDF5 file, for example with h5py: only the attributes of its group describe the
@@ -65,7 +65,9 @@ fn refer(root: &Group, record: &mut Record, groups: &mut HashMap<BString, String
     }
 }
 
-/// The names of the groups in `group` that are tables: all except `_ctds`, groups of columns and quicklooks.
+/// The names of the groups directly in `group` that are tables: all except `_ctds`, groups with the datasets of a
+/// column (hypercubes or ragged), and quicklooks (visibilities at reduced resolution, marked by the attribute
+/// `quicklook_version`).
 pub(super) fn tables_in(group: &Group) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for (name, kind) in group.links()? {

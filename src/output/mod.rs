@@ -61,8 +61,9 @@ impl Output {
         Ok(output)
     }
 
-    /// Begins an output that another process writes, as a file or a directory. Does not check whether `target` exists;
-    /// [`publish_staged`](Self::publish_staged) does.
+    /// Begins an output, a file or a directory, that another process writes to the path [`partial`](Self::partial).
+    /// Does not check whether `target` exists: [`publish_staged`](Self::publish_staged) does, makes the output durable
+    /// and renames it to `target`, both as `publishing` says.
     pub(crate) fn stage(target: &Path, publishing: Publishing) -> Result<Self> {
         let target = &resolve(target, publishing.if_exists)?;
         let directory = directory_of(target);
@@ -94,14 +95,16 @@ impl Output {
         Ok(Output { target: target.to_owned(), partial: Partial::create(target)?, kind, publishing })
     }
 
-    /// Path under which the output is written until it is published. Further files may be beside an output that is a
-    /// file: `NAME.000001` … and a [companion](COMPANION); [`publish_parts`](Self::publish_parts) publishes them first.
+    /// Path under which the output is written until it is published. An output that is a file may have further files
+    /// beside it: `NAME.000001` … of a SION container, or the [companion](COMPANION) `NAME.rest.h5` of a manifest.
+    /// [`publish_parts`](Self::publish_parts) publishes them first.
     pub(crate) fn partial(&self) -> &Path {
         self.partial.path()
     }
 
-    /// Temporary paths of the further files of an output that is a file, sorted: `NAME.000001` … and the companion
-    /// `NAME.rest.h5`; empty for a directory.
+    /// Temporary paths, sorted, of the further files of an output that is a file: `NAME.000001` … of a SION container,
+    /// or the companion `NAME.rest.h5` of a manifest (an HDF5 file with data to which the manifest refers). Empty for a
+    /// directory.
     fn parts(&self) -> Result<Vec<PathBuf>> {
         let name = self.partial().file_name().unwrap_or_default();
         let mut parts = Vec::new();
@@ -184,8 +187,9 @@ impl Output {
         Ok(())
     }
 
-    /// Renames the further files of an output (`NAME.000001`, a companion) to their final names beside the target. An
-    /// existing target to be replaced is removed first: after a `kill -9` the output is all old, all new, or missing.
+    /// Renames the further files of an output (`NAME.000001` … of a SION container, or the companion `NAME.rest.h5` of
+    /// a manifest) to their final names beside the target. An existing target to be replaced is removed before that:
+    /// after a `kill -9` the output is all old, all new, or missing.
     fn publish_parts(&self) -> Result<()> {
         let (parts, target) = (self.parts()?, &self.target);
         let place = |part: &Path| target.with_file_name(part.file_name().unwrap_or_default());

@@ -51,7 +51,8 @@ impl<'a> Pack<'a> {
         self
     }
 
-    /// Sets the size of a block of the container in bytes; by default 1 MiB, less for small tables.
+    /// Sets the size of a block of the container in bytes; by default 4 KiB to 1 MiB by
+    /// the sizes of the files for MultiFile and MultiHDF5, and 4 KiB for SION.
     pub fn block_bytes(mut self, bytes: u64) -> Self {
         self.options.block_bytes = Some(bytes);
         self

@@ -74,8 +74,8 @@ pub(super) struct Folder {
     pub(super) nested: Vec<(String, Folder)>,
     /// The container or directory in which the folder's files were found; those of a table may be in another container inside it.
     container: Arc<dyn Container>,
-    /// Sequence numbers (as in `table.f<number>`) of the data managers whose files can be in a container; `None` if the folder has no data managers
-    /// at all.
+    /// Sequence numbers (as in `table.f<number>`) of the data managers whose files can be in a container, maybe none.
+    /// `None` if the folder is not a table with data of its own, or its `table.dat` cannot be decoded.
     packable: Option<Vec<u32>>,
     warnings: Vec<String>,
     /// The files and containers of this folder, and the folders directly in it, that are left out because they are damaged.
@@ -549,7 +549,8 @@ impl Folder {
         stman::sequence_of(name).is_some_and(packable)
     }
 
-    /// Whether a data manager of the table can have its files in a container; `None` if the folder has no managers.
+    /// Whether the files of at least one data manager of the folder's table can be in a container (MultiFile or
+    /// MultiHDF5). `None` if the folder is not a table with data of its own, or its `table.dat` cannot be decoded.
     pub(super) fn is_packable(&self) -> Option<bool> {
         self.packable.as_ref().map(|list| !list.is_empty())
     }

@@ -29,8 +29,8 @@ pub struct Listing {
     pub files: Vec<ListedFile>,
     /// Directories and containers in this one, sorted by name; files that are containers are among them.
     pub nested: Vec<Listing>,
-    /// Names of earlier states that the container keeps, oldest first (dates, in a content-addressed `.vt` archive); empty for
-    /// other formats. A path leads into an earlier state by its name: `my.vt/DATE`.
+    /// Names of the recorded states of a content-addressed `.vt` archive (their dates), oldest first, the present one
+    /// last. Empty for other formats. The path `my.vt/DATE` opens a recorded state as a container of its own.
     pub history: Vec<String>,
     /// Entries of the container that are neither files nor containers: the name of each, and what it is. Only `.vt`
     /// archives report them: symbolic links.
@@ -77,36 +77,37 @@ pub struct StoredFiles {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Listed<'a> {
-    /// Reports a directory or container; the reports of its files and entries follow.
+    /// A part of a listing: a directory or container. The parts for its files, its other entries and its recorded
+    /// states follow.
     Container {
-        /// Number of containers around this one; 0 for the outermost.
+        /// Number of directories and containers around the listed container; 0 for the outermost.
         depth: usize,
-        /// Name of the container in the one that holds it; for the outermost its path.
+        /// Name of the listed container in the one that holds it; for the outermost its path.
         name: &'a str,
-        /// Format, block size and other properties of the container.
+        /// Format, block size and other properties of the listed container.
         info: &'a ContainerInfo,
     },
-    /// Reports a file in the directory or container that was reported last.
+    /// A part of a listing: a file in the directory or container of the last `Listed::Container`.
     File {
         /// Name of the file as stored; containers can hold names that files in directories cannot have, such as `a/b`.
         name: &'a str,
-        /// Length of the reported file in bytes.
+        /// Length in bytes of the listed file: of its content, not of the space that it takes in the container.
         len: u64,
-        /// How the container stores the reported file, such as in blocks.
+        /// How the container stores the listed file, such as in blocks.
         layout: &'a FileLayout,
     },
-    /// Reports an entry that is neither a file nor a container, in the container that was reported last: a symbolic
-    /// link in a `.vt` archive.
+    /// A part of a listing: an entry of the container of the last `Listed::Container` that is neither a file nor a
+    /// container. Only `.vt` archives report such entries: symbolic links.
     LeftOut {
-        /// Name of the entry as stored.
+        /// Name of the symbolic link in the directory of the `.vt` archive that holds it, as stored.
         name: &'a str,
-        /// Description of the entry: `a symbolic link to "TARGET"`.
+        /// Description of the symbolic link for the user: `a symbolic link to "TARGET"`.
         what: &'a str,
     },
-    /// Reports an earlier state of the container that was reported last; a path can lead into it.
+    /// A part of a listing: a recorded state, old or present, of the container of the last `Listed::Container`. Only a
+    /// content-addressed `.vt` archive keeps such states.
     History {
-        /// Name of an earlier state of the container, such as its date in a `.vt` archive. A path leads into the state
-        /// by this name: `my.vt/DATE`.
+        /// Name of the recorded state: its date. The path `my.vt/DATE` opens the state as a container of its own.
         name: &'a str,
     },
 }

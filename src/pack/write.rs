@@ -22,7 +22,8 @@ use crate::schema::{StorageOption, with_storage};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PackOptions {
     pub(super) format: PackFormat,
-    /// Size of a block of the container in bytes; `None`: 1 MiB, less for small tables.
+    /// Size in bytes of the blocks in which the container stores its files. `None`: chosen by the sizes of the files,
+    /// from 4 KiB to 1 MiB, for MultiFile and MultiHDF5; 4 KiB for SION; blocks of different sizes for vt.
     pub(super) block_bytes: Option<u64>,
     pub(super) checksums: bool,
     /// Compression of each block of the container.
@@ -53,11 +54,12 @@ pub struct PackSummary {
     pub damage: Vec<Damage>,
 }
 
-/// Largest block size, in bytes, that is chosen by default: larger blocks do not fit in a processor's cache, and HDF5 reads a
-/// block as a whole.
+/// Largest size in bytes that is chosen by default for the blocks in which a MultiFile or MultiHDF5 container stores
+/// its files. Larger blocks do not fit in a processor's cache, and libhdf5 reads whole blocks (chunks) of MultiHDF5.
 pub(super) const LARGEST_BLOCK: u64 = 1 << 20;
 
-/// Smallest block size, in bytes, that is chosen by default, for containers of small files.
+/// Smallest size in bytes that is chosen by default, for small files, for the blocks in which a MultiFile or MultiHDF5
+/// container stores its files. It is the default of SION for files of any size.
 pub(super) const SMALLEST_BLOCK: u64 = 4 << 10;
 
 /// Packs the table `source` into `target`, which appears when it is complete.
@@ -236,8 +238,8 @@ fn format_options(options: &PackOptions, block_bytes: u64) -> FormatOptions {
     FormatOptions { block_bytes, checksums, compression, archive, appendable: false }
 }
 
-/// The block size in bytes for files of the given sizes, unless the options set one: an eighth of the mean file size within limits, so that about a
-/// sixteenth of a container is unused.
+/// The size in bytes of the blocks of a container for files of the given sizes, unless the options set one: an eighth
+/// of the mean file size, rounded down to a power of two from 4 KiB to 1 MiB. About 1/16 of a container is unused.
 pub(super) fn block_bytes(options: &PackOptions, sizes: impl Iterator<Item = u64>) -> u64 {
     let (count, bytes) = sizes.fold((0, 0), |(count, bytes): (u64, u64), size| (count + 1, bytes.saturating_add(size)));
     let fitting = (bytes / (8 * count.max(1))).clamp(SMALLEST_BLOCK, LARGEST_BLOCK);

@@ -28,7 +28,8 @@ pub(crate) struct RefTable {
     /// Offset in `table.dat`, in bytes, of the list that gives the row number in the root table for each row of this reference
     /// table.
     pub(crate) row_numbers: u64,
-    /// Whether the row numbers in the root table are stored as u64 each; otherwise as u32.
+    /// Whether the list at `row_numbers` stores each number as a u64, as in version 3 of `RefTable`; otherwise as a
+    /// u32. The numbers are those, from 0, of rows of the root table.
     pub(crate) wide: bool,
 }
 

@@ -96,9 +96,9 @@ pub(crate) fn compare_rows(
 #[derive(Clone, Copy)]
 enum Chosen<'a> {
     Everything,
-    /// The cells of the main tables are compared in these rows only (half-open ranges, from 0).
+    /// Choice to compare the cells of the main tables in these rows only (half-open ranges, from 0).
     RowsOfMain(&'a [Range<u64>]),
-    /// The main tables are not compared.
+    /// Choice to compare the subtables only, and to leave out the main tables.
     NotMain,
 }
 

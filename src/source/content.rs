@@ -414,10 +414,10 @@ pub(crate) struct Joined {
 /// One of the native HDF5 files that are joined to one table; it has some of the table's rows.
 pub(super) struct JoinedPart {
     pub(super) content: Content,
-    /// Path of this native HDF5 file, relative to the directory of the file in which it is joined with others to one
-    /// table.
+    /// Path of the native HDF5 file that is the part, relative to the directory of the new HDF5 file whose virtual
+    /// datasets join the parts to one table.
     pub(super) file: String,
-    /// Row number, in the joined table (from 0), of the first row that this native HDF5 file has.
+    /// Row number, in the joined table (from 0), of the first row of the part.
     pub(super) start: u64,
     pub(super) rows: u64,
 }

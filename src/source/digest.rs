@@ -239,8 +239,8 @@ impl<'a> ColumnStream<'a> {
         ColumnStream { failed: idle.then(not_selected), idle, ..Self::new(content) }
     }
 
-    /// Adds `bytes` to the fingerprint of a column; they belong to the rows from number `first` (from 0) to the row
-    /// that was added last, whole or in part.
+    /// Adds `bytes` to the fingerprint of a column. They are bytes of the rows `first` to `self.rows - 1` (from 0),
+    /// both included: of one or more whole rows, or of a part of one row.
     fn add(&mut self, mut bytes: &[u8], first: u64) {
         while bytes.len() as u64 >= self.left {
             let (head, rest) = bytes.split_at(self.left as usize);
@@ -252,14 +252,15 @@ impl<'a> ColumnStream<'a> {
         self.left -= bytes.len() as u64;
     }
 
-    /// Begins the next row of a column's fingerprint with the bytes `header`: whether its cell is defined, and its shape.
+    /// Begins the next row of a column's fingerprint with the bytes `header`, which tell whether its cell is defined,
+    /// and the cell's shape.
     fn begin(&mut self, header: &[u8]) {
         self.rows += 1;
         self.add(header, self.rows - 1);
     }
 
-    /// Adds bytes of the row that was added last to the fingerprint of a column: the elements of its cell, or some of
-    /// them.
+    /// Adds bytes of the row that [`begin`](Self::begin) started last to the fingerprint of a column: the elements of
+    /// its cell, or some of them.
     fn extend(&mut self, bytes: &[u8]) {
         self.add(bytes, self.rows.saturating_sub(1));
     }

@@ -38,8 +38,9 @@ impl Marks {
         (Marks { every: LEAST, list: Vec::new() }, LEAST)
     }
 
-    /// Adds a mark: the digest of all bytes that `sha` has seen, the last of them in one of `rows` (half-open, from 0). Returns
-    /// the number of bytes before the next mark.
+    /// Adds a mark, a digest by which one finds where a column begins to differ: that of all bytes which `sha` has
+    /// hashed. The last of these bytes is in one of `rows` (half-open, from 0), which were hashed in one step. Returns
+    /// the number of further bytes to hash before the next mark is added.
     pub(super) fn add(&mut self, sha: &Hasher, rows: Range<u64>) -> u64 {
         let [a, b, c, d, ..]: [u8; 32] = sha.clone().finalize().into();
         self.list.push(Mark { sha: u32::from_be_bytes([a, b, c, d]), rows });

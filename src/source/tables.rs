@@ -31,8 +31,8 @@ pub struct Source {
     pub(crate) place: Context,
     /// The tables of the source: the main table first, parents before children.
     pub(crate) tables: Vec<SourceTable>,
-    /// Subtables that [`open_served`](Self::open_served) has not opened because they, or tables with their cells, are
-    /// not served.
+    /// Subtables that [`open_served`](Self::open_served) has not opened, because its caller does not let their files be
+    /// read, or those of tables that hold their cells.
     refused: Vec<RefusedTable>,
     /// Whether [`salvage`](Self::salvage) was called: damaged parts of the source are left out instead of being errors.
     pub(super) is_salvaged: bool,
@@ -82,19 +82,20 @@ pub struct SourceTable {
     pub(crate) content: Result<Content>,
 }
 
-/// A subtable that [`Source::open_served`] has not opened, because it, or another table that holds its cells, is in a
-/// place that is not served.
+/// A subtable that [`Source::open_served`] has not opened. Its file or directory, or that of another table that holds
+/// its cells, is not among those that a server may read, as the function `is_served` of the caller decides.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RefusedTable {
     /// Name of the subtable that is not opened: the keywords that lead to it, `ANTENNA` or `A/B`.
     pub name: String,
-    /// Index (from 0), in [`Source::tables`], of the table with the keyword that names this subtable, which is not
-    /// opened because it is in a place that is not served.
+    /// Index (from 0), in [`Source::tables`], of the parent table: the one with the keyword that names this subtable.
     pub parent: usize,
-    /// Path of this subtable, which is not served, as the keyword of its parent table stores it, such as `././ANTENNA`.
+    /// Path of this subtable as the keyword of its parent table stores it, such as `././ANTENNA`. A server may not read
+    /// the files of the subtable, or of a table that holds its cells.
     pub stored: String,
-    /// Error that reading this subtable returns: it, or another table that holds its cells, is not served.
+    /// Error that reading this subtable returns. It says that a server may not read the files of the subtable, or of
+    /// another table that holds its cells.
     pub error: Error,
 }
 
@@ -307,8 +308,8 @@ impl Source {
         result
     }
 
-    /// The error for a table `name` that the source does not have; if it is a subtable that was not opened because it
-    /// is not served, the error of opening it.
+    /// The error for a table `name` that the source does not have. If [`open_served`](Self::open_served) has not opened
+    /// this subtable, because a server may not read its files, it is the error of opening it.
     fn no_table(&self, name: &str) -> Error {
         match self.refused.iter().find(|refused| refused.name == name) {
             Some(refused) => refused.error.clone(),
@@ -369,7 +370,8 @@ impl Source {
         &self.tables
     }
 
-    /// Subtables that [`open_served`](Self::open_served) has not opened; they are not among the [tables](Self::tables).
+    /// Subtables that [`open_served`](Self::open_served) has not opened, because its caller does not let their files be
+    /// read, or those of tables that hold their cells. They are not among the [tables](Self::tables).
     pub fn refused(&self) -> &[RefusedTable] {
         &self.refused
     }

@@ -137,16 +137,16 @@ impl CreateArgs<'_> {
 
 /// Access to the columns of a table, for managers that compute values from them.
 pub(crate) trait Columns {
-    /// The number of rows of the table that has the columns.
+    /// Number of rows of the table whose columns a manager reads through this trait.
     fn rows(&self) -> u64;
 
-    /// The keywords of the table that has the columns.
+    /// Keywords of the table (not of a column) whose columns a manager reads through this trait.
     fn keywords(&self) -> &Record;
 
-    /// Opens a column of the table by its name, or else by the name with which it was created.
+    /// Opens a column by its present name or, in the manager's own table, by the name with which it was created.
     ///
     /// # Errors
-    /// `Format` if there is none, or it comes from itself; those of opening its manager.
+    /// `Format` if no column has this name, or its values come from the column itself; those of opening its manager.
     fn column(&self, name: &BStr) -> Result<OtherColumn>;
 }
 
@@ -333,12 +333,13 @@ pub(crate) struct LinkedCube {
 /// How a column's cells are produced when many rows are read, which decides whether several threads share the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Access {
-    /// Elements are copied as they are stored: several threads are faster only if the rows have many bytes.
+    /// Elements are copied as they are stored. Several threads share a read only if the cells have 4 MiB or more, or if
+    /// a list of rows needs compressed tiles of 512 KiB or more in all. Else one thread is faster, and reads alone.
     Copied,
-    /// Elements are computed from what is stored: several threads are faster already for fewer bytes than if they were
-    /// only copied.
+    /// Elements are computed from what is stored. Several threads share a read only if the cells have 512 KiB or more.
+    /// Else one thread is faster, and reads alone.
     Computed,
-    /// A cell can be decoded only after all cells before it: one thread reads, in row order.
+    /// A cell can be decoded only after all cells before it. One thread reads, in row order, however many the rows are.
     InOrder,
 }
 
@@ -411,7 +412,8 @@ pub(crate) type EachExtent<'a> = dyn FnMut(Extent<'_>) -> Result<()> + 'a;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Extent<'a> {
     pub(crate) suffix: &'a str,
-    /// Offset of the range's first element in the manager's file, in bytes; packed Bools begin there at bit 0.
+    /// Offset in bytes, in the manager's file, at which the byte range begins with its first element. Bools that are
+    /// packed as bits begin at bit 0 of the byte at this offset.
     pub(crate) offset: u64,
     pub(crate) order: ByteOrder,
     pub(crate) content: Stored,

@@ -33,8 +33,8 @@ const MAX_REQUESTS: usize = 32;
 /// Pause between two attempts to acquire a lock on a table.
 const RETRY: Duration = Duration::from_millis(20);
 
-/// Options for opening casacore tables and native HDF5 files (tables in HDF5): how long to wait for locks, and
-/// whether other files are read.
+/// Options for opening casacore tables and native HDF5 files (tables in HDF5): how long to wait for locks, and whether
+/// the other files are read in which a native HDF5 file keeps objects or array elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenOptions {
     /// How long to wait for a program that is writing to the table, before opening fails with `Locked`; `None`: acquire no

@@ -23,13 +23,15 @@ pub(super) fn open(path: &Path, options: OpenOptions, admits: Option<Admits<'_>>
 }
 
 /// Opens the table at `path`, from which the last table of `chain` takes values: as a reference table, as a
-/// concatenation, or through forwarded columns.
+/// concatenation, or through forwarded columns. The tables of `chain` are being opened, each because the one before
+/// takes values from it.
 pub(super) fn open_next(path: &Path, chain: &OpenChain<'_>) -> Result<Table> {
     let chain = chain.then(path).map_err(|error| error.context(Context::path(path)))?;
     open_last(path, &chain)
 }
 
-/// Opens the table at `path`, which is the last one of `chain`.
+/// Opens the table at `path`, the last one of `chain`: the tables that are being opened, each because the one before it
+/// takes values from it (reference tables, concatenations, forwarded columns).
 fn open_last(path: &Path, chain: &OpenChain<'_>) -> Result<Table> {
     open_at(path, chain).map_err(|error| error.context(Context::path(path)))
 }

@@ -28,10 +28,11 @@ pub(crate) fn admit(admits: Option<Admits<'_>>, path: &Path, name: &str) -> Resu
     }
 }
 
-/// A table that is being opened, and the chain of tables that led to it.
+/// A table that is being opened, and the chain of tables before it, each of which takes values from the next (as a
+/// reference table, a concatenation, or through forwarded columns). The chain shows circles, and its length is limited.
 ///
-/// Damaged tables can lead to each other in a circle, and in more ways than there is time to follow: a table with four
-/// engines, each of whose tables has four engines again.
+/// Damaged tables can take values from each other in a circle, or from too many tables: a table with four engines, each
+/// of whose tables has four engines again.
 pub(super) struct OpenChain<'a> {
     pub(super) options: OpenOptions,
     /// Decides which tables may be opened because another one names them; `None`: every table.
@@ -39,8 +40,8 @@ pub(super) struct OpenChain<'a> {
     /// Path of the table without symbolic links, by which it is recognised if its values turn out to come from itself.
     path: PathBuf,
     before: Option<&'a OpenChain<'a>>,
-    /// Number of tables to which the first table of the chain has led so far, directly or through others; shared by all
-    /// chains that begin with that table.
+    /// Number of tables that were opened so far because the first table of the chain takes values from them, directly
+    /// or through others; shared by all chains that begin with that table.
     opened: &'a Cell<usize>,
 }
 
@@ -56,8 +57,8 @@ impl<'a> OpenChain<'a> {
     ///
     /// # Errors
     /// `Format` if the table is in the chain already, since its values would come from itself; `Limit` if the chain
-    /// gets too long, or the first table has led to too many tables; `Unsupported` if `admits` does not allow the
-    /// table.
+    /// gets too long, or the first table takes values from too many tables; `Unsupported` if `admits` does not allow
+    /// the table.
     pub(super) fn then(&'a self, path: &Path) -> Result<Self> {
         admit(self.admits, path, &path.file_name().unwrap_or_default().to_string_lossy())?;
         let path = real(path);

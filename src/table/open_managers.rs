@@ -32,7 +32,8 @@ pub(super) struct OpenManagers<'a> {
     order: ByteOrder,
     desc: &'a TableDesc,
     set: &'a ColumnSet,
-    /// The chain of opened tables that ends with this one; each takes values from the next, or has it as a part.
+    /// The tables that are being opened, the table of these managers last. Each table before it is opened because it
+    /// takes values from the one after it, or has the one after it as a part.
     chain: &'a OpenChain<'a>,
     columns: Vec<ColumnInfo>,
     /// For each column of the table: the index of its manager, and of the column in the manager, from 0.

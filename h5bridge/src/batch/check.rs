@@ -14,8 +14,8 @@ pub(crate) enum Trust {
     /// The target has the size that the receipt file beside it records, and the source has not changed since the target
     /// was made
     Receipt,
-    /// The target has the size in its receipt file and agrees with the digests stored in it or with the checksums in
-    /// that file, and the source has not changed since the target was made
+    /// The target has the size that the receipt file beside it records and agrees with the digests stored in the target
+    /// or the checksums in the receipt, and the source has not changed since the target was made
     Digest,
 }
 

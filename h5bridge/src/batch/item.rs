@@ -1,4 +1,5 @@
-//! Items (jobs) of `h5bridge batch`: each has a source, the verb that is run on it with its options, and the target to write.
+//! Items (jobs) of `h5bridge batch`: each has a source, the verb (subcommand of h5bridge) that is run on it with its
+//! options, and the target to write.
 
 use std::fmt;
 use std::path::Path;
@@ -8,7 +9,8 @@ use ctds_hdf5::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// Identity of an item (job) of a batch: the first 8 bytes of the SHA-256 of verb, source, target and options, printed as 16 hexadecimal digits.
+/// Identity of an item (job) of a batch: the first 8 bytes of the SHA-256 of verb, source, target and options, printed
+/// as 16 hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub(crate) struct Id(pub(crate) u64);
@@ -43,7 +45,8 @@ impl TryFrom<String> for Id {
     }
 }
 
-/// What a verb of a batch does with the second path of its command line, which follows the source.
+/// What a verb (subcommand that `h5bridge batch` runs for its jobs) does with the second path of its command line. The
+/// first path is the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effect {
     /// The verb writes the second path, which is its target.
@@ -51,11 +54,12 @@ pub(crate) enum Effect {
     /// The verb only reads; a second path is optional and is read as well, such as the target that `verify` compares
     /// with the source.
     Reads,
-    /// The verb `none`, which does nothing: a batch of such items measures the time that the batch itself needs.
+    /// The verb `none`, which does nothing: a batch of such items (jobs) measures the time that the batch itself needs.
     Nothing,
 }
 
-/// A verb that a batch can run for its items, such as `to-hdf5`.
+/// A verb that an item (one job) of `h5bridge batch` can have: a subcommand of h5bridge, such as `to-hdf5`, or `none`,
+/// which does nothing.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Verb {
     pub(crate) name: &'static str,
@@ -66,7 +70,8 @@ pub(crate) struct Verb {
     pub(crate) stores_digests: bool,
 }
 
-/// All verbs that a batch can run for its items.
+/// All verbs that an item (one job) of `h5bridge batch` can have: subcommands of h5bridge, and `none`, which does
+/// nothing.
 const VERBS: [Verb; 9] = [
     Verb { name: "to-hdf5", effect: Effect::Writes, has_threads: true, stores_digests: true },
     Verb { name: "to-ms", effect: Effect::Writes, has_threads: true, stores_digests: false },
@@ -79,17 +84,19 @@ const VERBS: [Verb; 9] = [
     Verb { name: "none", effect: Effect::Nothing, has_threads: false, stores_digests: false },
 ];
 
-/// Options that items of a batch may not have: they belong to `batch run`, or make an item change its source or write nothing.
+/// Options that items (jobs) of `h5bridge batch` may not have: they belong to `batch run`, or make an item change its
+/// source or write nothing.
 const REFUSED: [&str; 3] = ["--dry-run", "--replace", "--json"];
 
-/// Longest file name of a target in bytes: the name of its receipt appends `.receipt.json`, and file systems allow 255 bytes.
+/// Longest file name of a target (output) in bytes: `.receipt.json` is appended to it for the receipt, the file that
+/// records how the target was made, and file systems allow names of 255 bytes.
 const LONGEST_NAME: usize = 240;
 
 impl Verb {
-    /// Finds the verb of a batch by its name.
+    /// Finds the verb called `name`: `none`, or a subcommand of h5bridge that `h5bridge batch` can run for its jobs.
     ///
     /// # Errors
-    /// `Usage` for a verb that cannot be the work.
+    /// `Usage` for any other name.
     pub(crate) fn find(name: &str) -> Result<Self> {
         VERBS.iter().find(|verb| verb.name == name).copied().ok_or_else(|| {
             let names: Vec<&str> = VERBS.iter().map(|verb| verb.name).filter(|name| *name != "none").collect();
@@ -105,11 +112,11 @@ pub(crate) struct Item {
     pub(crate) id: Id,
     pub(crate) verb: String,
     pub(crate) source: String,
-    /// The second path on the command line, after the source: the file or directory to write, or what `verify` compares with; `None` if the verb has
-    /// no second path.
+    /// The second path on the command line, after the source: the file or directory to write, or what `verify` compares
+    /// with the source. `None` without a second path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) target: Option<String>,
-    /// Options of the verb for this item, as words of the command line.
+    /// Options of the verb (subcommand of h5bridge) for this item, as words of the command line.
     #[serde(default)]
     pub(crate) options: Vec<String>,
     /// Size of the source of the item in bytes; 0 if it is not known.
@@ -118,8 +125,8 @@ pub(crate) struct Item {
 }
 
 impl Item {
-    /// Makes an item of a batch; its id is computed from `verb`, `source`, `target` and `options`. `bytes` is the size of the source, 0 if it is not
-    /// known.
+    /// Makes an item (one job) of `h5bridge batch`; its id is computed from `verb`, `source`, `target` and `options`.
+    /// `bytes` is the size of the source, 0 if it is not known.
     pub(crate) fn new(verb: String, source: String, target: Option<String>, options: Vec<String>, bytes: u64) -> Self {
         let mut item = Item { id: Id(0), verb, source, target, options, bytes };
         item.id = item.computed_id();

@@ -42,7 +42,7 @@ impl State {
     pub(crate) const ALL: [State; 7] =
         [State::Done, State::Skipped, State::Waiting, State::Retry, State::Failed, State::Killed, State::Conflict];
 
-    /// The word for the state in ledgers, such as `done`.
+    /// The word for the state of an item in ledgers (directories with the results of all runs), such as `done`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             State::Waiting => "waiting",
@@ -189,14 +189,16 @@ pub(crate) struct Last {
 pub(crate) struct Folded {
     files: Vec<PathBuf>,
     items: Vec<Last>,
-    /// Number of lines of the ledger that are not records; an incomplete last line of a file is not counted.
+    /// Number of lines of the ledger that are not records (results of attempts, as JSON); an incomplete last line of a
+    /// file is not counted.
     pub(crate) unreadable: u64,
-    /// Times of the first and the last record of the ledger, in seconds since 1970; `None` without records.
+    /// Start of the earliest and end of the latest attempt at an item of the manifest that the ledger (the directory
+    /// with the results of all runs) records, in seconds since 1970; `None` without records.
     pub(crate) span: Option<(f64, f64)>,
 }
 
 impl Folded {
-    /// The ledger of a batch that has not been started: no item has a record.
+    /// The state of a batch that has not been started: every item (job) of `manifest` waits, without a record.
     pub(crate) fn empty(manifest: &Manifest) -> Self {
         let none = Last {
             state: State::Waiting,
@@ -211,10 +213,11 @@ impl Folded {
         Folded { files: Vec::new(), items: vec![none; manifest.len()], unreadable: 0, span: None }
     }
 
-    /// Reads all files of a ledger. A missing directory is an empty ledger.
+    /// Reads all files of a ledger, the directory with the results of all runs, and keeps the newest record (result of
+    /// an attempt) of each item (job) of `manifest`. Other records are skipped. A missing directory has no records.
     ///
     /// # Errors
-    /// `Io`.
+    /// `Io`; `Format` for a line longer than 1 MiB.
     pub(crate) fn read(directory: &Path, manifest: &Manifest) -> Result<Self> {
         let mut folded = Folded { files: ledger_files(directory)?, ..Self::empty(manifest) };
         for number in 0..folded.files.len() {
@@ -248,20 +251,23 @@ impl Folded {
         })
     }
 
-    /// The last record of an item, in short; `item` is its number in the manifest, from 0.
+    /// The main fields of the newest record (result of an attempt) of an item: state, exit code, duration, size of the
+    /// target. Without a record, the state is `Waiting`. `item` is the item's number in the manifest, from 0.
     pub(crate) fn last(&self, item: usize) -> Last {
         self.items[item]
     }
 
-    /// The state of an item by its last record; `item` is its number in the manifest, from 0.
+    /// The state of an item after its newest recorded attempt, `Waiting` if none is recorded; `item` is the item's
+    /// number in the manifest, from 0.
     pub(crate) fn state(&self, item: usize) -> State {
         self.items[item].state
     }
 
-    /// Reads the last records of many items, given by their numbers in the manifest; `None` for items without one.
+    /// Reads the newest record (result of an attempt) of each item in `items`, which has the items' numbers in the
+    /// manifest, from 0. `visit` gets each number with its record, or with `None` if no attempt is recorded.
     ///
     /// # Errors
-    /// `Io`; `Format` if a file has changed other than by appending.
+    /// `Io`; `Format` if a file has changed other than by appending; those of `visit`.
     pub(crate) fn records(
         &self,
         items: impl Iterator<Item = usize>,

@@ -1,29 +1,34 @@
-//! Limits of a run of `h5bridge batch`: when it starts no more items, how fast it reads, how much space it leaves free.
+//! Limits of a run of `h5bridge batch`: when it starts no more items (jobs), how fast it reads, how much space it
+//! leaves free.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use nix::sys::statvfs::statvfs;
 
-/// Limits of a run of `h5bridge batch`: parallel items, repetitions, time, read rate, free space.
+/// Limits of a run of `h5bridge batch`: items (jobs) at the same time, repetitions, time, read rate, free space.
 #[derive(Debug, Clone)]
 pub(crate) struct Limits {
-    /// Number of items that are done at the same time.
+    /// Maximum number of items (jobs of the batch) that are done at the same time; 0 counts as 1.
     pub(crate) jobs: usize,
-    /// How many times an item of the batch is repeated, at most, if it fails for a reason that may pass.
+    /// Maximum number of repetitions of an item (one job of the batch) that fails for a reason that may pass, such as a
+    /// lock.
     pub(crate) retries: u32,
-    /// Pause before an item is repeated for the first time; later pauses are six times as long as the one before.
+    /// Pause before a failed item (one job of the batch) is repeated for the first time. Each later pause is six times
+    /// as long as this first one.
     pub(crate) retry_wait: Duration,
-    /// Time from the start of the run after which no more items are started; `None`: no limit.
+    /// Time from the start of the run after which no more items (jobs of the batch) are started; `None`: no limit.
     pub(crate) stop_after: Option<Duration>,
-    /// Limit in bytes per second: items are started so late that the sizes of their sources stay below this rate on average; `None`: no limit.
+    /// Limit in bytes per second: items (jobs of the batch) are started so late that the sizes of their sources stay
+    /// below this rate on average. `None` or 0: no limit.
     pub(crate) read_rate: Option<u64>,
-    /// Bytes that must be free on the file system of a target before its item is started.
+    /// Bytes that must be free on the file system of a target (output) before the item that writes it is started.
     pub(crate) min_free: u64,
 }
 
 impl Limits {
-    /// Pause before repetition number `repetition` of an item, counted from 1.
+    /// Pause before a failed item (one job of the batch) is repeated; `repetition` is the number of the repetition,
+    /// from 1.
     pub(super) fn pause(&self, repetition: u32) -> Duration {
         if repetition <= 1 { self.retry_wait } else { self.retry_wait.saturating_mul(6) }
     }

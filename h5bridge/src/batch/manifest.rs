@@ -1,4 +1,5 @@
-//! Manifests of `h5bridge batch`: files with one item (a job, as JSON) on each line, which are not changed after they are written.
+//! Manifests of `h5bridge batch`: files with one item (a job, as JSON) on each line, which are not changed after they
+//! are written.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -10,10 +11,12 @@ use ctds_hdf5::{Context, Error, ErrorKind, Result};
 
 use super::item::{Id, Item};
 
-/// Longest line of a manifest or ledger in bytes.
+/// Longest line in bytes, line end included, of a file that `h5bridge batch` reads: a manifest (list of jobs), a list
+/// of sources, or a file of the ledger, the directory with the results of all runs.
 pub(super) const LONGEST_LINE: usize = 1 << 20;
 
-/// Identity of an item of the manifest, where its line is in the file (offset and length in bytes), and the size of its source in bytes.
+/// Identity of an item (one job) of the manifest, where its line is in the file (offset and length in bytes), and the
+/// size of its source in bytes.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     id: Id,
@@ -34,7 +37,7 @@ pub(crate) struct Manifest {
 }
 
 impl Manifest {
-    /// Opens a manifest and checks each line. Equal lines are one item.
+    /// Opens a manifest (list of jobs) and checks each line. Equal lines are one item (job).
     ///
     /// # Errors
     /// `Format` for a line that is not an item or has the id of another one, `Usage` for work that a batch cannot do.
@@ -44,7 +47,7 @@ impl Manifest {
         Self::from_file(path, file)
     }
 
-    /// Reads a manifest from the start of an open file, which error messages call `path`.
+    /// Reads a manifest (list of jobs) from the start of an open file, which error messages call `path`.
     ///
     /// # Errors
     /// As [`open`](Self::open).

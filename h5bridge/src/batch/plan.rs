@@ -15,8 +15,8 @@ use super::item::{Effect, Id, Item, Verb};
 use super::manifest::each_line;
 use super::receipt::size_of;
 
-/// Extension of the directories in which verbs keep unfinished output; wildcards in patterns of source paths do not match
-/// them.
+/// Extension of the directories in which subcommands of h5bridge keep unfinished output; wildcards in patterns of
+/// source paths do not match them.
 const PARTIAL: &str = "partial";
 
 /// Rules by which patterns of source paths match: as in a shell, `*` matches neither a slash nor a leading dot.
@@ -46,7 +46,7 @@ pub(crate) struct Planned {
 }
 
 /// Writes a manifest, the list of jobs for `h5bridge batch run`. Each line is an item (one job) as JSON: a source, the
-/// verb that is run on it, options, the target (output) and the size of the source in bytes.
+/// verb (subcommand of h5bridge) that is run on it, options, the target (output) and the size of the source in bytes.
 pub(crate) struct Plan<'a, W> {
     verb: Verb,
     template: Option<String>,
@@ -64,12 +64,12 @@ fn usage(message: impl Into<String>) -> Error {
 }
 
 impl<'a, W: Write> Plan<'a, W> {
-    /// Starts a manifest (list of jobs), written to `out`, whose items have the verb `verb` and the options `options`
-    /// unless a list of sources names others. `template` gives the paths of the targets. It is `None` for verbs without
-    /// targets, and for lists of sources that also name the targets.
+    /// Starts a manifest (list of jobs), written to `out`. Each job runs `verb`, a subcommand of h5bridge, with
+    /// `options` unless a list of sources names others. `template` gives the paths of the targets (outputs). It is
+    /// `None` if the subcommand writes nothing or a list of sources also names the targets.
     ///
     /// # Errors
-    /// `Usage` for verbs that cannot be the work.
+    /// `Usage` for a `verb` that a batch cannot run.
     pub(crate) fn new(verb: &str, template: Option<String>, options: Vec<String>, out: &'a mut W) -> Result<Self> {
         let verb = Verb::find(verb)?;
         Ok(Plan {
@@ -91,7 +91,7 @@ impl<'a, W: Write> Plan<'a, W> {
         self
     }
 
-    /// Adds an item to the manifest for each source that matches a pattern, such as `/archive/**/*.ms`.
+    /// Adds an item (one job) to the manifest for each source that matches a pattern, such as `/archive/**/*.ms`.
     ///
     /// # Errors
     /// `Usage` if nothing matches, `Io`.
@@ -187,7 +187,8 @@ impl<'a, W: Write> Plan<'a, W> {
         Ok(())
     }
 
-    /// Ends the manifest, and returns the counts of its items.
+    /// Ends the manifest (list of jobs for `h5bridge batch run`): flushes `out`, to which it was written, and returns
+    /// the counts of its items (jobs). The caller closes `out` and gives a file its name.
     ///
     /// # Errors
     /// `Io`, `NoSpace`.
@@ -274,7 +275,8 @@ fn split(path: &Path) -> Result<(PathBuf, Vec<Part>)> {
     Ok((base, parts))
 }
 
-/// Entries of a directory, sorted by name: name, path, and whether it is a directory. Unfinished outputs (extension `.partial`) are left out.
+/// Entries of a directory, sorted by name: name, path, and whether it is a directory. Unfinished outputs (extension
+/// `.partial`) are left out.
 fn entries(directory: &Path) -> Result<Vec<(String, PathBuf, bool)>> {
     let mut found = Vec::new();
     let at = |error: std::io::Error| Error::from(error).context(directory);
@@ -289,8 +291,8 @@ fn entries(directory: &Path) -> Result<Vec<(String, PathBuf, bool)>> {
     Ok(found)
 }
 
-/// Calls `visit` for each path below a directory that matches a pattern, and adds it to `matched`. Directories that match are tables, so
-/// nothing inside them is searched.
+/// Calls `visit` for each path below a directory that matches a pattern of paths. Directories that match are tables, so
+/// nothing inside them is searched; `matched` keeps those that would be searched otherwise.
 fn walk(
     directory: &Path,
     parts: &[Part],

@@ -18,8 +18,8 @@ use super::item::Id;
 /// records how the output was made.
 const SUFFIX: &str = ".receipt.json";
 
-/// Suffix that, appended to the path of an unfinished output, gives the temporary path of its receipt; both are in one
-/// temporary directory, which is removed after a crash.
+/// Suffix that, appended to the temporary path of an unfinished output, gives the temporary path of its receipt, the
+/// JSON file that records how the output was made. After a crash, both are removed with their temporary directory.
 const PART: &str = ".0";
 
 /// File of a table that casacore changes even when it only reads the table; not part of the fingerprint of a source.

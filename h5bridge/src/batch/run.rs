@@ -1,4 +1,4 @@
-//! Runs the items of a manifest that are not done (`h5bridge batch run`).
+//! Does the items (jobs) of a manifest that are not done yet (`h5bridge batch run`).
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -26,47 +26,48 @@ const SPACE_PAUSE: Duration = Duration::from_secs(2);
 /// record is printed.
 const SHOWN_LATER: usize = 1024;
 
-/// One run of `h5bridge batch run` over a manifest, or over one shard (share of its items).
+/// One run of `h5bridge batch run` over a manifest (list of jobs), or over one shard, a share of the manifest's items
+/// (jobs).
 pub(crate) struct Run<'a> {
     pub(crate) manifest: &'a Manifest,
     pub(crate) ledger: &'a Path,
     pub(crate) work: &'a Work,
     pub(crate) limits: &'a Limits,
     pub(crate) shard: Shard,
-    /// Whether the ledger of earlier runs is read; if not, only the receipts (files beside the targets) tell which
-    /// items are done.
+    /// Whether the ledger (the directory with the results of all runs) is read. If not, only the receipts (files beside
+    /// the targets) tell which items (jobs) are done.
     pub(crate) with_ledger: bool,
-    /// Whether items that failed for good in earlier runs are tried again.
+    /// Whether items (jobs) that failed for good in earlier runs are tried again.
     pub(crate) again: bool,
 }
 
-/// Counts of the items of a batch run at its end: by state, and in bytes.
+/// Counts of the items (jobs) of a batch run at its end: by state, and in bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    /// Number of items in each state, in the order of `State::ALL`.
+    /// Number of the run's items (jobs) in each state at its end, in the order of `State::ALL`.
     counts: [u64; State::ALL.len()],
-    /// Number of items that are done but had warnings or left out damaged parts.
+    /// Number of items (jobs) that are done but had warnings or left out damaged parts.
     pub(crate) warned: u64,
-    /// Number of items that this run itself has done.
+    /// Number of items (jobs) that this run itself has done.
     pub(crate) done_now: u64,
-    /// Bytes of the sources of the items that this run has done.
+    /// Bytes of the sources of the items (jobs) that this run has done.
     pub(crate) bytes: u64,
     /// Bytes of the targets that this run has written.
     pub(crate) file_bytes: u64,
 }
 
 impl Tally {
-    /// Number of items in a state at the end of the run.
+    /// Number of the run's items (jobs) that are in `state` at its end.
     pub(crate) fn count(&self, state: State) -> u64 {
         State::ALL.iter().zip(self.counts).find(|(other, _)| **other == state).map_or(0, |(_, count)| count)
     }
 
-    /// Number of items of the run, in any state.
+    /// Number of all items (jobs) of the run, in any state.
     pub(crate) fn items(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// Whether all items of the run are done, now or earlier.
+    /// Whether all items (jobs) of the run are done, by this run or an earlier one.
     pub(crate) fn is_finished(&self) -> bool {
         self.count(State::Done) + self.count(State::Skipped) == self.items()
     }
@@ -80,8 +81,8 @@ struct Standing {
 }
 
 impl Run<'_> {
-    /// Runs the items of the batch until all are done, the time limit is over, or SIGINT or SIGTERM comes. `show` is called with each record after it
-    /// is in the ledger.
+    /// Does the items (jobs) until none is left, the time limit is over, or SIGINT or SIGTERM comes. `show` is called
+    /// with each record (result of an attempt) after it is in the ledger, the directory with the results of all runs.
     ///
     /// # Errors
     /// Those of the ledger and the manifest; items that fail are in the tally.
@@ -181,8 +182,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Does one attempt at an item, and returns its ledger record; `None` if there is nothing to record: an earlier run has done the item
-    /// (`is_finished`), or this run has ended.
+    /// Does one attempt at an item (job), and returns its record for the ledger. `None` without anything to record: an
+    /// earlier run has done the item (`is_finished`), or this run has ended.
     fn do_one(&self, queue: &Queue<'_>, attempt: Attempt, is_finished: bool) -> Result<Option<Record>> {
         let item = self.manifest.read(attempt.item as usize)?;
         let writes = Verb::find(&item.verb)?.effect == Effect::Writes;

@@ -1,4 +1,5 @@
-//! Does one item of a batch: a child process writes the output under a temporary name; the output is then renamed, and a receipt written beside it.
+//! Does one item (job) of a batch: a child process writes the output under a temporary name. The output is then
+//! renamed, and a receipt, the JSON file that records how it was made, is written beside it.
 
 use std::ffi::OsString;
 use std::fs;
@@ -16,11 +17,12 @@ use super::ledger::{Record, State, host, now};
 use super::receipt::{Measured, Receipt, fingerprint};
 use crate::exit::Status;
 
-/// Maximum number of warnings that the ledger keeps of one attempt at an item.
+/// Maximum number of warnings that the ledger (the directory with the results of all runs) keeps of one attempt at an
+/// item (job).
 const MOST_WARNINGS: usize = 10;
 const MOST_CHARACTERS: usize = 500;
 
-/// How the items of a batch are done: by which program, with which options, and how results are checked.
+/// How the items (jobs) of a batch are done: by which program, with which options, and how results are checked.
 #[derive(Debug)]
 pub(crate) struct Work {
     program: Program,
@@ -32,7 +34,8 @@ pub(crate) struct Work {
     host: String,
 }
 
-/// Result of one attempt at an item, from the output and exit code of its child process.
+/// Result of one attempt at an item (one job of a batch): from the JSON output and the exit code of its child process,
+/// or from a check or an error of this process.
 #[derive(Debug, Default)]
 struct Outcome {
     state: Option<State>,
@@ -57,7 +60,8 @@ impl Outcome {
         Outcome { code, error: Some(error.to_string()), ..Outcome::default() }
     }
 
-    /// Reads the result of an attempt from the JSON document and the exit code of a child process.
+    /// Reads the result of an attempt at an item (job) from the JSON document that its child process has printed, and
+    /// from the exit code of that process.
     fn of_child(ended: &Ended) -> Self {
         let document: Json = serde_json::from_str(&ended.stdout).unwrap_or(Json::Null);
         let text = |name: &str| document[name].as_str().map(str::to_owned);
@@ -95,8 +99,8 @@ fn shortened(text: &str) -> String {
 }
 
 impl Work {
-    /// Work whose items are done by child processes of `program`, each with the options `global` and `threads` threads; `trust` decides when an item
-    /// counts as done.
+    /// Work whose items (jobs) are done by child processes that run `program`, each with the options `global` and
+    /// `threads` threads; `trust` decides when an item counts as done.
     pub(crate) fn new(program: Program, global: &[String], threads: usize, trust: Trust) -> Self {
         let global = words(["--json", "--quiet"].into_iter().chain(global.iter().map(String::as_str)));
         Work { program, global, threads, trust, checksums: Vec::new(), host: host() }
@@ -111,14 +115,15 @@ impl Work {
         self
     }
 
-    /// The evidence by which an item is accepted as done: the ledger, the receipt beside its target, or digests and
-    /// checksums.
+    /// The evidence by which an item (job) is accepted as done: the ledger (the directory with the results of all
+    /// runs), the receipt (the JSON file beside the target), or digests and checksums.
     pub(super) fn trust(&self) -> Trust {
         self.trust
     }
 
-    /// Does attempt number `attempt` (from 1) at an item, unless the item is done already, and returns the result as a
-    /// record for the ledger. `is_last`: no further attempt follows in this run.
+    /// Does attempt number `attempt` (from 1) at an item (job), unless the item is done already. Returns the result as
+    /// a record for the ledger, the directory with the results of all runs. `is_last`: this run makes no further
+    /// attempt.
     pub(super) fn attempt(&self, item: &Item, attempt: u32, is_last: bool, stop: &dyn Fn() -> bool) -> Record {
         let start = Instant::now();
         let outcome = item.check().and_then(|verb| self.run(item, verb, stop));
@@ -154,8 +159,9 @@ impl Work {
         }
     }
 
-    /// Runs the verb of a batch's item (such as `to-hdf5` or `verify`) on the item's source, in a child process; the verb writes to
-    /// `target`, `None` for verbs without output. SIGTERM is sent to the child when `stop` becomes true.
+    /// Runs `verb`, a subcommand such as `to-hdf5` or `verify`, on the source of an item (job) in a child process, with
+    /// `target` as the second path: where it writes, or what it reads as well. When `stop` becomes true, SIGTERM is
+    /// sent.
     fn child(&self, item: &Item, verb: Verb, target: Option<&Path>, stop: &dyn Fn() -> bool) -> Result<Ended> {
         let mut line = self.global.clone();
         line.extend([verb.name.into(), item.source.as_str().into()]);
@@ -226,7 +232,9 @@ impl Work {
         Ok(outcome)
     }
 
-    /// Whether the target agrees with the digests stored in it or with the checksums of its receipt; used by `Trust::Digest`.
+    /// Whether `target`, written by the subcommand `verb`, is intact; true without a check unless `Trust::Digest` is
+    /// set. `h5bridge verify` checks it if `verb` stores digests in its output. Else its checksums are compared with
+    /// those in the receipt, the JSON file beside `target`.
     fn agrees(&self, verb: Verb, target: &Path, stop: &dyn Fn() -> bool) -> Result<bool> {
         if self.trust != Trust::Digest {
             return Ok(true);

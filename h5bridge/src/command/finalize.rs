@@ -23,12 +23,12 @@ use crate::report::{self, Ending};
   h5bridge finalize live.h5 my.h5 --source my.ms
   h5bridge finalize live.h5")]
 pub(crate) struct Args {
-    /// A live HDF5 file that is no longer being written
+    /// A live HDF5 file (one to which rows were appended while others read it) whose writer has ended
     live: PathBuf,
     /// The HDF5 file to write; if omitted, the live file is replaced
     out: Option<PathBuf>,
-    /// The casacore table that follow copied to the live file; the content is read from it, also values that the live
-    /// file could not store
+    /// The casacore table from which h5bridge follow made the live file; the content is read from the table, also values
+    /// that the live file could not store
     #[arg(long, value_name = "TABLE")]
     source: Option<PathBuf>,
     /// Store the original files of the table that --source names in OUT, so that to-ms --exact restores them

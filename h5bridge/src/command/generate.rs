@@ -22,7 +22,8 @@ use crate::exit::Status;
 pub(crate) struct Args {
     /// Which files to write: manual pages, or completions of a shell
     what: What,
-    /// The directory for the files, created if it is missing; their names are those that man and the shells look for
+    /// The directory for the manual pages or completions, created if it is missing; the names of the files are those that
+    /// man and the shells look for
     dir: PathBuf,
 }
 

@@ -32,7 +32,8 @@ pub(crate) struct Args {
     /// Take this table only (MAIN, ANTENNA): its columns are at the root, where xarray's kerchunk engine finds them
     #[arg(long, value_name = "NAME")]
     table: Option<String>,
-    /// The directory or URL in which readers find SOURCE and OUT.rest.h5; without it, references have absolute paths
+    /// The directory or URL in which readers find SOURCE and OUT.rest.h5 (the HDF5 file with what is not read from tiles);
+    /// without it, references have absolute paths
     #[arg(long, value_name = "URL")]
     base: Option<String>,
     /// Replace OUT and OUT.rest.h5 if they exist

@@ -64,7 +64,7 @@ pub(crate) struct Args {
     /// Show the picture in the terminal; the default without --out
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "auto", conflicts_with = "json")]
     show: Option<Show>,
-    /// Replace the file if it exists
+    /// Replace the file of --out if it exists
     #[arg(long)]
     overwrite: bool,
     /// Column of visibilities [default: DATA, or the first that exists]
@@ -86,7 +86,7 @@ pub(crate) struct Args {
     /// "cross", "auto", "all", or pairs of antennas: m000-m001, or CS-1&CS-2 for names that contain "-" [default: cross]
     #[arg(long, value_name = "PAIR,...")]
     baseline: Option<String>,
-    /// Only baselines with one of these antennas, by name or number
+    /// Only baselines with one of these antennas, by name or number from 0: m000,5
     #[arg(long, value_name = "ANTENNA,...")]
     antenna: Option<String>,
     /// Only times in the range A..B, from A up to but without B: UTC such as 2026-11-20T17:30:00, or MJD in seconds

@@ -1,4 +1,5 @@
-//! `h5bridge repair` recovers a live file (a native HDF5 file to which a program appends rows) whose writer did not close it.
+//! `h5bridge repair` recovers a live file (a native HDF5 file to which a program appends rows) whose writer did not
+//! close it.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -21,7 +22,9 @@ pub(crate) struct Args {
     file: PathBuf,
 }
 
-/// Runs `h5bridge repair`: prints how many rows were committed and are kept, and how many uncommitted ones are lost.
+/// Runs `h5bridge repair` on a live file, an HDF5 file to which a program appended rows until it was killed: marks the
+/// file as closed, removes rows that were not committed, and prints how many rows of each table are kept and lost. A
+/// file that another program wrote keeps all rows.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let repaired = repair(&args.file)?;
     let chunks = repaired.incomplete_chunks;

@@ -97,7 +97,7 @@ pub(crate) struct Args {
     /// Memory for answers that clients have not read yet, of all clients together, in bytes: 512M, 2G
     #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = size)]
     max_memory: u64,
-    /// A file with alert rules for all live files, one on each line, such as "no rows for 30 s"; # begins a comment.
+    /// A file with alert rules for all live HDF5 files (to which programs append rows), one on each line, such as "no rows for 30 s"; # begins a comment.
     /// docs/serve.md lists the rules
     #[arg(long, value_name = "FILE")]
     alerts: Option<PathBuf>,

@@ -24,7 +24,7 @@ use crate::interrupt::Stop;
   h5bridge watch live.h5 --alert 'no rows for 30 s' --alert 'flagged > 40 % for antenna'
   h5bridge watch live.h5 --json | jq .rows")]
 pub(crate) struct Args {
-    /// A live HDF5 file, whether or not it is being written to
+    /// A live HDF5 file, to which follow or another program appends rows; also after its writer has closed it
     live: PathBuf,
     /// Poll the file at this interval: 200ms, 1s
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
@@ -47,8 +47,8 @@ fn rule(text: &str) -> Result<Rule, String> {
     text.parse().map_err(|error: ctds_hdf5::Error| error.message().to_owned())
 }
 
-/// Runs `h5bridge watch`: polls the live file until a signal comes, `--count` polls are made, or the file is removed
-/// or no longer a live file.
+/// Runs `h5bridge watch`: polls a live file (a native HDF5 file to which a program appends rows) until a signal comes
+/// or `--count` polls are made, or until the file is removed or replaced by one that is not live.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let stop = Stop::new(global.caller.as_ref())?;
     let rules = args.alerts.as_deref().map(Rule::read_file).transpose()?.unwrap_or_default();

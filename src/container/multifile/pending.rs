@@ -141,9 +141,9 @@ impl Pending {
         written
     }
 
-    /// Copies bytes of an ordinary file into a virtual file within the operating system, without reading them here; returns
-    /// the number of copied bytes. It is 0 if nothing could be copied, and always if the MultiFile has checksums, for which
-    /// the bytes have to be read.
+    /// Copies bytes of an ordinary file to byte `offset` of the virtual file `slot` (its index, from 0, in the header's
+    /// list of files) within the operating system, and returns the number of copied bytes: 0 if nothing could be
+    /// copied, and always 0 if the MultiFile has checksums, for which the bytes have to be read.
     pub(super) fn copy_raw(
         &mut self,
         file: &dyn WriteAt,
@@ -173,7 +173,8 @@ impl Pending {
         copied
     }
 
-    /// Writes `data` at byte `offset` of a virtual file to blocks that [`prepare`](Self::prepare) made writable.
+    /// Writes `data` at byte `offset` of the virtual file `slot` (its index, from 0, in the header's list of files), to
+    /// blocks of the MultiFile `file` that [`prepare`](Self::prepare) has allocated and made writable.
     fn put_all(&mut self, file: &dyn WriteAt, slot: usize, mut offset: u64, mut data: &[u8]) -> Result<()> {
         let block_bytes = self.header.block_bytes;
         while !data.is_empty() {
@@ -189,8 +190,9 @@ impl Pending {
         Ok(())
     }
 
-    /// Preallocates the disk space by which the MultiFile grows when the virtual file in `slot` of the header's list of
-    /// files grows to `len` bytes: space for the blocks that this virtual file lacks, less the free blocks.
+    /// Preallocates the disk space by which the MultiFile grows when the virtual file `slot` (its index, from 0, in the
+    /// header's list of files) grows to `len` bytes: space for the blocks that this virtual file lacks, less the free
+    /// blocks.
     pub(super) fn reserve(&self, file: &dyn WriteAt, slot: usize, len: u64) -> Result<()> {
         let Header { block_bytes, blocks, ref files, .. } = self.header;
         let missing = len.div_ceil(block_bytes).saturating_sub(files[slot].index.len() + self.free.len());
@@ -225,8 +227,9 @@ impl Pending {
         Ok(())
     }
 
-    /// Makes the bytes `range` of a virtual file writable in place and extends the file to the end of the range. The gap after
-    /// a shorter file is filled with zeros.
+    /// Allocates blocks of the MultiFile so that the bytes `range` of the virtual file `slot` (its index, from 0, in
+    /// the header's list of files) can be written without a change of committed blocks. A shorter virtual file is
+    /// extended to the end of `range`, with zeros in the gap before `range`.
     fn prepare(&mut self, file: &dyn WriteAt, slot: usize, range: Range<u64>) -> Result<()> {
         let block_bytes = self.header.block_bytes;
         let old_len = self.header.files[slot].len;

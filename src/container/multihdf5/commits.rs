@@ -18,8 +18,8 @@ const CHUNK_BYTES: u64 = 1 << 12;
 #[derive(Debug)]
 pub(super) struct Commits {
     dataset: Dataset,
-    /// Paths of all files of the container, those in nested containers included. Each row of the dataset stands for a
-    /// commit and has the sizes of the files in this order.
+    /// Paths of all files of the container, those in nested containers included. A commit is a row in the dataset of
+    /// commits, with the sizes in bytes of the files in the order of these paths.
     names: Vec<String>,
 }
 

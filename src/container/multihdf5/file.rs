@@ -80,23 +80,24 @@ struct StoredRows {
     form: RowForm,
 }
 
-/// Form in which the rows (blocks) of a virtual file's dataset are stored, and whether rows were written since the
-/// dataset was opened.
+/// Whether the dataset of a virtual file is known to be stored as this program stores it (each row is a block of the
+/// virtual file and one chunk), and whether rows were written since the dataset was opened.
 enum RowForm {
-    /// The form is not known, because the dataset was only read since it was opened. Any program, casacore included,
-    /// may have made it, with chunks of any shape. Before a block is stored, the form becomes `Ours` or the dataset is
-    /// replaced.
+    /// The dataset was only read since it was opened, and may have chunks of any shape: any program, casacore included,
+    /// may have made it. Before a block is stored, its chunks are checked, and it is replaced unless each row is one
+    /// chunk.
     Found(VirtualFile),
-    /// The rows of the dataset are in this program's form (one chunk for each block, no chunk after the end of the
-    /// virtual file), and no row was stored since the dataset was opened.
+    /// Each row of the dataset is a block of the virtual file and one chunk, and no row lies after the end of the
+    /// virtual file. No row was stored since the dataset was opened, so its reader, the value, is up to date.
     Ours(VirtualFile),
-    /// The rows of the dataset are in this program's form (one chunk for each block), and some were stored since the dataset was opened.
+    /// Each row of the dataset is a block of the virtual file and one chunk. Rows may have been stored since the
+    /// dataset was opened or created, so it is read through libhdf5.
     Written,
 }
 
 impl RowForm {
-    /// Whether the rows of the dataset are known to be in this program's form (one chunk for each block), so that
-    /// blocks can be stored without replacing the dataset.
+    /// Whether each row of the dataset is known to be one chunk, so that blocks of the virtual file can be stored
+    /// without replacing the dataset.
     fn is_ours(&self) -> bool {
         !matches!(self, RowForm::Found(_))
     }
@@ -210,8 +211,9 @@ impl StoredFile {
         ByteFilters { compression: self.store.options.compression, checksums: self.store.options.checksums }
     }
 
-    /// Opens the dataset of the virtual file, unless it is open in the current HDF5 file. The dataset may be missing
-    /// only if no byte of the virtual file is stored.
+    /// Opens the dataset of the virtual file in the HDF5 file that the container has open now: the committed one, or a
+    /// copy with uncommitted changes. A dataset that is already open in it is kept. A missing dataset is an error if
+    /// bytes of the virtual file are stored.
     fn attach(&self, state: &mut FileState, access: &Access<'_>) -> Result<()> {
         state.check_attached()?;
         if state.phase.rows().is_some_and(|rows| rows.generation == access.generation) {

@@ -13,8 +13,8 @@ use crate::h5::{self, Compression, Dataset, Group};
 use crate::io::past_end;
 use crate::value::{DataType, Region, Shape, Values};
 
-/// Maximum number of bytes in whole blocks of a file in a live container (one that grows while others read it) that are
-/// read at once; a larger block is read alone.
+/// Maximum number of bytes in whole blocks of a file in a live container (a MultiHDF5 container whose files grow while
+/// other processes read them) that are read at once; a larger block is read alone.
 const READ_BYTES: u64 = 1 << 20;
 
 /// A MultiHDF5 container whose files are appended to while other processes read them: readers see what was committed, and
@@ -51,7 +51,7 @@ pub struct LiveContainer {
     commits: Commits,
     files: Vec<Appended>,
     numbers: HashMap<String, usize>,
-    /// The open HDF5 file of the live container. It is the last field, and so dropped after the datasets in it.
+    /// The open HDF5 file of the container. It is the last field, and so dropped after the datasets in it.
     file: h5::File,
 }
 
@@ -60,9 +60,11 @@ struct Appended {
     dataset: Dataset,
     block_bytes: u64,
     len: u64,
-    /// Bytes of the last block of a file in the live container, if it is not full; otherwise empty.
+    /// Bytes of the last block of this file, whose container is read by other processes while it grows; empty if that
+    /// block is full.
     tail: Vec<u8>,
-    /// Whether bytes of the last block of a file in the live container are not yet written to the HDF5 file.
+    /// Whether bytes of the last block of this file, a growing file of the container, are only in memory and not yet in
+    /// the HDF5 file.
     dirty: bool,
 }
 
@@ -136,7 +138,7 @@ impl LiveContainer {
         self.file.flush()
     }
 
-    /// Commits all appended bytes and closes the live container; any program can open it then.
+    /// Commits all appended bytes, so that readers see them, and closes the container; any program can open it then.
     ///
     /// # Errors
     /// As [`commit`](Self::commit).
@@ -148,7 +150,8 @@ impl LiveContainer {
     }
 }
 
-/// Opens the list of commits of a live container, and returns it with the current size in bytes of each of its files.
+/// Opens the list of commits of a MultiHDF5 container whose files grow while others read them, and returns it with the
+/// size in bytes of each file at the last commit.
 fn listed(root: &Group) -> Result<(Commits, Vec<u64>)> {
     let Some(commits) = Commits::open(root)? else {
         return Err(Error::unsupported("the files of this container cannot grow while others read them"));
@@ -221,7 +224,7 @@ impl Appended {
         Ok(())
     }
 
-    /// Extends the dataset of a file in the live container so that it can hold `len` bytes.
+    /// Extends the dataset of this growing file of the container so that it can hold `len` bytes.
     fn make_rows(&self, len: u64) -> Result<()> {
         let rows = len.div_ceil(self.block_bytes);
         match self.dataset.shape()?.last() {
@@ -230,8 +233,8 @@ impl Appended {
         }
     }
 
-    /// Writes the incomplete last block of a file in the live container. The committed bytes of the block do not
-    /// change, so concurrent readers see no difference.
+    /// Writes the incomplete last block of this growing file of the container to its dataset. The committed bytes of
+    /// the block do not change, so concurrent readers see no difference.
     fn store_tail(&mut self) -> Result<()> {
         if self.dirty {
             let filled = self.tail.len();
@@ -274,7 +277,8 @@ impl LiveContainerReader {
         Ok(LiveContainerReader { commits, sizes, files: HashMap::new(), file })
     }
 
-    /// Advances to the last commit of the live container; returns whether the committed size of any file has changed.
+    /// Advances to the last commit that the writer of the container has made, so that its bytes can be read; returns
+    /// whether the committed size of any file has changed.
     ///
     /// # Errors
     /// `Io`, `Format`.
@@ -286,12 +290,13 @@ impl LiveContainerReader {
         Ok(newer)
     }
 
-    /// Paths of the files in the live container, such as `ANTENNA/table.f0`.
+    /// Paths of the files in the growing container, such as `ANTENNA/table.f0`.
     pub fn names(&self) -> &[String] {
         self.commits.names()
     }
 
-    /// Number of committed bytes of the file `name` in the live container.
+    /// Number of bytes of the file `name` in the container that were committed when the container was opened, or last
+    /// [refreshed](Self::refresh).
     ///
     /// # Errors
     /// `NotFound` if the file does not exist.
@@ -302,7 +307,8 @@ impl LiveContainerReader {
             .ok_or_else(|| Error::not_found("the file does not exist").context(Context::member(name)))
     }
 
-    /// Whether the file `name` in the live container has no committed bytes.
+    /// Whether the file `name` in the container had no committed bytes when the container was opened, or last
+    /// [refreshed](Self::refresh).
     ///
     /// # Errors
     /// As [`len`](Self::len).
@@ -310,7 +316,7 @@ impl LiveContainerReader {
         Ok(self.len(name)? == 0)
     }
 
-    /// Fills `out` with the committed bytes of the live container's file `name` from `offset` on.
+    /// Fills `out` with the committed bytes of the file `name` in the container, from byte `offset` on.
     ///
     /// # Errors
     /// `Format` if fewer are committed, `NotFound` if the file does not exist, `Io`.

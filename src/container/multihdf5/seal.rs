@@ -75,7 +75,9 @@ struct Region {
 }
 
 impl Seal {
-    /// Computes the checksums of all bytes of the HDF5 file `file` and appends them to it as a seal (checksums after the end of the HDF5 file).
+    /// Computes the checksums of all bytes of the HDF5 file `file` and appends them to it as a seal. `paths` has the
+    /// paths of the virtual files, `extents` the ranges of `file` with their bytes: the seal records both, so that
+    /// damage can be attributed to a virtual file.
     pub(super) fn put(file: &dyn WriteAt, Owners { paths, extents }: Owners) -> Result<()> {
         let len = file.len()?;
         let mut regions = divide(len, extents)?;

@@ -19,12 +19,14 @@ const LINE: &[u8] = b"ctds-names 1\n";
 /// …
 const TASK: &str = "TASK";
 
-/// Name of the virtual file with the stream of a task, such as `TASK3` for task 3.
+/// Name of the virtual file with the stream of a task, such as `TASK3` for task 3. Tasks are counted from 0, across all
+/// opened files of a SION set.
 pub(super) fn task_name(task: usize) -> String {
     format!("{TASK}{task}")
 }
 
-/// Number of the task from the name of its virtual file, such as 3 for `TASK3`; `None` for other names.
+/// Number of the task (from 0, across all opened files of a SION set) from the name of its virtual file, such as 3 for
+/// `TASK3`; `None` for other names.
 pub(super) fn task_of(name: &str) -> Option<usize> {
     let task = name.strip_prefix(TASK)?.parse().ok()?;
     (task_name(task) == name).then_some(task)
@@ -33,7 +35,8 @@ pub(super) fn task_of(name: &str) -> Option<usize> {
 /// A folder in the index of names of a SION file: the files and folders in it.
 #[derive(Debug, Default)]
 pub(super) struct Folder {
-    /// Name of each file in the folder, and the number of the SION task that holds its bytes.
+    /// Name of each file in this folder of the index, and the number of the SION task whose stream is the file's bytes.
+    /// Tasks are counted from 0, across all physical files of the SION set; task 0 holds the index itself.
     pub(super) files: BTreeMap<String, usize>,
     pub(super) nested: BTreeMap<String, Arc<Folder>>,
 }

@@ -33,9 +33,10 @@ pub(super) struct Physical {
 /// Offsets and sizes of the chunks of each task in a SION file.
 #[derive(Debug, Clone)]
 pub(super) struct Places {
-    /// Space in bytes that a chunk of each task occupies in the SION file.
+    /// Space in bytes that a chunk of each task, by its number from 0 in this file, occupies in the SION file.
     pub(super) spaces: Vec<u64>,
-    /// Offset in the SION file of the first chunk of each task.
+    /// Offset in bytes, from the start of the SION file, of the first chunk of each task, by its number from 0 in this
+    /// file.
     pub(super) starts: Vec<u64>,
     /// Number of bytes in the SION file from the start of a chunk to the next chunk of the same task.
     pub(super) skip: u64,

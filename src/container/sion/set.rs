@@ -74,7 +74,8 @@ impl Set {
         Ok(Set { files, tasks })
     }
 
-    /// The physical file of the SION set that holds a logical task, and the local number of the task in it.
+    /// The physical file of the SION set that holds the logical task `task`, counted from 0 across all opened files of
+    /// the set, and the number of the task in that file, also from 0.
     pub(super) fn task(&self, task: usize) -> (&Physical, usize) {
         let (file, local) = self.tasks[task];
         (&self.files[file as usize], local as usize)
@@ -86,8 +87,8 @@ pub(super) fn member_name(name: &str, number: u32) -> String {
     format!("{name}.{number:06}")
 }
 
-/// Index of the file, and number of the task in that file, of each logical task of the SION set: by the stored mapping, or
-/// without one in the order of the files.
+/// Index in `files`, and number of the task in that file, both from 0, of each logical task (a task numbered across all
+/// files of the SION set): as the mapping stored in the first file says, or without one file by file.
 fn logical_tasks(files: &[Physical]) -> Result<Vec<(u32, u32)>> {
     let stored = files[0].mapping.as_deref().unwrap_or_default();
     if stored.is_empty() {

@@ -1,7 +1,9 @@
-//! Writing a SION container serially; the lengths of all streams are known before the first byte.
+//! Writes a SION container serially: each virtual file becomes the stream (the bytes) of one task. The lengths of all
+//! streams are known before the first byte is written.
 //!
-//! Streams that came from a SION file, with its properties, are laid out as they were in it: the files get the bytes that they
-//! had, up to bytes that belong to no stream. All others get one chunk for each file, aligned to the size of a block.
+//! Streams that came from a SION file, with its properties, are laid out as in that file: the new files equal the old
+//! ones, except for bytes that belong to no stream. Otherwise each stream is one chunk, its space rounded up to whole
+//! blocks.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};

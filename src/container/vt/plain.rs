@@ -27,12 +27,12 @@ pub(super) fn is_platonic(directory: &dyn Container) -> Result<bool> {
     Ok(directory.nested()?.iter().any(is_index) || directory.names()?.iter().any(is_index))
 }
 
-/// Byte range of a vt block in a file of the archive.
+/// Byte range of a vt block in an archived file: one of the files whose names and content a vt archive records.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct InFile {
-    /// Offset of the block in the file of the archive, in bytes.
+    /// Offset in bytes of the block from the start of the archived file, a file whose content the vt archive records.
     pub(super) start: u64,
-    /// Length of the block (a part of a file) in bytes.
+    /// Length in bytes of the block, a part of the archived file.
     pub(super) span: u64,
     /// Length in bytes of the archived file that has the vt block.
     pub(super) total: u64,

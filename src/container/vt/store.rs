@@ -201,8 +201,9 @@ impl Store {
         Ok(store)
     }
 
-    /// Number of distinct vt blocks with hashes of this kind, by the index files and a scan of the rest of the data files; also
-    /// returns an error for each damaged record that the scan found.
+    /// Number of distinct vt blocks with hashes of this kind: as the index files say, and as found by a scan of those
+    /// parts of the data files that they do not cover. Also returns an error for each damaged record that the scan
+    /// found.
     pub(super) fn survey(&self, kind: HashKind) -> Result<(u64, Vec<Error>)> {
         let found = self.found(kind)?;
         let blocks = found.in_files.iter().map(IndexFile::len).sum::<u64>() + found.scanned.len();
@@ -236,8 +237,8 @@ impl Store {
         Ok(Known { found, files, unindexed_bytes: bytes.saturating_sub(covered) })
     }
 
-    /// Number of distinct vt blocks, found by reading and hashing all data files without index files; also returns an error for
-    /// each damaged or incomplete record.
+    /// Number of distinct vt blocks in the data files, each of which is read and hashed from start to end. Index files
+    /// are not used. Also returns an error for each damaged or incomplete record.
     pub(super) fn survey_all(&self, kind: HashKind) -> Result<(u64, Vec<Error>)> {
         let found = self.scan_all(kind)?;
         Ok((found.scanned.len(), [&found.damage[..], &found.cut_off].concat()))

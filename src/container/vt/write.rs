@@ -579,11 +579,12 @@ const LOCK_POLL: Duration = Duration::from_millis(50);
 struct ArchiveLock(PathBuf);
 
 impl ArchiveLock {
-    /// Creates the lock file of a vt archive. The caller holds `flock` on the archive, so an existing lock file with
-    /// this program's mark is left from a killed process, and is replaced.
+    /// Creates the lock file of a vt archive. The caller holds `flock` on the archive, so a lock file with this
+    /// program's mark is left from a killed process, and is replaced. A lock file without the mark belongs to another
+    /// program: waits at most `wait` until it is removed.
     ///
     /// # Errors
-    /// `Locked` if another program holds it for longer than `wait`.
+    /// `Locked` if the lock file of another program still exists after `wait`.
     fn take(archive: &Path, wait: Duration) -> Result<Self> {
         let mut path = archive.to_owned().into_os_string();
         path.push(LOCK_SUFFIX);

@@ -35,8 +35,8 @@ pub(super) struct Window {
 /// file that one dataset supplies) that may reach into it.
 struct Windows<'a> {
     segments: &'a [Segment],
-    /// Segments (ranges of the original casacore file that one dataset supplies) that have begun and may reach into the
-    /// next window, each with the offset in the file at which it ends.
+    /// Segments (ranges of the original casacore file that one dataset supplies) that begin before the next window (the
+    /// next block of `WINDOW_BYTES`) and may reach into it, each with the byte offset in the file at which it ends.
     active: Vec<(Segment, u64)>,
     sources: &'a Sources,
     next: u64,
@@ -186,8 +186,9 @@ impl RestoreFile<'_> {
 }
 
 impl OpenStream {
-    /// Copies the elements of a segment (a range of the restored file that this dataset supplies) to the buffer of
-    /// `target`, as far as their bytes are in the byte range of the file for which that buffer is.
+    /// Copies the bytes that a dataset, this `OpenStream`, supplies for `segment` (a range of the restored file) to the
+    /// buffer of `target`. The buffer holds one byte range of the file; bytes of the segment outside that range are
+    /// left out.
     fn fill(&self, segment: &Segment, mut target: RestoreFile<'_>) -> Result<()> {
         let box_bytes = self.box_bytes(segment.rows)?;
         if box_bytes == 0 || segment.offset >= target.end() {
@@ -236,8 +237,8 @@ impl OpenStream {
         Ok(())
     }
 
-    /// Copies `rows` rows of this dataset, from row `first` on, in the byte order of the original casacore file to the
-    /// buffer of `target`. The first of these rows begins at byte `offset` of the restored file.
+    /// Copies `rows` rows of a dataset, this `OpenStream`, from row `first` (counted from 0) on, in the byte order of
+    /// the original casacore file to the buffer of `target`. Row `first` begins at byte `offset` of the restored file.
     fn fill_rows(
         &self,
         first: u64,

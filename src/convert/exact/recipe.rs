@@ -386,8 +386,8 @@ fn decode(numbers: &[i64], count: usize) -> Result<Vec<Segment>> {
     fields.into_iter().enumerate().map(segment).collect()
 }
 
-/// The open datasets that supply the bytes of one original casacore file, by their number in the recipe; `None` for
-/// datasets that the file does not use.
+/// Open datasets that supply the bytes of one original casacore file, at the index (from 0) that each has in
+/// `Recipe::streams`, which lists them for all files of a table. `None` for datasets that this file does not use.
 #[derive(Debug)]
 pub(super) struct Sources(Vec<Option<OpenStream>>);
 
@@ -397,8 +397,9 @@ pub(super) struct OpenStream {
     pub(super) reader: Reader,
     pub(super) encoding: Encoding,
     pub(super) cell: Shape,
-    /// Number of blocks of elements that lie side by side in the dataset, for each axis but the rows, fastest axis
-    /// first.
+    /// Number of blocks of elements side by side in the dataset, on each axis but the rows, fastest axis first. A
+    /// block, such as a tile, has the extents `cell` on these axes and is copied to the original casacore file in one
+    /// piece.
     pub(super) across: Shape,
 }
 
@@ -478,8 +479,9 @@ impl OpenStream {
         Ok(OpenStream { reader, encoding: stream.encoding, cell: stream.cell.clone(), across })
     }
 
-    /// Number of elements of the dataset that a segment (a range of an original casacore file) contains, without
-    /// padding; only cells of which the segment contains every block are counted.
+    /// Number of elements of the dataset that a segment (blocks of elements that are copied to an original casacore
+    /// file) contains, without padding. Where several blocks, such as tiles, divide a cell, it counts only if all of
+    /// them are in the segment.
     pub(super) fn elements(&self, segment: &Segment) -> Result<u64> {
         let across = self.across.elements()?.max(1);
         let rows = (segment.count / across).saturating_mul(segment.rows);
@@ -494,15 +496,16 @@ impl OpenStream {
         self.reader.shape[..self.cell.len()] == *self.cell
     }
 
-    /// Number of bytes that a block of elements of `rows` rows takes in memory, with elements as in the dataset of the
-    /// native HDF5 file.
+    /// Size in bytes, in memory, of a block of elements: the part of the dataset, `rows` rows long, that is copied to
+    /// an original casacore file in one piece. Elements have the size that they have in the dataset, a byte for each
+    /// Bool.
     pub(super) fn plain_bytes(&self, rows: u64) -> Result<usize> {
         let bytes = self.cell.with_axis(rows).elements()?.saturating_mul(self.reader.data_type.size() as u64);
         Ok(usize::try_from(bytes).unwrap_or(usize::MAX))
     }
 
-    /// Number of bytes that a block of elements of `rows` rows takes in an original casacore file, without the gap
-    /// before the next block.
+    /// Size in bytes, in the original casacore file, of a block of elements: the part of the dataset, `rows` rows long,
+    /// that is copied there in one piece. Bytes of the file between two blocks are not counted.
     pub(super) fn box_bytes(&self, rows: u64) -> Result<u64> {
         self.encoding.len(self.reader.data_type, self.cell.with_axis(rows).elements()?)
     }

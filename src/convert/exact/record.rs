@@ -131,8 +131,8 @@ impl Recorder<'_> {
     }
 
     /// Tests the segments of an original casacore file (ranges that one dataset supplies), and stores them with
-    /// literals for all other bytes. If every supplied byte is right and supplied once, adds the number of elements
-    /// from each dataset to `elements`.
+    /// literals for all other bytes. If every supplied byte is right and supplied once, adds the number of elements in
+    /// the file to `elements`, by the index (from 0) of their dataset in `Recipe::streams`.
     fn file(
         &mut self,
         name: &BString,
@@ -163,8 +163,9 @@ impl Recorder<'_> {
         Ok(())
     }
 
-    /// Compares the bytes that datasets supply by `segments` with the original casacore file, and stores the bytes that
-    /// differ or are missing as literals.
+    /// Compares an original casacore file with the bytes that datasets supply by `segments` (each: a range of the file
+    /// and its dataset). Appends bytes that differ or are missing to the dataset `/_ctds/restore/literals`. Returns
+    /// where in the file these belong, the SHA-256 of the file, and how many bytes the datasets supply.
     fn try_segments(
         &mut self,
         file: &FileSource,
@@ -206,7 +207,9 @@ impl Recorder<'_> {
         Ok(trial)
     }
 
-    /// Finds the datasets of the native HDF5 file of which every element is in the original casacore files.
+    /// Lists in the recipe the datasets of the native HDF5 file of which every element is in the original casacore
+    /// files. `elements`: how many elements of a stream (a dataset, with an encoding) these files contain, by the index
+    /// of the stream, from 0.
     fn find_whole(&mut self, elements: HashMap<u32, u64>) -> Result<()> {
         let mut given: HashMap<&str, u64> = HashMap::new();
         for (stream, elements) in elements {
@@ -269,8 +272,9 @@ struct WindowTrial {
     as_expected: bool,
 }
 
-/// Compares a window of an original casacore file with `given`, the bytes that datasets supply (`covered` is 1 at these
-/// bytes). Returns the ranges to store as literals, joined where close, and whether all supplied bytes are right.
+/// Compares `actual`, a window (block) of an original casacore file, with `given`, the bytes that datasets supply for
+/// it. `covered` is 1 where a byte is supplied. Returns the ranges to store as they are (literals), in bytes from the
+/// start of the window, joined if fewer than 8 bytes apart, and whether all supplied bytes are right.
 fn differences(actual: &[u8], given: &[u8], covered: &[u8]) -> (Vec<Range<usize>>, bool) {
     const BLOCK: usize = 64;
     let (mut wrong, mut as_expected) = (Vec::<Range<usize>>::new(), true);

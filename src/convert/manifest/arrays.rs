@@ -49,7 +49,8 @@ pub(super) struct Arrays<'a> {
     pub(super) is_flat: bool,
 }
 
-/// Counts of the columns in a manifest, for its summary.
+/// Numbers of columns with arrays in a manifest (JSON references to chunks, for readers of Zarr), and the columns
+/// without, for the summary.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     /// Number of columns with arrays in the manifest.
@@ -96,8 +97,9 @@ impl<'a> Arrays<'a> {
         Ok(left_out)
     }
 
-    /// Writes all groups and arrays of the manifest; returns the counts of the columns, together with `left_out`, the
-    /// columns that the manifest does not include.
+    /// Writes all groups and arrays of the manifest (JSON references to chunks, for readers of Zarr). Returns the
+    /// number of columns with arrays, the number of those with elements in the manifest itself, and `left_out`, the
+    /// columns without arrays.
     pub(super) fn write<W: Write>(
         &self,
         left_out: Vec<LeftOutColumn>,

@@ -64,7 +64,7 @@ pub struct ToManifest<'a> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ManifestSummary {
-    /// Number of tables in the manifest.
+    /// Number of tables, the main one and subtables, whose columns the manifest (JSON references to chunks) represents.
     pub tables: usize,
     /// Number of columns of all tables that the manifest represents by Zarr arrays.
     pub columns: usize,
@@ -72,9 +72,10 @@ pub struct ManifestSummary {
     pub tiled_columns: usize,
     /// Number of columns with elements in the manifest itself.
     pub inline_columns: usize,
-    /// Number of rows of the main table in the manifest.
+    /// Number of rows of the main table in the manifest or, if the manifest is restricted to one subtable, of that one.
     pub rows: u64,
-    /// Number of chunks in the manifest, each with a reference or its bytes.
+    /// Number of chunks of all arrays in the manifest (a JSON file in the format of kerchunk, for readers of Zarr).
+    /// Each chunk is a reference (file, offset and length) or its bytes as text.
     pub references: u64,
     /// Total size in bytes of the tiles, in the files of the table, to which the manifest refers.
     pub tile_bytes: u64,
@@ -301,7 +302,9 @@ impl<'a> ToManifest<'a> {
         Ok(found)
     }
 
-    /// Converts all numbers that are not in tiles to the companion, the HDF5 file at `path`; returns warnings.
+    /// Writes the companion, the HDF5 file beside a manifest (JSON references to chunks), at `path`: all columns of
+    /// numbers and Bools, except those to whose tiles in the table the manifest refers. Returns warnings of the
+    /// conversion.
     fn write_companion(
         &self,
         source: &Source,

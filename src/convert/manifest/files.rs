@@ -16,7 +16,8 @@ use crate::error::{Context, Error, Result, ResultExt};
 /// Rules by which files are named in the references of a manifest.
 #[derive(Debug, Clone)]
 pub(super) struct Naming {
-    /// Directory or URL in which readers find the files of the manifest; `None` for absolute paths.
+    /// Directory or URL in which readers of a manifest (JSON references to chunks) find the table or native HDF5 file,
+    /// and the companion HDF5 file. `None` if references have absolute paths.
     pub(super) base: Option<String>,
     /// Absolute path of the directory in which the manifest is.
     pub(super) directory: PathBuf,
@@ -29,8 +30,9 @@ impl Naming {
         Ok(Naming { base: base.map(|base| base.trim_end_matches('/').to_owned()), directory })
     }
 
-    /// Name of the file or directory at `path` in the references of a manifest: its absolute path, or its file name
-    /// below the base, if one is set.
+    /// Name of the file or directory at `path` in the references of a manifest (JSON references to chunks): its
+    /// absolute path or, if [`ToManifest::base`](super::ToManifest::base) sets a directory or URL for readers, that and
+    /// the file name.
     pub(super) fn name(&self, path: &Path) -> Result<String> {
         let absolute = std::path::absolute(path)?;
         let named = match &self.base {
@@ -44,8 +46,8 @@ impl Naming {
         named.ok_or_else(|| Error::unsupported("a path that is not UTF-8").context(Context::path(path)))
     }
 
-    /// Path under which the manifest records the file at `local` for later checks: `local` itself, or relative to the manifest if a base for
-    /// references is set.
+    /// Path under which the manifest records the file at `local` for later checks: `local` itself or, if a directory or
+    /// URL for readers is set (`base`), the path relative to the directory of the manifest.
     fn recorded(&self, local: &Path) -> PathBuf {
         if self.base.is_some() { relative(&self.directory, local) } else { local.to_owned() }
     }
@@ -111,7 +113,8 @@ impl Files {
         Ok(number)
     }
 
-    /// Name of a file in the references of the manifest.
+    /// Name of a file in the references of the manifest (JSON references to chunks): an absolute path, or the path or
+    /// URL at which readers find the file.
     pub(super) fn name(&self, file: FileNumber) -> &FileName {
         &self.list[file].name
     }
@@ -138,7 +141,8 @@ impl Files {
     }
 }
 
-/// Compares the files on which a manifest depends with the sizes and modification times that it records.
+/// Compares the files on which a manifest (a JSON file of references to chunks, for readers of Zarr) depends with the
+/// sizes and modification times that the manifest records.
 ///
 /// ```
 /// use ctds_hdf5::convert::{CheckManifest, ToManifest};
@@ -173,7 +177,8 @@ pub struct ManifestCheck {
     pub changed: Vec<ChangedFile>,
 }
 
-/// A file that is missing or has changed since a manifest recorded it.
+/// A file that is missing or has changed since a manifest (a JSON file of references to chunks) recorded its size and
+/// modification time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChangedFile {
@@ -196,14 +201,16 @@ struct Record {
 }
 
 impl<'a> CheckManifest<'a> {
-    /// Prepares a check whether the files on which the manifest at `path` depends are unchanged.
+    /// Prepares to check whether the files are unchanged on which the manifest at `path` depends (a JSON file of
+    /// references to chunks in these files).
     pub fn new(path: impl AsRef<Path>) -> Self {
         CheckManifest { path: path.as_ref().to_owned(), call: Call::default() }
     }
 
     call_setters!();
 
-    /// Whether the file at `path` may be a manifest: its name ends in `.json`, and it begins with `{`.
+    /// Whether the file at `path` may be a manifest (a JSON file of references to the chunks of a table or native HDF5
+    /// file, as [`ToManifest`](super::ToManifest) writes it): the name ends in `.json`, and the first byte is `{`.
     pub fn is_at(path: impl AsRef<Path>) -> bool {
         let path = path.as_ref();
         let first = || -> std::io::Result<u8> {

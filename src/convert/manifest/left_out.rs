@@ -1,6 +1,7 @@
 //! Columns that a manifest (references to the chunks of a table) cannot include, each with the reason.
 
-/// A column that a manifest does not include, and the reason.
+/// A column without arrays in a manifest (a JSON file of references to the chunks of a table or native HDF5 file, which
+/// readers of Zarr open as arrays), and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LeftOutColumn {

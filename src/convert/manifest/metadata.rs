@@ -74,7 +74,8 @@ pub(super) fn strings() -> Json {
     json!({ "id": "vlen-utf8" })
 }
 
-/// The filters of [`Compression::gzip`] as configurations of numcodecs (JSON), in the order in which a writer applies them.
+/// Configurations (JSON) of numcodecs for the filters of [`Compression::gzip`], in the order in which a writer applies
+/// them: `shuffle` of elements of `element_bytes` bytes, then `zlib` with compression level `level`.
 pub(super) fn gzip(element_bytes: usize, level: u8) -> Vec<Json> {
     vec![json!({ "id": "shuffle", "elementsize": element_bytes }), json!({ "id": "zlib", "level": level })]
 }

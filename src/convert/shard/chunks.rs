@@ -70,8 +70,9 @@ impl<'a> Chunks<'a> {
         if bytes == tiles.bytes { Ok(()) } else { Err(changed_cubes()) }
     }
 
-    /// Largest number of consecutive chunks of the dataset (of a table: of groups of tiles) that one call of [`read`](Self::read) makes from the
-    /// source.
+    /// Largest number of consecutive chunks that one call of [`read`](Self::read) makes from the source. If the
+    /// conversion makes a table: of groups of [`TileFile::joined`] tiles (those of one chunk of the source, or with the
+    /// same rows).
     pub(super) fn batch(&self) -> Result<u64> {
         match (self.dataset.place(), self.dataset.is_of_tiles) {
             (Place::Tiles(tiles), true) => Ok(self.chunk_tiles(tiles)?.batch()),
@@ -82,8 +83,9 @@ impl<'a> Chunks<'a> {
         }
     }
 
-    /// Replaces the content of `bytes` by uncompressed chunks of the dataset: those with the numbers `chunks`
-    /// (half-open, from 0), at most [`batch`](Self::batch) of them. The last chunk of the dataset may be shorter.
+    /// Replaces the content of `bytes` by uncompressed chunks with the numbers `chunks` (half-open, from 0) or, if the
+    /// conversion makes a table, groups of [`TileFile::joined`] tiles as stored. At most [`batch`](Self::batch) are
+    /// allowed. The last of the dataset may be shorter.
     pub(super) fn read(&self, chunks: Range<u64>, bytes: &mut Vec<u8>) -> Result<()> {
         match (self.dataset.place(), self.dataset.is_of_tiles) {
             (Place::Tiles(tiles), true) => self.chunk_tiles(tiles)?.read(chunks, bytes),

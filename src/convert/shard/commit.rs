@@ -43,17 +43,18 @@ pub struct CommitShards<'a> {
     call: Call<'a>,
 }
 
-/// Summary of the commit of a conversion by many processes.
+/// Result of [`CommitShards::write`], the last step of a conversion by many processes, which checks what workers have
+/// written and publishes the HDF5 file or table: numbers of items, rows and bytes.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ShardCommitSummary {
-    /// Number of items (ranges of chunks) in the committed plan.
+    /// Number of items in the plan of the conversion: ranges of chunks or tiles, each written by one worker.
     pub items: usize,
     /// Bytes of chunks, as they are stored, that commit has copied from the separate files of workers into the HDF5 file.
     pub inserted_bytes: u64,
     /// Bytes of contiguous datasets, or of tiles, that were read back and compared with the results of workers.
     pub checked_bytes: u64,
-    /// Number of rows of the main table that were converted.
+    /// Number of rows of the main table that were converted or, if only subtables were converted, of the first of them.
     pub rows: u64,
     /// Size of the published HDF5 file, or of all files of the table, in bytes.
     pub file_bytes: u64,
@@ -194,8 +195,9 @@ impl<'a> CommitShards<'a> {
         Ok(found)
     }
 
-    /// Checks the lengths of the separate files of chunks. Reads back byte ranges of contiguous datasets, or tiles, if the caller wants that or the
-    /// file system reports holes in them; returns the number of bytes read back.
+    /// Checks what workers have written for `items` (ranges of chunks or tiles, with results): the lengths of separate
+    /// files of chunks, which are inserted later, and of other ranges. The latter are read back and compared if the
+    /// caller wants that or the file system reports holes in them; returns the number of bytes read back.
     fn check(&self, items: &[(&ShardItem, &ShardResult)], progress: &dyn Progress) -> Result<u64> {
         let (plan, check) = (self.plan, RangeCheck::open(self.plan)?);
         let check_item = |&(item, result): &(&ShardItem, &ShardResult)| -> Result<u64> {
@@ -238,8 +240,9 @@ impl<'a> CommitShards<'a> {
         inserted
     }
 
-    /// Writes `ranges.ndjson` in the directory of the plan: the lines of the plan's document, with the result that a
-    /// worker returned for each item (a range of chunks or tiles).
+    /// Writes `ranges.ndjson` in the directory of the plan: the lines of `plan.ndjson` (the work list of a conversion
+    /// by many processes), with the worker's result added to each item (a range of chunks or tiles). This file then
+    /// stays beside the published one, so that the bytes can be verified later.
     fn write_ranges(&self) -> Result<()> {
         let mut ranges = ShardPlan::open(self.plan.target())?;
         for item in ranges.items_mut() {
@@ -266,7 +269,8 @@ impl<'a> CommitShards<'a> {
         self.summary()
     }
 
-    /// Summary of the commit of a published file or table, with 0 for the bytes that were inserted and checked.
+    /// Summary for an HDF5 file or table that is published. The numbers of inserted and checked bytes are 0: an earlier
+    /// commit that was interrupted may have published it, and else the caller sets them.
     fn summary(&self) -> Result<ShardCommitSummary> {
         let (plan, target) = (self.plan, self.plan.target());
         let file_bytes = match plan.makes_table() {

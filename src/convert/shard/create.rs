@@ -24,17 +24,19 @@ pub(super) const LARGE_BYTES: u64 = 64 << 20;
 /// Smallest and largest size in bytes of an item (a range of chunks that one worker writes), if the caller does not set
 /// the size.
 const ITEM_BYTES: (u64, u64) = (32 << 20, 512 << 20);
-/// Number of items (ranges of chunks that one worker writes) into which a plan is divided if the caller does not set
-/// their size, unless they would be smaller or larger than `ITEM_BYTES`.
+/// Number of items (ranges of chunks or tiles that one worker writes) into which a plan divides the bytes of large
+/// datasets, if the caller does not set the size of an item. Limited by `ITEM_BYTES`: items have at least 32 MiB and at
+/// most 512 MiB, whatever their number.
 const ITEMS: u64 = 64;
-/// Name of the files by which casacore locks tables: their times change with every reader.
+/// Name of the files by which casacore locks tables. Plans do not record these files, and changes of them are allowed,
+/// because their modification times change with every reader.
 pub(super) const LOCK_FILE: &str = "table.lock";
 
-/// Summary of a plan for a conversion by many processes.
+/// Summary of a plan, the work list of a conversion to HDF5 or to a table by many processes.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ShardPlanSummary {
-    /// Number of items in the plan, the ranges of chunks that workers will write.
+    /// Number of items in the plan: ranges of chunks or tiles, each for one worker to write.
     pub items: usize,
     /// Bytes of the elements that the plan leaves to workers to write, uncompressed.
     pub bytes: u64,
@@ -44,9 +46,10 @@ pub struct ShardPlanSummary {
     /// Length in bytes of the plan's HDF5 file before commit, or of all files of its table; the ranges that workers
     /// write occupy no disk space yet.
     pub file_bytes: u64,
-    /// Number of rows of the main table that the plan converts.
+    /// Number of rows of the main table to be converted or, if only subtables are converted, of the first of them.
     pub rows: u64,
-    /// Warnings for the user about the plan, as sentences.
+    /// Warnings for the user, as sentences, about the conversion by many processes, such as columns that cannot be
+    /// converted.
     pub warnings: Vec<String>,
 }
 

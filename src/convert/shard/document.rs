@@ -1,5 +1,5 @@
-//! The document of the plan for a conversion by many processes, in NDJSON: a line for the conversion, one for each dataset, one
-//! for each item.
+//! The plan of a conversion by many processes as a document, `plan.ndjson`, with a JSON object in each line: one for
+//! the conversion, one for each dataset, one for each item (a range of chunks or tiles that one worker writes).
 
 use std::ffi::OsString;
 use std::fs;
@@ -27,7 +27,8 @@ const ID_DIGITS: usize = 16;
 /// Maximum size in bytes of a chunk, or of tiles that are made together, which a plan leaves to workers: four times the
 /// largest tile that becomes a chunk.
 pub(super) const MOST_CHUNK_BYTES: u64 = 64 << 20;
-/// Longest line in bytes of a plan's document; the first line is the longest, since it lists all files of the source.
+/// Maximum length in bytes of a line of `plan.ndjson`, the work list of a conversion by many processes with a JSON
+/// object in each line. The first line is the longest, since it lists all files of the source.
 const LINE_BYTES: u64 = 1 << 28;
 
 /// The plan of a conversion by two or more processes: source, target, and the items (ranges of chunks or tiles), each
@@ -39,7 +40,8 @@ pub struct ShardPlan {
     pub(super) header: Header,
     pub(super) datasets: Vec<Dataset>,
     items: Vec<ShardItem>,
-    /// Whether the plan's HDF5 file or table is already published; the plan was then read from the document that commit leaves beside it.
+    /// Whether commit, the last step of the conversion, has moved the HDF5 file or table to the target. The plan was
+    /// then read from the document that commit leaves beside the target.
     is_committed: bool,
 }
 
@@ -48,8 +50,8 @@ pub struct ShardPlan {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ShardItem {
-    /// Identifier of the item: 16 hexadecimal digits of a hash of the source's files (paths, sizes and times), of the
-    /// dataset and of the range of chunks.
+    /// Identifier of the item (a range of chunks or tiles that one worker writes): 16 hexadecimal digits of a hash of
+    /// the source's files (paths, sizes and times), of the dataset and of the range.
     pub id: String,
     /// Index of the item's dataset in `ShardPlan::datasets`, from 0.
     pub(super) dataset: usize,
@@ -60,9 +62,11 @@ pub struct ShardItem {
     /// End of the item's half-open range of chunks in its dataset: number of the chunk, from 0, after the last one to
     /// be written. If the conversion makes a table, groups of consecutive tiles, which are made together, are counted.
     pub(super) last: u64,
-    /// Size in bytes of the item's chunks, uncompressed and with the padding at the edges; of tiles of a table, their size as stored.
+    /// Size in bytes of the chunks that a worker writes for this item, uncompressed and with the padding at the edges.
+    /// If the conversion makes a table: size of the tiles as stored, with the last group of tiles taken as full.
     pub bytes: u64,
-    /// Result of writing the item, as a worker recorded it; `None` until the file or table is published.
+    /// Number and SHA-256 of the bytes that a worker wrote for this item (a range of chunks or tiles). `None` until
+    /// commit, the last step of the conversion, has published the HDF5 file or table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<ShardResult>,
 }
@@ -109,7 +113,7 @@ pub(super) struct Header {
     /// Size in bytes of the HDF5 file when the plan was made, before commit inserts chunks and publishes the file. If
     /// the conversion makes a table: size of all files of the table, except casacore's lock files.
     pub(super) file_bytes: u64,
-    /// Number of rows of the main table that are converted.
+    /// Number of rows of the main table to be converted or, if only subtables are converted, of the first of them.
     pub(super) rows: u64,
     /// Files of the table that the conversion makes, by their paths below its directory, except casacore's lock files;
     /// empty if the conversion makes an HDF5 file.
@@ -148,19 +152,22 @@ pub(super) struct Dataset {
     compression: String,
     /// Offset in the HDF5 file of the first chunk of a contiguous dataset; `None` if workers write the chunks to separate files, or to a table.
     pub(super) address: Option<u64>,
-    /// Where the tiles of a table are written; `None` in a plan that makes an HDF5 file.
+    /// File of the new table into which workers write the tiles of the hypercube, and offsets of the tiles in this
+    /// file. `None` if the conversion makes an HDF5 file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) tiles: Option<TileFile>,
 }
 
-/// Where workers write the bytes of an item: into the HDF5 file, to a file of chunks, or to a file of a table.
+/// Where workers write a dataset or hypercube: into the HDF5 file, to separate files of chunks (one for each item, the
+/// range of chunks that one worker writes), or to a file of the new table.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Place<'a> {
     /// Workers write into the HDF5 file; the number is the offset in bytes of the first chunk of the dataset, not of
-    /// the item.
+    /// the item (the range of chunks that one worker writes).
     Block(u64),
-    /// Workers write a separate file of chunks; commit inserts these into the HDF5 file, because their offsets are not
-    /// known before.
+    /// Workers write a separate file of chunks for each item (a range of chunks that one worker writes). Commit, the
+    /// last step of the conversion, inserts these chunks into the HDF5 file, because their offsets are not known
+    /// before.
     Chunks,
     /// Workers write tiles into a file of the new table; the value has the path of the file and the offsets of the
     /// tiles.
@@ -473,7 +480,9 @@ impl ShardPlan {
         self.header.check_source()
     }
 
-    /// Whether the HDF5 file or table is published. [`RangeCheck`](super::RangeCheck) can still check it; nothing else is left to do.
+    /// Whether commit, the last step of a conversion by many processes, has moved the HDF5 file or table to
+    /// [`target`](Self::target) and removed the work list. Nothing is left to do then, but
+    /// [`RangeCheck`](super::RangeCheck) can still compare what workers wrote with their results.
     pub fn is_committed(&self) -> bool {
         self.is_committed
     }
@@ -508,17 +517,20 @@ impl ShardPlan {
         &self.datasets[item.dataset]
     }
 
-    /// Path of the HDF5 file or table that the conversion makes: before commit in the directory of the plan, afterwards the target.
+    /// Path of the HDF5 file or table that the conversion makes, where it is now: in the directory of the plan until
+    /// commit, the last step of the conversion, moves it to the target.
     pub(super) fn file(&self) -> PathBuf {
         if self.is_committed { self.target.clone() } else { self.unpublished() }
     }
 
-    /// Path of the unpublished HDF5 file or table in the directory of the plan, before commit.
+    /// Path of the HDF5 file or table of a conversion by many processes until commit, the last step, moves it to the
+    /// target: in the directory of the plan, such as `my.h5.shards/my.h5`.
     pub(super) fn unpublished(&self) -> PathBuf {
         self.directory().join(self.target.file_name().unwrap_or_default())
     }
 
-    /// Path of the file of chunks that a worker writes for an item.
+    /// Path of the separate file of chunks that a worker writes for an item (a range of chunks), until commit inserts
+    /// these chunks into the HDF5 file.
     pub(super) fn chunk_file(&self, item: &ShardItem) -> PathBuf {
         self.directory().join(CHUNKS).join(format!("{}.chunks", item.id))
     }
@@ -527,7 +539,7 @@ impl ShardPlan {
         &mut self.items
     }
 
-    /// Fails if the plan's HDF5 file or table is already published.
+    /// Fails if commit, the last step of the conversion, has already moved the HDF5 file or table to the target.
     pub(super) fn check_not_committed(&self) -> Result<()> {
         if !self.is_committed {
             return Ok(());

@@ -1,4 +1,5 @@
-//! Inserts the files of chunks that workers have written into the HDF5 file of a plan, and compares the chunks with the workers' results on the way.
+//! Inserts chunks, which workers of a conversion by many processes have written to separate files, into the HDF5 file
+//! that the conversion makes. Compares them with the workers' results on the way.
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -26,12 +27,14 @@ pub(super) struct Insertion<'a> {
     pub(super) progress: &'a dyn Progress,
 }
 
-/// The stored bytes of the next chunk of an item, or the error of reading it.
+/// Bytes, as stored in HDF5, of the next chunk of an item (a range of chunks that a worker has written to a separate
+/// file), or the error of reading it.
 type Read = Result<Vec<u8>>;
 
 impl Insertion<'_> {
-    /// Copies the chunks of all items into the HDF5 file at `path`; returns the number of bytes. The workers' files of chunks are checked on the way:
-    /// after an error the HDF5 file has wrong chunks and must not be published.
+    /// Copies the chunks of all items (ranges of chunks that workers have written to separate files) into the HDF5 file
+    /// at `path`. Returns the number of copied bytes. The separate files are checked on the way: after an error the
+    /// HDF5 file has wrong chunks and must not be published.
     pub(super) fn run(&self, path: &Path) -> Result<u64> {
         let (send, chunks) = sync_channel(READ_AHEAD);
         let (give_back, buffers) = channel();
@@ -41,8 +44,9 @@ impl Insertion<'_> {
         })
     }
 
-    /// Reads the files of chunks that workers have written, in the order of the items, and sends each chunk to the
-    /// thread that writes the HDF5 file. Stops after it has sent an error, or when that thread no longer receives.
+    /// Reads the files of chunks that workers have written, in the order of the items (one file for each), and sends
+    /// each chunk to the thread that writes the HDF5 file. Stops after it has sent an error, or when that thread no
+    /// longer receives.
     fn read_all(&self, send: &SyncSender<Read>, buffers: &Receiver<Vec<u8>>) {
         for &(item, result) in self.items {
             let read = || -> Result<bool> {
@@ -107,7 +111,8 @@ impl Insertion<'_> {
     }
 }
 
-/// The error for an item whose bytes differ from those of its recorded result.
+/// The error for an item (a range of chunks or tiles that one worker wrote) whose bytes differ from those of its
+/// recorded result.
 pub(super) fn damaged(plan: &ShardPlan, item: &ShardItem, difference: &str) -> Error {
     let (id, name) = (&item.id, plan.describe(item));
     let message = format!(

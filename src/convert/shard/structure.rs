@@ -25,8 +25,9 @@ const STEP_BYTES: u64 = 1 << 20;
 /// bytes of the HDF5 file that may change when commit inserts chunks before it publishes the file.
 pub(super) const STRUCTURE: &str = "structure";
 
-/// Saves, in the file at `to`, all bytes of the HDF5 file at `from` that may change when commit inserts chunks: all but
-/// the contiguous datasets that workers write, and the byte ranges `chunks` of chunks that are written already.
+/// Saves, in the file at `to`, all bytes of the HDF5 file at `from` that may change when commit inserts chunks. Two
+/// kinds are not saved: contiguous datasets that workers write, and the byte ranges `chunks`, where chunks are written
+/// already.
 ///
 /// # Errors
 /// `NoSpace`, `Io`.
@@ -53,8 +54,8 @@ pub(super) fn keep_structure(plan: &ShardPlan, chunks: Vec<Range<u64>>, from: &P
     keep().with_context(|| Context::path(to))
 }
 
-/// Restores length and bytes of the HDF5 file at `to` from the backup at `from`, which [`keep_structure`] made, and
-/// makes the HDF5 file durable.
+/// Restores the HDF5 file at `to` from the backup at `from`, which [`keep_structure`] made: its length and all bytes,
+/// except contiguous datasets that workers write and chunks that the plan wrote. Makes the HDF5 file durable.
 ///
 /// # Errors
 /// `Format`, `NoSpace`, `Io`.

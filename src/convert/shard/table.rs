@@ -23,15 +23,17 @@ fn written_by_workers(plan: &ShardPlan) -> BTreeSet<&Path> {
     tiles.collect()
 }
 
-/// Path of the first file of the table in `directory` that differs from its record in the plan, and how it differs;
-/// `None` if none does. Files of tiles, which workers write, are not compared.
+/// Path of the first file of the new table in `directory` that is missing, or differs in size or modification time from
+/// its entry in the plan (the work list of the conversion), and how it differs; `None` if none does. Files of tiles,
+/// which workers write, are not compared.
 fn change(plan: &ShardPlan, directory: &Path) -> Option<(std::path::PathBuf, String)> {
     let by_workers = written_by_workers(plan);
     let files = plan.header.table_files.iter().filter(|file| !by_workers.contains(file.path.as_path()));
     files.into_iter().find_map(|file| Some((directory.join(&file.path), file.change_below(directory)?)))
 }
 
-/// Fails if a file of the unpublished table has changed since the plan was made. Only the lengths of files of tiles,
+/// Fails if a file of the new table has changed since the plan (the work list of the conversion) was made. The table is
+/// then still in the plan's directory, from which commit moves it to the target. Only the lengths of files of tiles,
 /// which workers write, are compared.
 pub(super) fn check_files(plan: &ShardPlan) -> Result<()> {
     let directory = plan.unpublished();

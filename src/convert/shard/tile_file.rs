@@ -14,15 +14,17 @@ use crate::table::TilePlace;
 pub(super) struct TileFile {
     /// Path of the file with the tiles, relative to the directory of the main table.
     pub(super) path: PathBuf,
-    /// Offset in the file of the column's part of the first tile, in bytes (columns of one data manager share tiles).
+    /// Offset in the file, in bytes, of the column's part of tile 0 of the hypercube. Columns of one data manager share
+    /// tiles, each with a part.
     pub(super) offset: u64,
-    /// Distance between the column's parts of consecutive tiles, in bytes.
+    /// Distance in bytes from the column's part of a tile of the hypercube to its part of the next tile.
     pub(super) stride: u64,
     /// Size of the column's part of a tile as it is stored, in bytes.
     pub(super) bytes: u64,
     /// Byte order of the elements in a tile, `big` or `little`; `None` for packed Bools.
     order: Option<String>,
-    /// Number of consecutive tiles that are made at a time: those of one chunk of the source, or those that have the same rows.
+    /// Number of consecutive tiles of the hypercube that are made at a time: those of one chunk of the source, or those
+    /// that have the same rows.
     pub(super) joined: u64,
 }
 
@@ -40,7 +42,7 @@ impl TileFile {
     }
 
     /// Byte ranges (offset and length in the file) that hold `len` bytes of the column's tiles from byte `at` on. `at`
-    /// counts the bytes of these tiles only, from the first tile on.
+    /// counts the bytes of these tiles only, from tile 0 of the hypercube on.
     pub(super) fn parts(&self, at: u64, len: u64) -> impl Iterator<Item = (u64, u64)> {
         let TileFile { offset, stride, bytes, .. } = *self;
         // one part where tiles follow each other

@@ -248,8 +248,8 @@ impl<'a> ShardWorker<'a> {
     }
 
     /// Makes the bytes of an item (a range of chunks or tiles) and passes them to `write` in order, with their offset
-    /// in bytes in the dataset or in all tiles of the hypercube; the offset has no meaning if the item is written to a
-    /// file of chunks. Returns number and SHA-256 of the bytes.
+    /// in bytes in the dataset or among all tiles of the hypercube. Callers ignore the offset for a file of chunks, a
+    /// separate file that commit inserts into the HDF5 file. Returns number and SHA-256 of the bytes.
     fn produce(
         &self,
         item: &ShardItem,

@@ -24,7 +24,9 @@ const MANY_ROWS: u64 = 128;
 pub enum Compress {
     /// All datasets of numbers are compressed in the same way.
     With(Compression),
-    /// Datasets are compressed with gzip, which every HDF5 reader has, except columns of which a sample gets less than 5 % smaller.
+    /// Datasets of numbers and Bools from 1 KiB on are compressed with gzip, which every HDF5 reader has. Columns of
+    /// floating-point numbers of at least 1 MiB are left uncompressed if a sample of the cells gets less than 5 %
+    /// smaller.
     Auto,
     /// Hypercubes of numbers are not compressed: each dataset is one block of the tiles in their order, so that the
     /// file can share its bytes with the source. Other datasets are compressed with gzip, as with `Auto`.
@@ -32,7 +34,9 @@ pub enum Compress {
 }
 
 impl Compress {
-    /// Parses `auto`, `shared`, or a compression that [`Compression::parse`] accepts.
+    /// Parses `auto` (gzip, except for floating-point columns that hardly shrink), `shared` (hypercubes of numbers
+    /// uncompressed, so that files can share bytes), `none`, or a codec with or without a level: `gzip`, `gzip:6`.
+    /// [`Compression::forms`] lists the codecs.
     ///
     /// # Errors
     /// `Usage` as for [`Compression::parse`].
@@ -93,16 +97,19 @@ impl Compress {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Choice {
     pub(super) compression: Compression,
-    /// Result of compressing a sample of the column; `None` if no sample was taken.
+    /// Result of compressing a sample of the column (some of its cells); `None` if no sample was taken, as for a column
+    /// of less than 1 MiB.
     pub(super) sample: Option<Sample>,
 }
 
 /// Result of compressing a sample of a column: how much remains, and how long it took.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Sample {
-    /// Compressed size of the sample, as a fraction of its bytes.
+    /// Size of a sample of the column's elements after shuffle and the chosen codec, as a fraction of the uncompressed
+    /// size: 1 if nothing is saved, more if it grows.
     pub(crate) remains: f64,
-    /// Processor time in seconds for compressing a byte of the sample.
+    /// Time in seconds that one thread takes to compress a byte (before compression) of the sample of the column's
+    /// elements.
     pub(crate) seconds_per_byte: f64,
 }
 

@@ -24,10 +24,12 @@ use crate::value::{Region, Shape, Values};
 
 /// A message from a lane (a thread that converts columns) to the writing thread.
 pub(crate) enum Message<D> {
-    /// A finished and filtered chunk of the dataset with number `dataset`, from 0. `index` counts chunks along each
-    /// axis, from 0, fastest axis first; `len` is the size of the chunk in bytes before the filters.
+    /// The lane (a thread that converts columns) has finished and filtered a chunk of the dataset `dataset`, an index
+    /// of `Writer::datasets`, from 0. `index` counts chunks along each axis, from 0, fastest axis first. `len` is the
+    /// size in bytes before filtering.
     Chunk { dataset: usize, index: Shape, bytes: Vec<u8>, len: u64 },
-    /// Elements of a dataset that only libhdf5 can write: strings.
+    /// The lane (a thread that converts columns) has read strings, which only libhdf5 can write: the elements of the
+    /// box `region` (fastest axis first) of the dataset `dataset`, an index of `Writer::datasets`, from 0.
     Strings { dataset: usize, region: Region, values: Values },
     /// A column is finished; the lane (a thread that converts columns) reports its result.
     Done(D),

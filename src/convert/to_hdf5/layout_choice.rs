@@ -18,8 +18,8 @@ const LARGE_TILE_BYTES: u64 = 16 << 20;
 /// [`MANY_TILES`] tiles.
 const SMALL_TILE_BYTES: u64 = 16 << 10;
 /// Size in bytes below which tiles that cover only parts of cells do not become chunks that share their bytes with the
-/// source (reflinks), if the hypercube has more than [`MANY_TILES`] tiles. It is lower than [`SMALL_TILE_BYTES`],
-/// because chunks in one block need no index.
+/// source (reflinks), if the hypercube has more than [`MANY_TILES`] (4096) tiles. Chunks that share nothing need 16 KiB
+/// ([`SMALL_TILE_BYTES`]): HDF5 keeps an index entry for each of them, but none for chunks that share bytes.
 const SMALL_SHARED_TILE_BYTES: u64 = 4 << 10;
 const MANY_TILES: u64 = 4096;
 /// Minimum number of rows that is assumed for an appendable dataset when the shape of its chunks is chosen.
@@ -175,17 +175,21 @@ pub(super) enum Selection {
     SomeRows,
 }
 
-/// How the tiles of a column are used in the HDF5 file.
+/// How large the tiles of a casacore column must be to become chunks of its HDF5 dataset: one tile for each chunk, or
+/// several that cover whole cells. The chunks of columns with other tiles do not depend on the tiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TileUse {
-    /// Tiles become chunks of the dataset if they are neither too small nor too large for that.
+    /// Tiles of more than 16 MiB do not become chunks. Tiles that cover only parts of cells also do not if they have
+    /// less than 16 KiB ([`SMALL_TILE_BYTES`]) and the hypercube has more than 4096 of them. Files for object stores
+    /// also need at least 1 MiB in such a tile, unless the whole hypercube has less.
     Chunks,
-    /// Tiles become chunks wherever that is possible, so that the HDF5 file can share their bytes with the source
-    /// (reflinks).
+    /// The same rule as for `Chunks`, but with 4 KiB ([`SMALL_SHARED_TILE_BYTES`]) instead of 16 KiB, so that the HDF5
+    /// file can share the bytes of more tiles with the source (reflinks).
     Shared,
 }
 
-/// Examines the cells of a column to find its storage form.
+/// Examines the cells of a source's column to choose how the HDF5 file stores the column ([`ColumnForm`]): as one
+/// dataset, as one for each hypercube, or as cells of differing shapes one after the other. Also chooses the chunks.
 pub(super) struct Survey<'a> {
     pub(super) info: &'a ColumnInfo,
     pub(super) cells: &'a dyn ColumnCells,

@@ -42,7 +42,8 @@ pub struct Outline {
     /// this project made), they are those of that file. Otherwise `source_digest`, the digest of the main table's
     /// content, is missing, because it needs all elements.
     pub attributes: Record,
-    /// Outlines of the tables in the HDF5 file, the main table first, parents before children.
+    /// What each table of the source would be in the HDF5 file: its group, columns and values of axes. The main table
+    /// is first, and parents precede children.
     pub tables: Vec<TableOutline>,
 }
 
@@ -50,7 +51,7 @@ pub struct Outline {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct TableOutline {
-    /// Which table of the source becomes the group: an index of [`Source::tables`], from 0.
+    /// Which table of the source becomes this group of the HDF5 file: an index of [`Source::tables`], from 0.
     pub table: usize,
     /// Path of the table's group in the HDF5 file.
     pub group: String,
@@ -64,7 +65,8 @@ pub struct TableOutline {
     pub row_numbers: Option<Vec<i64>>,
     /// Attributes of the table's group in the HDF5 file; those that are arrays have one axis.
     pub attributes: Record,
-    /// Outlines of the columns that can be read, in the order of the table.
+    /// What each column that can be read would be in the HDF5 file: its datasets, with their names, axes, shapes and
+    /// attributes. The columns have the order of the table.
     pub columns: Vec<ColumnOutline>,
     /// Dimension scales with values in the table's group, except for that of the rows.
     pub coordinates: Vec<CoordinateOutline>,
@@ -77,13 +79,13 @@ pub struct ColumnOutline {
     /// Which column of the table becomes the dataset or group: an index of
     /// [`SourceTable::columns`](crate::convert::SourceTable::columns), from 0.
     pub column: usize,
-    /// Name of the column's dataset or group.
+    /// Name of the column's dataset or group in the group of the table.
     pub link: String,
-    /// Whether the column is a group of datasets.
+    /// Whether the column would be a group with its datasets; otherwise its datasets are in the group of the table.
     pub is_group: bool,
     /// Attributes of the column's group, or of its first dataset; those that are arrays have one axis.
     pub attributes: Record,
-    /// Datasets of which the column consists.
+    /// Datasets that would hold the column: its elements, and in some cases where cells are or which are defined.
     pub datasets: Vec<DatasetOutline>,
 }
 
@@ -95,13 +97,14 @@ pub struct DatasetOutline {
     pub path: String,
     /// Which part of the column the dataset holds: its cells, or data that locates them.
     pub part: Part,
-    /// Names of the axes that the dataset would have, slowest first.
+    /// Names of the dataset's axes in the HDF5 file that a conversion would write, slowest axis first (unlike `shape`).
     pub dims: Vec<String>,
-    /// Shape that the dataset would have in the HDF5 file, fastest axis first.
+    /// Shape of the dataset in the HDF5 file that a conversion would write, fastest axis first (unlike `dims`).
     pub shape: Shape,
-    /// Shape that the dataset's chunks would have in the HDF5 file, fastest axis first; `None` if it has no elements.
+    /// Shape of the dataset's chunks in the HDF5 file that a conversion would write, fastest axis first; `None` if the
+    /// dataset has no elements.
     pub chunk: Option<Shape>,
-    /// Type that the dataset's elements would have; records are JSON strings.
+    /// Type of the dataset's elements in the HDF5 file that a conversion would write; records are JSON strings.
     pub data_type: DataType,
 }
 
@@ -240,10 +243,12 @@ fn record(attributes: impl IntoIterator<Item = (String, Attribute)>) -> Record {
 
 /// Elements of columns, in the form that they would have in the datasets of a native HDF5 file.
 impl Source {
-    /// Reads the cells of `rows` (half-open, from 0), one after the other, in the form that datasets have: strings are
-    /// UTF-8 and end at a NUL, records are JSON. `region` selects a part of each cell. An undefined cell adds default
-    /// elements, such as zeros, in the shape of `region`, or in the shape `cell` if `region` is `None`; nothing if both
-    /// are `None`.
+    /// Reads the cells of one column in `rows` (half-open), one after the other, as HDF5 datasets store them: strings
+    /// are UTF-8 and end at a NUL, records are JSON. `table`, `column` and rows count from 0.
+    ///
+    /// `region` selects a box in each cell and has no row axis. `cell` is the shape of a cell. Both list the fastest
+    /// axis first. An undefined cell gives default elements, such as zeros, in the shape of `region`, else in the shape
+    /// `cell`; it gives nothing if both are `None`.
     ///
     /// # Errors
     /// `NotFound` if the table lacks the column; those of reading the cells.

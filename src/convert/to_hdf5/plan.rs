@@ -33,7 +33,7 @@ pub(crate) struct ToHdf5Options {
     pub(crate) columns: Vec<String>,
     /// Columns to leave out of the conversion: `DATA` of the main table, `ANTENNA/NAME` of a subtable.
     pub(crate) exclude: Vec<String>,
-    /// Rows of the main table to convert, half-open from 0; `None` for all.
+    /// Rows of the main table to convert: a half-open range of row numbers, which count from 0; `None` for all rows.
     pub(crate) rows: Option<Range<u64>>,
     /// Condition by which rows of the main table were selected; the source already contains only these rows. `None`: no condition.
     pub(crate) predicate: Option<Predicate>,
@@ -97,14 +97,14 @@ impl ToHdf5Options {
         }
     }
 
-    /// Whether tiles of the source become chunks wherever possible, so that the HDF5 file can share their bytes with
-    /// the source (reflinks), or only tiles of a suitable size. The former is done with [`Compress::Shared`].
+    /// How large tiles of the source must be to become chunks. With [`Compress::Shared`] smaller ones also do, so that
+    /// the HDF5 file can share the bytes of more tiles with the source (reflinks).
     fn tiles(&self) -> TileUse {
         if self.compress == Compress::Shared { TileUse::Shared } else { TileUse::Chunks }
     }
 
-    /// Rows that are converted, half-open from 0, of a table with `all` rows; `table` is its index in the source, 0 for
-    /// the main table.
+    /// Rows that are converted of a table with `all` rows: a half-open range of row numbers, which count from 0.
+    /// `table` is the index of the table in the source, 0 for the main table.
     fn rows_of(&self, table: usize, all: u64) -> Result<Range<u64>> {
         match &self.rows {
             Some(rows) if table == 0 => limits::row_range(rows, all).map(|()| rows.clone()),
@@ -171,7 +171,7 @@ pub(crate) struct Plan {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct TablePlan {
-    /// Which table of the source becomes the group: an index of [`Source::tables`], from 0.
+    /// Which table of the source this plan converts: an index of [`Source::tables`], from 0.
     pub(crate) source: usize,
     /// Name of the table in the source: `.` for the main table, `ANTENNA` …
     pub name: String,
@@ -179,7 +179,7 @@ pub struct TablePlan {
     pub group: String,
     /// Name of the dimension scale of the table's rows.
     pub(crate) row: String,
-    /// Rows of the table that are converted, half-open from 0.
+    /// Rows of the table that are converted: a half-open range of row numbers, which count from 0.
     pub rows: Range<u64>,
     /// Plans of the columns that are converted.
     pub columns: Vec<ColumnPlan>,
@@ -211,7 +211,8 @@ pub struct ColumnPlan {
     pub name: String,
     /// Name of the column's dataset or group in the HDF5 file.
     pub link: String,
-    /// Name of the dataset that tells which cells of a dense column are defined; `None` if all are.
+    /// Name of the dataset of Bools that tell which cells of the column are defined. Only a column whose defined cells
+    /// all have the same shape, but some of whose cells are undefined, has it; otherwise `None`.
     pub(crate) defined_link: Option<String>,
     /// Type of the casacore data manager that holds the column.
     pub manager: String,

@@ -119,12 +119,14 @@ impl Window {
 struct Plane {
     correlations: usize,
     channels: usize,
-    /// Number of neighbouring channels that are averaged into one channel of the quicklook.
+    /// Number of neighbouring channels that form one channel bin of the quicklook's finest level; the last bin may have
+    /// fewer. A quicklook is a small version of the visibilities.
     each: usize,
     times: usize,
     places: usize,
     sums: Vec<Sum>,
-    /// Number of rows that the quicklook leaves out because their cells have another shape than the first cell of the spectral window.
+    /// Number of rows that the quicklook (a small version of the visibilities) leaves out, because their cells have
+    /// another shape than the first cell of the spectral window.
     misfits: u64,
 }
 
@@ -195,8 +197,9 @@ impl Reader<'_> {
         columns.iter().any(|info| info.desc.name == name && info.data_type() == data_type)
     }
 
-    /// Reads the scalar columns of rows for a quicklook. Without the column TIME, the number of a row is its time; without the antenna
-    /// columns, every row counts as a baseline between two antennas.
+    /// Reads what a quicklook (a small version of the visibilities) needs of each of `rows` (half-open, from 0) of the
+    /// main table: TIME (else the row number), DATA_DESC_ID (else SPECTRAL_WINDOW_ID, else 0), FLAG_ROW (else false),
+    /// and whether ANTENNA1 and ANTENNA2 differ (without these columns true).
     fn keys(&self, rows: Range<u64>) -> Result<Vec<Key>> {
         let times: Vec<f64> = match self.has("TIME", DataType::Double) {
             true => self.source.column("TIME")?.rows::<f64>(rows.clone())?.into_iter().collect(),
@@ -226,8 +229,9 @@ impl Reader<'_> {
         Ok(times.into_iter().enumerate().map(key).collect())
     }
 
-    /// Finds the spectral windows of the main table by their numbers (DATA_DESC_ID), and the distinct times of each;
-    /// `None` if there are more windows or times than a quicklook (a small version of the visibilities) may have.
+    /// Finds the values of DATA_DESC_ID (else SPECTRAL_WINDOW_ID, else 0) in the main table, called spectral windows
+    /// here, and the distinct times of each. `None` if there are more windows or times than a quicklook (a small
+    /// version of the visibilities) may have.
     fn windows(&self, progress: &dyn Progress) -> Result<Option<BTreeMap<i64, Window>>> {
         let mut windows = Windows::default();
         for rows in blocks(&self.main.rows, BLOCK_ROWS) {
@@ -241,9 +245,9 @@ impl Reader<'_> {
         Ok(Some(windows.by_number))
     }
 
-    /// Sums a column's visibilities for the finest level of its quicklook (a small version of them), by spectral
-    /// window: its number in DATA_DESC_ID, else SPECTRAL_WINDOW_ID, else 0. A window is left out if its first cell is
-    /// undefined, empty or without two axes, or if a time bin would need more than [`MAX_PLACES`] averaged samples.
+    /// Sums a column's visibilities for the finest level (resolution) of its quicklook, a small version of them. The
+    /// sums are by value of DATA_DESC_ID (else SPECTRAL_WINDOW_ID, else 0). A value is left out if its first cell is
+    /// undefined, empty, without two axes, or has more than 2^20 ([`MAX_PLACES`]) pairs of correlation and channel bin.
     fn column(
         &self,
         name: &str,
@@ -282,8 +286,9 @@ impl Reader<'_> {
         Ok(planes)
     }
 
-    /// Writes the levels of a quicklook for a spectral window, the finest first. From one to the next, each axis (time, channel)
-    /// of more than [`COARSEST`] bins gets half as many.
+    /// Writes the quicklook (a small version of the visibilities) of a spectral window: the groups `level_0` (finest),
+    /// `level_1` … in `group`. From one to the next, the number of bins along time, and of those along channels, is
+    /// halved if it exceeds 64 ([`COARSEST`]). `id` is the DATA_DESC_ID, `times` are the distinct times, ascending.
     fn write_levels(&self, group: &Group, id: i64, plane: &Plane, times: &[f64]) -> Result<()> {
         let frequencies = self.frequencies(id).filter(|list| list.len() == plane.channels);
         let codes = self.correlations(id).filter(|list| list.len() == plane.correlations);
@@ -340,7 +345,9 @@ struct Windows {
 }
 
 impl Windows {
-    /// Adds a row of the main table, whose number counts from 0, unless its time is not finite.
+    /// Adds a row of the main table, with number `row` from 0, to its spectral window: its time goes to one of the two
+    /// lists of the window. `key` has its time, its window and whether its baseline is between two antennas. A row
+    /// whose time is not finite is ignored.
     fn add(&mut self, row: u64, key: &Key) {
         if !key.time.is_finite() {
             return;
@@ -353,8 +360,8 @@ impl Windows {
         }
     }
 
-    /// Whether there are more than [`MAX_WINDOWS`] spectral windows, or more than `most_times` distinct times in all
-    /// lists together.
+    /// Whether there are more than 256 ([`MAX_WINDOWS`]) spectral windows, or more than `most_times` distinct times.
+    /// The latter are added up over all windows and the two lists of each (`Window::times`).
     fn are_too_many(&mut self, most_times: usize) -> bool {
         // rows of one time need not follow each other
         if self.listed > most_times / 4 {
@@ -410,7 +417,9 @@ impl Plane {
         })
     }
 
-    /// Adds the cells of some rows to the quicklook's sums; the rows are given by their positions in the block of rows that was read.
+    /// Adds cells of `column` to the sums by correlation, time bin and channel bin, of which the quicklook (a small
+    /// version of the visibilities) is made. `first` is the number of the first row of a block of rows, `keys` describe
+    /// the rows of the block, and `numbers` are the positions in the block, from 0, of the rows to add.
     fn add(
         &mut self,
         column: &Column<'_>,
@@ -458,7 +467,8 @@ impl Plane {
         Ok(())
     }
 
-    /// Adds the visibilities `values` of some cells, one cell after the other, to the sums of the quicklook.
+    /// Adds visibilities to the sums by correlation, time bin and channel bin, of which the quicklook (a small version
+    /// of the visibilities) is made. `values` has one of `cells` after the other, each with correlations fastest.
     fn sum<T: Copy>(&mut self, values: &[T], cells: &Cells<'_>, amplitude: impl Fn(T) -> f64) {
         let len = self.correlations * self.channels;
         // of a place
@@ -482,14 +492,16 @@ impl Plane {
     }
 }
 
-/// Rows that are added together to the quicklook of one spectral window: rows of this window that the quicklook shows, and whose
-/// cells have the shape of the window's first cell.
+/// Rows of one spectral window that are added at a time to its quicklook (a small version of the visibilities): rows
+/// whose cells have the shape of the window's first cell.
 struct Cells<'a> {
-    /// Time, spectral window and flag of each row that is added to the quicklook.
+    /// Time, spectral window and flag of each row that is added to the quicklook (a small version of the visibilities).
     keys: Vec<&'a Key>,
-    /// Elements of the FLAG cells of the rows, if these have the shape of the visibilities; otherwise `None`.
+    /// Elements of the FLAG cells of the rows, one cell after the other, correlations fastest. `None` without these
+    /// cells, or if one has another shape than the visibilities.
     flags: Option<Vec<bool>>,
-    /// The distinct times of the spectral window, sorted, by which a row's place on the time axis is found.
+    /// The distinct times of the spectral window, ascending: seconds of MJD, as in the column TIME, or row numbers
+    /// without that column. The index of a row's time here determines its time bin.
     times: &'a [f64],
 }
 
@@ -508,16 +520,18 @@ struct Level {
     /// Sums of the visibilities at this level (resolution) of the quicklook; the axes are correlation, time and
     /// channel, channels fastest.
     sums: Vec<Sum>,
-    /// First and last time that each bin on the quicklook's time axis covers, as in the column TIME, or row numbers if
-    /// that is missing.
+    /// First and last time that each time bin of the quicklook (a small version of the visibilities) covers: seconds of
+    /// MJD, as in the column TIME, or row numbers without that column.
     times: Vec<(f64, f64)>,
-    /// Channels that each bin on the quicklook's channel axis covers, half-open, counted from 0.
+    /// Channels that each channel bin of the quicklook (a small version of the visibilities) covers, as half-open
+    /// ranges of channel numbers, which count from 0.
     channels: Vec<Range<usize>>,
 }
 
 impl Level {
-    /// The next coarser level of the quicklook: each axis (time, channel) that has more than [`COARSEST`] bins gets half as many, rounded
-    /// up.
+    /// The next coarser level (resolution) of the quicklook, a small version of the visibilities: the number of bins
+    /// along time, and of those along channels, is halved and rounded up if it exceeds 64 ([`COARSEST`]). The number of
+    /// `correlations` stays.
     fn halved(&self, correlations: usize) -> Level {
         let step = |len: usize| if len > COARSEST { 2 } else { 1 };
         let (lines, columns) = (self.times.len(), self.channels.len());

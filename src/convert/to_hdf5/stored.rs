@@ -25,10 +25,11 @@ const LARGE_CELL: u64 = 1 << 16;
 /// The table or column of the source that has the elements of a dataset; tables and columns are indices in the conversion plan, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// The dataset holds the numbers of the rows of a table.
+    /// The dataset holds, for each converted row of a table, the number of this row, from 0, in the table from which
+    /// the rows of the source were selected. `table` is an index of `Plan::tables`, from 0.
     Rows { table: usize },
-    /// The dataset holds a part of a column: its elements, one of its hypercubes, or where the cells of rows are and which shapes they
-    /// have.
+    /// The dataset holds a part of a column: its elements, one of its hypercubes, or which cells are defined, where
+    /// they are or their shapes. `table` is an index of `Plan::tables`, `column` one of `TablePlan::columns`, from 0.
     Column { table: usize, column: usize, part: Part },
 }
 

@@ -81,7 +81,7 @@ pub(crate) struct Held {
     pub(crate) cube: usize,
     /// Path of the dataset in the HDF5 file.
     pub(crate) path: String,
-    /// Shape of the dataset and of its chunks.
+    /// Shape of the dataset and shape of its chunks, both in elements, fastest axis first, rows last.
     pub(crate) grid: Grid,
     /// Whether chunks of the dataset are made of the column's tiles; otherwise of rows.
     pub(crate) is_of_tiles: bool,

@@ -27,15 +27,17 @@ pub(crate) struct HeldTiles {
     pub(crate) column: usize,
     /// Index of the column's hypercube in the source, from 0.
     pub(crate) cube: usize,
-    /// Number of hypercubes that the column has in the source; 1 if tiles are made of rows.
+    /// Number of hypercubes that the column has in the source; 1 if the new table's tiles are made from cells of rows
+    /// (`is_of_chunks` is false) instead of chunks of the source's hypercubes.
     pub(crate) cubes: usize,
-    /// Shape of the new table's hypercube and of its tiles.
+    /// Shape of the new table's hypercube and shape of its tiles, both in elements, fastest axis first, rows last.
     pub(crate) grid: Grid,
     /// Byte order of the elements in a tile; `None` for packed Bools.
     pub(crate) order: Option<ByteOrder>,
-    /// Number of consecutive tiles that are made at a time: those of one chunk of the source, or those that have the same rows.
+    /// Number of consecutive tiles that another process makes at a time: those of one chunk of the source, or those
+    /// that have the same rows.
     pub(crate) joined: u64,
-    /// Whether tiles are made of chunks of the source; otherwise of rows.
+    /// Whether the new table's tiles are made from chunks of the source's hypercube; otherwise from cells of rows.
     pub(crate) is_of_chunks: bool,
     pub(crate) place: TilePlace,
 }
@@ -43,14 +45,16 @@ pub(crate) struct HeldTiles {
 /// Collects, while the columns of a new table are filled, the tiles that other processes will write.
 #[derive(Debug)]
 pub(super) struct Holder {
-    /// Size in bytes from which the elements of a hypercube are left to other processes.
+    /// Smallest size in bytes of a hypercube of the new table whose tiles the worker processes of the conversion write
+    /// later. Smaller hypercubes are written at once.
     least: u64,
-    /// Largest number of bytes of tiles that may have to be made at a time; hypercubes that need more are not left to other processes.
+    /// Largest number of bytes of a chunk of the source, or of all tiles with the same rows, that a worker process of
+    /// the conversion makes into tiles at a time. Hypercubes that need more are written at once, without workers.
     most: u64,
     held: Mutex<Vec<HeldTiles>>,
 }
 
-/// A column whose tiles may be left to other processes.
+/// A column of a new table, with the [`Holder`] in which its tiles are registered if other processes will write them.
 pub(super) struct Holding<'a> {
     pub(super) holder: &'a Holder,
     pub(super) table: usize,
@@ -63,7 +67,7 @@ impl Holder {
         Holder { least, most, held: Mutex::default() }
     }
 
-    /// All tiles that were left to other processes, in the order of tables, columns and hypercubes.
+    /// All registered tiles, which other processes will write, in the order of tables, columns and hypercubes.
     pub(super) fn finish(self) -> Vec<HeldTiles> {
         let mut held = self.held.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         held.sort_by_key(|held| (held.table, held.column, held.cube));
@@ -152,7 +156,8 @@ impl Holding<'_> {
         Ok(true)
     }
 
-    /// Whether a hypercube of `bytes` bytes, whose tiles are made `at_a_time` bytes at a time, is left to other processes.
+    /// Whether other processes will write the tiles of a hypercube of `bytes` bytes. `at_a_time` is the size in bytes
+    /// of what they make into tiles at a time: a chunk of the source, or all tiles with the same rows.
     fn is_large(&self, bytes: u64, at_a_time: u64) -> bool {
         bytes >= self.holder.least && at_a_time <= self.holder.most
     }
@@ -166,7 +171,8 @@ impl Holding<'_> {
 pub(crate) struct RowTiles<'a> {
     pub(crate) info: &'a ColumnInfo,
     pub(crate) cells: &'a dyn ColumnCells,
-    /// Shape of the new table's hypercube, whose last axis is the rows of the column, and of its tiles.
+    /// Shape of the new table's hypercube and shape of its tiles, both in elements, fastest axis first. The last axis
+    /// is the rows of the column.
     pub(crate) grid: Grid,
     /// Byte order of the elements in a tile; `None` for packed Bools.
     pub(crate) order: Option<ByteOrder>,

@@ -18,7 +18,8 @@ pub(super) struct Links(Mutex<Vec<TableLink>>);
 
 #[derive(Debug)]
 struct TableLink {
-    /// Directory of the table with the link, relative to that of the main table.
+    /// Directory of the table whose file of tiles becomes a symbolic link to the HDF5 file. The path is relative to the
+    /// directory of the main table, and empty for the main table.
     directory: PathBuf,
     link: Link,
 }
@@ -76,7 +77,8 @@ impl Links {
         (links.len(), links.iter().map(|link| link.link.bytes).sum())
     }
 
-    /// Directories of the tables that have links, relative to that of the main table.
+    /// Directories of the tables with symbolic links to the HDF5 file, sorted, each once. The paths are relative to the
+    /// directory of the main table.
     fn directories(&self) -> Vec<PathBuf> {
         let mut directories: Vec<PathBuf> =
             self.0.lock_unpoisoned().iter().map(|link| link.directory.clone()).collect();

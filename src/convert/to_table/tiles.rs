@@ -18,9 +18,9 @@ const BATCH_BYTES: u64 = 1 << 20;
 /// A hypercube of the source and the hypercube of the new table that it becomes; the tiles of the table are the chunks of the source, or parts of
 /// them.
 pub(super) struct Pair<'a> {
-    /// Index of the hypercube in the source, from 0.
+    /// Which hypercube of the column in the source: an index among the column's hypercubes, from 0.
     pub(super) cube: usize,
-    /// Index of the hypercube in the table, from 0.
+    /// Which hypercube of the column in the new table: an index among the column's hypercubes, from 0.
     pub(super) target: usize,
     pub(super) from: &'a dyn ChunkRead,
     pub(super) to: &'a dyn ChunkWrite,

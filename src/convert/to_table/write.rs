@@ -71,8 +71,8 @@ pub(crate) fn to_table(
     to_checked_table(source, options, target, publishing, progress, &|_| Ok(()))
 }
 
-/// Writes casacore tables as [`to_table`] does, but calls `check` with the temporary path of the finished main table
-/// before the table appears at `target`; an error of `check` prevents that.
+/// Writes the tables of `source` as casacore tables to a temporary directory, calls `check` with the path of this
+/// directory, and moves it to `target`. An error of `check`, which may compare tables, prevents the move.
 ///
 /// # Errors
 /// Those of [`to_table`] and of `check`.
@@ -160,8 +160,9 @@ fn shareable(source: &Source, plans: &[TableBlueprint], directory: &Path) -> Res
     Ok(bytes)
 }
 
-/// Makes the symbolic links to the source HDF5 file in the tables below `root` (the temporary path of `target`), calls
-/// `check`, and then replaces the links by relative ones that are valid when the table is at `target`.
+/// Makes the symbolic links to the source HDF5 file in the tables below `root` (the temporary path of `target`). Calls
+/// `check` with `root` while the links are absolute, so that it can read the tables there. Then replaces the links by
+/// relative ones, which are valid once the table is at `target`.
 fn finish_links(
     source: &Source,
     links: &Links,
@@ -203,9 +204,10 @@ pub(crate) struct HeldTable {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Writes the tables of `source` to the new directory `root`, but leaves tiles of large hypercubes (`least` bytes or
-/// more) to other processes if at most `most` bytes of tiles have to be made at a time. The files of these tiles have
-/// their full lengths, with holes.
+/// Writes the tables of `source` to the new directory `root`, except for tiles of hypercubes of `least` bytes or more:
+/// other processes write them later. These make tiles from one chunk of the source, or all tiles with the same rows, at
+/// a time. A hypercube for which that exceeds `most` bytes is written at once. The files of missing tiles have their
+/// full lengths, with holes.
 ///
 /// # Errors
 /// Those of [`to_table`].

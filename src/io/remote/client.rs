@@ -85,12 +85,14 @@ impl Client {
         Client { agent: config.into(), address }
     }
 
-    /// Reads the beginning of the remote file into `out`; returns the state of the file.
+    /// Reads the first bytes of the remote file into `out`, until `out` is full or the file ends. Returns the length,
+    /// `ETag` and time of last modification of the file, for [`read`](Self::read) to check.
     pub(super) fn open(&self, out: &mut [u8]) -> Result<Version> {
         self.retried(|| self.request(0, out, None))
     }
 
-    /// Reads bytes of the remote file from `offset` on until `out` is full; fails if the file is no longer in the state `version`.
+    /// Reads bytes of the remote file from `offset` on, until `out` is full or the file ends. Fails if the length,
+    /// `ETag` or time of last modification of the file is no longer that in `version`.
     pub(super) fn read(&self, version: &Version, offset: u64, out: &mut [u8]) -> Result<()> {
         self.retried(|| self.request(offset, out, Some(version))).map(drop)
     }
@@ -116,8 +118,9 @@ impl Client {
         })
     }
 
-    /// Sends one request for the bytes of the remote file that fill `out` from `offset` on. Returns the state of the
-    /// file according to the answer; fails if that differs from `known`, if given.
+    /// Sends one request for the bytes of the remote file from `offset` on that fill `out`. Returns the length, `ETag`
+    /// and time of last modification of the file, as the answer says; fails if one of them differs from `known`, if
+    /// given.
     fn request(&self, offset: u64, out: &mut [u8], known: Option<&Version>) -> Result<Version, Failure> {
         let last = offset.saturating_add(out.len() as u64).saturating_sub(1);
         let range = format!("bytes={offset}-{last}");
@@ -156,8 +159,9 @@ impl Client {
         Ok(version)
     }
 
-    /// Checks the HTTP status of an answer: fails unless it is 206, a range of the file. `known` is the state of the
-    /// file in earlier answers; without it, status 416 means that the file is empty.
+    /// Checks the HTTP status of an answer: fails unless it is 206, a range of the file. `known` is the length, `ETag`
+    /// and time of last modification of the file in earlier answers; without it, status 416 means that the file is
+    /// empty.
     fn check_status(&self, answer: &Response<Body>, known: Option<&Version>) -> Result<(), Failure> {
         let status = answer.status().as_u16();
         let header = |name: &str| answer.headers().get(name).and_then(|value| value.to_str().ok());
@@ -194,8 +198,9 @@ impl Client {
         }
     }
 
-    /// Checks that the answer has the requested range of the remote file. Returns the state of the file according to
-    /// the answer; fails if that differs from `known`, if given.
+    /// Checks that the answer has bytes `offset` to `last` of the remote file (from 0), or up to its end. Returns the
+    /// length, `ETag` and time of last modification of the file, as the answer says; fails if one differs from `known`,
+    /// if given.
     fn check_range(
         &self,
         answer: &Response<Body>,

@@ -1,4 +1,5 @@
-//! Follows a table that casacore is still writing: copies its new and changed rows to a live file as they appear.
+//! Follows a table that casacore is still writing: copies its new and changed rows, as they appear, to a live file, an
+//! HDF5 file that others read while rows are appended.
 //! docs/live.md, "Following"; docs/decisions/0004.
 
 mod cells;
@@ -22,38 +23,42 @@ use crate::source::{Source, SourceTable, coordinates};
 use crate::table::{OpenOptions, Snapshot, TableKind, Watch};
 use crate::value::DataType;
 
-/// Pause between two attempts to read a table while a writer is changing it, at the start and at the end of following.
+/// Pause between two attempts to read a casacore table that another program is changing, in [`Follow::start`] and
+/// [`Follow::finish`].
 const RETRY_PAUSE: Duration = Duration::from_millis(10);
 
-/// Time from the start of following during which a failed read of the tables is repeated, because a subtable may be
-/// just being created; a later error is returned at once.
+/// Time from the beginning of [`Follow::start`] during which a failed read of the casacore tables is repeated, because
+/// a subtable may be just being created. Later errors, and those of the kind `Unsupported`, are returned at once.
 const DAMAGED_AFTER: Duration = Duration::from_secs(2);
 
-/// Longest time that is spent at the end of following on copying the last rows and comparing old ones for changes.
+/// Time after which [`Follow::finish`] stops copying the last rows of the casacore table to the HDF5 file, and
+/// comparing the rows that were copied earlier with the table. A step that has begun is completed.
 const FINAL_COMPARISON: Duration = Duration::from_secs(10);
 
-/// Longest pause between two polls while rows wait to be copied or compared, or a writer is in the middle of an update.
+/// Longest pause between two polls of the casacore table while rows wait to be copied or compared, or another program
+/// is in the middle of writing to the table.
 const BUSY_PAUSE: Duration = Duration::from_millis(5);
 
 /// Longest sleep between two checks of the cancel token.
 const TOKEN_PAUSE: Duration = Duration::from_millis(50);
 
-/// Options of [`Follow`]: how often the table is polled, when following it ends, how durable commits are.
+/// Options of [`Follow`], which copies a casacore table to a live HDF5 file while another program writes the table: how
+/// often the table is polled, when the copying ends, how durable commits to the live file are.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct FollowOptions {
-    /// Longest time to wait, at the start of following, until the casacore tables can be read without another program
-    /// writing to them during the read.
+    /// Longest time that [`Follow::start`] waits until the casacore tables can be read without another program writing
+    /// to them during the read.
     pub timeout: Duration,
-    /// Whether commits to the live file wait until the data are on the disk.
+    /// Whether commits to the live file, which make new rows visible to readers, wait until the data are on the disk.
     pub durability: Durability,
-    /// Whether an existing live file is replaced; by default it is resumed.
+    /// Whether an existing live file is replaced. By default it is resumed: missing rows are appended to it.
     pub overwrite: bool,
-    /// Interval at which [`Follow::run`] polls the table for changes.
+    /// Interval at which [`Follow::run`] polls the casacore table for changes.
     pub poll: Duration,
-    /// Whether [`Follow::run`] ends when no other program has the table open.
+    /// Whether [`Follow::run`] ends when no other program has the casacore table open.
     pub until_closed: bool,
-    /// Time without a change in the table after which [`Follow::run`] ends; `None`: no limit.
+    /// Time without a change in the casacore table after which [`Follow::run`] ends; `None`: no limit.
     pub idle: Option<Duration>,
     /// Token by which the caller ends [`Follow::run`], or the wait in [`Follow::start`] until the casacore tables can
     /// be read. Callers of [`Follow::step`] check the token themselves, between the steps, which are short.
@@ -61,8 +66,9 @@ pub struct FollowOptions {
 }
 
 impl Default for FollowOptions {
-    /// Default options: wait at most a minute at the start, do not wait for the disk, poll every 50 ms, resume an existing
-    /// live file, and follow until the token is cancelled.
+    /// Default options: [`Follow::start`] waits at most a minute until the casacore tables can be read, and appends to
+    /// the HDF5 file if it exists. Commits do not wait until the data are on the disk. [`Follow::run`] polls the tables
+    /// every 50 ms, until the token in `cancel` is cancelled.
     fn default() -> Self {
         FollowOptions {
             timeout: Duration::from_secs(60),
@@ -77,42 +83,43 @@ impl Default for FollowOptions {
 }
 
 impl FollowOptions {
-    /// Sets the longest time to wait, at the start of following, until the casacore tables can be read.
+    /// Sets the longest time that [`Follow::start`] waits until the casacore tables can be read.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// Sets whether commits to the live file wait until the data are on the disk.
+    /// Sets whether commits to the live file, which make new rows visible to readers, wait until the data are on the
+    /// disk.
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self
     }
 
-    /// Sets whether an existing live file is replaced; by default it is resumed.
+    /// Sets whether an existing live file is replaced. By default it is resumed: missing rows are appended to it.
     #[must_use]
     pub fn overwrite(mut self, overwrite: bool) -> Self {
         self.overwrite = overwrite;
         self
     }
 
-    /// Sets the interval at which [`Follow::run`] polls the table for changes.
+    /// Sets the interval at which [`Follow::run`] polls the casacore table for changes.
     #[must_use]
     pub fn poll(mut self, every: Duration) -> Self {
         self.poll = every;
         self
     }
 
-    /// Sets whether [`Follow::run`] ends when no other program has the table open.
+    /// Sets whether [`Follow::run`] ends when no other program has the casacore table open.
     #[must_use]
     pub fn until_closed(mut self, until_closed: bool) -> Self {
         self.until_closed = until_closed;
         self
     }
 
-    /// Sets the time without a change in the table after which [`Follow::run`] ends; `None`: no limit.
+    /// Sets the time without a change in the casacore table after which [`Follow::run`] ends; `None`: no limit.
     #[must_use]
     pub fn idle(mut self, time: impl Into<Option<Duration>>) -> Self {
         self.idle = time.into();
@@ -142,25 +149,26 @@ impl FollowOptions {
     }
 }
 
-/// Events that [`Follow::run`] reports.
+/// Event that [`Follow::run`] reports while it copies a casacore table, which another program is writing, to a live
+/// file: an HDF5 file that others read while rows are appended.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum FollowEvent<'a> {
-    /// Following has started: the table has rows, and the live file is open.
+    /// The casacore table could be read, and the live HDF5 file is open: rows are copied from now on.
     Started {
-        /// Whether an existing live file is resumed; false: a new one was created.
+        /// Whether missing rows are appended to an existing live file; false: a new live file was created.
         resumed: bool,
     },
-    /// Rows were appended or overwritten in the live file, and committed.
+    /// Rows were appended or overwritten in the live HDF5 file, and committed: readers see them.
     Changed(Activity),
-    /// A sentence for the user about content of the table that is not in the live file, one of [`Follow::notes`]. Each is
-    /// reported once.
+    /// A sentence for the user, one of [`Follow::notes`]: about content of the casacore table that is not in the live
+    /// HDF5 file, or a warning about the file. Each is reported once.
     Note(&'a str),
 }
 
-/// Copies a casacore table and its subtables to a live file while another program writes them. [`run`](Self::run) does
-/// this in one call; programs that have a loop of their own call [`start`](Self::start), [`step`](Self::step) and
-/// [`finish`](Self::finish) instead.
+/// Copies a casacore table and its subtables, while another program writes them, to a live file: an HDF5 file that
+/// others read while rows are appended (SWMR). [`run`](Self::run) does this in one call. Programs that have a loop of
+/// their own call [`start`](Self::start), [`step`](Self::step) and [`finish`](Self::finish) instead.
 ///
 /// ```no_run
 /// use ctds_hdf5::live::{Follow, FollowEvent, FollowOptions};
@@ -184,29 +192,34 @@ pub struct Follow {
     rewritten: u64,
 }
 
-/// Summary of following a table, when it has ended.
+/// Summary of copying a casacore table, while another program wrote it, to an HDF5 file that others read (a live file).
+/// From [`Follow::run`] or [`Follow::finish`], when the copying has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FollowSummary {
-    /// Name of each table in the live file, and its number of rows.
+    /// Name (`MAIN`, `ANTENNA`, `A/B`) and number of rows of each table in the live HDF5 file.
     pub tables: Vec<(String, u64)>,
-    /// Sentences for the user about content of the table that is not in the live file, as from [`Follow::notes`].
+    /// Sentences for the user, as from [`Follow::notes`], about content of the casacore table that is not in the live
+    /// HDF5 file, and rows that were not compared at the end.
     pub notes: Vec<String>,
-    /// Number of commits that added rows to the live file.
+    /// Number of commits that added rows to the live HDF5 file.
     pub commits: u64,
-    /// Number of blocks (4096 rows of a column, or fewer) that were overwritten in the live file because the table's cells
-    /// had changed.
+    /// Number of blocks (4096 rows of a column, or fewer) that were overwritten in the live HDF5 file because cells of
+    /// the casacore table had changed.
     pub rewritten: u64,
 }
 
 impl Follow {
-    /// Follows the table in the directory at `source` until a condition in `options` is met (cancelled, closed or
-    /// idle), then closes the live file at `live`. Waits until the table has its first row; calls `observer` for each
-    /// event.
+    /// Copies the casacore table in the directory at `source`, while another program writes it, to the live file at
+    /// `live`: an HDF5 file that others read while rows are appended. Calls `observer` for each event.
+    ///
+    /// Waits until the table has its first row. Ends, and closes the live file, when the token in `options` is
+    /// cancelled, or when the table is closed or idle, if `options` say so.
     ///
     /// # Errors
     /// As [`start`](Self::start) and [`step`](Self::step); `NotFound` if `source` does not exist, or has no row when
-    /// the token is cancelled or the idle time is over. What was committed stays in the live file.
+    /// the idle time is over; `Interrupted` or `NotFound` if it has no row when the token is cancelled. What was
+    /// committed stays in the live file.
     pub fn run(
         source: impl AsRef<Path>,
         live: impl AsRef<Path>,
@@ -255,14 +268,16 @@ impl Follow {
         Ok(summary)
     }
 
-    /// Starts to follow the table in the directory at `source` into the live file at `live`, which is created, or resumed if
-    /// it exists.
+    /// Prepares to copy the casacore table in the directory at `source`, while another program writes it, to the live
+    /// file at `live`: an HDF5 file that others read while rows are appended. Creates the live file without rows, or
+    /// opens an existing one. Each call of [`step`](Self::step) then copies rows.
     ///
-    /// The main table must have a row, from which the shapes of its cells are known.
+    /// A new live file is created only if the main table has a row, from which the shapes of its cells are known.
     ///
     /// # Errors
-    /// `NotFound` while the table has no rows; `Locked` if the table is being written to for longer than the time-out, or `live` has
-    /// a writer; `Unsupported` if `live` is something else; `Interrupted` if it was cancelled.
+    /// `NotFound` if `source` does not exist, or has no rows for a new live file; `Locked` if the table is being
+    /// written to for longer than the time-out, or `live` has a writer; `Exists` if `live` was made from another table;
+    /// `Unsupported` if `live` is not a live file; `Interrupted` if the token in `options` is cancelled.
     pub fn start(source: impl AsRef<Path>, live: impl AsRef<Path>, options: &FollowOptions) -> Result<Self> {
         let (source, live) = (source.as_ref(), live.as_ref());
         let unlocked = OpenOptions { lock_timeout: None, ..OpenOptions::default() };
@@ -292,8 +307,8 @@ impl Follow {
         Ok(Follow { writer, tables, missing, resumed, commits: 0, rewritten: 0 })
     }
 
-    /// Copies the rows that are new in any of the followed tables to the live file, overwrites cells there that have changed
-    /// in the table, and commits.
+    /// Copies the new rows of the casacore table and its subtables to the live HDF5 file, overwrites cells there that
+    /// have changed in the tables, and commits: readers then see the rows.
     ///
     /// # Errors
     /// Those of reading the tables, and of [`Writer::commit`]; `Unsupported` if rows or
@@ -315,8 +330,9 @@ impl Follow {
         Ok(all)
     }
 
-    /// Whether another program has one of the followed tables open. After this call, other programs no longer see the
-    /// tables as opened by this one, so that two programs that follow a table do not wait for each other.
+    /// Whether another program has the casacore table or one of its subtables open. After this call, other programs no
+    /// longer see the tables as opened by this one, so that two programs that copy a table do not wait for each other
+    /// to end.
     ///
     /// # Errors
     /// `Io`.
@@ -325,19 +341,21 @@ impl Follow {
         self.tables.iter().try_fold(false, |in_use, table| Ok(table.is_in_use()? || in_use))
     }
 
-    /// Whether an existing live file was resumed, instead of a new one created.
+    /// Whether rows are appended to a live HDF5 file that existed before, instead of a new one.
     pub fn resumed(&self) -> bool {
         self.resumed
     }
 
-    /// Name and number of committed rows, which readers see, of each table in the live file.
+    /// Name (`MAIN`, `ANTENNA`, `A/B`) and number of committed rows, which readers see, of each table in the live HDF5
+    /// file.
     pub fn committed_rows(&self) -> Vec<(String, u64)> {
         let rows = |table: &Followed| (table.name.clone(), self.writer.committed_rows(&table.name));
         self.tables.iter().map(rows).collect()
     }
 
-    /// Sentences for the user: warnings of the writer, and content of the tables that the live file does not store
-    /// (such as unsuitable columns, cells that do not fit, later keywords), which `finalize` copies from the table.
+    /// Sentences for the user: warnings about the live HDF5 file, and content of the casacore tables that it does not
+    /// store (unsuitable columns, cells that do not fit, later keywords). [`Finalize::source`](super::Finalize::source)
+    /// copies that.
     pub fn notes(&self) -> Vec<String> {
         let counted = |table: &Followed| {
             let name = table.name.clone();
@@ -351,7 +369,8 @@ impl Follow {
         warnings.chain(self.tables.iter().flat_map(counted)).collect()
     }
 
-    /// Ends following: copies the remaining rows, as far as the casacore tables can be read now, and closes the live file.
+    /// Copies the remaining rows of the casacore tables to the live HDF5 file, as far as the tables can be read now,
+    /// and closes the file. Stops after about 10 s, even if rows remain.
     ///
     /// # Errors
     /// As [`step`](Self::step).
@@ -370,17 +389,21 @@ impl Follow {
     }
 }
 
-/// The casacore tables to follow, main table and subtables, as they are when following begins.
+/// The casacore tables that are to be copied to a live HDF5 file, main table and subtables, as [`Follow::start`] reads
+/// them.
 struct FoundTables {
     tables: Vec<FoundTable>,
-    /// Sentences for the user about tables and columns that the live file cannot store.
+    /// Sentences for the user about casacore tables and columns that cannot be copied to a live file, an HDF5 file that
+    /// others read while rows are appended.
     missing: Vec<String>,
 }
 
 struct FoundTable {
-    /// Declaration of the table for a new live file; without columns if an existing live file is resumed.
+    /// Name, keywords, columns and cell shapes of the table, with which a new live file (HDF5, read by others while
+    /// rows are appended) is created. Only the name is set if rows are appended to an existing live file.
     spec: TableSpec,
-    /// Names of the columns of the table that a new live file cannot store; empty if an existing one is resumed.
+    /// Names of the casacore columns that a new live HDF5 file cannot store; empty if rows are appended to an existing
+    /// one.
     absent: Vec<BString>,
     path: PathBuf,
     rows: u64,
@@ -388,8 +411,9 @@ struct FoundTable {
 }
 
 impl FoundTables {
-    /// Reads the number of rows and the columns of each casacore table of `source`. With `shapes`, it also reads the
-    /// shapes of the cells and declares the tables for a new live file.
+    /// Reads the number of rows and the columns of each casacore table of `source`. If `shapes` is true, also reads the
+    /// shapes of the cells, and makes the `TableSpec` of each table, with which a new live file (HDF5, read by others
+    /// while rows are appended) is created.
     fn read(source: &Source, shapes: bool) -> Result<Self> {
         let mut found = FoundTables { tables: Vec::new(), missing: Vec::new() };
         for table in source.tables() {
@@ -426,8 +450,8 @@ impl FoundTables {
         Ok(FoundTable { spec, absent: absent.into_iter().map(|(column, _)| column).collect(), ..found })
     }
 
-    /// Whether a live file made for the tables as read into `self` would have the same tables and columns as one made
-    /// for `other`, an earlier or later read of the same tables.
+    /// Whether a live HDF5 file made for the casacore tables as read into `self` would have the same tables and columns
+    /// as one made for `other`, an earlier or later read of the same tables.
     fn declares_as(&self, other: &FoundTables) -> bool {
         let columns = |column: &super::ColumnSpec| {
             (column.info.desc.name.clone(), column.info.data_type(), column.cells.clone(), column.info.desc.max_length)
@@ -443,8 +467,8 @@ impl FoundTables {
     }
 }
 
-/// Calls `read`, which reads the tables, until no other program wrote to them during the call, or until two consecutive
-/// results agree. Fails with `Locked` if this takes longer than the time-out.
+/// Calls `read`, which reads the casacore tables, until no other program wrote to them during the call, or until two
+/// consecutive results agree. Fails with `Locked` if this takes longer than `options.timeout`.
 fn wait(watch: &mut Watch, options: &FollowOptions, read: impl Fn() -> Result<FoundTables>) -> Result<FoundTables> {
     let timeout = options.timeout;
     let start = Instant::now();
@@ -472,11 +496,12 @@ fn wait(watch: &mut Watch, options: &FollowOptions, read: impl Fn() -> Result<Fo
     }
 }
 
-/// Name of each table of a live file, with the table's columns and their cell shapes.
+/// Name of each table of a live file (HDF5, read by others while rows are appended), with the table's columns and their
+/// cell shapes.
 type LiveTables = Vec<(String, Vec<LiveColumn>)>;
 
-/// Creates the live file at `live` for the casacore tables at `source`, without rows; an error if the main table has no row
-/// yet.
+/// Creates the live file at `live` (HDF5, read by others while rows are appended), without rows, for the casacore
+/// tables `found` at `source`. Fails with `NotFound` if the main table has no row yet.
 fn begin(
     source: &Path,
     live: &Path,
@@ -497,7 +522,8 @@ fn begin(
     Ok((schema.if_exists(if_exists).commit(policy).create(live)?, tables))
 }
 
-/// Opens an existing live file to append more rows; an error if it was not made from the tables `found`.
+/// Opens the existing live file at `live` (HDF5, read by others while rows are appended) to append more rows. Fails
+/// with `Exists` if it was not made from the casacore tables `found`.
 fn resume(live: &Path, found: &[FoundTable], policy: CommitPolicy) -> Result<(Writer, LiveTables)> {
     let reader = Reader::open(live)?;
     let mut tables = Vec::new();

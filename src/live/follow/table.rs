@@ -1,5 +1,5 @@
-//! Follows one casacore table: copies its new rows to the live file, and copied rows again if they were overwritten in the
-//! table.
+//! Follows one casacore table: copies its new rows to a live file, an HDF5 file that others read while rows are
+//! appended, and copied rows again if they were overwritten in the table.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -21,25 +21,27 @@ const BATCH_BYTES: u64 = 8 << 20;
 /// Number of rows of the casacore table that are read in the first batch, when the size of a row is not known yet.
 const FIRST_BATCH: u64 = 1024;
 
-/// Number of rows that are compared at a time with those in the live file, to find rows that were overwritten in the
-/// casacore table.
+/// Number of rows of the casacore table that are compared at a time with their copies in the live HDF5 file, to find
+/// rows that were overwritten in the table.
 const COMPARED_ROWS: u64 = 4096;
 
 /// Longest time for which copied rows are compared with the casacore table before it is polled for new rows again.
 const COMPARE_FOR: Duration = Duration::from_millis(20);
 
-/// A casacore table that is followed into a live file: its columns, its state at the last poll, and the copied rows
-/// that are still to be compared with it.
+/// A casacore table whose rows are copied, while another program writes it, to a live file (HDF5, read by others): its
+/// columns, its state at the last poll, and the copied rows that are still to be compared with it.
 #[derive(Debug)]
 pub(super) struct Followed {
-    /// Name of the followed table in the live file.
+    /// Name in the live HDF5 file (`MAIN`, `ANTENNA`, `A/B`) of the casacore table that is copied to it.
     pub(super) name: String,
     path: PathBuf,
     watch: Watch,
     columns: Vec<FollowedColumn>,
-    /// Names of the table's columns that the live file cannot store, so that they are not reported as new columns.
+    /// Names of the casacore table's columns that the live HDF5 file cannot store, so that they are not reported as new
+    /// columns.
     absent: Vec<BString>,
-    /// Sentences for the user about content that the live file does not have, each with its number of occurrences.
+    /// Sentences for the user about content of the casacore table that the live HDF5 file does not have, each with its
+    /// number of occurrences.
     pub(super) notes: BTreeMap<String, u64>,
     /// The sync record of the table (casacore's change counters in `table.lock`) at the last poll; `None` before the first.
     seen: Option<Sync>,
@@ -93,8 +95,10 @@ struct FollowedColumn {
     keywords: Record,
 }
 
-/// Rows of a column in the live file that are to be compared with the table: first those in `now`, then those in `later`. A
-/// comparison that is restarted continues at the row that it had reached, so that a column that is overwritten all the time
+/// Rows (from 0) of a column that were copied to the HDF5 file and may since have been overwritten in the casacore
+/// table, so that both are to be compared: first the rows in `now`, then those in `later`.
+///
+/// A restarted comparison continues at the row that it had reached, so that a column that is overwritten all the time
 /// is still compared completely.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Suspect {
@@ -103,7 +107,7 @@ struct Suspect {
 }
 
 impl Suspect {
-    /// Plans to compare the rows of a column before row `all` (from 0) in the live file with those of the casacore
+    /// Plans to compare the rows of a column before row `all` (from 0) in the live HDF5 file with those of the casacore
     /// table. Begins at the row that the earlier comparison `before` had reached, and ends with the rows before that
     /// row. If `before` is `None`, begins at row 0.
     fn new(all: u64, before: Option<&Suspect>) -> Self {
@@ -111,15 +115,15 @@ impl Suspect {
         Suspect { now: next..all, later: 0..next }
     }
 
-    /// Rows of the column (from 0), 4096 at most, that are to be compared next, in the live file and the casacore
-    /// table; empty if all rows are compared.
+    /// Rows of the column (from 0), 4096 at most, whose copies in the live HDF5 file are to be compared next with the
+    /// casacore table; empty if all rows are compared.
     fn batch(&self) -> Range<u64> {
         let rows = if self.now.is_empty() { &self.later } else { &self.now };
         rows.start..rows.end.min(rows.start + COMPARED_ROWS)
     }
 
-    /// Marks the rows that [`batch`](Self::batch) returns, at most 4096, as compared in the live file and the casacore
-    /// table, so that the next ones follow.
+    /// Marks the rows of the column that [`batch`](Self::batch) returns, 4096 at most, as done: their copies in the
+    /// HDF5 file have been compared with the casacore table. `batch` then returns the rows to be compared after them.
     fn advance(&mut self) {
         let end = self.batch().end;
         let rows = if self.now.is_empty() { &mut self.later } else { &mut self.now };
@@ -127,7 +131,8 @@ impl Suspect {
     }
 }
 
-/// A column of a live file, and the shapes that its cells may have.
+/// A column of a live file (HDF5, read by others while rows are appended): its name, type, keywords and other casacore
+/// properties, and the shapes that its cells may have.
 pub(super) type LiveColumn = (ColumnInfo, CellShapes);
 
 impl FollowedColumn {
@@ -143,16 +148,16 @@ impl FollowedColumn {
     }
 }
 
-/// What one step of following a casacore table has copied to the live file. A step is a call of
-/// [`Follow::step`](super::Follow::step).
+/// What one call of [`Follow::step`](super::Follow::step) has copied from casacore tables to the live file, an HDF5
+/// file that others read while rows are appended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Activity {
-    /// Number of rows that the call of [`Follow::step`](super::Follow::step) has appended to the live file, in all
+    /// Number of rows that the call of [`Follow::step`](super::Follow::step) has appended to the live HDF5 file, in all
     /// tables.
     pub rows: u64,
     /// Number of blocks (4096 rows of a column, or fewer) that the call of [`Follow::step`](super::Follow::step) has
-    /// overwritten in the live file, because cells of the casacore table had changed.
+    /// overwritten in the live HDF5 file, because cells of the casacore table had changed.
     pub rewritten: u64,
     /// Whether rows of the casacore table are still to be copied or compared, so that
     /// [`Follow::step`](super::Follow::step) should be called again at once.
@@ -163,8 +168,9 @@ pub struct Activity {
 }
 
 impl Followed {
-    /// Makes the declaration of the table `name` of the live file for the casacore table `table`; also returns the columns
-    /// that a live file cannot store, each with the reason.
+    /// Makes the `TableSpec` with which the table `name` of a live file (HDF5, read by others while rows are appended)
+    /// is created: keywords, columns and cell shapes as in the casacore table `table`. Also returns the names of the
+    /// columns that a live file cannot store, each with the reason.
     pub(super) fn declare(name: &str, table: &Table) -> Result<(TableSpec, Vec<(BString, String)>)> {
         let mut spec = TableSpec::new(name);
         spec.info = table.info().clone();
@@ -182,8 +188,8 @@ impl Followed {
         Ok((spec, absent))
     }
 
-    /// Begins to follow the casacore table at `path` into the table `name` of a live file, which already has `rows`
-    /// rows and the columns `columns`. `absent` names the casacore columns that the live file does not have.
+    /// Prepares to copy rows of the casacore table at `path` to the table `name` of a live HDF5 file, which already has
+    /// `rows` rows and the columns `columns`. `absent` names the casacore columns that the live file does not have.
     pub(super) fn new(path: &Path, name: &str, columns: &[LiveColumn], absent: &[BString], rows: u64) -> Result<Self> {
         let columns: Vec<_> = columns.iter().map(FollowedColumn::new).collect();
         // existing rows may have been overwritten since
@@ -206,18 +212,19 @@ impl Followed {
         })
     }
 
-    /// Whether another program has the followed table open.
+    /// Whether another program has the casacore table open.
     pub(super) fn is_in_use(&self) -> Result<bool> {
         self.watch.is_in_use()
     }
 
-    /// Whether copied rows are still to be compared with the table, because they may have been overwritten.
+    /// Whether copied rows are still to be compared with the casacore table, because they may have been overwritten
+    /// there.
     pub(super) fn has_suspects(&self) -> bool {
         !self.suspects.is_empty()
     }
 
-    /// Copies the new rows of the table to the live file, then compares, for a short time, copied rows that may have been
-    /// overwritten in the table.
+    /// Copies the new rows of the casacore table to the live HDF5 file. Then compares, for about 20 ms, copied rows
+    /// that may have been overwritten in the table, and copies those that differ again.
     pub(super) fn step(&mut self, writer: &mut Writer) -> Result<Activity> {
         let mut activity = Activity::default();
         let Some(sync) = self.watch.sync()? else { return Ok(activity) };
@@ -262,8 +269,8 @@ impl Followed {
         Ok(true)
     }
 
-    /// Fails with `Unsupported` if the casacore table no longer has the `rows` copied rows or a followed column: they
-    /// cannot be removed from a live file.
+    /// Fails with `Unsupported` if the casacore table no longer has the `rows` copied rows, or a column that is copied:
+    /// rows and columns cannot be removed from the live HDF5 file.
     fn check_kept(&self, table: &SeenTable, rows: u64) -> Result<()> {
         if table.rows < rows {
             let message = format!("{} rows, but there were {rows}: a live file cannot lose rows", table.rows);
@@ -277,7 +284,8 @@ impl Followed {
         Ok(())
     }
 
-    /// Sentences for the user about new columns and changed keywords of the table, which the live file does not get.
+    /// Sentences for the user about new columns and changed keywords of the casacore table, which the live HDF5 file
+    /// does not get.
     fn news(&self, table: &SeenTable) -> Vec<String> {
         let is_first_look = self.seen.is_none();
         let mut news = Vec::new();
@@ -296,8 +304,8 @@ impl Followed {
         news
     }
 
-    /// Marks columns for comparison with the table: those that an engine computes, and all others unless the counters
-    /// in `sync` show that their data manager has not written since the last poll.
+    /// Marks columns whose copies are to be compared with the casacore table: those that an engine computes, and all
+    /// others unless the counters in `sync` show that their data manager has not written since the last poll.
     fn suspect_written(&mut self, table: &SeenTable, sync: &Sync, rows: u64) {
         let before = self.seen.as_ref().and_then(|seen| seen.counters.as_ref());
         let changed = |manager: Option<usize>| match (before, &sync.counters, manager) {
@@ -313,8 +321,9 @@ impl Followed {
         }
     }
 
-    /// Copies the next batch of the table's rows, before row `end`, to the live file and returns their number. Returns
-    /// 0 if another program may have written to the table during the read; the next call then reads the rows again.
+    /// Copies the next rows of the casacore table, those before row `end` (from 0) or fewer, to the live HDF5 file and
+    /// returns their number. Returns 0 if another program may have written to the table during the read; the next call
+    /// then reads the rows again.
     fn append(&mut self, writer: &mut Writer, end: u64) -> Result<u64> {
         let first = writer.rows(&self.name)?;
         // the same rows again, if it was doubtful what is in them
@@ -353,8 +362,8 @@ impl Followed {
         Ok(count)
     }
 
-    /// Compares copied rows with the table for a short time, and overwrites in the live file those that differ; returns
-    /// the number of overwritten blocks (4096 rows of a column, or fewer).
+    /// Compares copied rows with the casacore table for about 20 ms, and overwrites in the live HDF5 file those that
+    /// differ. Returns the number of overwritten blocks (4096 rows of a column, or fewer).
     fn compare(&mut self, writer: &mut Writer) -> Result<u64> {
         let (start, mut rewritten) = (Instant::now(), 0);
         while let Some((&column, suspect)) = self.suspects.first_key_value() {
@@ -418,8 +427,9 @@ impl Followed {
     }
 }
 
-/// Makes the declaration of a column of the live file for the column `index` of the casacore table; `Unsupported` if a live
-/// file cannot store it.
+/// Makes the `ColumnSpec` with which a column of a live file (HDF5, read by others while rows are appended) is created
+/// for the column `index` (from 0) of the casacore table. Fails with `Unsupported` if a live file cannot store the
+/// column.
 fn declare_column(table: &Table, index: usize, info: &ColumnInfo) -> Result<ColumnSpec> {
     if info.data_type() == DataType::Record {
         return Err(Error::unsupported("it holds records, which a live file cannot"));

@@ -20,7 +20,7 @@ pub(super) struct AveragedRows<'a> {
 }
 
 /// Sums of the cells of one column over the rows of a time bin: over all rows, weighted over all rows, and over those
-/// rows that have an unflagged sample.
+/// rows of which not all samples (visibilities) are flagged.
 #[derive(Default, Clone)]
 struct RowSums {
     shape: Option<Shape>,
@@ -33,8 +33,8 @@ struct RowSums {
     /// one for each element of the cell.
     weighted: Vec<f64>,
     weight: f64,
-    /// The sums of the values in those rows of the bin that have a sample which is not flagged, one for each element of
-    /// the cell.
+    /// Sums of the column's cells, element by element, over those rows of the bin of which not all samples
+    /// (visibilities) are flagged. Such a row counts with its whole cell.
     good: Vec<f64>,
     has_good: bool,
 }

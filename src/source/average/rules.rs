@@ -31,14 +31,14 @@ pub(super) enum Rule {
     /// The sum of the weights of the samples that the rule `Mean` averages, for each correlation and averaged channel
     /// of a time bin; 0 if no weight is positive.
     WeightSpectrum,
-    /// The standard deviation of each averaged sample: 1 / sqrt of the weight that the rule `WeightSpectrum` computes;
-    /// -1 if this weight is 0.
+    /// Rule of the column SIGMA_SPECTRUM, the standard deviation of each averaged sample: 1 / sqrt(weight), where the
+    /// weight is the sum that the rule `WeightSpectrum` computes; -1 if this weight is 0.
     SigmaSpectrum,
-    /// The weight of each correlation: the mean of the summed weights of its averaged channels, without flagged channels unless
-    /// all are flagged.
+    /// Rule of the column WEIGHT: for each correlation, the mean of the weights that the rule `WeightSpectrum` computes
+    /// for the averaged channels of a time bin. Flagged averaged channels do not count, unless all are flagged.
     Weight,
-    /// The standard deviation of each correlation: 1 / sqrt of the weight that the rule `Weight` computes; -1 if this
-    /// weight is 0.
+    /// Rule of the column SIGMA, the standard deviation of each correlation: 1 / sqrt(weight), where the weight is the
+    /// mean over the averaged channels, as the rule `Weight` computes it; -1 if this weight is 0.
     Sigma,
     /// The time in the middle of a time bin, in s: between the start of the earliest row and the end of the latest, of
     /// all baselines that share the bin.
@@ -63,8 +63,8 @@ impl Rule {
         matches!(self, Rule::Mean | Rule::Flag | Rule::WeightSpectrum | Rule::SigmaSpectrum)
     }
 
-    /// Whether a column with this rule has a value for each sample (correlation and channel), or is computed only from
-    /// the flags or weights of samples (FLAG_ROW, WEIGHT, SIGMA).
+    /// Whether a column with this rule is computed from the samples (one for each correlation and channel) of the rows:
+    /// true if it has a value for each sample, and also for FLAG_ROW, WEIGHT and SIGMA, which sum up flags or weights.
     pub(super) fn is_of_samples(self) -> bool {
         self.has_channels() || matches!(self, Rule::FlagRow | Rule::Weight | Rule::Sigma)
     }

@@ -18,7 +18,8 @@ pub(super) enum Rank {
     Good,
 }
 
-/// The weighted sums of samples, one for each averaged sample (correlation and averaged channel of a bin), by its index.
+/// The weighted sums of samples, one for each averaged sample. Their index, from 0, counts time bin after time bin;
+/// within a bin it counts averaged channels, and correlations fastest.
 #[derive(Debug, Default)]
 pub(super) struct Sums {
     pub(super) ranks: Vec<Rank>,
@@ -36,7 +37,9 @@ impl Sums {
         }
     }
 
-    /// Adds a sample to the sum with index `to`; `value` is its real and its imaginary part, which is 0 for real numbers.
+    /// Adds a sample to the sum with index `to`. A sum keeps samples of the highest [`Rank`] only: unflagged ones of
+    /// positive weight, else flagged ones of positive weight, else those without. Others are skipped, or dropped when a
+    /// sample of higher rank comes. `value`: real and imaginary part (0 for real numbers).
     pub(super) fn add(&mut self, to: usize, is_flagged: bool, weight: f64, value: (f64, f64)) {
         let (rank, weight) = match (is_flagged, weight > 0.0) {
             (_, false) => (Rank::WithoutWeight, 1.0),

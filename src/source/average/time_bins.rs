@@ -324,8 +324,8 @@ impl Numbering {
         self.0.len()
     }
 
-    /// Appends, for each of `rows` (half-open, from 0), the number of the combination of integers that the row has in `columns`
-    /// to `out`.
+    /// Appends one number to `out` for each of `rows` (half-open, from 0): that of the combination of integers which
+    /// the row has in `columns`. Combinations are numbered from 0, in the order of their first occurrence in all calls.
     fn number(&mut self, columns: &[Numbers<'_>], rows: Range<u64>, out: &mut Vec<u32>) -> Result<()> {
         let count = (rows.end - rows.start) as usize;
         let mut read = Vec::with_capacity(columns.len());

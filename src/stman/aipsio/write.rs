@@ -114,12 +114,13 @@ impl AipsIoMut {
         Ok(())
     }
 
-    /// The offset of the array of a cell in the array file, in bytes; 0 if the cell is undefined.
+    /// Offset in bytes, in the array file `table.f<n>i`, of the array of a cell; 0 if the cell is undefined.
     fn array_offset(&self, column: usize, row: u64) -> Result<i64> {
         Ok(i64::from_be_bytes(read_array(&self.columns[column].cells, row * OFFSET_BYTES)?))
     }
 
-    /// The offset of the array of a cell that is to be written, in bytes; an error if the cell is undefined.
+    /// Offset in bytes, in the array file `table.f<n>i`, of the array into which the elements of a cell are written; an
+    /// error if the cell is undefined, since the array does not exist before the cell has a shape.
     fn defined_array(&self, column: usize, row: u64) -> Result<i64> {
         match self.array_offset(column, row)? {
             0 => Err(self.columns[column].spec.without_shape(row)),

@@ -65,12 +65,14 @@ impl DataScale {
     }
 }
 
-/// The scale factors of a row's visibilities, polarisations fastest.
+/// The scale factors by which the decoded visibilities of a row are multiplied: one factor for the whole row, or one
+/// for each visibility (polarisation and channel).
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Factors<'a> {
     /// One factor for all visibilities of the row.
     Equal(f64),
-    /// The factor of the visibility with index i (from 0, polarisations fastest) is `of_channels[i] * of_row[i % 4]`.
+    /// The factor of the row's visibility with index i (from 0, polarisations fastest) is
+    /// `of_channels[i] * of_row[i % 4]`.
     ///
     /// The order of the products is the writer's: f64 products are not associative to the last bit.
     Products { of_channels: &'a [f64], of_row: [f64; 4] },

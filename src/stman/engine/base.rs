@@ -22,21 +22,24 @@ pub(super) const STORED_COLUMN_PREFIX: &str = "_BaseMappedArrayEngine_";
 
 /// Conversion by which a virtual column engine computes the elements of its column from those of a stored column.
 pub(super) trait Coding: Debug + Send + Sync + 'static {
-    /// Parameters of the conversion that may differ from row to row, such as scale and offset.
+    /// Parameters, such as scale and offset, with which the engine computes the values of a row from stored ones; they
+    /// may differ from row to row.
     type Row: Copy;
 
     /// Number of stored elements for each computed one; if 2, the stored cells have an additional first axis of that length.
     const STORED: usize = 1;
 
-    /// Returns the parameters of the conversion for `rows` (half-open, from 0).
+    /// Returns the parameters, such as scale and offset, with which the engine computes the values of `rows`
+    /// (half-open, from 0) from stored ones.
     fn rows(&self, rows: Range<u64>) -> Result<Rows<Self::Row>>;
 
-    /// Converts the elements `range` (half-open, from 0) of `stored` with the parameters of their row, and appends the result
-    /// to `out`.
+    /// Computes the engine's values from the elements `range` (half-open, from 0) of `stored`, with the parameters of
+    /// their row, and appends them to `out`.
     fn decode(&self, row: Self::Row, stored: &Values, range: Range<usize>, out: &mut Values) -> Result<()>;
 }
 
-/// The parameters of an engine's conversion for some rows: one set for all, or one for each.
+/// The parameters with which an engine computes the values of some rows from stored ones: the same for all rows, or
+/// those of each row.
 #[derive(Debug)]
 pub(super) enum Rows<R> {
     Same(R),
@@ -51,7 +54,7 @@ pub(super) struct Mapping<'a> {
     pub(super) stored: OtherColumn,
 }
 
-/// An engine with its only column and the conversion that computes it.
+/// An engine with its only column, and the conversion by which it computes this column from a stored one.
 #[derive(Debug)]
 struct Engine<C> {
     /// Type of the engine without template arguments, for errors.
@@ -61,8 +64,8 @@ struct Engine<C> {
     coding: C,
 }
 
-/// Opens an engine with one computed and one stored column; `coding` checks the element types and reads the parameters of the
-/// conversion.
+/// Opens an engine with one computed and one stored column. `coding` checks the element types of the two, and reads the
+/// parameters with which one is computed from the other.
 pub(super) fn open<C: Coding>(
     type_name: &'static str,
     args: &OpenArgs<'_>,

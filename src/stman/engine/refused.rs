@@ -9,8 +9,8 @@ use crate::value::{Value, Values};
 
 const RETYPED_PREFIX: &str = "_RetypedArrayEngine_";
 
-/// RetypedArrayEngine: cells are objects of a C++ class, each made from some elements of the stored column, which can itself be
-/// read.
+/// RetypedArrayEngine, a column engine that this program recognises but cannot read: its elements are objects of a C++
+/// class, each made from some elements of another column. That column, which the engine's keywords name, can be read.
 pub(crate) static RETYPED: Kind = Kind::engine(
     &["RetypedArrayEngine"],
     &[STORED_COLUMN_PREFIX, RETYPED_PREFIX],

@@ -47,14 +47,14 @@ struct Entries {
     count: usize,
 }
 
-/// A value of a column in a bucket, and the rows for which it holds, counted from the bucket's first row.
+/// A value of a column in a bucket, and where the rows end for which it holds (counted from 0 at the bucket's first).
 #[derive(Debug)]
 pub(super) struct Run<'a> {
     /// Bytes from the beginning of the value to the end of the bucket's data part; the bucket does not store where the
     /// value ends.
     pub(super) value: &'a [u8],
-    /// The row after the last one for which the value holds, counted from the bucket's first; `None` if it holds to the end of
-    /// the bucket.
+    /// The row after the last one for which the value holds, counted from 0 at the bucket's first row; `None` if the
+    /// value holds to the end of the bucket.
     pub(super) end: Option<u64>,
 }
 
@@ -98,15 +98,15 @@ impl Bucket {
     }
 
     /// Iterates over the values of column number `column` (from 0) in the bucket, beginning with the value that holds
-    /// for `row`, which is counted from the bucket's first row.
+    /// for `row`, which is counted from 0 at the bucket's first row.
     pub(super) fn runs(&self, column: usize, row: u64) -> impl Iterator<Item = Result<Run<'_>>> {
         let entries = self.columns[column];
         (self.find(entries, row)..entries.count).map(move |entry| self.run(column, entry))
     }
 
-    /// Fills `out` with the values that hold for `rows` (half-open, counted from the bucket's first), `bytes` bytes each, in
-    /// the table's byte order. `entry` is the index of the column's value read last, where the search starts; it is updated.
-    /// `None` if a value is outside the data part or `out` is too short.
+    /// Fills `out` with the values that hold for `rows` (half-open, counted from 0 at the bucket's first row), `bytes`
+    /// bytes each, in the table's byte order. `entry` is the index of the column's value read last, where the search
+    /// starts; it is updated. `None` if a value is outside the data part or `out` is too short.
     pub(super) fn fill(
         &self,
         column: usize,
@@ -136,8 +136,8 @@ impl Bucket {
         Some(())
     }
 
-    /// Sets `entry` to the index of the column's value that holds for `row`, counted from the bucket's first. This is
-    /// fast if the present `entry` or the next index is the right one, as when rows are read in ascending order.
+    /// Sets `entry` to the index of the column's value that holds for `row`, counted from 0 at the bucket's first row.
+    /// This is fast if the present `entry` or the next index is the right one, as when rows are read in order.
     fn seek(&self, entries: Entries, row: u64, entry: &mut usize) {
         let starts_by = |entry: usize| entry < entries.count && self.row(entries, entry) <= row;
         if !starts_by(*entry) {
@@ -150,7 +150,8 @@ impl Bucket {
         }
     }
 
-    /// Index, among a column's values in a bucket, of the one that holds for `row`, counted from the bucket's first.
+    /// Index (from 0), among a column's values in the bucket, of the one that holds for `row`, counted from 0 at the
+    /// bucket's first row.
     fn find(&self, entries: Entries, row: u64) -> usize {
         // the first entry beyond `row`; there is one before it, because the first row is 0
         let (mut low, mut high) = (1, entries.count);
@@ -161,8 +162,8 @@ impl Bucket {
         low - 1
     }
 
-    /// The value with index `entry` (from 0) of a column in a bucket, and the row, counted from the bucket's first, from
-    /// which on it no longer holds.
+    /// The value with index `entry` (from 0) of a column in the bucket, and the row, counted from 0 at the bucket's
+    /// first row, from which on it no longer holds.
     fn run(&self, column: usize, entry: usize) -> Result<Run<'_>> {
         let entries = self.columns[column];
         let offset = self.u32(entries.rows + entries.count * self.row_bytes + entry * 4)? as usize;
@@ -174,8 +175,8 @@ impl Bucket {
         Ok(Run { value, end })
     }
 
-    /// The row, counted from the bucket's first, from which on the column's value with index `entry` (from 0) holds.
-    /// `decode` has checked that the stored row numbers are inside the bucket.
+    /// The row, counted from 0 at the bucket's first row, from which on the column's value with index `entry` (from 0)
+    /// holds. `decode` has checked that the bytes of the row numbers are inside the bucket.
     fn row(&self, entries: Entries, entry: usize) -> u64 {
         let bytes = &self.bytes[entries.rows + entry * self.row_bytes..];
         match (self.row_bytes, bytes.first_chunk(), bytes.first_chunk()) {
@@ -202,7 +203,8 @@ fn ascends_from_0<const N: usize>(rows: &[[u8; N]], row: impl Fn(&[u8; N]) -> u6
 struct Values<'a> {
     /// Data part of the bucket, which holds the bytes of all values.
     data: &'a [u8],
-    /// The row from which each value holds, counted from the bucket's first: 4 or 8 bytes each, in the table's byte order.
+    /// The row from which each value holds, counted from 0 at the bucket's first row: 4 or 8 bytes each, in the table's
+    /// byte order.
     starts: &'a [u8],
     /// Offset of each value in the bucket's data part, in bytes: a u32 in the table's byte order.
     offsets: &'a [[u8; 4]],
@@ -210,9 +212,9 @@ struct Values<'a> {
 }
 
 impl Values<'_> {
-    /// Calls `each` for every value that holds in `rows` (counted from the bucket's first row), with the value's offset
-    /// in bytes in the data part and the range of rows for which it holds, counted from the first of `rows`. Returns the
-    /// index of the last of these values, from 0 in `self`; `None` if a call of `each` returned `None`.
+    /// Calls `each` for every value that holds in `rows` (counted from 0 at the bucket's first row), with its offset in
+    /// bytes in the data part and the range of rows for which it holds, counted from 0 at the first of `rows`. Returns
+    /// the index of the last of these values, from 0 in `self`; `None` if `each` returned `None`.
     fn for_each(
         &self,
         row_bytes: usize,
@@ -247,9 +249,9 @@ impl Values<'_> {
         None
     }
 
-    /// Fills `out` with the values that hold for `rows` (counted from the bucket's first row), `N` bytes for each row.
-    /// Returns the index of the last of these values in `self.offsets`; `None` if a value is outside the data part or
-    /// `out` is too short.
+    /// Fills `out` with the values that hold for `rows` (counted from 0 at the bucket's first row), `N` bytes for each
+    /// row. Returns the index of the last of these values, from 0 in `self`; `None` if a value is outside the data part
+    /// or `out` is too short.
     fn fill_cells<const N: usize>(&self, row_bytes: usize, rows: Range<u64>, out: &mut [u8]) -> Option<usize> {
         let (cells, []) = out.as_chunks_mut::<N>() else { return None };
         self.for_each(row_bytes, rows, |offset, rows| {
@@ -259,9 +261,9 @@ impl Values<'_> {
         })
     }
 
-    /// Fills `out` with the values that hold for `rows` (counted from the bucket's first row), `bytes` bytes for each
-    /// row; the bucket stores row numbers in `row_bytes` (4 or 8) bytes. Returns the index of the last of these values,
-    /// from 0 in `self`; `None` if a value is outside the data part or `out` is too short.
+    /// Fills `out` with the values that hold for `rows` (counted from 0 at the bucket's first row), `bytes` bytes for
+    /// each row; the bucket stores row numbers in `row_bytes` (4 or 8) bytes. Returns the index of the last of these
+    /// values, from 0 in `self`; `None` if a value is outside the data part or `out` is too short.
     fn fill_long(&self, row_bytes: usize, rows: Range<u64>, bytes: usize, out: &mut [u8]) -> Option<usize> {
         self.for_each(row_bytes, rows, |offset, rows| {
             let value = self.data.get(offset..)?.get(..bytes)?;

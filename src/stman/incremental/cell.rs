@@ -17,11 +17,14 @@ pub(super) type Stored = SmallVec<[u8; 16]>;
 /// indirect arrays.
 #[derive(Debug)]
 pub(super) enum Cell<A> {
-    /// The value is the elements of a cell of `shape`; Bools are packed as bits, and each value begins at a whole byte.
+    /// Numbers or Bools: the value is the `count` elements of a cell, which has `shape` (fastest axis first), in
+    /// `bytes` bytes. Bools are packed as bits, and each value begins at a whole byte.
     Elements { shape: Shape, count: u64, bytes: u64 },
-    /// The value is a u32 length in bytes, which counts its own 4 bytes, then one string.
+    /// One string in each cell: the value is a u32 length in bytes, which counts its own 4 bytes, then the string.
+    /// `shape` is that of the cell: without axes for a scalar, all extents 1 for an array.
     String { shape: Shape },
-    /// The value is a u32 length in bytes, which counts its own 4 bytes, then `count` strings, each after its u32 length.
+    /// Arrays of strings: the value is a u32 length in bytes, which counts its own 4 bytes, then the `count` strings of
+    /// a cell of `shape` (fastest axis first), each after its own u32 length.
     Strings { shape: Shape, count: u64 },
     /// The value is the offset of an array in the array file, i64 in bytes; 0 if the cell is undefined.
     Array(A),

@@ -14,8 +14,8 @@ const ENTRY_BYTES: usize = 12;
 /// Size in bytes of the field in a bucket's index that stores how many values a column has in the bucket.
 const COUNT_BYTES: usize = 4;
 
-/// An entry in a bucket of IncrementalStMan: a value of a column, and the row from which on it holds, counted from the
-/// bucket's first row.
+/// An entry in a bucket of IncrementalStMan: a value of a column, and the row from which on it holds, counted from 0 at
+/// the bucket's first row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) row: u64,
@@ -33,8 +33,8 @@ pub(super) struct BucketMut {
     bytes: usize,
 }
 
-/// Values that an edit of an IncrementalStMan bucket added or removed, each with 1 if it was added and -1 if it was
-/// removed; used to update the reference counts of arrays.
+/// Values of one column that an edit of an IncrementalStMan bucket added or removed: each with 1 if it was added, -1 if
+/// it was removed. If a value refers to an array in the array file, the array's reference count changes by this number.
 pub(super) type Changes = Vec<(Stored, i32)>;
 
 impl BucketMut {
@@ -105,13 +105,13 @@ impl BucketMut {
         self.bytes
     }
 
-    /// The last row of the bucket, counted from its first, in which the value of any column changes.
+    /// The last row of the bucket, counted from 0 at its first row, in which the value of any column changes.
     pub(super) fn last_change(&self) -> u64 {
         self.columns.iter().filter_map(|column| column.last()).map(|entry| entry.row).max().unwrap_or_default()
     }
 
-    /// The value of a column in `row`, and the range of rows in which it holds, both counted from the bucket's first; the
-    /// bucket has `rows` rows.
+    /// The value of a column in `row`, and the range (half-open) of rows in which it holds, both counted from 0 at the
+    /// bucket's first row; the bucket has `rows` rows.
     pub(super) fn find(&self, column: usize, row: u64, rows: u64) -> (&Stored, Range<u64>) {
         let entries = &self.columns[column];
         let next = entries.partition_point(|entry| entry.row <= row);
@@ -127,8 +127,8 @@ impl BucketMut {
         self.bytes + new.iter().map(Entry::bytes).sum::<usize>() + after
     }
 
-    /// Replaces the values of a column in the rows `range`, counted from the first row of the bucket, which has `rows`
-    /// rows; the first of `new` is for the first row of the range. Returns the added and removed values.
+    /// Replaces the values of a column in the rows `range`, counted from 0 at the first row of the bucket, which has
+    /// `rows` rows; the first of `new` is for the first row of the range. Returns the added and removed values.
     pub(super) fn replace(&mut self, column: usize, range: Range<u64>, rows: u64, new: Vec<Entry>) -> Changes {
         let entries = &mut self.columns[column];
         let first = entries.partition_point(|entry| entry.row < range.start);
@@ -153,8 +153,8 @@ impl BucketMut {
         changes
     }
 
-    /// Removes `row`, counted from the bucket's first, from the bucket, which has `rows` rows, at least two; returns
-    /// the values that the removal adds to each column and removes from it.
+    /// Removes `row`, counted from 0 at the bucket's first row, from the bucket, which has `rows` rows, at least two;
+    /// returns, for each column, the values that the removal adds to it and removes from it.
     pub(super) fn remove_row(&mut self, row: u64, rows: u64) -> Vec<Changes> {
         let columns = self.columns.len();
         let mut remove = |column: usize| {
@@ -174,8 +174,8 @@ impl BucketMut {
         (0..columns).map(&mut remove).collect()
     }
 
-    /// The rows at which to cut the bucket into smaller ones, counted from its first row. Each smaller bucket is filled to
-    /// about `wanted` bytes; it has at least one row and at most `limit` bytes, unless a single row needs more.
+    /// The rows at which to cut the bucket into smaller ones, counted from 0 at its first row. Each smaller bucket is
+    /// filled to about `wanted` bytes. It has at least one row, and at most `limit` bytes unless one row needs more.
     pub(super) fn cuts(&self, limit: usize, wanted: usize) -> Vec<u64> {
         let mut entries: Vec<_> = (0..self.columns.len())
             .flat_map(|column| self.columns[column].iter().map(move |entry| (entry.row, column, entry.bytes())))
@@ -199,9 +199,9 @@ impl BucketMut {
         cuts
     }
 
-    /// Moves the rows from `row` on, counted from 0 at the bucket's first row, to a new bucket, which is returned. The
-    /// changes of a column have its value with 1 (added) if the value holds on both sides of the cut, because both
-    /// buckets now store it; else they are empty.
+    /// Moves the rows from `row` on, counted from 0 at the bucket's first row, to a new bucket, and returns it. Also
+    /// returns the values that were added to each column, with 1 (for one more reference): the value that holds on both
+    /// sides of the cut, as both buckets now store it. The list of a column is empty if its value changes at the cut.
     pub(super) fn split_off(&mut self, row: u64) -> (BucketMut, Vec<Changes>) {
         let mut changes = Vec::new();
         let mut parts = Vec::new();
@@ -222,8 +222,8 @@ impl BucketMut {
         (Self::of(parts), changes)
     }
 
-    /// Lists all values of each column, each with -1 (removed). If the whole bucket is removed, the reference counts of
-    /// arrays in the array file are reduced by this list.
+    /// Lists all values of each column, each with -1 (for one reference less). If the whole bucket is removed, the
+    /// reference counts of arrays in the array file are reduced by these lists.
     pub(super) fn all(&self) -> Vec<Changes> {
         let gone = |column: &Vec<Entry>| column.iter().map(|entry| (entry.value.clone(), -1)).collect();
         self.columns.iter().map(gone).collect()

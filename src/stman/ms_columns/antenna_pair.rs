@@ -37,8 +37,8 @@ struct Pairs {
     /// Number of table rows (those of one time step) after which the sequence of antenna pairs repeats; 0 if the file
     /// stores a pair for every row.
     pattern: u64,
-    /// Bytes of the first rows of the AntennaPairStMan file, up to `pattern` rows, whose antenna pairs repeat; empty if
-    /// they do not repeat.
+    /// Bytes of the antenna pairs of one time step, 8 for each row, which repeat in all time steps: `pattern` rows, or
+    /// fewer if the table ends within its first time step. Empty if the file stores a pair for every row.
     repeated: Vec<u8>,
 }
 

@@ -101,8 +101,8 @@ fn extents(values: impl ExactSizeIterator<Item = i64> + Clone) -> Value {
 pub(super) struct Wanted {
     pub(super) default_tile: Vec<i64>,
     pub(super) cache: u32,
-    /// Requested tile shapes by the shape of a cell, in the order in which hypercubes with such cells are created; the
-    /// last shape is used for all further hypercubes.
+    /// Tile shapes that the parameters request for hypercubes with cells of a given shape, in the order in which these
+    /// hypercubes are created; the last one is for all further hypercubes. All shapes have the fastest axis first.
     tiles: HashMap<Shape, VecDeque<Shape>>,
 }
 
@@ -120,8 +120,8 @@ impl Wanted {
         Ok(Wanted { default_tile, cache, tiles })
     }
 
-    /// Returns the requested tile shape for a new hypercube with cells of shape `cell`; the extents that are 0 or missing
-    /// in it are not requested, but chosen by the manager.
+    /// Returns the tile shape, fastest axis first, that the manager's parameters request for a new hypercube with cells
+    /// of shape `cell`. Extents that are 0 or missing in it are left to the manager to choose.
     pub(super) fn tile(&mut self, cell: &Shape) -> Shape {
         match self.tiles.get_mut(cell) {
             Some(tiles) if tiles.len() > 1 => tiles.pop_front().unwrap_or_default(),

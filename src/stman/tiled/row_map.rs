@@ -35,10 +35,10 @@ pub(super) struct Interval {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) cube: usize,
-    /// Position of the row on the row axes of the hypercube, from 0, fastest axis first.
+    /// Position of the row on each row axis of the hypercube, from 0, fastest axis first; no axes in TiledCellStMan.
     pub(super) at: Shape,
-    /// Number of rows, from the located row on, that are at consecutive positions along the first row axis of the
-    /// hypercube.
+    /// Number of consecutive rows, beginning with the row that this `Place` locates, that follow each other along the
+    /// first (fastest) row axis of the hypercube.
     pub(super) stretch: u64,
 }
 

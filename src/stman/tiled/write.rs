@@ -142,7 +142,9 @@ impl TiledMut {
         Ok(())
     }
 
-    /// Adds a hypercube of `shape` and places its tiles at the end of the file of tiles with index `file` (from 0).
+    /// Adds a hypercube of `shape` and places its tiles at the end of the file of tiles with index `file` (from 0). The
+    /// extents in `wanted_tile` that are 0 or missing are chosen. Both shapes have the fastest axis first, the row axes
+    /// last; `extensible` tells whether the last axis can grow.
     fn add_cube(&mut self, shape: &Shape, wanted_tile: &[u64], extensible: bool, file: usize) -> Result<()> {
         let tile = tile_shape::choose(shape, wanted_tile, extensible);
         let mut cube = CubeEntry { extensible, shape: shape.clone(), tile, ..CubeEntry::undefined(Some(file)) };
@@ -288,8 +290,8 @@ impl TiledMut {
         Ok(elements as usize)
     }
 
-    /// Writes the id or the coordinates of a row into the header record of its hypercube; all rows of the hypercube share
-    /// this record.
+    /// Writes the id (`axis` is `None`) of a row, or its coordinates along `axis` (from 0, fastest axis first), into
+    /// the header record of its hypercube; all rows of the hypercube share this record.
     fn write_coordinates(
         &mut self,
         column: usize,
@@ -475,8 +477,8 @@ fn cube_end(cube: &CubeEntry, columns: &[DataType]) -> Result<u64> {
 }
 
 impl CubeEntry {
-    /// Changes the stored value of a hypercube's id (`axis` is `None`) or of its coordinates along `axis` with the
-    /// function `change`, which gets an empty value if none was set yet.
+    /// Changes the stored value of the hypercube's id (`axis` is `None`), or of its coordinates along `axis` (from 0,
+    /// fastest axis first), in the id or coordinate column `spec`. `change` gets an empty value if none was set yet.
     fn change_values(
         &mut self,
         spec: &ColumnSpec,

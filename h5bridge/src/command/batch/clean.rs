@@ -21,7 +21,7 @@ use crate::report::Ending;
   h5bridge batch clean all.ndjson
   h5bridge batch clean all.ndjson --older-than 10m")]
 pub(super) struct Args {
-    /// The manifest of the batch
+    /// The manifest of the batch: the list of items that batch plan writes, one a line
     manifest: PathBuf,
     /// Remove only unfinished outputs that have not changed for this time
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = duration)]

@@ -37,7 +37,7 @@ pub(super) struct Args {
     /// Items that are done at the same time; 0: one for each processor
     #[arg(long, default_value_t = 0, value_name = "N")]
     jobs: usize,
-    /// Threads of each item; 0: the processors are shared out to the jobs
+    /// Threads of each item; 0: the number of processors divided by --jobs, at least 1
     #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
     /// Start no more items when the run has lasted this long (3h50m, 90s); items that are running are finished
@@ -52,7 +52,7 @@ pub(super) struct Args {
     /// Maximum number of repetitions of an item that fails for a reason that may pass, such as a lock
     #[arg(long, value_name = "N", default_value_t = 2)]
     retries: u32,
-    /// Pause before the first repetition of an item; each later pause is six times as long as the one before
+    /// Pause before the first repetition of an item; each later pause is six times as long as this one
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
     retry_wait: Duration,
     /// Also try items again that failed for good, were killed, or have a conflict (the existing target is not the
@@ -70,7 +70,7 @@ pub(super) struct Args {
     /// Kinds of checksums that are computed of each target and recorded in its receipt, TARGET.receipt.json
     #[arg(long, value_enum, value_delimiter = ',', value_name = "A,B")]
     checksums: Vec<Checksum>,
-    /// Print each record of the ledger as a line of JSON, instead of the summary
+    /// Print the result of each attempt at an item as a line of JSON, as the ledger records it, instead of the summary
     #[arg(long, conflicts_with = "json")]
     records: bool,
 }

@@ -24,7 +24,7 @@ pub(super) struct Args {
     /// and why
     #[arg(long)]
     failed: bool,
-    /// Print the counts in the text format of Prometheus
+    /// Print the numbers of items in each state, and the bytes of their sources, in the text format of Prometheus
     #[arg(long, conflicts_with_all = ["json", "failed"])]
     prometheus: bool,
     /// Print the last record of each item as a line of JSON

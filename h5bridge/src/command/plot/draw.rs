@@ -91,7 +91,8 @@ fn nothing(scene: &mut Scene, area: &Area) {
     scene.text(area.middle(), Anchor::Middle, "nothing to show", "note");
 }
 
-/// Draws a raster in colours with its colour scale; returns the values at which the x and the y axis begin, for their labels; `None` without cells.
+/// Draws a raster in colours with its colour scale. Returns the x value at its left edge and the y value at its lower
+/// edge, from which the labels of time axes take the day; both are `None` without cells.
 fn draw_raster(scene: &mut Scene, area: &Area, panel: &Panel, raster: &Raster) -> (Option<f64>, Option<f64>) {
     let plot = &panel.frame.plot;
     let (x, y) = (&raster.x, &raster.y);
@@ -179,7 +180,8 @@ fn legend_names(frame: &Frame) -> Vec<String> {
     }
 }
 
-/// Draws the lines of a plot; returns the values at which the x and the y axis begin, for their labels; `None` without points.
+/// Draws the lines, bars or points of a plot. Returns the smallest finite x value of the data and the y value at the
+/// lower edge, from which the labels of time axes take the day; both are `None` without finite values.
 fn draw_lines(scene: &mut Scene, area: &Area, frame: &Frame, names: &[String]) -> (Option<f64>, Option<f64>) {
     let plot = &frame.plot;
     let (x, y) = (numbers(frame, "x"), numbers(frame, "y"));

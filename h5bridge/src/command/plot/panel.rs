@@ -1,5 +1,5 @@
-//! A panel, one of the pictures that `h5bridge plot` draws: the data (frame), and for waterfalls, images and grids the values (raster) and their
-//! colours.
+//! A panel, one of the pictures that `h5bridge plot` draws: the data (frame), and for waterfalls, images and grids the
+//! values (raster) and their colours.
 
 use ctds_hdf5::look::{Axis, Frame, Numbers, Plot};
 
@@ -21,7 +21,8 @@ pub(super) struct Raster {
     pub(super) y: Vec<f64>,
     /// The axis of the raster's values, which the scale of colours shows.
     pub(super) z: Axis,
-    /// Whether all lines of the raster are drawn with the same height, so that gaps in time are not seen; true if the y axis is a time.
+    /// Whether all lines of the raster are drawn with the same height, so that gaps in time are not seen; true if the y
+    /// axis is a time.
     pub(super) by_line: bool,
     values: Vec<f64>,
     flagged: Vec<f64>,
@@ -31,7 +32,8 @@ pub(super) struct Raster {
     is_count: bool,
 }
 
-/// Rasters with at least this many lines and columns have cells that are too small to be seen singly: isolated points are enlarged.
+/// Rasters with at least this many lines and columns have cells that are too small to be seen singly: isolated points
+/// are enlarged.
 const LARGE: usize = 100;
 
 /// All numbers of the array `name` in a plot's data (frame), as 64-bit floats; empty if the array is missing.
@@ -89,8 +91,8 @@ impl Panel {
     }
 }
 
-/// The values of a raster of counts with isolated points enlarged if the raster is large: each cell gets the largest value within a few cells of
-/// it.
+/// The values of a raster of counts with isolated points enlarged if the raster is large: each cell gets the largest
+/// value at most two cells away.
 fn enlarged(values: &[f64], (lines, columns): (usize, usize)) -> Vec<f64> {
     let filled = values.iter().filter(|&&value| value > 0.).count() as f64 / values.len().max(1) as f64;
     let reach = match filled {
@@ -121,7 +123,8 @@ impl Raster {
         value.is_nan() || self.is_count && value == 0.
     }
 
-    /// The colour of the raster's cell at `line` and `column`, counted from 0.
+    /// The colour of the raster's cell at `line` and `column`, counted from 0. Line 0 is drawn at the bottom, column 0
+    /// at the left.
     pub(super) fn colour(&self, line: usize, column: usize) -> Colour {
         match self.at(line, column) {
             value if self.is_nothing(value) => match self.flagged.get(line * self.columns + column) {
@@ -169,9 +172,9 @@ impl Raster {
         !self.is_count && self.any(NOTHING)
     }
 
-    /// Index, along one axis, of the raster's cell that each pixel of an image shows. `edges`: the values at the edges of the
-    /// cells, one more than there are cells. The image has one pixel for each cell if all cells have the same size or `by_number`
-    /// is true, else `pixels` pixels.
+    /// Index, from 0 along one axis, of the raster's cell that each pixel of an image shows. `edges`: the values at the
+    /// edges of the cells, one more than there are cells. The image has one pixel for each cell if all cells have the
+    /// same size or `by_number` is true, else `pixels` pixels.
     pub(super) fn places(&self, edges: &[f64], by_number: bool, pixels: f64) -> Vec<usize> {
         let cells = edges.len().saturating_sub(1);
         let (first, last) = (edges.first().copied().unwrap_or(0.), edges.last().copied().unwrap_or(0.));

@@ -66,7 +66,8 @@ pub(super) enum Shape {
         text: String,
         class: &'static str,
     },
-    /// An image stretched over an area of the picture: pixels of three bytes each, the upper line first.
+    /// An image of `columns` pixels per line, stretched over an area of the picture. `pixels` has three bytes for each
+    /// pixel (red, green, blue), the upper line first, each line from left to right.
     Image {
         area: Area,
         columns: usize,

@@ -47,8 +47,9 @@ struct Lines {
     /// the newest event. A client is sent the events with a higher version than those that it has.
     version: u64,
     files: BTreeMap<String, Line>,
-    /// The version (number of the event) in which one of two counts last changed, 0 before the first search for live
-    /// files, and these counts: live files that the board lists, and live files beyond `MAX_FILES` that it leaves out.
+    /// Counts of live files (native HDF5 files to which a program appends rows): the version (number of the event, from
+    /// 1) of their last change, 0 before the first search, then how many the board (the page of all live files) lists,
+    /// and how many beyond `MAX_FILES` it leaves out.
     extent: (u64, usize, usize),
 }
 
@@ -65,14 +66,15 @@ struct Line {
 struct Followed {
     files: Vec<(String, PathBuf)>,
     left_out: usize,
-    /// Number of served files that have not been opened yet, so that it is not known whether they are live files.
+    /// Number of served files and tables that have not been opened yet, so that it is not known which of them are live
+    /// files (native HDF5 files to which a program appends rows).
     unknown: usize,
     searched: Instant,
 }
 
 impl Board {
-    /// A stream of server-sent events with the states of the live files: first of all files, then of each file that
-    /// changes.
+    /// A stream of server-sent events with the states of the live files (native HDF5 files to which a program appends
+    /// rows): every state at the start, then each state that changes.
     pub(super) fn events(
         self: &Arc<Self>,
         shared: &Arc<Shared>,
@@ -138,8 +140,8 @@ impl Board {
 }
 
 impl Followed {
-    /// Searches all served files and directories for live files, and keeps the first `MAX_FILES` by name; `None` if the
-    /// server ends.
+    /// Searches all served files and directories for live files (native HDF5 files to which a program appends rows),
+    /// and keeps the first `MAX_FILES` by name; `None` if the server ends.
     async fn search(shared: &Arc<Shared>) -> Option<Self> {
         let own = Arc::clone(shared);
         let (mut files, unknown) = shared.pool.run(Admission::Begun, move || own.sources.live_files()).await.ok()?;

@@ -1,5 +1,5 @@
-//! The HTTP API of h5grove 4.0, through which the viewer H5Web reads HDF5 files: turns a request into calls of the library
-//! ctds-hdf5, and their result into an answer.
+//! The HTTP API of h5grove 4.0, through which the viewer H5Web reads HDF5 files: turns a request into calls of the
+//! library ctds-hdf5, and their result into an answer.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -40,11 +40,12 @@ pub(super) struct Limits {
     pub(super) response: u64,
 }
 
-/// Decoded parameters of a request of the h5grove API, as names and values.
+/// Decoded parameters of a request of the h5grove API (from the part of the URL after `?`), as names and values.
 struct Query<'a>(&'a [(String, String)]);
 
 impl Query<'_> {
-    /// The value of a parameter; if it is given twice, the last one counts.
+    /// The value of the parameter `name` in the query of the request (the part of its URL after `?`). If the parameter
+    /// is given twice, the last value counts; `None` if it is missing.
     fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
@@ -96,8 +97,8 @@ fn wrong(message: String) -> Refusal {
     Refusal { status: 422, message }
 }
 
-/// Answers `request` (meta, attr, data, stats or paths) about the HDF5 file or table at `file`; `table` opens a table. `served` returns whether a
-/// link may lead to the file of a given path.
+/// Answers `request` (meta, attr, data, stats or paths) about the HDF5 file or table at `file`; `table` opens a table.
+/// `served` returns whether a link may lead to the file of a given path.
 pub(super) fn answer(
     file: &Path,
     name: &str,

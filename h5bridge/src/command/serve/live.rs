@@ -22,8 +22,8 @@ const MAX_STREAMS: usize = 64;
 /// Maximum number of alert rules in one request.
 const MAX_RULES: usize = 16;
 
-/// State of the server for requests below `/live`: the open live files, the board (the list of all live files), and the
-/// number of event streams.
+/// State of the server for requests below `/live`: the files that clients watch or plot, the board (the list of all
+/// live files, HDF5 files to which a program appends rows), and the number of event streams.
 pub(super) struct Lives {
     files: Arc<OpenFiles>,
     board: Arc<Board>,
@@ -37,7 +37,9 @@ impl Default for Lives {
 }
 
 impl Lives {
-    /// Answers a request for `/live/…`; `path` is the part after `/live`.
+    /// Answers a request for `/live/PATH`, where `path` is `describe` (what can be plotted, as JSON), `plot/KIND` (the
+    /// data of a plot), `events` (a stream of events about one file) or `board` (events about all live files, HDF5
+    /// files to which a program appends rows). Any other `path` gives status 404.
     pub(super) async fn answer(
         &self,
         shared: &Arc<Shared>,
@@ -71,7 +73,8 @@ impl Lives {
         }
     }
 
-    /// The live file that a request names, opened if needed.
+    /// The reader, shared by all clients, of the HDF5 file or table that the parameter `file` of a request names. It is
+    /// made if none exists or the existing one has ended. An error is the answer that refuses the request.
     async fn file(&self, shared: &Arc<Shared>, parameters: &Query) -> Result<Arc<LiveFile>, Box<Reply>> {
         let name = query::value(parameters, "file").ok_or_else(|| refusal(422, "the parameter file is missing"))?;
         let (own, wanted) = (Arc::clone(shared), name.to_owned());
@@ -84,7 +87,8 @@ impl Lives {
         file.ok_or_else(|| refusal(503, "too many files are open; try again").into())
     }
 
-    /// Closes live files for which no request has come for a minute; runs until the future is dropped.
+    /// Closes files and tables that no client uses and for which no request has come for a minute. Runs until the
+    /// future is dropped.
     pub(super) async fn reap(&self, shared: &Arc<Shared>) {
         self.files.reap(shared).await;
     }

@@ -1,5 +1,5 @@
-//! Events about a served file, mostly a live one, for the clients that watch it (server-sent events): only the newest of each kind is kept, so that a slow client skips
-//! older ones.
+//! Events (server-sent events) about a served file for the clients that watch it. Only the newest event of each kind is
+//! kept, so that a slow client skips older ones.
 
 use std::collections::HashSet;
 use std::io;
@@ -11,27 +11,31 @@ use hyper::body::Bytes;
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
 
-/// How often a stream of server-sent events sends an empty comment while nothing happens, which shows whether the client is
-/// still connected.
+/// How often a stream of server-sent events sends an empty comment while nothing happens, to find out whether the
+/// client is still connected.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
 
-/// The newest event of each kind about a live file, with a number that grows with each event.
+/// The newest event of each kind about a served HDF5 file or table. The events of a kind are numbered from 1; 0 means
+/// that none was sent.
 #[derive(Debug, Clone, Default)]
 pub(super) struct News {
     pub(super) look: (u64, Arc<str>),
     pub(super) revision: u64,
     pub(super) progress: (u64, Progress),
-    /// The newest alert of each alert rule about the live file.
+    /// The newest report (begin, change or end of an alert) of each alert rule about the file or table.
     pub(super) alerts: Arc<[Told]>,
-    /// Number of the newest event about failures to read the live file, and the reason why it cannot be read now; `None` if it can.
+    /// Number of the newest event that tells whether the file can be read (from 1; 0: none yet), and the reason why it
+    /// cannot be read now; `None` if it can.
     pub(super) problem: (u64, Option<Arc<str>>),
     pub(super) end: Option<&'static str>,
 }
 
-/// An alert that was sent to listeners: its rule, and its event as JSON.
+/// A report that an alert about a served file or table begins, changes or ends: the alert's rule, and the event for
+/// clients as JSON.
 #[derive(Debug, Clone)]
 pub(super) struct Told {
-    /// Number of the alert, counted over all alerts about the live file, so that each client gets every alert once.
+    /// Number of the report, counted from 1 over all alerts about the watched file or table. A client is sent only
+    /// reports with a higher number than those that it has.
     pub(super) number: u64,
     pub(super) rule: String,
     pub(super) active: bool,
@@ -39,14 +43,15 @@ pub(super) struct Told {
     pub(super) document: Arc<str>,
 }
 
-/// How many rows of a live file have been read for its plots, and how many it has.
+/// How many rows of the main table of a served file have been read for a plot, and how many that table has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Progress {
     pub(super) rows_used: u64,
     pub(super) rows: u64,
 }
 
-/// What one client has been sent: the numbers of the newest events of each kind, and the alert rules that it listens to.
+/// What one client has been sent: the number of the newest event of each kind (from 1; 0: none), and the alert rules
+/// that the client listens to.
 struct Client {
     has_begun: bool,
     looks: u64,
@@ -95,8 +100,9 @@ pub(super) fn event(name: &str, data: &str) -> String {
     format!("event: {name}\ndata: {data}\n\n")
 }
 
-/// The stream of events about a live file for one client, with the alerts of `own_rules` and `server_rules`. `own_rules` is dropped when the client
-/// disconnects.
+/// The stream of server-sent events about a served file for one client: `look` (newest state), `progress` (rows read
+/// for plots), `problem`, `end`, and `alert` by the client's `own_rules` and the `server_rules`. `own_rules` is dropped
+/// when the client disconnects.
 pub(super) fn of_file(
     news: watch::Receiver<News>,
     own_rules: Arc<[Rule]>,

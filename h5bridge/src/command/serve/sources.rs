@@ -58,15 +58,16 @@ struct Root {
 pub(super) struct Listed {
     /// Name by which clients ask for the listed file.
     file: String,
-    /// Kind of the file: "live" (a native HDF5 file that is being written), "hdf5" (any other) or "table" (a table directory); judged
-    /// by its name until it was opened.
+    /// Kind of the file: "live" (native HDF5 file made to append rows to it, closed or not), "table" (table directory,
+    /// or file with a packed table) or "hdf5" (any other). Until it was opened: "table" for a directory, else "hdf5".
     kind: &'static str,
     /// Whether the file is a MeasurementSet, so that the server can plot it; `None`: not known, because the file was not opened yet.
     measurement_set: Option<bool>,
     bytes: u64,
     /// Time of the file's last change, in seconds since 1970.
     modified: f64,
-    /// Number of rows of the main table in the file; `None` if it has none, or was not opened yet.
+    /// Number of rows of the main table, in a live file the committed ones; 0 for an empty table. `None` if the file
+    /// contains no table, could not be read, or was not opened yet.
     rows: Option<u64>,
 }
 

@@ -54,7 +54,8 @@ impl Choice {
         self.shard.is_some() || !self.ids.is_empty()
     }
 
-    /// Number of items of a shard plan that this process works on at the same time, each in a thread.
+    /// Number of items (ranges of chunks or tiles) of the shard plan that this process writes at the same time, each in
+    /// a thread.
     pub(super) fn threads(&self) -> usize {
         match self.threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
@@ -72,9 +73,9 @@ fn share(text: &str) -> Result<(usize, usize)> {
     found.ok_or_else(|| anyhow!("expected K/N, with K from 0 to N - 1"))
 }
 
-/// Calls `each` on several threads for every item of a shard plan for which `is_wanted` returns `Now`; items with the
-/// result `Later` are tried once more after all others. Begins no further item after `deadline`, or after `each` has
-/// returned `Stop`.
+/// Calls `each` on several threads for every item (range of chunks or tiles) for which `is_wanted` returns `Now`. Items
+/// with the result `Later` are tried once more after all others. Begins no further item after `deadline`, or after
+/// `each` has returned `Stop`.
 pub(super) fn run(
     items: &[&ShardItem],
     threads: usize,
@@ -125,7 +126,8 @@ pub(super) fn run(
     })
 }
 
-/// Whether to begin an item of a shard plan: now, later or never.
+/// When this process begins to write an item, a range of chunks or tiles of a conversion that several processes share:
+/// now, later or never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
     Now,
@@ -134,7 +136,8 @@ pub(super) enum Wanted {
     Never,
 }
 
-/// Whether to begin further items of a shard plan after one has been written or has failed.
+/// Whether this process begins further items, ranges of chunks or tiles of a conversion that several processes share,
+/// after one was written or has failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
     GoOn,

@@ -130,7 +130,9 @@ fn plan_hdf5<'a>(args: &Args, global: &Global, progress: &'a dyn Progress) -> To
         .progress(progress)
 }
 
-/// Makes the shard plan of a conversion from an HDF5 file, which must contain the whole table, to a table directory.
+/// Plans the conversion of an HDF5 file with a whole table to a table directory by several processes: writes the table
+/// without its large hypercubes, and divides their tiles into items (ranges of tiles), each of which one process will
+/// write.
 fn plan_table(args: &Args, global: &Global, progress: &dyn Progress) -> Result<ShardPlanSummary, Error> {
     let Chosen { columns, exclude, rows, tables } = &args.chosen;
     let is_part = !columns.is_empty() || !exclude.is_empty() || !tables.is_empty() || rows.is_some();

@@ -30,14 +30,16 @@ pub(super) struct Results {
 }
 
 impl Results {
-    /// Reads all records of the ledger in `directory`, written by all processes that work on a shard plan.
+    /// Reads all records of the ledger in `directory`: results of items (ranges of chunks or tiles) from all processes
+    /// that work on the same conversion.
     pub(super) fn open(directory: PathBuf) -> Result<Self> {
         let mut results = Results { directory, read: HashMap::new(), last: HashMap::new(), own: None };
         results.refresh()?;
         Ok(results)
     }
 
-    /// Reads the results of items that processes have appended to files of the ledger since the last call.
+    /// Reads the results of items (ranges of chunks or tiles) that processes have appended to files of the ledger since
+    /// the last call.
     pub(super) fn refresh(&mut self) -> Result<()> {
         let place = Context::Path(self.directory.clone());
         for entry in fs::read_dir(&self.directory).map_err(|error| Error::from(error).context(place))? {
@@ -75,8 +77,8 @@ impl Results {
         Ok(())
     }
 
-    /// The latest recorded result of an item of the shard plan, a success or a failure; `None` if no process has tried
-    /// the item.
+    /// The latest recorded result, a success or a failure, of an item: a range of chunks or tiles that one of several
+    /// processes writes. `None` if no process has recorded a result for the item.
     pub(super) fn last(&self, item: &ShardItem) -> Option<&Record> {
         self.last.get(&item.id)
     }
@@ -93,13 +95,14 @@ impl Results {
         self.last(item).is_some_and(|record| record.state == State::Done)
     }
 
-    /// Identifier and result (size and SHA-256 of the bytes written) of each item of the shard plan that is done.
+    /// Identifier and result (size and SHA-256 of the bytes written) of each item (range of chunks or tiles) that is
+    /// done.
     pub(super) fn all(&self) -> impl Iterator<Item = (String, ShardResult)> {
         self.last.iter().filter_map(|(id, record)| Some((id.clone(), result(record)?)))
     }
 
-    /// Records an attempt at an item of the shard plan in this process's file of the ledger: `result` is the outcome of
-    /// the attempt, `seconds` its duration.
+    /// Records an attempt to write an item (range of chunks or tiles) in this process's file of the ledger: `result` is
+    /// the outcome of the attempt, `seconds` its duration.
     pub(super) fn append(&mut self, item: &ShardItem, result: &Result<ShardResult>, seconds: f64) -> Result<()> {
         let (state, code, error) = match result {
             Ok(_) => (State::Done, Status::Done, None),

@@ -15,10 +15,12 @@ const SHADES: [char; 5] = ['·', '░', '▒', '▓', '█'];
 /// Largest number of tables that `watch` lists in addition to the main table.
 const LISTED_TABLES: usize = 4;
 
-/// The terminal, or the stream of lines if stdout is not a terminal, on which `h5bridge watch` shows the state of a live file.
+/// The terminal, or the stream of lines if stdout is not a terminal, on which `h5bridge watch` shows the state of a
+/// live file: a native HDF5 file to which a program appends rows.
 pub(crate) struct Screen {
     is_terminal: bool,
-    /// Number of lines of the picture of the live file that is on the terminal now; 0 before the first picture.
+    /// Number of lines of the last picture on the terminal, over which the next one is drawn; 0 before the first
+    /// picture.
     lines: usize,
 }
 
@@ -27,8 +29,8 @@ impl Screen {
         Screen { is_terminal, lines: 0 }
     }
 
-    /// Shows the state of the live file at one poll: on a terminal together with all active alerts, else with the alerts that begin or end at this
-    /// poll.
+    /// Shows the state `look` of a live file (an HDF5 file to which rows are appended) at one poll: on a terminal with
+    /// all active alerts, else with the alerts that begin or end at this poll.
     pub(crate) fn show(
         &mut self,
         path: &Path,

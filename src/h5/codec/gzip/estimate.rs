@@ -26,7 +26,8 @@ const COUNTED_OF: usize = 4 << 10;
 /// bytes of repetitions found in that part.
 const HISTORY_STEP: usize = 8;
 
-/// Expected ratio of the compressed to the original length of a segment, for each method of encoding.
+/// Expected ratio of the compressed to the original length (below 1 if space is saved) of a segment, a part of a chunk
+/// of at most 64 KiB: with Huffman codes of single bytes only, with runs of one byte, and with any repetitions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Estimate {
     /// Expected ratio of the compressed to the original length of the whole segment of a chunk, with Huffman codes of
@@ -43,7 +44,8 @@ pub(super) struct Estimate {
     pub(super) matches: f32,
 }
 
-/// Estimator of the compressed length of segments; keeps its working memory between them.
+/// Estimator of the compressed length of segments: parts of a chunk, for each of which the encoder chooses a method.
+/// The estimator keeps its working memory from one segment to the next.
 #[derive(Debug)]
 pub(super) struct Estimator {
     /// Last remembered position, in the sample of a segment of a chunk, of four bytes with a given hash, which is the index
@@ -56,7 +58,8 @@ impl Estimator {
         Estimator { places: vec![0; 1 << HASH_BITS] }
     }
 
-    /// Estimates the ratio to which each method compresses `segment`, which has at least 8 bytes.
+    /// Estimates the ratio of the compressed to the original length of `segment`, a part of a chunk: with Huffman codes
+    /// of single bytes only, with runs of one byte, and with any repetitions. `segment` has at least 8 bytes.
     pub(super) fn estimate(&mut self, segment: &[u8]) -> Estimate {
         let (counts, counted) = count(segment);
         let prices = counts.map(|count| match count {
@@ -80,8 +83,8 @@ impl Estimator {
         }
     }
 
-    /// Estimated compressed length of the sample's bytes from `from` on, in 1/256 bit, with repetitions. `prices` are the
-    /// lengths of the codes of single bytes.
+    /// Estimated compressed length, in 1/256 bit, of the sample's bytes from index `from` on, with repetitions.
+    /// `prices` has the length of the code of each byte value, also in 1/256 bit.
     fn price_with_matches(&mut self, sample: &[u8], from: usize, prices: &[u32; 256]) -> u32 {
         let four = |at: usize| sample[at..].first_chunk::<4>().map(|bytes| u32::from_le_bytes(*bytes));
         let hash = |four: u32| (four.wrapping_mul(0x9e37_79b1) >> (32 - HASH_BITS)) as usize;
@@ -133,8 +136,8 @@ fn count(bytes: &[u8]) -> ([u32; 256], usize) {
     (histogram.counts(), counted)
 }
 
-/// Estimated compressed length of `bytes` in 1/256 bit, without repetitions. `prices` are the lengths of the codes of single
-/// bytes.
+/// Estimated compressed length of `bytes` in 1/256 bit, without repetitions. `prices` has the length of the code of
+/// each byte value, also in 1/256 bit.
 fn price(bytes: &[u8], prices: &[u32; 256]) -> u32 {
     bytes.iter().map(|&byte| prices[usize::from(byte)]).sum()
 }
@@ -153,8 +156,8 @@ fn has_runs(bytes: &[u8]) -> bool {
     equal >= bytes.len() / 64
 }
 
-/// Estimated compressed length of the sample's bytes from `from` on, in 1/256 bit, with runs of one byte. `prices` are the
-/// lengths of the codes of single bytes.
+/// Estimated compressed length, in 1/256 bit, of the sample's bytes from index `from` on, with runs of one byte.
+/// `prices` has the length of the code of each byte value, also in 1/256 bit.
 fn price_with_runs(sample: &[u8], from: usize, prices: &[u32; 256]) -> u32 {
     // all distances are 1: their code has a bit or two
     const CHEAPER: u32 = (3.5 * PARTS) as u32;
