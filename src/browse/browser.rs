@@ -69,10 +69,12 @@ impl<'a> Browser<'a> {
     }
 
     /// Lists the paths of the group at `path` and of all objects below it, as a JSON list. Soft and external links are
-    /// listed, but what they lead to is not.
+    /// listed, but not the objects below their targets. `links` does not change the list: with `LinkResolution::All`,
+    /// each link below `path` is followed to check that it leads to an object.
     ///
     /// # Errors
-    /// `Usage` if it is not a group, `NotFound` for a link that leads nowhere where all are to be resolved.
+    /// `Usage` if the object at `path` is not a group, `NotFound` if it is missing or a checked link leads nowhere,
+    /// `Limit` for too many paths, those of reading.
     pub fn paths(&self, path: &str, links: LinkResolution) -> Result<String> {
         let Owner::Group(file, group) = self.owner(path)? else {
             return Err(Error::usage(format!("{path} is not a group")));

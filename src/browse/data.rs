@@ -37,7 +37,7 @@ pub enum Format {
     Tiff,
 }
 
-/// Element type in which the numbers of a dataset are returned in a binary format.
+/// Element type to which the numbers of a dataset are converted before they are encoded; JSON ignores it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Dtype {
     /// The element type and byte order that the dataset has in the file. Numbers of a type that numpy lacks get the
@@ -56,7 +56,8 @@ pub struct DataOptions<'a> {
     pub selection: Option<&'a str>,
     /// Encoding in which the values are returned.
     pub format: Format,
-    /// Element type of the returned numbers, for the binary formats.
+    /// Element type to which numbers are converted for the formats `Bin`, `Npy`, `Csv` and `Tiff`; `Json` ignores it.
+    /// `Safe` is an error for a dataset without numbers, in every format.
     pub dtype: Dtype,
     /// Whether JSON values are one flat list instead of nested ones.
     pub flatten: bool,

@@ -92,8 +92,9 @@ pub(super) fn flags_of(link: &str) -> Option<&str> {
 
 const DEFINED_FLAGS: &str = "__defined";
 
-/// The name, in place of that of a dataset or group, of a column whose cells are not in the file: `NAME__missing`.
-/// Under this name the group `_ctds` ([`CTDS`]) of a native HDF5 file describes the column exactly.
+/// `NAME__missing`, used where the description of a column has the name of its dataset or group, if the native HDF5
+/// file lacks the column's cells. No such object is made. The description is the attribute
+/// `column.NAME__missing` of the table's group below `/_ctds` ([`CTDS`]).
 pub(crate) fn missing_link(name: &str) -> String {
     format!("{name}__missing")
 }

@@ -307,8 +307,8 @@ impl Container for Folder {
     }
 }
 
-/// Longest text form of a vt reference, in bytes, that identifies the content of a file; longer ones are replaced by their
-/// hash.
+/// Maximum length in bytes of the text that identifies the content of a file of a vt archive. The text is the file's vt
+/// reference (hashes of its blocks, or its bytes themselves); the SHA-256 of a longer text takes its place.
 const LONGEST_CONTENT: usize = 256;
 
 /// Properties of a file or directory by its entry in the vt archive: identity of the content, metadata, time of modification

@@ -49,13 +49,13 @@ pub(super) struct Arrays<'a> {
     pub(super) is_flat: bool,
 }
 
-/// Numbers of columns with arrays in a manifest (JSON references to chunks, for readers of Zarr), and the columns
-/// without, for the summary.
+/// What the summary of a written manifest (JSON references to chunks, for readers of Zarr) says of the columns: how
+/// many have arrays in the manifest, and which were left out.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     /// Number of columns with arrays in the manifest.
     pub(super) columns: usize,
-    /// Number of columns with arrays whose elements are in the manifest itself.
+    /// Number of columns with at least one array whose elements are in the manifest itself; `columns` counts them too.
     pub(super) inline_columns: usize,
     pub(super) left_out: Vec<LeftOutColumn>,
 }

@@ -195,9 +195,10 @@ impl<'a> CommitShards<'a> {
         Ok(found)
     }
 
-    /// Checks what workers have written for `items` (ranges of chunks or tiles, with results): the lengths of separate
-    /// files of chunks, which are inserted later, and of other ranges. The latter are read back and compared if the
-    /// caller wants that or the file system reports holes in them; returns the number of bytes read back.
+    /// Checks that the result of each item (a range of chunks or tiles) states the length of its separate file of
+    /// chunks, or else the size of the range. Ranges without a separate file are read back if `checks_ranges` is set or
+    /// the file system reports holes in them, and compared with the SHA-256 in the result. Returns how many bytes were
+    /// read back.
     fn check(&self, items: &[(&ShardItem, &ShardResult)], progress: &dyn Progress) -> Result<u64> {
         let (plan, check) = (self.plan, RangeCheck::open(self.plan)?);
         let check_item = |&(item, result): &(&ShardItem, &ShardResult)| -> Result<u64> {

@@ -76,7 +76,8 @@ impl Starts {
     }
 }
 
-/// A column of a conversion plan whose datasets are read from the casacore table instead of an HDF5 file; they have all rows of the table.
+/// Reads the datasets that a conversion to HDF5 would write for a column, without writing them: their elements come
+/// from the column's cells in the source table. Row 0 of the datasets is row 0 of the source table.
 pub(in crate::convert) struct StoredColumn<'a> {
     pub(in crate::convert) source: &'a Source,
     pub(in crate::convert) table: &'a TablePlan,

@@ -39,8 +39,9 @@ struct State {
     /// Numbers (from 0) of the cached blocks of the remote file, in the order in which they were cached.
     order: VecDeque<u64>,
     loading: HashSet<u64>,
-    /// Recent requests for blocks of the remote file: the number of the block after the last one that was fetched, and how
-    /// many were fetched.
+    /// The last requests for blocks of the remote file, at most 16, the oldest first. Each has the number (from 0) of
+    /// the block after the last one that it fetches, and the count of blocks that it fetches. A request that begins at
+    /// this block replaces it.
     runs: VecDeque<(u64, u64)>,
     /// Error of a request that failed although it was repeated. All further reads of the file return it, so that a caller
     /// which skips unreadable parts does not wait for each.

@@ -51,7 +51,7 @@ pub(super) enum Rule {
     /// The sum of the cells of those rows of a time bin that have a sample which is not flagged; of all its rows if
     /// none has one.
     Exposure,
-    /// No cell of the averaged column is defined.
+    /// The column of the averaged table has no defined cell, whatever the original column holds: FLAG_CATEGORY.
     Undefined,
     /// The column cannot be read after averaging: it has channels, and no rule for their mean is known.
     LeftOut,

@@ -115,7 +115,8 @@ pub(super) struct Numbers<'a> {
     pub(super) data_type: DataType,
 }
 
-/// A bin of time before its rows are divided by baseline, with its limits in s.
+/// A time bin that the rows of all baselines share, before it is divided into one bin for each baseline. Times are in s
+/// as in the column TIME (in a MeasurementSet since MJD 0, 1858-11-17).
 #[derive(Debug, Clone, Copy)]
 struct SharedBin {
     /// The TIME of the bin's earliest row, in s (in a MeasurementSet since MJD 0, 1858-11-17).
@@ -124,7 +125,9 @@ struct SharedBin {
     /// bin if its TIME is this or later, or at most a thousandth of its INTERVAL earlier. Rows with the same TIME as
     /// the bin's earliest row are always in the bin.
     limit: f64,
+    /// The least TIME - INTERVAL / 2 of the bin's rows, in s as in the column TIME.
     start: f64,
+    /// The greatest TIME + INTERVAL / 2 of the bin's rows, in s as in the column TIME. It may be later than `limit`.
     end: f64,
 }
 
@@ -180,9 +183,12 @@ pub(super) fn find(
     Ok(gather(&shared, &frame_of, &baseline_of, baselines.len(), order.as_deref()))
 }
 
-/// Returns the index in `shared` of the time bin of a row with the TIME `time` and the INTERVAL `interval`, both in s.
-/// `frame` is the number (from 0) of its combination of field, scan …, and `open` has the index in `shared` of the last
-/// bin of each frame, `u32::MAX` if there is none. A row past the end of that bin begins a new bin of `seconds` s.
+/// Puts a row into a time bin of `shared`, the bins common to all baselines, and returns the bin's index there. Rows
+/// must come in ascending order of TIME. `time` is the row's TIME, `interval` its INTERVAL, both in s.
+///
+/// `frame` is the number (from 0) of the row's combination of field, scan …; `open` has the index in `shared` of each
+/// frame's last bin, `u32::MAX` before its first. A row past the end of the last bin begins a new one. The new bin is
+/// `seconds` s long and starts where the row does, at `time - interval / 2`.
 fn assign(shared: &mut Vec<SharedBin>, open: &mut Vec<u32>, frame: u32, time: f64, interval: f64, seconds: f64) -> u32 {
     let frame = frame as usize;
     if open.len() <= frame {
