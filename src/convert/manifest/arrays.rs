@@ -55,7 +55,7 @@ pub(super) struct Arrays<'a> {
 pub(super) struct Counts {
     /// Number of columns with arrays in the manifest.
     pub(super) columns: usize,
-    /// Number of columns with at least one array whose elements are in the manifest itself; `columns` counts them too.
+    /// Number of columns with at least one array whose elements are in the manifest itself.
     pub(super) inline_columns: usize,
     pub(super) left_out: Vec<LeftOutColumn>,
 }
