@@ -154,7 +154,8 @@ impl Output {
     }
 
     /// Makes the output durable, unless `SyncPolicy::Never` is set, and renames it to its target in one step: other processes
-    /// see the old target, or all of the new one.
+    /// see the old target, or all of the new one. If the output has further files (`NAME.000001`, `NAME.rest.h5`), an old
+    /// target is removed first and they are renamed before the target, so that for a moment it may be missing.
     ///
     /// # Errors
     /// `Exists` if another process was faster, unless what it has made is to be replaced.
