@@ -47,9 +47,9 @@ struct Lines {
     /// the newest event. A client is sent the events with a higher version than those that it has.
     version: u64,
     files: BTreeMap<String, Line>,
-    /// Counts of live files (native HDF5 files to which a program appends rows): the version (number of the event, from
-    /// 1) of their last change, 0 before the first search, then how many the board (the page of all live files) lists,
-    /// and how many beyond `MAX_FILES` it leaves out.
+    /// Counts of live files (native HDF5 files to which a program appends rows): the version of their last change (the
+    /// number of the event, counted from one; 0 before the first search), then how many the board (the page of all live
+    /// files) lists, and how many beyond `MAX_FILES` it leaves out.
     extent: (u64, usize, usize),
 }
 
