@@ -138,3 +138,23 @@ fn channels(windows: &Content, factor: u64) -> Result<Vec<(u64, u64)>> {
     let count = |shape: Option<crate::value::Shape>| shape.and_then(|shape| shape.last().copied()).unwrap_or(0);
     Ok(shapes.into_iter().map(count).map(|count| (count, count.div_ceil(factor))).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reductions_are_of_rows_and_channels() {
+        let reduction = |rows_before: u64, rows: u64, channels: &[(u64, u64)]| {
+            let averaging = "time=10s,chan=4".parse().unwrap();
+            let (weights, first_values, left_undefined) = (None, Vec::new(), Vec::new());
+            let channels = channels.to_vec();
+            Averaged { averaging, rows_before, rows, weights, first_values, left_undefined, channels }.reduction()
+        };
+        let both = reduction(100, 10, &[(64, 16), (4, 1)]);
+        assert_eq!(
+            [reduction(100, 10, &[]), reduction(7, 7, &[(64, 16)]), both, reduction(0, 0, &[])],
+            [10., 4., 40., 1.]
+        );
+    }
+}
