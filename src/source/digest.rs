@@ -25,6 +25,9 @@ use crate::sha::Sha256;
 use crate::table::{ColumnCells, ColumnInfo, Table};
 use crate::value::{DataType, Record, Shape, Value, Values};
 
+/// Number of bytes beyond which cells are added to a fingerprint; small cells are gathered before.
+const PIECE: usize = 1 << 16;
+
 /// The fingerprint of a table: SHA-256 digests of its columns and keywords by the rules of CTFP-1, which defines a byte
 /// form of the content that does not depend on its storage.
 #[derive(Debug)]
@@ -323,15 +326,24 @@ impl<'a> ColumnStream<'a> {
             }
             return Ok(());
         }
-        // many small updates cost more than a copy
-        let mut first = self.rows;
-        for row in 0..rows as usize {
-            self.rows += 1;
-            self.buffer.extend_from_slice(&header);
-            self.buffer.extend_from_slice(&bytes[row * cell..(row + 1) * cell]);
-            self.flush(&mut first, 1 << 16);
+        // many small updates cost more than a copy; the headers are copied once
+        let (rows, record) = (rows as usize, header.len() + cell);
+        let piece = rows.min(PIECE / record + 1);
+        let mut buffer = std::mem::take(&mut self.buffer);
+        for _ in 0..piece {
+            buffer.extend_from_slice(&header);
+            buffer.resize(buffer.len() + cell, 0);
         }
-        self.flush(&mut first, 0);
+        for start in (0..rows).step_by(piece.max(1)) {
+            let count = piece.min(rows - start);
+            let records = &mut buffer[..count * record];
+            put_cells(records, record, &bytes[start * cell..(start + count) * cell], cell);
+            let first = self.rows;
+            self.rows += count as u64;
+            self.add(records, first);
+        }
+        buffer.clear();
+        self.buffer = buffer;
         Ok(())
     }
 
@@ -364,7 +376,7 @@ impl<'a> ColumnStream<'a> {
                 }
                 next += 1;
             }
-            self.flush(&mut first, 1 << 16);
+            self.flush(&mut first, PIECE);
         }
         self.flush(&mut first, 0);
         Ok(())
@@ -408,6 +420,34 @@ fn cell_header(shape: &Shape) -> Vec<u8> {
         header.extend_from_slice(&extent.to_le_bytes());
     }
     header
+}
+
+/// Copies cells of `cell` bytes each to the ends of records of `record` bytes each.
+fn put_cells(records: &mut [u8], record: usize, cells: &[u8], cell: usize) {
+    match cell {
+        0 => {}
+        1 => put_sized::<1>(records, record, cells),
+        2 => put_sized::<2>(records, record, cells),
+        4 => put_sized::<4>(records, record, cells),
+        8 => put_sized::<8>(records, record, cells),
+        16 => put_sized::<16>(records, record, cells),
+        32 => put_sized::<32>(records, record, cells),
+        _ => {
+            for (record, bytes) in records.chunks_exact_mut(record).zip(cells.chunks_exact(cell)) {
+                let start = record.len() - cell;
+                record[start..].copy_from_slice(bytes);
+            }
+        }
+    }
+}
+
+/// As [`put_cells`], for cells of a size that the compiler knows, which are copied faster.
+fn put_sized<const N: usize>(records: &mut [u8], record: usize, cells: &[u8]) {
+    for (record, bytes) in records.chunks_exact_mut(record).zip(cells.as_chunks::<N>().0) {
+        if let Some(end) = record.last_chunk_mut() {
+            *end = *bytes;
+        }
+    }
 }
 
 fn put_str(out: &mut Vec<u8>, bytes: &[u8]) {

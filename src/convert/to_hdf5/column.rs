@@ -18,6 +18,9 @@ use crate::source::digest::{CellDigest, CellsDigest, ColumnStream, digest_cells,
 use crate::table::{ColumnCells, ColumnInfo, Tiling};
 use crate::value::{Region, Shape, Values};
 
+/// Number of rows whose numbers are written together.
+const ROW_NUMBERS: usize = 4096;
+
 /// The result that a lane (a worker thread) reports for a finished column.
 pub(super) struct ColumnResult {
     pub(super) table: usize,
@@ -36,8 +39,10 @@ pub(super) fn write_row_numbers(
     lane: &mut Lane<'_, ColumnResult>,
 ) -> Result<()> {
     let mut appender = Appender::new(target);
-    for row in rows {
-        appender.push(lane, &content.original_row(row).to_le_bytes())?;
+    for first in rows.clone().step_by(ROW_NUMBERS) {
+        let block = first..rows.end.min(first + ROW_NUMBERS as u64);
+        let numbers: Vec<_> = block.map(|row| content.original_row(row).to_le_bytes()).collect();
+        appender.push(lane, numbers.as_flattened())?;
     }
     appender.finish(lane)
 }

@@ -24,8 +24,8 @@ use crate::grid::Grid;
 use crate::h5::{Allocation, Attribute, ChunkInfo, Compression, Dataset, DatasetSpec, File, Group, VirtualSpec};
 use crate::io::FileTarget;
 use crate::native::{
-    self, AVERAGED, AxisNames, ColumnDocument, Dimensions, MAIN_TABLE, Maker, Members, Part, RawStrings, SOURCE_DIGEST,
-    Scales, StoredColumnDigests, StoredDigests, StoredForm, TableDocument, TreeDimensions, display_name, missing_link,
+    self, AVERAGED, AxisNames, ColumnDocument, Dimensions, Maker, Members, Part, RawStrings, SOURCE_DIGEST, Scales,
+    StoredColumnDigests, StoredDigests, StoredForm, TableDocument, TreeDimensions, display_name, missing_link,
     stored_size,
 };
 use crate::pool::thread_pool;
@@ -68,6 +68,24 @@ enum Cubes {
     /// The job writes only the datasets that tell where the cell of each row is; the elements of its cells are virtual,
     /// copied as blocks of tiles, or left to other processes.
     LeftOut,
+}
+
+/// How far the conversion of a column is, for progress reports.
+struct Report<'a> {
+    table: &'a str,
+    column: &'a str,
+    /// Number of bytes of the column's elements that are not reported yet.
+    left: u64,
+}
+
+impl Report<'_> {
+    /// Reports that a chunk of `bytes` bytes of the column is written. Of chunks that reach beyond the end of a dataset, and of
+    /// those that only locate cells, no more is reported than the elements of the column have.
+    fn written(&mut self, bytes: u64, progress: &dyn Progress) {
+        let now = bytes.min(self.left);
+        self.left -= now;
+        progress.advance(now, self.table, self.column);
+    }
 }
 
 /// A dataset whose chunks the conversion leaves unwritten, because other processes write them later; see [`Writer::hold_back`].
@@ -410,7 +428,7 @@ impl<'a> Writer<'a> {
         };
         let lanes = self.plan.lanes(self.options.max_memory) as usize;
         let jobs = std::mem::take(&mut self.jobs);
-        let columns = self.columns_of_datasets(&jobs);
+        let (mut reports, of_datasets) = self.reports(&jobs);
         let mut shas: Vec<Vec<Option<Result<CellsDigest>>>> =
             self.plan.tables.iter().map(|table| table.columns.iter().map(|_| None).collect()).collect();
         let mut raw = Vec::new();
@@ -450,8 +468,9 @@ impl<'a> Writer<'a> {
                 progress.go_on()?;
                 datasets.opened(dataset)?.write_chunk(&index, &bytes, 0)?;
                 buffers.give(bytes);
-                let (table, column) = columns[dataset];
-                progress.advance(len, table, column);
+                if let Some(report) = of_datasets[dataset] {
+                    reports[report].written(len, progress);
+                }
                 Ok(())
             }
             Message::Strings { dataset, region, values } => datasets.opened(dataset)?.write_region(&region, &values),
@@ -473,22 +492,24 @@ impl<'a> Writer<'a> {
         Ok((digest, sharing))
     }
 
-    /// Names of the table and column that each dataset belongs to, for progress reports; datasets of row numbers count as those of the
-    /// first column of the first table.
-    fn columns_of_datasets(&self, jobs: &[(u64, Job)]) -> Vec<(&'a str, &'a str)> {
+    /// For progress reports: the columns of the plan, and for each dataset the index of its column among them; `None` for datasets
+    /// of row numbers.
+    fn reports(&self, jobs: &[(u64, Job)]) -> (Vec<Report<'a>>, Vec<Option<usize>>) {
         let plan: &'a Plan = self.plan;
-        let name = |table: usize, column: usize| -> Option<(&'a str, &'a str)> {
-            let table = plan.tables.get(table)?;
-            Some((table.name.as_str(), table.columns.get(column)?.name.as_str()))
-        };
-        let mut names = vec![name(0, 0).unwrap_or((MAIN_TABLE, "")); self.datasets.len()];
+        let (mut reports, mut first) = (Vec::new(), Vec::new());
+        for table in &plan.tables {
+            first.push(reports.len());
+            let report =
+                |column: &'a ColumnPlan| Report { table: &table.name, column: &column.name, left: column.bytes };
+            reports.extend(table.columns.iter().map(report));
+        }
+        let mut of_datasets = vec![None; self.datasets.len()];
         for (_, job) in jobs {
             if let Job::Column { table, column, targets, .. } = job {
-                let found = name(*table, *column).unwrap_or_default();
-                targets.list().iter().for_each(|target| names[target.dataset] = found);
+                targets.list().iter().for_each(|target| of_datasets[target.dataset] = Some(first[*table] + column));
             }
         }
-        names
+        (reports, of_datasets)
     }
 
     fn write_raw_strings(&mut self, table: usize, column: usize, strings: &RawStrings) -> Result<()> {

@@ -15,6 +15,9 @@ use crate::stman::indirect::ArrayFile;
 use crate::stman::{ColumnCells, read_part, undefined};
 use crate::value::{Region, Shape, Values};
 
+/// Number of rows whose shapes are compared at a time, so that memory does not depend on the number of rows.
+const ROWS: usize = 1 << 16;
+
 /// A column of IncrementalStMan that is read.
 #[derive(Debug)]
 pub(super) struct IncrementalColumn {
@@ -70,6 +73,22 @@ impl IncrementalColumn {
     fn array_offset(&self, row: u64) -> Result<i64> {
         self.with_value(row, |value| array_offset(value, self.shared.order))
     }
+
+    /// Where the cells of `rows` (half-open, from 0) are in the array file, as offsets in bytes (0: undefined), each with the
+    /// number of rows in a row that have the same array.
+    fn array_runs(&self, rows: Range<u64>) -> Result<Vec<(i64, u64)>> {
+        // arrays are read after `for_runs`, which names the bucket in every error
+        let mut runs: Vec<(i64, u64)> = Vec::new();
+        self.for_runs(rows, |value, rows| {
+            let offset = array_offset(value, self.shared.order)?;
+            match runs.last_mut() {
+                Some((last, count)) if *last == offset => *count += rows,
+                _ => runs.push((offset, rows)),
+            }
+            Ok(())
+        })?;
+        Ok(runs)
+    }
 }
 
 impl ColumnCells for IncrementalColumn {
@@ -83,6 +102,31 @@ impl ColumnCells for IncrementalColumn {
                 offset => file.arrays()?.shape(offset).map(Some),
             },
         }
+    }
+
+    fn shapes(&self, rows: Range<u64>) -> Result<Vec<Option<Shape>>> {
+        let Cell::Array(file) = &self.cell else { return rows.map(|row| self.cell_shape(row)).collect() };
+        let (arrays, mut shapes) = (file.arrays()?, Vec::new());
+        for (offset, rows) in self.array_runs(rows)? {
+            let shape = if offset == 0 { None } else { Some(arrays.shape(offset)?) };
+            shapes.resize(shapes.len() + rows as usize, shape);
+        }
+        Ok(shapes)
+    }
+
+    fn same_shape(&self, rows: &Range<u64>) -> Option<Shape> {
+        let Cell::Array(file) = &self.cell else { return self.cell_shape(rows.start).ok()? };
+        let (arrays, mut same) = (file.arrays().ok()?, None);
+        // as long as all values so far have one shape
+        for start in rows.clone().step_by(ROWS) {
+            for (offset, _) in self.array_runs(start..rows.end.min(start + ROWS as u64)).ok()? {
+                let shape = if offset == 0 { return None } else { arrays.shape(offset).ok()? };
+                if *same.get_or_insert_with(|| shape.clone()) != shape {
+                    return None;
+                }
+            }
+        }
+        same
     }
 
     fn read_cell(&self, row: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
@@ -104,13 +148,8 @@ impl ColumnCells for IncrementalColumn {
     fn read_rows(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
         let order = self.shared.order;
         if let Cell::Array(file) = &self.cell {
-            // read outside of `for_runs`, which names the bucket in every error
-            let (arrays, mut runs) = (file.arrays()?, Vec::new());
-            self.for_runs(rows, |value, rows| {
-                runs.push((array_offset(value, order)?, rows));
-                Ok(())
-            })?;
-            for (offset, rows) in runs.into_iter().filter(|&(offset, _)| offset != 0) {
+            let arrays = file.arrays()?;
+            for (offset, rows) in self.array_runs(rows)?.into_iter().filter(|&(offset, _)| offset != 0) {
                 let before = out.len();
                 arrays.read(offset, None, out)?;
                 repeat_last(out, out.len() - before, rows);

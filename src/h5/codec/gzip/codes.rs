@@ -1,6 +1,6 @@
-//! Encodes blocks of deflate with Huffman codes of single bytes and without repetitions (RFC 1951, 3.2.7), which suits
-//! the exponents of noisy floating-point numbers. zlib's strategy `HuffmanOnly` takes about four times as long for the
-//! same blocks.
+//! Writes blocks of deflate with Huffman codes of their own (RFC 1951, 3.2.7). [`encode`] encodes single bytes without
+//! repetitions, which suits the exponents of noisy floating-point numbers: zlib's strategy `HuffmanOnly` takes about four
+//! times as long for the same blocks.
 
 use super::histogram::Histogram;
 use super::stored::store;
@@ -8,11 +8,11 @@ use super::stored::store;
 /// Number of bytes that are encoded in a block of deflate: few enough to follow frequencies that change, many enough to make
 /// up for the description of the codes.
 const BLOCK: usize = 32 << 10;
-/// Number of symbols with codes in a block of deflate: the 256 literals and the end of the block.
-const SYMBOLS: usize = 257;
+/// Number of symbols with codes in a block of deflate: the 256 literals, the end of the block, and the lengths of repetitions.
+pub(super) const SYMBOLS: usize = 286;
 const END: usize = 256;
-/// Longest Huffman code of a literal in bits. Deflate allows 15, but four codes of 14 bits fit into a 64-bit word beside up
-/// to 7 bits that are still to be written.
+/// Longest Huffman code of a literal or length in bits. Deflate allows 15, but four codes of 14 bits fit into a 64-bit word
+/// beside up to 7 bits that are still to be written.
 const LONGEST: usize = 14;
 /// Longest Huffman code, in bits, of the symbols by which a block of deflate describes the lengths of its other codes.
 const LONGEST_OF_LENGTHS: usize = 7;
@@ -22,8 +22,8 @@ const LENGTHS: usize = 19;
 /// The order in which a block of deflate stores the code lengths of the symbols 0 to 18, which describe the lengths of its
 /// other codes.
 const ORDER: [usize; LENGTHS] = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
-/// Code lengths in bits that a block declares for distances, which it never uses: two codes, since some programs refuse an
-/// incomplete set of codes.
+/// Code lengths in bits that a block of deflate declares for distances. It uses the first code only, for repetitions of the
+/// byte before, if at all; there are two since some programs refuse an incomplete set of codes.
 const DISTANCES: [u8; 2] = [1, 1];
 
 /// Appends blocks of deflate without repetitions to `out`; they decode to `bytes` and end at a whole byte.
@@ -38,9 +38,24 @@ fn encode_block(bytes: &[u8], out: &mut Vec<u8>) {
     let mut histogram = Histogram::new();
     histogram.add(bytes);
     counts[..END].copy_from_slice(&histogram.counts());
+    write_block(counts, 0, bytes, out, |writer, codes| writer.put_literals(bytes, codes));
+}
+
+/// Appends a block of deflate to `out` that decodes to `bytes` and ends at a whole byte; a stored block if that is not longer.
+///
+/// `counts` are the occurrences of each symbol without the end of the block, and `more_bits` is the number of bits that
+/// follow the codes of symbols. `put_symbols` writes the symbols with the Huffman codes that it is given.
+pub(super) fn write_block(
+    mut counts: [u32; SYMBOLS],
+    more_bits: usize,
+    bytes: &[u8],
+    out: &mut Vec<u8>,
+    put_symbols: impl FnOnce(&mut BitWriter<'_>, &[Code; SYMBOLS]),
+) {
     counts[END] = 1;
-    let literals = Codes::new(&counts, LONGEST);
-    let lengths: Vec<u8> = literals.lengths.iter().chain(&DISTANCES).copied().collect();
+    let used = 1 + counts.iter().rposition(|&count| count > 0).unwrap_or(END);
+    let codes = Codes::new(&counts, LONGEST);
+    let lengths: Vec<u8> = codes.lengths[..used].iter().chain(&DISTANCES).copied().collect();
     let described = repeat_codes(&lengths);
     let mut symbol_counts = [0; LENGTHS];
     described.iter().for_each(|symbol| symbol_counts[symbol.symbol] += 1);
@@ -53,7 +68,8 @@ fn encode_block(bytes: &[u8], out: &mut Vec<u8>) {
             .iter()
             .map(|symbol| usize::from(symbols.lengths[symbol.symbol]) + symbol.extra_bits())
             .sum::<usize>()
-        + counts.iter().zip(&literals.lengths).map(|(&count, &len)| count as usize * usize::from(len)).sum::<usize>();
+        + counts.iter().zip(&codes.lengths).map(|(&count, &len)| count as usize * usize::from(len)).sum::<usize>()
+        + more_bits;
     // with the empty block that ends at a byte
     let len = (bits + 3).div_ceil(8) + 4;
     if len >= bytes.len() {
@@ -65,7 +81,7 @@ fn encode_block(bytes: &[u8], out: &mut Vec<u8>) {
     let mut writer = BitWriter { out: &mut out[start..], at: 0, word: 0, bits: 0 };
     // not the last block, codes of its own; literals from 257 on, distances from 1 on, lengths from 4 on
     writer.put(0b100, 3);
-    writer.put((SYMBOLS - 257) as u64, 5);
+    writer.put((used - 257) as u64, 5);
     writer.put((DISTANCES.len() - 1) as u64, 5);
     writer.put((stored - 4) as u64, 4);
     ORDER[..stored].iter().for_each(|&symbol| writer.put(symbols.lengths[symbol].into(), 3));
@@ -73,8 +89,8 @@ fn encode_block(bytes: &[u8], out: &mut Vec<u8>) {
         writer.put_code(symbols.codes[symbol.symbol]);
         writer.put(symbol.extra.into(), symbol.extra_bits() as u32);
     }
-    writer.put_literals(bytes, &literals.codes);
-    writer.put_code(literals.codes[END]);
+    put_symbols(&mut writer, &codes.codes);
+    writer.put_code(codes.codes[END]);
     // an empty stored block: three bits, then at a byte its length, and that inverted
     writer.put(0, 3);
     let end = start + writer.finish();
@@ -91,9 +107,9 @@ struct Codes<const N: usize> {
 
 /// A Huffman code: its bits, of which the lowest is written first, and their number.
 #[derive(Debug, Clone, Copy, Default)]
-struct Code {
-    bits: u16,
-    len: u16,
+pub(super) struct Code {
+    pub(super) bits: u16,
+    pub(super) len: u16,
 }
 
 impl<const N: usize> Codes<N> {
@@ -226,7 +242,7 @@ fn repeat_codes(lengths: &[u8]) -> Vec<LengthSymbol> {
 
 /// Writer of the bits of a deflate stream, the lowest bit of a byte first. The output buffer `out` must be at least
 /// eight bytes longer than the stream, because each write stores eight bytes.
-struct BitWriter<'a> {
+pub(super) struct BitWriter<'a> {
     out: &'a mut [u8],
     at: usize,
     word: u64,
@@ -237,7 +253,7 @@ struct BitWriter<'a> {
 
 impl BitWriter<'_> {
     /// Writes the lowest `len` bits of `value` to the stream; `len` is at most 56.
-    fn put(&mut self, value: u64, len: u32) {
+    pub(super) fn put(&mut self, value: u64, len: u32) {
         self.word |= value << self.bits;
         self.bits += len;
         self.flush();
@@ -277,24 +293,27 @@ impl BitWriter<'_> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::estimate::noise;
     use super::*;
 
-    fn decodes(bytes: &[u8]) -> usize {
-        let mut out = vec![0x78, 0x5e];
-        encode(bytes, &mut out);
-        let len = out.len();
-        out.extend_from_slice(&[3, 0]);
-        out.extend_from_slice(&libdeflater::adler32(bytes).to_be_bytes());
+    /// Checks that two other programs decode `blocks` of deflate to `bytes`.
+    pub(in super::super) fn decode(blocks: &[u8], bytes: &[u8]) {
+        let stream = [&[0x78, 0x5e], blocks, &[3, 0], &libdeflater::adler32(bytes).to_be_bytes()].concat();
         let mut back = vec![0; bytes.len()];
         let config = zlib_rs::InflateConfig::default();
-        let (decoded, ended) = zlib_rs::decompress_slice(&mut back, &out, config);
+        let (decoded, ended) = zlib_rs::decompress_slice(&mut back, &stream, config);
         assert!(ended == zlib_rs::ReturnCode::Ok && decoded == bytes, "{} bytes: {ended:?}", bytes.len());
         let mut again = vec![0; bytes.len()];
-        assert_eq!(libdeflater::Decompressor::new().zlib_decompress(&out, &mut again), Ok(bytes.len()));
+        assert_eq!(libdeflater::Decompressor::new().zlib_decompress(&stream, &mut again), Ok(bytes.len()));
         assert_eq!(again, bytes);
-        len
+    }
+
+    fn decodes(bytes: &[u8]) -> usize {
+        let mut out = Vec::new();
+        encode(bytes, &mut out);
+        decode(&out, bytes);
+        out.len()
     }
 
     #[test]

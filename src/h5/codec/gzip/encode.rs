@@ -14,11 +14,12 @@
 //! A chunk whose segments all have repetitions, and a short one, is encoded as a whole.
 
 use libdeflater::{CompressionLvl, Compressor};
-use zlib_rs::{Deflate, DeflateConfig, DeflateFlush, Strategy};
+use zlib_rs::{Deflate, DeflateConfig, DeflateFlush};
 
 use super::super::interface::Encoder;
 use super::codes;
 use super::estimate::Estimator;
+use super::runs::Runs;
 use super::stored::store;
 use crate::error::{Error, Result};
 
@@ -62,7 +63,7 @@ pub(super) struct Encode {
     estimator: Estimator,
     /// libdeflate's compressor, kept for reuse; `None` until a chunk is encoded as a whole.
     whole: Option<Compressor>,
-    runs: Option<Deflate>,
+    runs: Runs,
     matches: Option<Deflate>,
     /// Output buffer of zlib; it is never shortened, so that its memory is not cleared again for each use.
     blocks: Vec<u8>,
@@ -70,7 +71,7 @@ pub(super) struct Encode {
 
 impl Encode {
     pub(super) fn new(level: u8) -> Self {
-        Encode { level, estimator: Estimator::new(), whole: None, runs: None, matches: None, blocks: Vec::new() }
+        Encode { level, estimator: Estimator::new(), whole: None, runs: Runs::new(), matches: None, blocks: Vec::new() }
     }
 
     /// Splits a chunk into consecutive parts, each with its method and its length in bytes; empty for a short chunk, which is
@@ -101,7 +102,8 @@ impl Encode {
             // what the sample does not show is somewhere else
             return Ok(if expected.segment > NO_GAIN { Method::Stored } else { Method::Runs });
         }
-        if expected.matches < 0.95 * simple {
+        // the slowest method, and where little gain is expected, there is often none
+        if expected.matches < 0.92 * simple {
             return Ok(Method::Matches);
         }
         if expected.runs >= 0.99 * expected.codes {
@@ -137,19 +139,19 @@ impl Encode {
 
     /// Appends blocks of deflate to `out`, encoded by `method`; they decode to `bytes` and end at a whole byte.
     fn deflate(&mut self, method: Method, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        let (slot, strategy) = match method {
-            Method::Stored => {
-                store(bytes, out);
-                return Ok(());
-            }
-            Method::Codes => {
-                codes::encode(bytes, out);
-                return Ok(());
-            }
-            Method::Runs => (&mut self.runs, Strategy::Rle),
-            Method::Matches => (&mut self.matches, Strategy::Default),
-        };
-        let deflate = match slot {
+        match method {
+            Method::Stored => store(bytes, out),
+            Method::Codes => codes::encode(bytes, out),
+            Method::Runs => self.runs.encode(bytes, out),
+            Method::Matches => return self.zlib(bytes, out),
+        }
+        Ok(())
+    }
+
+    /// Appends blocks of deflate to `out` in which zlib has searched for repetitions of any kind; they decode to `bytes` and
+    /// end at a whole byte.
+    fn zlib(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        let deflate = match &mut self.matches {
             Some(deflate) => {
                 deflate.reset();
                 deflate
@@ -158,7 +160,6 @@ impl Encode {
             none => none.insert(Deflate::new_with_config(DeflateConfig {
                 level: i32::from(self.level).max(2),
                 window_bits: -15,
-                strategy,
                 ..DeflateConfig::default()
             })),
         };

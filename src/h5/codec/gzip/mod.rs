@@ -6,6 +6,7 @@ mod codes;
 mod encode;
 mod estimate;
 mod histogram;
+mod runs;
 mod stored;
 
 use libdeflater::Decompressor;
