@@ -1,8 +1,10 @@
-//! What needs more rows than the tables of testdata/ have: reads by several threads, and predictions of a conversion.
+//! What needs more rows than the tables of testdata/ have: reads by several threads, predictions and progress of a conversion.
+
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use ctds_hdf5::convert::{Compress, Compression, Source, ToHdf5};
 use ctds_hdf5::value::{Complex32, Region, Shape};
-use ctds_hdf5::{ColumnDesc, ErrorKind, IfExists, ManagerSpec, NewTable, Result, SyncPolicy, Table};
+use ctds_hdf5::{ColumnDesc, ErrorKind, IfExists, ManagerSpec, NewTable, Progress, Result, SyncPolicy, Table};
 use ndarray::ArrayD;
 use tempfile::TempDir;
 
@@ -199,5 +201,38 @@ fn predictions_count_what_is_asked_for() -> Result<()> {
         seconds(plain().quicklook(true))? > usual,
     ];
     assert_eq!(longer, [true; 3], "the disk, a restorable file, a quicklook");
+    Ok(())
+}
+
+/// Sums of the bytes that a call expects and reports.
+#[derive(Default)]
+struct Counted {
+    expected: AtomicU64,
+    written: AtomicU64,
+}
+
+impl Progress for Counted {
+    fn expect(&self, bytes: u64) {
+        self.expected.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn advance(&self, bytes: u64, _table: &str, _part: &str) {
+        self.written.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+/// Chunks reach beyond the ends of datasets, and some only locate cells: neither counts.
+#[test]
+fn progress_ends_where_it_was_expected() -> Result<()> {
+    let folder = TempDir::new().unwrap();
+    let source = folder.path().join("large.ms");
+    drop(make(&folder)?);
+    for compression in [Compression::NONE, "gzip:1".parse()?] {
+        let counted = Counted::default();
+        let conversion = ToHdf5::new(&source).compression(Compress::With(compression)).progress(&counted);
+        conversion.if_exists(IfExists::Replace).write(folder.path().join("large.h5"))?;
+        let elements = ROWS * (2 * CHANNELS * CORRELATIONS * 8 + CHANNELS * CORRELATIONS + 3 * 8 + 8 + 4);
+        assert_eq!([counted.expected, counted.written].map(AtomicU64::into_inner), [elements as u64; 2]);
+    }
     Ok(())
 }

@@ -441,7 +441,7 @@ fn put_cells(records: &mut [u8], record: usize, cells: &[u8], cell: usize) {
     }
 }
 
-/// As [`put_cells`], for cells of a size that the compiler knows, which are copied faster.
+/// Copies cells of `N` bytes each to the ends of records of `record` bytes each; fast, since the compiler knows `N`.
 fn put_sized<const N: usize>(records: &mut [u8], record: usize, cells: &[u8]) {
     for (record, bytes) in records.chunks_exact_mut(record).zip(cells.as_chunks::<N>().0) {
         if let Some(end) = record.last_chunk_mut() {

@@ -6,7 +6,7 @@ use std::time::Instant;
 use crate::error::Result;
 use crate::h5::{Compression, Effort, FilterScratch, Plugin};
 use crate::source::blocks::RowBlocks;
-use crate::table::{ColumnCells, ColumnInfo};
+use crate::table::{Access, ColumnCells, ColumnInfo};
 use crate::value::{DataType, Values};
 
 /// Size in bytes below which a dataset is not compressed, as the filter would cost more than it saves.
@@ -16,6 +16,8 @@ const PROBE_BYTES: u64 = 256 << 10;
 /// Largest compressed size of a sample, as a fraction of its bytes, with which a column of floating-point numbers is
 /// compressed.
 const WORTHWHILE: f64 = 0.95;
+/// Assumed rate of decoding a column whose cells can be decoded in row order only, in bytes of elements per second.
+const IN_ORDER_RATE: f64 = 6e7;
 /// Number of rows from which the array of row numbers is compressed.
 const MANY_ROWS: u64 = 128;
 
@@ -73,14 +75,19 @@ impl Compress {
             Compress::Auto | Compress::Shared if bytes < SMALL_DATASET_BYTES => Compression::NONE,
             Compress::Auto | Compress::Shared => Compression::portable(Effort::Balanced),
         };
-        if compression.is_none() || bytes < PROBE_FROM_BYTES {
+        if bytes < PROBE_FROM_BYTES || (compression.is_none() && cells.access() == Access::Copied) {
             return Ok(Choice::from(compression));
         }
-        let sample = Sample::take(&probe(info, cells, rows)?, data_type, compression)?;
+        let (values, decoding) = probe(info, cells, rows)?;
+        if compression.is_none() {
+            return Ok(Choice { decoding, ..Choice::from(compression) });
+        }
+        let sample = Sample::take(&values, data_type, compression)?;
         // whole numbers and flags are compressed anyway: a sample shows little of what repeats in them
         let noisy = matches!(data_type, DataType::Float | DataType::Double | DataType::Complex | DataType::DComplex);
         let is_left = !matches!(self, Compress::With(_)) && noisy && sample.remains > WORTHWHILE;
-        Ok(Choice { compression: if is_left { Compression::NONE } else { compression }, sample: Some(sample) })
+        let compression = if is_left { Compression::NONE } else { compression };
+        Ok(Choice { compression, sample: Some(sample), decoding })
     }
 
     /// Compression of the row numbers of `rows` rows, and of the arrays that tell where the cells of these rows are.
@@ -100,6 +107,8 @@ pub(super) struct Choice {
     /// Result of compressing a sample of the column (some of its cells); `None` if no sample was taken, as for a column
     /// of less than 1 MiB.
     pub(super) sample: Option<Sample>,
+    /// Time in seconds in which one thread decodes a byte of the column's elements; 0 if they are stored as they are.
+    pub(super) decoding: f64,
 }
 
 /// Result of compressing a sample of a column: how much remains, and how long it took.
@@ -133,7 +142,7 @@ impl Sample {
 
 impl From<Compression> for Choice {
     fn from(compression: Compression) -> Self {
-        Choice { compression, sample: None }
+        Choice { compression, sample: None, decoding: 0.0 }
     }
 }
 
@@ -143,15 +152,73 @@ impl From<Compression> for Compress {
     }
 }
 
-/// Reads some elements of a column from the middle of `rows`, as a sample.
-fn probe(info: &ColumnInfo, cells: &dyn ColumnCells, rows: &Range<u64>) -> Result<Values> {
-    let middle = rows.start + (rows.end - rows.start) / 2;
+/// Reads some elements of a column from the middle of `rows`, as a sample; from the beginning if cells can be decoded in
+/// row order only. Also returns the time in seconds that decoding takes for each byte; 0 if elements are stored as they are.
+fn probe(info: &ColumnInfo, cells: &dyn ColumnCells, rows: &Range<u64>) -> Result<(Values, f64)> {
+    let access = cells.access();
+    let first = if access == Access::InOrder { rows.start } else { rows.start.midpoint(rows.end) };
     let mut values = Values::new(info.data_type());
-    for block in RowBlocks::new(info, cells, middle..rows.end, PROBE_BYTES) {
+    let started = Instant::now();
+    for block in RowBlocks::new(info, cells, first..rows.end, PROBE_BYTES) {
         block?.read(cells, &mut values)?;
         if (values.len() * info.data_type().size()) as u64 >= PROBE_BYTES / 2 {
             break;
         }
     }
-    Ok(values)
+    let decoding = match (access, values.len() * info.data_type().size()) {
+        (Access::Copied, _) | (_, 0) => 0.0,
+        (Access::Computed, bytes) => started.elapsed().as_secs_f64() / bytes as f64,
+        // the first cells also pay for many that follow
+        (Access::InOrder, _) => 1.0 / IN_ORDER_RATE,
+    };
+    Ok((values, decoding))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use bstr::BString;
+
+    use super::*;
+    use crate::schema::ColumnDesc;
+    use crate::value::{Region, Shape};
+
+    /// A column of cells of 256 KiB each, which notes the rows that are read.
+    struct Noted(Access, Mutex<Vec<u64>>);
+
+    impl ColumnCells for Noted {
+        fn cell_shape(&self, _row: u64) -> Result<Option<Shape>> {
+            Ok(Some(Shape::from([64 << 10])))
+        }
+
+        fn read_cell(&self, row: u64, _region: Option<&Region>, out: &mut Values) -> Result<()> {
+            self.1.lock().unwrap().push(row);
+            *out = Values::Float(vec![1.0; 64 << 10]);
+            Ok(())
+        }
+
+        fn access(&self) -> Access {
+            self.0
+        }
+    }
+
+    #[test]
+    fn samples_are_where_they_cost_little() {
+        let desc = ColumnDesc::array::<f32>("DATA");
+        let manager = BString::default();
+        let info = ColumnInfo { desc, shape: None, manager_name: manager.clone(), manager, may_be_undefined: false };
+        let choose = |access, compress: Compress| {
+            let cells = Noted(access, Mutex::default());
+            let choice = compress.of_column(&info, 100 << 18, &cells, &(0..100)).unwrap();
+            (cells.1.into_inner().unwrap(), choice.sample.is_some(), choice.decoding > 0.0)
+        };
+        let none = Compress::With(Compression::NONE);
+        assert_eq!(choose(Access::Copied, Compress::Auto), (vec![50], true, false));
+        assert_eq!(choose(Access::Copied, none), (vec![], false, false));
+        assert_eq!(choose(Access::Computed, Compress::Auto), (vec![50], true, true));
+        // the first cell of those that are decoded in order
+        assert_eq!(choose(Access::InOrder, Compress::Auto), (vec![0], true, true));
+        assert_eq!(choose(Access::InOrder, none), (vec![0], false, true));
+    }
 }

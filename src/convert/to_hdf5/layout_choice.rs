@@ -69,6 +69,16 @@ pub enum ReadStrategy {
 }
 
 impl ColumnForm {
+    /// Number of bytes that the digest of a column has for each cell beside its elements: whether it is defined, and its shape.
+    pub(super) fn digested_header(&self) -> u64 {
+        let axes = match self {
+            ColumnForm::Dense { shape, .. } => shape.len() - 1,
+            ColumnForm::Cubes { cubes } => cubes.first().map_or(0, |(shape, _)| shape.len() - 1),
+            ColumnForm::Ragged { axes, .. } => *axes,
+        };
+        9 + 8 * axes as u64
+    }
+
     /// Size in bytes of the column's largest chunk, uncompressed.
     pub(super) fn chunk_bytes(&self, data_type: DataType) -> u64 {
         let bytes = |chunk: &Shape| chunk.iter().product::<u64>() * stored_size(data_type);

@@ -18,7 +18,7 @@ use crate::native::{
 };
 use crate::source::tree::Tree;
 use crate::source::{Averaging, Content, Predicate, Source, no_column};
-use crate::table::{ColumnCells, ColumnInfo, Table};
+use crate::table::{Access, ColumnCells, ColumnInfo, Table};
 use crate::thin;
 use crate::value::{DataType, Region, Shape, Values};
 
@@ -224,6 +224,8 @@ pub struct ColumnPlan {
     pub compression: Compression,
     /// Result of compressing a sample of the column; `None` if the column is not to be compressed, or has less than 1 MiB.
     pub(crate) sample: Option<Sample>,
+    /// Predicted time in seconds in which one thread decodes the column; 0 if its elements are stored as they are.
+    pub(crate) decoding_seconds: f64,
     /// When the column's datasets of numbers get their space in the file: chunk by chunk, or as one block.
     pub(crate) allocation: Allocation,
     /// Name of the HDF5 chunk index (the structure that locates chunks) of the column's datasets, as in
@@ -532,7 +534,7 @@ impl ColumnPlan {
         };
         let is_block = tiles == TileUse::Shared && form.is_of_tiles() && has_plain_tiles(&*cells);
         let allocation = if is_block { Allocation::Block } else { Allocation::Chunks };
-        let Choice { compression, sample } = match allocation {
+        let Choice { compression, sample, decoding } = match allocation {
             Allocation::Block => Choice::from(Compression::NONE),
             Allocation::Chunks if virtual_sources.is_some() => Choice::from(Compression::NONE),
             Allocation::Chunks => options.compress.of_column(info, bytes, &*cells, rows)?,
@@ -548,6 +550,7 @@ impl ColumnPlan {
             form,
             compression,
             sample,
+            decoding_seconds: decoding * bytes as f64,
             allocation,
             chunk_index: if virtual_sources.is_some() { "none" } else { chunk_index },
             bytes,
@@ -562,7 +565,8 @@ fn has_plain_tiles(cells: &dyn ColumnCells) -> bool {
 }
 
 /// Reads an element, or else the whole cell, of a column in the last of `rows`, so that a row count larger than the
-/// stored data is detected before all existing rows are read.
+/// stored data is detected before all existing rows are read. Only looks for its shape if all cells before it would have to be
+/// decoded.
 fn touch_last_row(info: &ColumnInfo, cells: &dyn ColumnCells, rows: &Range<u64>) -> Result<()> {
     if rows.is_empty() {
         return Ok(());
@@ -571,7 +575,7 @@ fn touch_last_row(info: &ColumnInfo, cells: &dyn ColumnCells, rows: &Range<u64>)
     let Some(shape) = cells.cell_shape(last)? else { return Ok(()) };
     let one = Region { start: shape.iter().map(|_| 0).collect(), shape: shape.iter().map(|_| 1).collect() };
     let can_split = info.data_type().is_fixed_size() && !shape.is_empty();
-    if shape.elements()? == 0 {
+    if shape.elements()? == 0 || cells.access() == Access::InOrder {
         return Ok(());
     }
     cells.read_cell(last, can_split.then_some(&one), &mut Values::new(info.data_type()))

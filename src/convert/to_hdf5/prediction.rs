@@ -26,6 +26,9 @@ const RESTORABLE_RATE: f64 = 0.5e9;
 const QUICKLOOK_RATE: f64 = 0.3e9;
 /// Assumed rate of averaging in time or frequency, in bytes of elements per second before averaging.
 const AVERAGING_RATE: f64 = 0.2e9;
+/// Assumed gain by each thread beside the first one, as a fraction of what the first one does: threads share memory, and wait for
+/// each other.
+const FURTHER_THREAD: f64 = 0.7;
 /// Assumed time in seconds to open a column of the source and to create its datasets.
 const COLUMN_SECONDS: f64 = 2e-4;
 /// Assumed time in seconds to open a table of the source, and to create its groups and JSON documents in the HDF5 file.
@@ -60,6 +63,13 @@ impl ColumnPlan {
         COLUMN_OVERHEAD + self.bytes as f64 * remains
     }
 
+    /// Predicted time in seconds in which one thread reads and digests the column's `rows` cells: these follow each other, while
+    /// several threads compress.
+    fn lane_seconds(&self, rows: u64, digest: bool) -> f64 {
+        let digested = self.bytes as f64 + rows as f64 * self.form.digested_header() as f64;
+        self.decoding_seconds + if digest { digested / DIGEST_RATE } else { 0.0 }
+    }
+
     /// Predicted time in seconds in which one thread compresses the column; 0 if the column is not compressed, or no sample
     /// of it was compressed.
     fn filter_seconds(&self) -> f64 {
@@ -81,18 +91,22 @@ impl Plan {
         let tables = self.tables.len() as f64;
         let file_bytes = tables * TABLE_OVERHEAD + self.columns().map(ColumnPlan::expected_bytes).sum::<f64>();
         let filters = self.columns().map(ColumnPlan::filter_seconds).sum::<f64>();
-        let digests = if options.digest { bytes / DIGEST_RATE } else { 0.0 };
+        let lanes = self.tables.iter().flat_map(|table| {
+            let rows = table.rows.end - table.rows.start;
+            table.columns.iter().map(move |column| column.lane_seconds(rows, options.digest))
+        });
+        let (together, longest) = lanes.fold((0.0, 0.0f64), |(sum, most), seconds| (sum + seconds, most.max(seconds)));
         let write_rate = if sync == SyncPolicy::Never { CACHE_RATE } else { WRITE_RATE };
         let moving = bytes / READ_RATE + file_bytes / write_rate;
         let restorable = if options.restorable { bytes / RESTORABLE_RATE } else { 0.0 };
         let quicklook = if options.quicklook { self.visibility_bytes() as f64 / QUICKLOOK_RATE } else { 0.0 };
         let averaging = averaged.map_or(0.0, |averaged| bytes * averaged.reduction() / AVERAGING_RATE);
         let further = restorable + quicklook + averaging;
-        let threads = pool::threads(options.threads) as f64;
+        let threads = 1.0 + FURTHER_THREAD * (pool::threads(options.threads) - 1) as f64;
         let opening = columns * COLUMN_SECONDS + tables * TABLE_SECONDS;
         Prediction {
             file_bytes: file_bytes as u64,
-            seconds: (filters + digests) / threads + moving + further + opening,
+            seconds: longest.max((filters + together) / threads) + moving + further + opening,
         }
     }
 

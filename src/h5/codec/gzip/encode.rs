@@ -102,8 +102,9 @@ impl Encode {
             // what the sample does not show is somewhere else
             return Ok(if expected.segment > NO_GAIN { Method::Stored } else { Method::Runs });
         }
-        // the slowest method, and where little gain is expected, there is often none
-        if expected.matches < 0.92 * simple {
+        // the slowest method: where little gain is expected, it is tried
+        let ratio = expected.matches / simple;
+        if ratio < 0.92 || (ratio < 0.95 && self.gains_by_matches(segment)?) {
             return Ok(Method::Matches);
         }
         if expected.runs >= 0.99 * expected.codes {
@@ -114,16 +115,19 @@ impl Encode {
             return Ok(Method::Matches);
         }
         // where runs gain much, longer repetitions often gain more, which an estimate does not see
-        if expected.runs < 0.5 && expected.runs < 0.9 * expected.codes {
-            let trial = &segment[segment.len().saturating_sub(TRIAL)..];
-            let (mut with_runs, mut with_matches) = (Vec::new(), Vec::new());
-            self.deflate(Method::Runs, trial, &mut with_runs)?;
-            self.deflate(Method::Matches, trial, &mut with_matches)?;
-            if with_matches.len() * 51 < with_runs.len() * 50 {
-                return Ok(Method::Matches);
-            }
+        if expected.runs < 0.5 && expected.runs < 0.9 * expected.codes && self.gains_by_matches(segment)? {
+            return Ok(Method::Matches);
         }
         Ok(Method::Runs)
+    }
+
+    /// Whether [`Method::Matches`] encodes the end of a segment in at least 2 % fewer bytes than [`Method::Runs`].
+    fn gains_by_matches(&mut self, segment: &[u8]) -> Result<bool> {
+        let trial = &segment[segment.len().saturating_sub(TRIAL)..];
+        let (mut with_runs, mut with_matches) = (Vec::new(), Vec::new());
+        self.deflate(Method::Runs, trial, &mut with_runs)?;
+        self.deflate(Method::Matches, trial, &mut with_matches)?;
+        Ok(with_matches.len() * 51 < with_runs.len() * 50)
     }
 
     /// Replaces `out` with `bytes` encoded as one zlib stream by libdeflate, which finds repetitions faster than zlib but

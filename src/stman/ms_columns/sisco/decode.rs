@@ -56,7 +56,7 @@ impl Decoder {
         let Some([correlations, channels]) = shape else { return Ok(()) };
         let wanted = cell_values(sisco.file.mode, [correlations, channels])?;
         if wanted > sisco.file.values - self.used {
-            return Err(Error::format(format!("row {row}: the file ends before its {wanted} values")));
+            return Err(sisco.too_short(row, [correlations, channels]));
         }
         self.used += wanted;
         if wanted == 0 {

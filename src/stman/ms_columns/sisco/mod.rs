@@ -46,7 +46,15 @@ struct Sisco {
     keys: Vec<OtherColumn>,
     /// Whether every cell of the column must have a value, because the table description declares the column as Direct.
     direct: bool,
-    decoder: Mutex<Decoder>,
+    state: Mutex<State>,
+}
+
+/// How far a SiscoStMan column has been decoded.
+#[derive(Debug, Default)]
+struct State {
+    decoder: Decoder,
+    /// The first row that cannot be decoded, which is damaged, and why: later rows cannot be either. `None` if none was met.
+    damaged: Option<(u64, Error)>,
 }
 
 #[derive(Debug)]
@@ -54,8 +62,8 @@ enum Shapes {
     /// The first `written` rows have this shape, `[correlations, channels]`; later ones have no value.
     Fixed { shape: [u64; 2], written: u64 },
     /// The shape of each row's cell, `[correlations, channels]`, from the file `table.f<n>-shapes` of SiscoStMan; rows
-    /// with `None` and rows after the last element have no value.
-    Each(Vec<Option<[u64; 2]>>),
+    /// with `None` and rows after the last element have no value. The file holds the values of the first `held` rows.
+    Each { shapes: Vec<Option<[u64; 2]>>, held: u64 },
 }
 
 fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
@@ -87,7 +95,7 @@ fn open(args: &OpenArgs<'_>) -> Result<Box<dyn Manager>> {
             rows: args.rows,
             keys,
             direct: spec.storage == Storage::Direct,
-            decoder: Mutex::default(),
+            state: Mutex::default(),
         })
     };
     Ok(Box::new(open().context(&place)?))
@@ -104,15 +112,17 @@ impl Shapes {
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
-        let mut each_values = 0u64;
-        for shape in each.iter().flatten().flatten() {
-            each_values = each_values.saturating_add(cell_values(file.mode, *shape)?);
+        let (mut each_values, mut held) = (0u64, 0);
+        for shape in each.iter().flatten() {
+            let values = shape.map_or(Ok(0), |shape| cell_values(file.mode, shape))?;
+            each_values = each_values.saturating_add(values);
+            held += u64::from(each_values <= file.values);
         }
         match (fixed, each) {
-            (None, Some(each)) => Ok(Shapes::Each(each)),
-            (None, None) if file.values == 0 => Ok(Shapes::Each(Vec::new())),
+            (None, Some(shapes)) => Ok(Shapes::Each { shapes, held }),
+            (None, None) if file.values == 0 => Ok(Shapes::Each { shapes: Vec::new(), held }),
             (None, None) => Err(Error::format(format!("the file {name} is missing"))),
-            (Some(_), Some(each)) if each_values == file.values => Ok(Shapes::Each(each)),
+            (Some(_), Some(shapes)) if each_values == file.values => Ok(Shapes::Each { shapes, held }),
             (Some(shape), _) => {
                 let &[correlations, channels] = &**shape else {
                     return Err(Error::format(format!("cells of shape {shape}, 2 axes are expected")));
@@ -129,14 +139,22 @@ impl Shapes {
     fn rows(&self) -> u64 {
         match self {
             Shapes::Fixed { written, .. } => *written,
-            Shapes::Each(each) => each.len() as u64,
+            Shapes::Each { shapes, .. } => shapes.len() as u64,
+        }
+    }
+
+    /// Number of leading rows whose values, if they have any, are all in the SiscoStMan file.
+    fn held(&self) -> u64 {
+        match self {
+            Shapes::Fixed { written, .. } => *written,
+            Shapes::Each { held, .. } => *held,
         }
     }
 
     fn get(&self, row: u64) -> Option<[u64; 2]> {
         match self {
             Shapes::Fixed { shape, written } => (row < *written).then_some(*shape),
-            Shapes::Each(each) => each.get(row as usize).copied().flatten(),
+            Shapes::Each { shapes, .. } => shapes.get(row as usize).copied().flatten(),
         }
     }
 }
@@ -144,23 +162,35 @@ impl Shapes {
 impl Sisco {
     fn shape(&self, row: u64) -> Result<Option<Shape>> {
         match self.shapes.get(row) {
-            Some(shape) => Ok(Some(Shape::from(shape))),
+            Some(shape) if row < self.shapes.held() => Ok(Some(Shape::from(shape))),
+            Some(shape) => Err(self.too_short(row, shape)),
             None if self.direct => Err(Error::format(format!("row {row} was never written"))),
             None => Ok(None),
         }
     }
 
-    fn decoder(&self) -> MutexGuard<'_, Decoder> {
-        // one that panicked was taken out: there is another one at the start
-        self.decoder.lock_unpoisoned()
+    /// The error of a row whose values are not in the SiscoStMan file, or not all; `shape` is that of its cell.
+    fn too_short(&self, row: u64, shape: [u64; 2]) -> Error {
+        match cell_values(self.file.mode, shape) {
+            Ok(values) => Error::format(format!("row {row}: the file ends before its {values} values")),
+            Err(error) => error,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // a decoder that panicked was taken out: there is another one at the start
+        self.state.lock_unpoisoned()
     }
 
     /// Decodes the cells of `rows` (half-open, from 0) and appends them to `out`.
     fn read(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
         let Values::Complex(out) = out else { return Err(Error::usage("visibilities are read into Complex")) };
-        let mut shared = self.decoder();
+        let mut state = self.state();
+        if let Some((_, error)) = state.damaged.as_ref().filter(|(row, _)| *row < rows.end) {
+            return Err(error.clone());
+        }
         // taken, so that an error leaves a decoder at the start
-        let mut decoder = std::mem::take(&mut *shared);
+        let mut decoder = std::mem::take(&mut state.decoder);
         let mut row = rows.start;
         // the last cell is kept, because it may be read in parts
         if decoder.row > row + 1 {
@@ -168,14 +198,20 @@ impl Sisco {
         }
         while row < rows.end {
             while decoder.row <= row {
-                let shape = self.shapes.get(decoder.row);
-                decoder.advance(self, shape)?;
+                let next = decoder.row;
+                if let Err(error) = decoder.advance(self, self.shapes.get(next)) {
+                    // otherwise each attempt to read a later row would decode all rows before it
+                    if error.kind() == ErrorKind::Format {
+                        state.damaged = Some((next, error.clone()));
+                    }
+                    return Err(error);
+                }
             }
             self.shape(row)?;
             out.extend_from_slice(&decoder.cell);
             row += 1;
         }
-        *shared = decoder;
+        state.decoder = decoder;
         Ok(())
     }
 }
@@ -213,9 +249,9 @@ impl ColumnCells for Sisco {
         let first = self.shapes.get(rows.start)?;
         let same = match &self.shapes {
             Shapes::Fixed { written, .. } => rows.end <= *written,
-            Shapes::Each(each) => {
-                let rows = each.get(rows.start as usize..rows.end as usize)?;
-                rows.iter().all(|shape| *shape == Some(first))
+            Shapes::Each { shapes, held } => {
+                let cells = shapes.get(rows.start as usize..rows.end as usize)?;
+                rows.end <= *held && cells.iter().all(|shape| *shape == Some(first))
             }
         };
         same.then(|| Shape::from(first))

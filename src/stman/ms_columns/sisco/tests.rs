@@ -105,6 +105,40 @@ fn chunks_may_end_within_a_row() {
     }
 }
 
+/// Rows of which the file has no values are known without decoding those before them.
+#[test]
+fn shapes_end_where_the_values_end() {
+    let shapes: Vec<u8> = [[2u64, 1, 4]; 6].concat().into_iter().flat_map(u64::to_le_bytes).collect();
+    let manager = open_sample(bytes(FILE), Some(deflated::<4>(&shapes)), Storage::Indirect, None).unwrap();
+    let cells = manager.column(0);
+    assert_eq!(cells.same_shape(&(0..4)), Some(Shape::from([1, 4])));
+    assert_eq!(cells.same_shape(&(0..5)), None);
+    assert_eq!(cells.cell_shape(3).unwrap(), Some(Shape::from([1, 4])));
+    let message = "table.f0 (SiscoStMan): row 4: the file ends before its 8 values";
+    cells.cell_shape(4).fails(ErrorKind::Format, message);
+    cells.read_rows(0..5, &mut Values::new(DataType::Complex)).fails(ErrorKind::Format, message);
+}
+
+/// What follows a damaged row cannot be decoded; what is before it still can.
+#[test]
+fn rows_before_a_damaged_one_stay_readable() {
+    let header = &bytes("53697363 6f000000 02000000 00000000 00000000 ff")[..];
+    let shape: &[u64] = &[1, 1];
+    // a row of 2 values in each chunk, without prediction; the second one does not inflate
+    let (good, mut bad) = (deflated::<8>(&[0; 8]), deflated::<8>(&[0; 8]));
+    bad[16] = 0xff;
+    let file = [header, &good, &bad, &good].concat();
+    let manager = open_sample(file, None, Storage::Indirect, Some(shape)).unwrap();
+    let cells = manager.column(0);
+    let read = |rows| cells.read_rows(rows, &mut Values::new(DataType::Complex));
+    let message = "table.f0 (SiscoStMan): the deflated bytes are damaged";
+    for rows in [0..3, 1..2, 2..3] {
+        let error = read(rows.clone()).unwrap_err();
+        assert!(error.kind() == ErrorKind::Format && error.to_string().starts_with(message), "{rows:?}: {error}");
+    }
+    read(0..1).unwrap();
+}
+
 /// A shape without channels may state any number of correlations, which are not counted one by one.
 #[test]
 fn cells_without_elements_have_no_items() {
