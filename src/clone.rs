@@ -181,8 +181,8 @@ fn share_blocks(
     Ok(Ok(()))
 }
 
-/// Copies a few bytes of the range `from` of a file to the file `to`, where a copy of the whole range would begin at byte
-/// `offset`. `part` gives the bytes to copy, as a half-open range counted from the start of `from`.
+/// Copies a few bytes at an end of the range `from` of a file, which cannot be shared, to the file `to`, in which a copy of the whole
+/// range would begin at byte `offset`. `part` gives the bytes to copy, as a half-open range counted from the start of `from`.
 fn copy_end(from: Raw<'_>, to: &File, offset: u64, part: std::ops::Range<u64>) -> Result<()> {
     let mut bytes = vec![0; (part.end - part.start) as usize];
     if bytes.is_empty() {

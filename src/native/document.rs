@@ -301,8 +301,8 @@ impl TableDocument {
         TableInfo { table_type: r#type.0, sub_type: subtype.0, readme: readme.0 }
     }
 
-    /// How the casacore table was stored, as far as the document records it; the caller fills in `bindings`, the managers of
-    /// columns.
+    /// How the casacore table was stored, as far as this JSON document of the native HDF5 file records it; the caller fills in
+    /// `bindings`, the managers of columns.
     pub(super) fn layout(&self) -> Result<Layout> {
         let order = match self.byte_order.as_deref() {
             Some("big") => Some(ByteOrder::Big),

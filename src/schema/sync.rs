@@ -31,7 +31,7 @@ pub(crate) struct Counters {
     /// Number of columns of the table when the sync record was written.
     pub(crate) columns: u32,
     pub(crate) table: u32,
-    /// How often each data manager's data changed, in the order of the column set.
+    /// How often the data of each data manager changed, in the order in which `table.dat` lists the managers.
     pub(crate) managers: Vec<u32>,
 }
 

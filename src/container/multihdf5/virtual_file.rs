@@ -236,7 +236,8 @@ impl VirtualFile {
         })
     }
 
-    /// Reads bytes of a virtual file that is stored without filters; adjacent parts of the HDF5 file are read at once.
+    /// Reads the bytes from `offset` on of a virtual file that is stored without filters; parts that are adjacent in the HDF5
+    /// file are read in one call.
     fn read_plain(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         let (mut done, mut start, mut next) = (0, 0, None);
         while done < out.len() {

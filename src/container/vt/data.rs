@@ -1,4 +1,4 @@
-//! Reads the data that references to blocks of a content-addressed (vt) store stand for.
+//! Reads data that are given by references: follows these to the blocks of a content-addressed (vt) store.
 
 use std::sync::{Arc, Mutex};
 

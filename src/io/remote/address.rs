@@ -76,8 +76,8 @@ impl Address {
 }
 
 impl Object {
-    /// The headers that sign a request at the time `now`, with the header `Range: {range}` (`bytes=FIRST-LAST`); empty
-    /// without credentials.
+    /// The headers, beside `Host` and `Range`, by which a request of the bytes `range` (`bytes=FIRST-LAST`) at the time `now` is
+    /// signed (AWS Signature Version 4); empty without credentials.
     pub(super) fn headers(&self, range: &str, now: SystemTime) -> Vec<(&'static str, String)> {
         let Some(credentials) = &self.credentials else { return Vec::new() };
         let date = date(now);

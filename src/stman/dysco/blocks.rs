@@ -158,7 +158,7 @@ pub(super) struct Packed {
 
 impl Packed {
     /// Unpacks the DyscoStMan symbols (quantised values) in this buffer, from the one with index `first` (from 0) on,
-    /// and passes them to `decoder`.
+    /// and passes them to `decoder`, as many as it wants.
     pub(super) fn decode(&self, first: usize, decoder: impl Decode) {
         let bit = self.first_bit + first * usize::from(self.width);
         symbols::decode(self.width, &self.bytes[bit / 8..], bit % 8, decoder);

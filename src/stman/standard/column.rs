@@ -1,4 +1,4 @@
-//! A column of StandardStMan, read from its rows in each data bucket. formats/stman.md 1.2.
+//! A column of StandardStMan: its values are read from the data buckets, each of which holds some rows. formats/stman.md 1.2.
 
 use std::ops::Range;
 use std::sync::Arc;

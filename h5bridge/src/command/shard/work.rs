@@ -49,8 +49,8 @@ struct Done {
     kind: Option<ErrorKind>,
 }
 
-/// Runs `h5bridge shard work`: writes items (ranges of chunks or tiles) of the plan until none is left, the time of
-/// `--stop-after` has passed, or a signal comes.
+/// Runs `h5bridge shard work`: takes items (ranges of chunks or tiles) of the plan that `h5bridge shard plan` made, and writes
+/// them to the output, until none is left, the time of `--stop-after` has passed, or a signal comes.
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     let plan = ShardPlan::open(&args.out)?;
