@@ -56,9 +56,11 @@ pub(crate) struct Link {
     pub(crate) file: String,
     /// Path, in the HDF5 file, of the dataset whose chunks are the tiles that casacore reads through the symbolic link.
     pub(crate) dataset: String,
-    /// Offset in the HDF5 file, in bytes, of the first chunk of the dataset whose chunks are the tiles.
+    /// Offset in the HDF5 file, in bytes, of the first chunk of the dataset whose chunks are the tiles of a thin table that the
+    /// symbolic link stands for.
     pub(crate) address: u64,
-    /// Size in bytes of all chunks of the dataset whose chunks are the tiles, as stored in the HDF5 file.
+    /// Size in bytes, in the HDF5 file, of all chunks of the dataset whose chunks are the tiles of a thin table that the symbolic link
+    /// stands for.
     pub(crate) bytes: u64,
 }
 

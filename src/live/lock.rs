@@ -1,4 +1,5 @@
-//! Ensures that a live file has one writer at a time, by a lock file beside it. HDF5 itself holds no lock once a file is live.
+//! Ensures that a live file (one that is read while it is written, HDF5 SWMR) has one writer at a time, by a lock file beside
+//! it. HDF5 itself holds no lock once a file is live.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{Read, Seek, Write};

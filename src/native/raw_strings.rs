@@ -61,8 +61,8 @@ impl RawStrings {
         self.0.len()
     }
 
-    /// Writes to `exact`, the group `/_ctds/TABLE` of a native HDF5 file, the exact strings that the dataset of the column `link`
-    /// cannot hold.
+    /// Writes the exact strings that the dataset of the column `link` cannot hold (not UTF-8, or with a NUL) to `exact`, the group
+    /// `/_ctds/TABLE` of the HDF5 file.
     pub(crate) fn write(&self, exact: &Group, link: &str) -> Result<()> {
         let group = exact.create_group(&raw_strings_group(link))?;
         let write = |name: &str, values: Values| -> Result<()> {

@@ -114,8 +114,8 @@ impl Reader {
         }
     }
 
-    /// Finds the vt blocks that hold the bytes to be read into `out`, and adds a request for each to `wanted`. Bytes
-    /// that references hold themselves (literals and repeated bytes) are filled in at once. `depth` is the level at
+    /// Finds the blocks of a content-addressed (vt) store that hold the bytes to be read into `out`, and adds a request for each to
+    /// `wanted`. Bytes that references hold themselves (literals and repeated bytes) are filled in at once. `depth` is the level at
     /// which `block` is nested in other references, 0 for the outermost; above 40 is an error.
     fn collect<'o>(
         &self,
