@@ -56,11 +56,11 @@ pub(crate) struct Link {
     pub(crate) file: String,
     /// Path, in the HDF5 file, of the dataset whose chunks are the tiles that casacore reads through the symbolic link.
     pub(crate) dataset: String,
-    /// Offset in the HDF5 file, in bytes, of the first chunk of the dataset whose chunks are the tiles of a thin table that the
-    /// symbolic link stands for.
+    /// Offset in bytes, in the HDF5 file, of the first of the tiles that casacore reads through the symbolic link (a file
+    /// of tiles in the directory of a table that is a link to the HDF5 file); the tiles are the chunks of one dataset.
     pub(crate) address: u64,
-    /// Size in bytes, in the HDF5 file, of all chunks of the dataset whose chunks are the tiles of a thin table that the symbolic link
-    /// stands for.
+    /// Total size in bytes, in the HDF5 file, of the tiles that casacore reads through the symbolic link (a file of tiles
+    /// in the directory of a table that is a link to the HDF5 file); the tiles are the chunks of one dataset.
     pub(crate) bytes: u64,
 }
 

@@ -63,7 +63,7 @@ pub(crate) struct External {
 
 impl External {
     /// How sources are opened: with the lock options of `global`; `--follow-external` decides whether array elements that a
-    /// native HDF5 file keeps in other files are read.
+    /// native HDF5 file (one in the layout of docs/layout.md) keeps in other files are read.
     pub(crate) fn open_options(self, global: &Global) -> OpenOptions {
         OpenOptions { follow_external: self.follow_external, ..global.open_options() }
     }

@@ -158,7 +158,8 @@ impl Stop {
         Ok(Stop(Interrupts::listen_in(Phase::Working, caller)?))
     }
 
-    /// Whether SIGINT or SIGTERM has come, or an embedding program has stopped the verb.
+    /// Whether SIGINT or SIGTERM has come, or a program that runs the verb (subcommand of `h5bridge`) in its own process,
+    /// such as the Python package, has stopped it.
     pub(crate) fn is_set(&self) -> bool {
         self.0.token.is_cancelled()
     }
@@ -168,7 +169,8 @@ impl Stop {
         self.0.token.clone()
     }
 
-    /// Sleeps for `time`, or until SIGINT or SIGTERM comes or an embedding program stops the verb.
+    /// Sleeps for `time`, or until SIGINT or SIGTERM comes, or until a program that runs the verb (subcommand of
+    /// `h5bridge`) in its own process, such as the Python package, stops it.
     pub(crate) fn sleep(&self, time: Duration) {
         let start = Instant::now();
         while let Some(left) = time.checked_sub(start.elapsed()).filter(|_| !self.is_set()) {

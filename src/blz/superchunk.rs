@@ -162,8 +162,8 @@ pub(super) struct Walk<'a> {
     file: &'a Superchunk,
     number: u64,
     at: u64,
-    /// Offsets of the next chunks in the file in bytes, read in advance and in reverse order; -1 for a chunk that
-    /// begins where the previous one ends.
+    /// Offsets in the file, in bytes, of the next chunks; -1 for a chunk that begins where the previous one ends. Several
+    /// are read at once from the file's list of offsets and kept here reversed, the next chunk last.
     offsets: Vec<i64>,
     is_over: bool,
 }

@@ -6,7 +6,7 @@ pub(super) struct Nest {
     shape: Vec<u64>,
     /// Index of the next element on each axis, slowest axis first.
     at: Vec<u64>,
-    /// Number of elements of the array that are still to be written.
+    /// Number of elements that are still to be written, of the array that becomes nested JSON lists.
     left: u64,
 }
 

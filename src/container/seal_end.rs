@@ -8,8 +8,8 @@ use crate::io::{ReadAt, read_array};
 /// follow them.
 pub(super) const MAGIC: [u8; 8] = *b"ctdsseal";
 
-/// Size in bytes of the entry of a region (byte range of the HDF5 file) in a seal: its length, the number of the virtual file
-/// to which it belongs, its CRC-32.
+/// Size in bytes of the entry of a region (byte range of the HDF5 file) in a seal, the checksums after the end of an HDF5
+/// file: the region's length, the number of the virtual file to which it belongs, its CRC-32.
 pub(super) const ENTRY_BYTES: usize = 16;
 
 /// Size in bytes of the fields of fixed size at the end of a seal (the checksums after an HDF5 file); they are the last bytes

@@ -26,7 +26,8 @@ pub enum DigestPolicy {
     /// the source), they would take as long as the rest of the conversion.
     #[default]
     Auto,
-    /// Digests are always computed and kept in the file.
+    /// The conversion always computes digests of the columns and keywords that it reads, and keeps them in the HDF5 file
+    /// that it makes.
     Always,
     /// Digests are not computed, except for files from which the originals can be restored.
     Never,
@@ -526,7 +527,8 @@ impl<'a> ToOriginal<'a> {
     }
 }
 
-/// Compares two sources value by value, whatever their storage; or a native HDF5 file with the digests stored in it.
+/// Compares two sources value by value, whatever their storage; or a native HDF5 file (columns as datasets) with the
+/// digests of its content that were stored in it when it was made.
 ///
 /// See [`ToHdf5`] for an example.
 #[derive(Clone)]
@@ -541,8 +543,8 @@ pub struct Compare<'a> {
 }
 
 impl<'a> Compare<'a> {
-    /// Prepares a comparison of all tables of two sources, each a table directory, a file that holds a whole table, or
-    /// a native HDF5 file: rows, columns, keywords, cells.
+    /// Prepares a comparison of all tables of two sources: rows, columns, keywords, cells. Each source is a table
+    /// directory, a container (a file that holds all files of a table), or a native HDF5 file (columns as datasets).
     pub fn new(left: impl AsRef<Path>, right: impl AsRef<Path>) -> Self {
         Self::of(left.as_ref(), Some(right.as_ref()))
     }

@@ -62,7 +62,7 @@ pub(crate) fn unravel(mut number: u64, counts: &Shape) -> Vec<u64> {
 pub(crate) enum ChunkStorage<'a> {
     /// The chunks are plain elements, stored one after the other in the order of their numbers: first axis fastest.
     Block {
-        /// The file in which the chunks are.
+        /// The file in which the chunks of the array are.
         file: &'a dyn ReadAt,
         /// Offset of the first chunk in the file, in bytes.
         offset: u64,

@@ -111,7 +111,7 @@ pub(crate) enum Padding {
     Terminated,
     Nul,
     Space,
-    /// Padding that this version does not know; the value is HDF5's code of it.
+    /// Padding of strings that this program does not know; the value is HDF5's code of it (`H5T_str_t`).
     Other(i32),
 }
 

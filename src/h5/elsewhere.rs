@@ -261,8 +261,9 @@ struct Sources<'a> {
 }
 
 impl Sources<'_> {
-    /// Checks the `sources` of a virtual dataset, recursively; returns whether any source is in another file.
-    /// `virtuals` are the paths of the nested virtual datasets, from the outermost one to this one.
+    /// Checks that the `sources` of a virtual dataset may be read, recursively; returns whether any source is in another
+    /// file. Fails if a file must not be opened, a name is a pattern, or virtual datasets refer to each other in a circle
+    /// or too deeply. `virtuals` are the paths of the nested virtual datasets, from the outermost one to this one.
     fn check(&mut self, found: &Elsewhere, sources: &[(String, String)], virtuals: &mut Vec<String>) -> Result<bool> {
         if virtuals.len() > MAX_DEPTH {
             return Err(Error::limit(format!(

@@ -8,8 +8,8 @@ use nix::errno::Errno;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// How long opening a file for writing is retried while another process holds HDF5's lock on it. A program that follows a live
-/// file holds the lock only while it opens the file.
+/// How long opening a file for writing is retried while another process holds HDF5's lock on it. A program that reads a
+/// live file (an HDF5 file that is read while it is written) holds the lock only while it opens the file.
 const LOCK_RETRY_LIMIT: Duration = Duration::from_secs(2);
 
 /// Pause between two attempts to lock a file.

@@ -25,7 +25,7 @@ static ASIDE: Mutex<Vec<Aside>> = Mutex::new(Vec::new());
 
 #[derive(Debug)]
 struct Aside {
-    /// Device and inode of the lock file.
+    /// Device and inode of `file`, a `table.lock` (casacore's lock file of a table).
     identity: (u64, u64),
     writable: bool,
     file: File,

@@ -65,9 +65,9 @@ pub trait ReadAt: fmt::Debug + Send + Sync {
 /// A range of consecutive bytes in a file of the operating system, which the system can copy to another file by itself.
 #[derive(Debug, Clone, Copy)]
 pub struct Raw<'a> {
-    /// The open file of the operating system in which the consecutive bytes are.
+    /// The open file of the operating system that contains the range of bytes.
     pub file: &'a File,
-    /// Offset of the first of the consecutive bytes from the start of `file`, in bytes.
+    /// Offset of the first byte of the range from the start of `file`, in bytes.
     pub offset: u64,
     /// Number of consecutive bytes from `offset` on; `file` may end before the last of them.
     pub len: u64,

@@ -1,4 +1,4 @@
-//! Declarations of the tables and columns of a live file, before it is created.
+//! Declarations of the tables and columns of a live file (HDF5 that is read while it is written), before it is created.
 
 use crate::error::{Error, Result};
 use crate::schema::{ColumnDesc, ColumnKind, TableInfo};
@@ -56,7 +56,7 @@ impl TableSpec {
     }
 }
 
-/// Declaration of a column of a table of a live file.
+/// Declaration of a column of a table of a live file (HDF5 that is read while it is written).
 #[derive(Debug, Clone)]
 pub struct ColumnSpec {
     /// Name, type, comment, keywords and maximum length of strings of the column, and its other casacore properties.

@@ -1,4 +1,4 @@
-//! Declares the tables of a live file, and creates it.
+//! Declares the tables of a live file (HDF5 that is read while it is written), and creates it.
 
 use std::path::Path;
 

@@ -105,7 +105,7 @@ impl Writer {
         &self.warnings
     }
 
-    /// Names of the tables in the live file: `MAIN`, `ANTENNA`, `A/B`.
+    /// Names of the tables in the live file (HDF5 that is read while it is written): `MAIN`, `ANTENNA`, `A/B`.
     pub fn tables(&self) -> impl Iterator<Item = &str> {
         self.tables.iter().map(|table| table.name.as_str())
     }

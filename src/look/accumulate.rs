@@ -133,7 +133,7 @@ pub(super) struct Row<'a> {
     pub(super) flag_row: bool,
     /// UVW of the row in metres; NaN if the plot does not need it or the table does not have it.
     pub(super) uvw: [f64; 3],
-    /// Visibilities of the row; empty if the plot does not need them.
+    /// Visibilities of the row: the correlation varies fastest, then the channel. Empty if the plot does not need them.
     pub(super) data: &'a [Complex32],
     /// Flags of the row's visibilities; empty if the table has no FLAG, or its cell has another shape than that of the
     /// visibilities.

@@ -1,5 +1,5 @@
-//! Alerts: warnings that begin when a rule, such as `flagged > 40 %`, holds for a live file or table, and end when it no
-//! longer holds.
+//! Alerts: warnings that begin when a rule, such as `flagged > 40 %`, holds for a table directory or a live file (an HDF5
+//! file that is read while it is written), and end when it no longer holds.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -308,8 +308,8 @@ impl History {
         Some(look.taken.duration_since(since).unwrap_or_default().as_secs_f64())
     }
 
-    /// Ratio of the mean amplitude of the newest integration to the mean over the earlier ones, ten at most; `None` if it
-    /// cannot be computed yet.
+    /// Ratio of the mean amplitude of the newest integration to the average of those of the integrations before it, of
+    /// which the last ten at most are averaged; `None` if it cannot be computed yet.
     fn step(&self) -> Option<f64> {
         let (_, newest) = self.newest?;
         let mean = self.before.iter().sum::<f64>() / self.before.len() as f64;

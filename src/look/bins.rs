@@ -39,8 +39,8 @@ impl<T: Merge> Times<T> {
         Times { capacity, width, lines: Vec::new(), sums: Vec::new(), free: Vec::new(), recent: 0, step: f64::INFINITY }
     }
 
-    /// The sums of the time bin that contains `time` (finite, in seconds of MJD): one for each frequency bin or for
-    /// each correlation, or a single one. A time bin is added if none contains `time`.
+    /// The sums (of amplitudes, visibilities or flags) of the time bin that contains `time` (finite, in seconds of MJD):
+    /// one for each frequency bin or for each correlation, or a single one. A time bin is added if none contains `time`.
     pub(super) fn at(&mut self, time: f64) -> &mut [T] {
         let holds = |line: &Line| line.first <= time && time <= line.last;
         if !self.lines.get(self.recent).is_some_and(holds) {
@@ -140,8 +140,8 @@ impl Map {
         &self.counts[line * MAP..][..MAP]
     }
 
-    /// Doubles the horizontal extent of the map: neighbouring columns are merged in pairs into its left half, and the right
-    /// half is empty.
+    /// Doubles the horizontal extent of the map, a two-dimensional histogram: neighbouring columns are merged in pairs into
+    /// its left half, and the right half is empty.
     pub(super) fn halve_columns(&mut self) {
         for line in self.counts.chunks_exact_mut(MAP) {
             for column in 0..MAP / 2 {

@@ -360,8 +360,8 @@ impl Frame {
         Some(first)
     }
 
-    /// The arrays of the frame as a JSON object of nested lists, by name, the slowest axis outermost; `null` for numbers
-    /// that are not finite.
+    /// The arrays of the frame (a plot as arrays of numbers) as a JSON object of nested lists, by name, the slowest axis
+    /// outermost; `null` for numbers that are not finite.
     pub fn arrays_json(&self) -> Json {
         let array = |array: &Array| {
             let mut list: Vec<Json> = (0..array.numbers.len()).map(|at| array.numbers.json(at)).collect();

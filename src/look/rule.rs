@@ -132,7 +132,7 @@ impl Rule {
         Ok(())
     }
 
-    /// Name of the rule's quantity, as in the words of the rule.
+    /// Name of the quantity that the alert rule limits, as in the words of the rule: `flagged`, `lag` …
     pub(super) fn name(&self) -> &'static str {
         let quantity = match &self.quantity {
             Quantity::AntennaFlagged(_) => &Quantity::Flagged,

@@ -40,7 +40,8 @@ pub struct Look {
     pub kind: &'static str,
     /// Revision of the file or table: number of changes seen since it was opened.
     pub revision: u64,
-    /// Whether a live file is marked as being written, or another program has the table directory open.
+    /// Whether a live file (an HDF5 file that is read while it is written) is marked as being written, or another program
+    /// has the table directory open.
     pub is_open: bool,
     /// Name and number of committed rows of each table; the first one is the main table, named `MAIN`.
     pub rows: Vec<(String, u64)>,

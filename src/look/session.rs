@@ -62,8 +62,8 @@ impl Ended {
 }
 
 /// Polls (checks for changes) a file or table, to report its state and to plot it: a live file (an HDF5 file that is
-/// read while rows are appended to it), a native HDF5 file or a table directory. It does not acquire any lock that a
-/// writer would wait for.
+/// read while rows are appended to it), a native HDF5 file (columns as datasets) that does not grow, or a table
+/// directory. It does not acquire any lock that a writer would wait for.
 pub struct Session {
     path: PathBuf,
     identity: (u64, u64),

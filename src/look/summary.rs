@@ -151,7 +151,7 @@ pub struct ScanSummary {
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Flagged {
-    /// Fraction of the data that is flagged, from 0 to 1.
+    /// Fraction of the elements of FLAG, or of the rows, that is flagged in the whole MeasurementSet, from 0 to 1.
     pub fraction: f64,
     /// What was counted: `elements` of FLAG, including those of rows that FLAG_ROW flags; or `rows`, by FLAG_ROW alone.
     pub of: &'static str,

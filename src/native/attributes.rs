@@ -235,8 +235,8 @@ pub(crate) struct Edited {
 
 impl Edited {
     /// Makes an [`Edited`] without edits by a user: a copy of a table's info, keywords, and column comments and
-    /// keywords, without notes. This is the result for a casacore table; edits of the HDF5 attributes of a native HDF5
-    /// file are applied to it afterwards.
+    /// keywords, without notes (sentences for the user about edits). This is the result for a casacore table; edits of
+    /// the HDF5 attributes of a native HDF5 file are applied to it afterwards.
     pub(crate) fn nothing(info: &TableInfo, keywords: &Record, columns: &[ColumnInfo]) -> Self {
         let column = |info: &ColumnInfo| (info.desc.comment.clone(), info.desc.keywords.clone());
         Edited {

@@ -34,8 +34,8 @@ pub(crate) fn axis_roles(is_main_of_ms: bool, column: &str, axes: usize) -> Vec<
 /// if they have the same role (meaning, such as `chan`) and length.
 #[derive(Debug, Default)]
 pub(crate) struct Dimensions {
-    /// The names chosen so far. The key has the role (meaning) and length of an axis, and the number of earlier axes of
-    /// the same dataset with this role and length.
+    /// The names of dimension scales chosen so far. The key has the role (meaning) and length of an axis, and the number
+    /// of earlier axes of the same dataset with this role and length.
     known: BTreeMap<(String, u64, usize), String>,
     counts: BTreeMap<String, usize>,
 }
@@ -91,7 +91,7 @@ impl TreeDimensions {
 /// centre frequencies of the channels in Hz for `chan`, Stokes codes for `corr`.
 #[derive(Debug, Default)]
 pub(crate) struct Coordinates {
-    /// Whether the coordinates are for the axes of a MeasurementSet's main table.
+    /// Whether these coordinates (frequencies, Stokes codes) are for the axes of a MeasurementSet's main table.
     is_measurement_set: bool,
     /// Roles of axes (`chan`, `corr`), each with the coordinates of one axis (Hz, Stokes codes). A role occurs several
     /// times if axes of this role differ, for example `chan` for each spectral window.

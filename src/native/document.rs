@@ -69,7 +69,8 @@ pub(crate) fn root_attributes(source: &str) -> Vec<(String, Attribute)> {
     ]
 }
 
-/// Fails unless the root attributes state that the file is a native HDF5 file, in a format version that this program can read.
+/// Fails unless the root attributes state that the file is a native HDF5 file (one in this project's layout: columns as
+/// datasets), in a format version that this program can read.
 pub(super) fn check_format(root: &Group) -> Result<()> {
     let text = |(name, _): (&str, &str)| Ok::<_, Error>(root.attribute(name)?.as_ref().and_then(string));
     if text(FORMAT)?.as_deref() != Some(FORMAT.1) {
@@ -173,8 +174,8 @@ pub(crate) struct TableDocument {
     /// Name of the dimension scale of the table's rows, a dataset in the group of the table: `row`, `row__2` …
     #[serde(default)]
     pub(crate) row: String,
-    /// Number of rows of the table; `None`, if the document does not state it, is an error except in a live file. There this
-    /// number means nothing: a dataset counts the rows, and `committed` is its name.
+    /// Number of rows of the table; `None`, if the document does not state it, is an error except in a live file (read while
+    /// it is written). There this number means nothing: the dataset named by the field `committed` counts the rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rows: Option<u64>,
     /// Number (from 0), in the table that was converted, of the first row in this file; more than 0 if rows were
@@ -200,7 +201,8 @@ pub(crate) struct TableDocument {
     /// is part of the JSON document of the main table; it is empty in those of subtables.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) damage: Vec<Damage>,
-    /// How the rows were averaged, `time=10s,chan=4`; only in the document of the main table, `None` if they were not.
+    /// How the rows were averaged, such as `time=10s,chan=4`; `None` if they were not. It is only in the JSON document that
+    /// describes the main table, not in those of subtables.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) averaged: Option<String>,
 }
@@ -462,7 +464,8 @@ impl ColumnDocument {
     }
 }
 
-/// A column of a native HDF5 file that has a JSON document in the group `_ctds`, made by decoding this document.
+/// A column of a native HDF5 file (columns as datasets), decoded from the JSON document that describes the column in the
+/// group `_ctds`.
 pub(crate) struct DescribedColumn {
     pub(crate) info: ColumnInfo,
     /// The storage form of the column's cells, and the name of its dataset or group.

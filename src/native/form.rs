@@ -316,8 +316,8 @@ impl StoredForm {
         matches!(self.kind, FormKind::Cubes | FormKind::Ragged)
     }
 
-    /// Creates the datasets of the column in a native HDF5 file, without elements, below the group `table`, with
-    /// attributes and dimension scales. Returns for each dataset the value that [`Maker::make`] returned.
+    /// Creates the datasets of the column in a native HDF5 file (columns as datasets), without elements, below the group
+    /// `table`, with attributes and dimension scales. Returns for each dataset the value that [`Maker::make`] returned.
     pub(crate) fn create<M: Maker>(
         &self,
         table: &Group,

@@ -92,9 +92,9 @@ pub(super) fn flags_of(link: &str) -> Option<&str> {
 
 const DEFINED_FLAGS: &str = "__defined";
 
-/// `NAME__missing`, used where the description of a column has the name of its dataset or group, if the native HDF5
-/// file lacks the column's cells. No such object is made. The description is the attribute
-/// `column.NAME__missing` of the table's group below `/_ctds` ([`CTDS`]).
+/// `NAME__missing`: stands for the name of a column's dataset or group if the native HDF5 file (columns as datasets)
+/// lacks the column's cells. No such object is made; only the JSON document that describes the column, the attribute
+/// `column.NAME__missing` of the table's group below `/_ctds` ([`CTDS`]), uses the name.
 pub(crate) fn missing_link(name: &str) -> String {
     format!("{name}__missing")
 }

@@ -1,4 +1,5 @@
-//! Opens the tables of native HDF5 files and reads their keywords, cells, edits and storage. docs/layout.md.
+//! Opens the tables of native HDF5 files (columns as datasets) and reads their keywords, their cells, how these are
+//! stored, and which HDF5 attributes a user has edited. docs/layout.md.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -268,7 +269,8 @@ impl NativeTable {
         object(&self.group, form)
     }
 
-    /// Makes a reader for a dataset of the table; in a live file the dataset must have the table's rows as its slowest axis.
+    /// Makes a reader for a dataset of the table. In a live file (an HDF5 file that is read while it is written) the dataset
+    /// must have the table's rows as its slowest axis.
     fn reader(&self, dataset: Dataset) -> Result<Reader> {
         let source = self.source.clone();
         let chunks = if self.live {
@@ -305,7 +307,8 @@ impl NativeTable {
         (self.group.has(&flags) && !self.forms.iter().any(|form| form.link == flags)).then_some(flags)
     }
 
-    /// Fails unless the number of rows `found` in the dataset `link` is the expected one, or larger in a live table.
+    /// Fails unless the number of rows `found` in the dataset `link` is the expected one. It may be larger in a live file
+    /// (an HDF5 file that is read while it is written), where rows may not be committed yet.
     fn check_rows(&self, link: &str, found: u64, expected: u64) -> Result<()> {
         if found == expected || self.live && found > expected {
             return Ok(());
@@ -644,8 +647,9 @@ pub struct Elsewhere {
     /// object in the file, `other.h5:/MAIN/DATA`. The file `.` is the native HDF5 file itself. For a user-defined link,
     /// the number of its class: `class 100`.
     pub targets: Vec<String>,
-    /// The reference out of a native HDF5 file in words, for the user: its kind (external storage, virtual dataset,
-    /// external or user-defined link) and at most three targets, such as `external link to other.h5:/MAIN/DATA`.
+    /// The reference out of a native HDF5 file (columns as datasets) in words, for the user: its kind (external storage,
+    /// virtual dataset, external or user-defined link) and at most three targets, such as
+    /// `external link to other.h5:/MAIN/DATA`.
     pub text: String,
 }
 

@@ -44,8 +44,8 @@ impl<'a> Pack<'a> {
 
     open_setters!();
 
-    /// Sets the kind of container; by default MultiFile, which every casacore reads, but MultiHDF5 for a single file or with
-    /// compression.
+    /// Sets the kind of container; by default MultiFile, which every casacore reads, but MultiHDF5 if everything is packed
+    /// into one output file ([`single_file`](Self::single_file)) or compressed.
     pub fn format(mut self, format: PackFormat) -> Self {
         self.format = Some(format);
         self

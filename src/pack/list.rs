@@ -72,13 +72,13 @@ pub struct StoredFiles {
     container: Arc<dyn Container>,
 }
 
-/// One part of a listing, in the order in which [`Listing::visit`] finds them: a container, its files, its other entries, its
-/// history, then the containers in it.
+/// One part of a listing, in the order in which [`Listing::visit`] finds them: a container, its files, its other entries,
+/// its recorded states (dated snapshots, which only `.vt` archives have), then the containers in it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Listed<'a> {
-    /// A part of a listing: a directory or container. The parts for its files, its other entries and its recorded
-    /// states follow.
+    /// A part of a listing: a directory or container. The parts for its files, its other entries and its recorded states
+    /// (dated snapshots, which only `.vt` archives have) follow.
     Container {
         /// Number of directories and containers around the listed container; 0 for the outermost.
         depth: usize,

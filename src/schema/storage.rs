@@ -6,7 +6,7 @@ use crate::aipsio::Encoder;
 use crate::error::Result;
 use crate::value::ByteOrder;
 
-/// Offset of the length of the object `Table` in `table.dat`, after the AipsIO magic, in bytes.
+/// Offset, in bytes from the start of `table.dat`, of the length of the object `Table`; the AipsIO magic precedes it.
 const LENGTH_OFFSET: usize = 4;
 
 /// Number in place of an object's length in `table.dat`, stored by a writer that could not seek back to fill the length in.

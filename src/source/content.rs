@@ -1,5 +1,5 @@
-//! One interface to the content of a table: a casacore table, a native HDF5 file, or a view of these (salvaged, selected,
-//! averaged, joined).
+//! One interface to the content of a table: a casacore table, a native HDF5 file (columns as datasets), or a view of these
+//! (salvaged, selected, averaged, joined).
 
 use std::ops::Range;
 use std::path::Path;
@@ -423,8 +423,8 @@ pub(super) struct JoinedPart {
 }
 
 impl Joined {
-    /// Joins the main tables of at least one native HDF5 file to one table: the rows of each file follow those of the
-    /// file before it in `parts`.
+    /// Joins the main tables of at least one native HDF5 file (columns as datasets) to one table: the rows of each file
+    /// follow those of the file before it in `parts`.
     pub(super) fn new(parts: Vec<JoinedPart>) -> Self {
         let columns = join_columns(&parts);
         Joined { parts, columns }

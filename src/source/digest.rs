@@ -242,8 +242,9 @@ impl<'a> ColumnStream<'a> {
         ColumnStream { failed: idle.then(not_selected), idle, ..Self::new(content) }
     }
 
-    /// Adds `bytes` to the fingerprint of a column. They are bytes of the rows `first` to `self.rows - 1` (from 0),
-    /// both included: of one or more whole rows, or of a part of one row.
+    /// Adds `bytes` to the fingerprint of a column. They are those of one or more whole rows, from `first` to the newest
+    /// row (`self.rows - 1`, where `self.rows` counts the rows begun so far), or of a part of the newest row, which is
+    /// then `first` itself. Rows count from 0.
     fn add(&mut self, mut bytes: &[u8], first: u64) {
         while bytes.len() as u64 >= self.left {
             let (head, rest) = bytes.split_at(self.left as usize);

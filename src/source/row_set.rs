@@ -14,7 +14,7 @@ pub(crate) struct RowSet {
     /// The number of chosen rows before each group of [`GROUP`] words (u64, one bit for each row).
     before: Vec<u64>,
     count: u64,
-    /// Number of rows of the table that were added so far, chosen or not.
+    /// Number of rows of the table that were added to the set so far ([`RowSet::push`]), chosen for the selection or not.
     rows: u64,
 }
 

@@ -91,8 +91,8 @@ pub struct RefusedTable {
     pub name: String,
     /// Index (from 0), in [`Source::tables`], of the parent table: the one with the keyword that names this subtable.
     pub parent: usize,
-    /// Path of this subtable as the keyword of its parent table stores it, such as `././ANTENNA`. A server may not read
-    /// the files of the subtable, or of a table that holds its cells.
+    /// Path of this subtable as the keyword of its parent table stores it, such as `././ANTENNA`. The subtable was not
+    /// opened, because a server is not permitted to read its files, or those of a table that holds its cells.
     pub stored: String,
     /// Error that reading this subtable returns. It says that a server may not read the files of the subtable, or of
     /// another table that holds its cells.

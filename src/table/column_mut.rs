@@ -291,7 +291,8 @@ fn flatten<T: Element>(array: &ArrayD<T>) -> (Shape, Values) {
 pub struct Hypercube<'a>(Box<dyn ChunkWrite + 'a>);
 
 impl Hypercube<'_> {
-    /// Shape of the hypercube, fastest axis first.
+    /// Shape of the hypercube that is being written, fastest axis first; the last axis is the row, except in a
+    /// TiledCellStMan.
     pub fn shape(&self) -> &Shape {
         &self.0.grid().shape
     }

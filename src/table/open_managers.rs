@@ -32,8 +32,8 @@ pub(super) struct OpenManagers<'a> {
     order: ByteOrder,
     desc: &'a TableDesc,
     set: &'a ColumnSet,
-    /// The tables that are being opened, the table of these managers last. Each table before it is opened because it
-    /// takes values from the one after it, or has the one after it as a part.
+    /// The tables that are being opened, the table of these managers last. Each of the others takes values from the next
+    /// table in the chain or has it as a part; that is why the next one is opened.
     chain: &'a OpenChain<'a>,
     columns: Vec<ColumnInfo>,
     /// For each column of the table: the index of its manager, and of the column in the manager, from 0.

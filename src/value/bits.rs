@@ -1,4 +1,5 @@
-//! Packed Bools: element `i` is bit `i % 8` of byte `i / 8`, least significant first, everywhere in CTDS.
+//! Packed Bools: element `i` is bit `i % 8` of byte `i / 8`, least significant first, everywhere in casacore's tables (CTDS,
+//! the casacore table data system).
 
 /// Number of bytes that `count` Bools take on disk if they are packed as bits: an eighth, rounded up.
 pub(crate) fn packed_len(count: u64) -> u64 {

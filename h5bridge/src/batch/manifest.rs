@@ -100,7 +100,7 @@ impl Manifest {
         Ok(())
     }
 
-    /// Number of different items in the manifest.
+    /// Number of different items (jobs) in the manifest, the list of jobs of `h5bridge batch`.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
@@ -130,7 +130,7 @@ impl Manifest {
         self.by_id.get(&id).map(|&number| number as usize)
     }
 
-    /// Reads item `number` (from 0) from the manifest.
+    /// Reads item `number` (a job, counted from 0) from the file of the manifest, the list of jobs.
     ///
     /// # Errors
     /// `Format` if the file has changed since it was opened.

@@ -22,8 +22,8 @@ use crate::sync::locked;
 /// Pause between two checks whether a full disk has space again.
 const SPACE_PAUSE: Duration = Duration::from_secs(2);
 
-/// Maximum number of ledger records that wait to be printed; then threads that finish an item wait until a
-/// record is printed.
+/// Maximum number of records (results of attempts at items, the jobs of a batch) that wait to be printed; then threads
+/// that finish an item wait until a record is printed.
 const SHOWN_LATER: usize = 1024;
 
 /// One run of `h5bridge batch run` over a manifest (list of jobs), or over one shard, a share of the manifest's items

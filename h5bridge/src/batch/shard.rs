@@ -7,7 +7,8 @@ use std::str::FromStr;
 
 use super::manifest::Manifest;
 
-/// Share of a manifest that one process does: number `number`, counted from 0, of `count` shares.
+/// Share of a manifest (list of jobs of `h5bridge batch`) that one process does: number `number`, counted from 0, of
+/// `count` shares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shard {
     number: u32,

@@ -55,7 +55,8 @@ const CHOICE: &str = "`join` makes virtual datasets only, and has to be told so,
 const HAZARD: &str = "where a part is missing, HDF5 reads NaN, true and the integers farthest from 0 without an error: move the parts with the \
                       file, and look for them before it is read";
 
-/// Runs `h5bridge join`: writes the joined file and names the columns that are virtual datasets.
+/// Runs `h5bridge join`: writes one HDF5 file in which several files with ranges of rows appear as one table, and prints
+/// which of its columns are virtual datasets (their elements stay in the several files).
 pub(crate) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
     if !args.is_virtual {

@@ -84,8 +84,8 @@ struct StoredRows {
 /// virtual file and one chunk), and whether rows were written since the dataset was opened.
 enum RowForm {
     /// The dataset was only read since it was opened, and may have chunks of any shape: any program, casacore included,
-    /// may have made it. Before a block is stored, its chunks are checked, and it is replaced unless each row is one
-    /// chunk.
+    /// may have made it. Before a block of the virtual file is stored, the dataset's chunks are checked, and the dataset
+    /// is replaced unless each of its rows is one chunk.
     Found(VirtualFile),
     /// Each row of the dataset is a block of the virtual file and one chunk, and no row lies after the end of the
     /// virtual file. No row was stored since the dataset was opened, so its reader, the value, is up to date.

@@ -1,4 +1,4 @@
-//! Archive files of vt (the Python package cs.vt): a line for each archived state of a tree of files, the last one is the
+//! Archive files (`.vt`) of the Python package cs.vt: a line for each saved state of a directory, the last one is the
 //! current.
 //!
 //! ```text
@@ -11,20 +11,24 @@ use super::dirent::Dirent;
 use super::text::Text;
 use crate::error::{Context, Error, Result, ResultExt};
 
-/// Number of bytes at the beginning of a file that tell whether it is a vt archive.
+/// Number of bytes at the beginning of a file that tell whether it is a vt archive (list of saved states of a
+/// directory, of cs.vt).
 pub(super) const HEAD_BYTES: u64 = 4096;
 
-/// A line of a vt archive: one archived state of a tree of files.
+/// A line of a vt archive (file of the Python package cs.vt): one saved state of a directory, or of a single file.
 #[derive(Debug, Clone)]
 pub(super) struct Line {
-    /// Date and time of the archived state in ISO form, as stored in the line of the vt archive.
+    /// Date and time of the saved state in ISO form, as the vt archive (a text file with a line for each saved state of
+    /// a directory) has it at the start of the state's line.
     pub(super) date: String,
-    /// The root entry of the tree that the line of the vt archive records; an error if the line cannot be parsed.
+    /// The root of the saved state, mostly a directory: its name, metadata and reference to its data, as the state's
+    /// line in the vt archive (one line for each saved state) has it; an error if the line cannot be parsed.
     pub(super) entry: Result<Dirent>,
 }
 
-/// Splits a line of a vt archive into date and time in ISO form, seconds since 1970, and the text of the entry and its
-/// comment; `None` if it has fewer parts.
+/// Splits a line of a vt archive (list of saved states of a directory, of cs.vt) into date and time in ISO form,
+/// seconds since 1970, and the rest: the text of the saved root directory, and a comment. `None` if the line has fewer
+/// parts.
 fn fields(line: &str) -> Option<(&str, &str, &str)> {
     let (date, rest) = line.split_once(char::is_whitespace)?;
     let (seconds, rest) = rest.trim_start().split_once(char::is_whitespace)?;
@@ -36,7 +40,7 @@ fn is_skipped(line: &str) -> bool {
     line.is_empty() || line.starts_with('#')
 }
 
-/// Whether a file that begins with the bytes `head` is a vt archive.
+/// Whether a file that begins with the bytes `head` is a vt archive (list of saved states of a directory, of cs.vt).
 pub(super) fn is_archive(head: &[u8]) -> bool {
     let head = match std::str::from_utf8(head) {
         Ok(head) => head,
@@ -50,7 +54,7 @@ pub(super) fn is_archive(head: &[u8]) -> bool {
     date.starts_with(b"0000-00-00T00:00") && seconds.parse::<f64>().is_ok() && is_entry
 }
 
-/// Parses all lines of a vt archive, the current state last.
+/// Parses all lines of a vt archive (list of saved states of a directory, of cs.vt), the current state last.
 ///
 /// # Errors
 /// `Format` if the text is not one of whole lines, has no entry, or the current one cannot be parsed.

@@ -1,10 +1,12 @@
-//! Cuts files into blocks for a content-addressed (vt) store: at boundaries that depend on their content, so that bytes inserted into a file change
-//! few blocks.
+//! Cuts files into blocks for a content-addressed (vt) store: at boundaries that depend on their content, so that bytes
+//! inserted into a file change few blocks.
 
-/// Length in bytes that a block must exceed before it can end at a boundary in the content.
+/// Length in bytes that a block (piece of a file, stored once under its hash) must exceed before it can end at a
+/// boundary in the content.
 const SMALLEST: usize = 2048;
 
-/// Largest block in bytes that is cut by content, as in the original vt program.
+/// Largest block (piece of a file, stored once under its hash) in bytes that is cut by content, as in the original
+/// program, the Python package cs.vt.
 pub(super) const LARGEST: usize = 16_383;
 
 /// Bits of the chunker's rolling hash that are all zero where a block ends; on average this happens 8 KiB after the smallest
@@ -39,7 +41,7 @@ const fn gear() -> [u64; 256] {
 }
 
 impl Cut {
-    /// Length in bytes of the largest block into which this rule cuts files.
+    /// Length in bytes of the largest block (piece stored once, under its hash) into which this rule cuts files.
     pub(super) fn largest(self) -> usize {
         match self {
             Cut::Content => LARGEST,

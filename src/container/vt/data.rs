@@ -19,24 +19,28 @@ use crate::sync::LockUnpoisoned;
 #[derive(Debug)]
 pub(super) struct Reader {
     pub(super) store: Arc<Store>,
-    /// The vt blocks that consist of references to other blocks and were decoded last, with their hashes, oldest first.
+    /// Lists of references, decoded last: each was read from a block of the vt (content-addressed) store, and is here
+    /// with that block's hash, oldest first.
     children: Mutex<Vec<(BlockHash, Arc<Children>)>>,
 }
 
-/// Number of decoded vt blocks (those that consist of references) that a reader of vt data keeps in memory; more
-/// displace the oldest.
+/// Number of blocks of a vt (content-addressed) store, only those whose data are lists of references to other blocks,
+/// that a reader keeps decoded in memory; one more displaces the oldest.
 const KEPT: usize = 64;
 const KEPT_REFERENCES: usize = 1 << 12;
 
-/// A decoded vt block that consists of references to other blocks.
+/// The decoded list of references that is the data of a block (piece of data stored once, under its hash) of a vt
+/// store, in place of a part of a file.
 #[derive(Debug)]
 struct Children {
     references: Vec<BlockRef>,
-    /// Offset in bytes at which the data of each reference ends, in the joined data of all references of the vt block.
+    /// Offset in bytes at which the data of each reference in `references` end, counted from the start of the joined
+    /// data of all of them.
     ends: Vec<u64>,
 }
 
-/// A file of a vt archive, open for reading: its bytes are those for which its block reference stands.
+/// A file in a vt archive (list of saved states of a directory, of cs.vt), open for reading. Its bytes are found by a
+/// reference: the hash of a block with them, a list of such hashes, or the bytes themselves.
 #[derive(Debug)]
 pub(super) struct VtFile {
     reader: Arc<Reader>,
@@ -44,18 +48,20 @@ pub(super) struct VtFile {
     len: u64,
 }
 
-/// A request for bytes of one vt block, with the buffer for them.
+/// A request for bytes of one block (piece of data stored once, under its hash) of a vt store, with the buffer for
+/// them.
 struct Wanted<'o> {
     hash: BlockHash,
     span: Option<u64>,
     offset: u64,
-    /// Byte range of the wanted vt block in the archived file that it is a part of; `None` if it is part of a directory or of a
-    /// list of references.
+    /// Byte range of the wanted block (of the vt store) in the archived file that it is a part of; `None` if that is
+    /// not known, or the block is part of a directory or of a list of references to blocks.
     place: Option<InFile>,
     out: &'o mut [u8],
 }
 
-/// A byte offset in a file of the archive, and the length of the file in bytes.
+/// A byte offset in a file that a vt archive (list of saved states of a directory, of cs.vt) has, and the length of the
+/// file in bytes.
 #[derive(Clone, Copy)]
 struct Position {
     at: u64,
@@ -73,8 +79,8 @@ impl Reader {
         Reader { store, children: Mutex::default() }
     }
 
-    /// Reads all data for which a vt reference stands, such as the entries of a directory; fails if they exceed 64 MiB,
-    /// the largest block.
+    /// Reads all data that a reference to blocks of a vt (content-addressed) store leads to, such as the entries of a
+    /// directory; fails if they exceed 64 MiB, the largest block.
     pub(super) fn all(&self, block: &BlockRef) -> Result<Vec<u8>> {
         let span = self.span(block, 0)?;
         if span > LARGEST_BLOCK as u64 {
@@ -86,8 +92,8 @@ impl Reader {
         Ok(data)
     }
 
-    /// Number of bytes of data that a vt reference stands for. `depth` is the level at which the reference is nested in
-    /// other references, 0 for the outermost. A level above 40 is an error.
+    /// Number of bytes of data that a reference to blocks of a vt (content-addressed) store leads to. `depth` is the
+    /// level at which the reference is nested in other references, 0 for the outermost. A level above 40 is an error.
     fn span(&self, block: &BlockRef, depth: usize) -> Result<u64> {
         limits::depth(depth, "block references")?;
         match block {
@@ -103,8 +109,9 @@ impl Reader {
         }
     }
 
-    /// Fills `out` with the data of a vt reference from byte `offset` on. `position` is the offset of these bytes in a
-    /// file of the archive; `None` if they do not belong to a file but, for example, to a directory.
+    /// Fills `out` with data that a reference to blocks of a vt (content-addressed) store leads to, from byte `offset`
+    /// of them on. `position` is the offset of these bytes in an archived file; `None` if they do not belong to a file
+    /// but, for example, to a directory.
     fn read(&self, block: &BlockRef, offset: u64, position: Option<Position>, out: &mut [u8]) -> Result<()> {
         let mut wanted = Vec::new();
         self.collect(block, offset, position, out, &mut wanted, 0)?;
@@ -114,9 +121,9 @@ impl Reader {
         }
     }
 
-    /// Finds the blocks of a content-addressed (vt) store that hold the bytes to be read into `out`, and adds a request for each to
-    /// `wanted`. Bytes that references hold themselves (literals and repeated bytes) are filled in at once. `depth` is the level at
-    /// which `block` is nested in other references, 0 for the outermost; above 40 is an error.
+    /// Finds the blocks of a content-addressed (vt) store that hold the bytes to be read into `out`, and adds a request
+    /// for each to `wanted`. Bytes that references hold themselves (literals and repeated bytes) are filled in at once.
+    /// `depth` is the level at which `block` is nested in other references, 0 for the outermost; above 40 is an error.
     fn collect<'o>(
         &self,
         block: &BlockRef,
@@ -199,8 +206,9 @@ impl Reader {
         block.as_slice().read_at(offset, out)
     }
 
-    /// Decodes the references that are the data of the vt block `block`, or returns them from memory. `depth` is the
-    /// level at which `block` is nested in other references, 0 for the outermost. A level above 40 is an error.
+    /// Decodes the list of references that is the data of `block` (itself a reference to data of a vt,
+    /// content-addressed, store), or returns it from memory. `depth` is the level at which `block` is nested in other
+    /// references, 0 for the outermost. A level above 40 is an error.
     fn children(&self, block: &BlockRef, depth: usize) -> Result<Arc<Children>> {
         limits::depth(depth, "block references")?;
         let hash = match block {
@@ -242,7 +250,8 @@ impl Reader {
 }
 
 impl VtFile {
-    /// Opens the file of a vt archive whose data a reference stands for; without a reference the file is empty.
+    /// Opens the file of a vt archive (list of saved states of a directory, of cs.vt) whose data the reference `block`
+    /// leads to; without a reference the file is empty.
     pub(super) fn new(reader: Arc<Reader>, block: Option<BlockRef>) -> Result<Self> {
         let len = match &block {
             Some(block) => reader.span(block, 0)?,

@@ -1,4 +1,5 @@
-//! Entries of directories in a vt archive, and their binary form.
+//! Entries of directories in a vt archive (list of saved states of a directory, of cs.vt): a file, directory or link
+//! each. Their binary form:
 //!
 //! ```text
 //! bsuint type      0 file, 1 directory, 2 symbolic link, 3 hard link to the entry with the same UUID
@@ -21,7 +22,8 @@ const UUID: u64 = 8;
 const EARLIER: u64 = 16;
 const EXTENDED: u64 = 32;
 
-/// Kind of an entry in a directory of a vt archive, by its number in the binary form.
+/// Kind of a directory entry in a vt archive (list of saved states of a directory, of cs.vt); as integers (from 0) the
+/// numbers in the binary form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EntryKind {
     File,
@@ -30,7 +32,8 @@ pub(super) enum EntryKind {
     HardLink,
 }
 
-/// An entry of a directory in a vt archive, or the root entry that a line of the archive names.
+/// An entry (file, directory or link) of a directory that a vt archive (text file of cs.vt, a line for each saved state
+/// of a directory) has saved, or the root directory itself, as its line has it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Dirent {
     pub(super) kind: EntryKind,
@@ -38,19 +41,22 @@ pub(super) struct Dirent {
     pub(super) name: String,
     pub(super) meta: Meta,
     pub(super) uuid: Option<[u8; 16]>,
-    /// Reference to the vt blocks with the bytes of the file or the entries of the directory; `None` without data.
+    /// Reference to the data: the bytes of the file, or the encoded entries of the directory. They are in blocks of a
+    /// vt (content-addressed) store, or in the reference itself. `None` without data.
     pub(super) block: Option<BlockRef>,
-    /// Reference to the vt entry that the same file or directory had before its last change; `None` without one.
+    /// Reference to the encoded entry that the same file or directory had in the vt archive (of cs.vt) before its last change;
+    /// `None` without one.
     pub(super) earlier: Option<BlockRef>,
 }
 
-/// Metadata of an entry of a vt archive, as values by short keys: `m` modification time, `a` access rights, `u` and `g`
-/// owner, `x` extended attributes.
+/// Metadata of a file or directory that a vt archive (of cs.vt) has saved, as values by short keys: `m` modification
+/// time, `a` access rights, `u` and `g` owner, `x` extended attributes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Meta {
     pub(super) fields: Map<String, Value>,
-    /// The metadata (modification time, access rights …) as text: JSON or `key:value;key:value`. It is the text that
-    /// the entry stores, or JSON made from `fields` if a line of the archive file lists them one by one.
+    /// The metadata (modification time, access rights …) of a saved file or directory as text: JSON or
+    /// `key:value;key:value`. It is the text that the encoded directory entry has, or JSON made from `fields` if the
+    /// entry is a line of the vt archive (a text file with a line for each saved state), which lists them one by one.
     text: String,
 }
 
@@ -63,7 +69,8 @@ impl EntryKind {
 }
 
 impl Dirent {
-    /// Decodes the next entry of a vt directory from its binary form.
+    /// Decodes the next entry (file, directory or link) of a directory in a vt archive (list of saved states of a
+    /// directory, of cs.vt) from its binary form.
     pub(super) fn decode(cursor: &mut Cursor<'_>) -> Result<Self> {
         let place = cursor.place();
         Self::decode_here(cursor).context(place)
@@ -92,7 +99,8 @@ impl Dirent {
         Ok(Dirent { kind, name, meta, uuid, block, earlier })
     }
 
-    /// Decodes all entries in the data of a vt directory.
+    /// Decodes all entries (file, directory or link each) in the data of a directory in a vt archive (list of saved
+    /// states of a directory, of cs.vt).
     pub(super) fn decode_all(data: &[u8]) -> Result<Vec<Self>> {
         let mut cursor = Cursor::new(data, "directory");
         let mut entries = Vec::new();
@@ -102,8 +110,9 @@ impl Dirent {
         Ok(entries)
     }
 
-    /// Appends the binary form of a vt entry to `out`: `block` is the encoded reference to the data of the file or
-    /// directory, `meta` the metadata as JSON or as `key:value;key:value`.
+    /// Appends the binary form of a directory entry (file or directory in a vt archive, of cs.vt) to `out`: `block` is
+    /// the encoded reference to the data of the file or directory, `meta` the metadata as JSON or as
+    /// `key:value;key:value`.
     pub(super) fn encode(out: &mut Vec<u8>, kind: EntryKind, name: &str, meta: &str, block: &[u8]) {
         put_uint(out, kind.code());
         put_uint(out, NAME | if meta.is_empty() { 0 } else { META });
@@ -116,7 +125,7 @@ impl Dirent {
 }
 
 impl Meta {
-    /// Parses the metadata of a vt entry from JSON or from `key:value;key:value`.
+    /// Parses the metadata of a file or directory in a vt archive (of cs.vt) from JSON or from `key:value;key:value`.
     pub(super) fn parse(text: &str) -> Result<Self> {
         if text.starts_with('{') {
             let parsed = serde_json::from_str(text);
@@ -133,19 +142,19 @@ impl Meta {
         Ok(Meta { fields, text: text.to_owned() })
     }
 
-    /// Makes the metadata of a vt entry from values that are already parsed.
+    /// Makes the metadata of a file or directory in a vt archive (of cs.vt) from values that are already parsed.
     pub(super) fn of_fields(fields: Map<String, Value>) -> Self {
         Meta { text: Value::Object(fields.clone()).to_string(), fields }
     }
 
-    /// The metadata of a vt entry (modification time, access rights …) as text, JSON or `key:value;key:value`; `None`
-    /// if it has none.
+    /// The metadata (modification time, access rights …) of a file or directory in a vt archive (of cs.vt) as text,
+    /// JSON or `key:value;key:value`; `None` if it has none.
     pub(super) fn stored(&self) -> Option<&str> {
         (!self.fields.is_empty()).then_some(&self.text)
     }
 
     /// Formats the modification time (seconds and nanoseconds since 1970) and permission bits of a file or directory as
-    /// metadata text of a vt entry.
+    /// metadata text for a vt archive (of cs.vt): `a:access;m:seconds`.
     pub(super) fn compact(modified: Option<(i64, u32)>, mode: Option<u32>) -> String {
         let mut text = String::new();
         if let Some(mode) = mode {
@@ -179,7 +188,8 @@ impl Meta {
         }
     }
 
-    /// Unix permission bits that the access list of a vt entry grants, with the set-user-ID and set-group-ID bits.
+    /// Unix permission bits of a file or directory in a vt archive (of cs.vt), as the access list in its metadata
+    /// grants them, with the set-user-ID and set-group-ID bits.
     pub(super) fn mode(&self) -> u32 {
         let bits = |allowed: &str| {
             allowed.chars().fold(0, |bits, name| {

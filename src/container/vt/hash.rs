@@ -14,21 +14,23 @@ pub(super) enum HashKind {
     Blake3,
 }
 
-/// Length in bytes of the longest hash that names a vt block.
+/// Length in bytes of the longest hash that names a block (piece of data stored once, under its hash) of a vt store.
 const LONGEST: usize = 32;
 
 /// The hash of a block's uncompressed bytes, which is its name in a content-addressed (vt) store.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct BlockHash {
     kind: HashKind,
-    /// The bytes of the block's hash; zeros follow one that is shorter than 32 bytes.
+    /// The bytes of the hash that names the block in the vt (content-addressed) store; zeros follow a hash shorter than
+    /// 32 bytes.
     bytes: [u8; LONGEST],
 }
 
 impl HashKind {
     pub(super) const ALL: [Self; 3] = [HashKind::Sha1, HashKind::Sha256, HashKind::Blake3];
 
-    /// Number of the hash function in binary references to vt blocks.
+    /// Number of the hash function in the binary form of references to blocks of a vt (content-addressed) store: 0 for
+    /// SHA-1, 1 for SHA-256, 2 for BLAKE3.
     pub(super) fn code(self) -> u64 {
         self as u64
     }
@@ -39,7 +41,8 @@ impl HashKind {
         })
     }
 
-    /// Name of the hash function in text references to vt blocks: `sha1`, `sha256`, `blake3`.
+    /// Name of the hash function in the text form of references to blocks of a vt (content-addressed) store: `sha1`,
+    /// `sha256`, `blake3`.
     pub(super) fn name(self) -> &'static str {
         match self {
             HashKind::Sha1 => "sha1",
@@ -63,7 +66,7 @@ impl HashKind {
         }
     }
 
-    /// Computes the hash that names a vt block with these bytes.
+    /// Computes the hash that names a block with these bytes in a vt (content-addressed) store.
     pub(super) fn hash(self, data: &[u8]) -> BlockHash {
         let mut bytes = [0; LONGEST];
         match self {
@@ -76,8 +79,8 @@ impl HashKind {
 }
 
 impl BlockHash {
-    /// Makes the name of a vt block from the bytes of its hash by the hash function `kind`; fails if their number is wrong for
-    /// this function.
+    /// Makes the name of a block in a vt (content-addressed) store from the bytes of its hash by the hash function
+    /// `kind`; fails if their number is wrong for this function.
     pub(super) fn new(kind: HashKind, hash: &[u8]) -> Result<Self> {
         if hash.len() != kind.bytes() {
             let (name, expected) = (kind.name(), kind.bytes());
@@ -97,7 +100,8 @@ impl BlockHash {
     }
 }
 
-/// Formats the hash of a vt block as in text references: `sha1:` and hexadecimal digits.
+/// Formats the hash of a block of a vt (content-addressed) store as in the text form of references: `sha1:` and
+/// hexadecimal digits.
 impl fmt::Display for BlockHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:", self.kind.name())?;

@@ -80,12 +80,14 @@ impl Entry {
         out.extend(self.place.0.to_le_bytes());
     }
 
-    /// This index entry of a vt block, with `file` as the number of the data file that has the block.
+    /// This index entry (where a vt, content-addressed, store has the block with a certain hash), with `file` as the
+    /// number, from 0, of the data file that has the block.
     pub(super) fn in_file(self, file: usize) -> Self {
         Entry { place: Place::new(file, self.place.offset()), ..self }
     }
 
-    /// This index entry, with the number of its data file replaced: file i becomes file `numbers[i]`.
+    /// This index entry (where a vt, content-addressed, store has the block with a certain hash), with the number of
+    /// its data file replaced: file i becomes file `numbers[i]`, from 0.
     fn renumbered(self, numbers: &[usize]) -> Self {
         let place = Place::new(numbers.get(self.place.file()).copied().unwrap_or(0), self.place.offset());
         Entry { place, ..self }
@@ -146,7 +148,8 @@ pub(super) struct Indexed {
 pub(super) struct IndexFile {
     file: Arc<dyn ReadAt>,
     files: Vec<Indexed>,
-    /// Index (from 0) that each data file of this index file has in the list of all data files of the open vt stores.
+    /// Index (from 0) that each data file of this index file has in the list of all data files of the open vt
+    /// (content-addressed) stores.
     numbers: Vec<usize>,
     entries: u64,
     /// Offset in the index file of the first entry.
@@ -195,13 +198,15 @@ impl IndexFile {
         Ok(IndexFile { file, numbers: (0..files.len()).collect(), files, entries, start })
     }
 
-    /// The data files of the store that the index file covers, each with the number of indexed bytes.
+    /// The data files of the vt (content-addressed) store that this index file covers, each with the number of bytes
+    /// from its start that are indexed.
     pub(super) fn files(&self) -> &[Indexed] {
         &self.files
     }
 
-    /// Replaces the numbers by which the entries of the vt index file refer to data files: file i of its list becomes file
-    /// `numbers[i]`.
+    /// Replaces the numbers by which the entries of this index file refer to data files: file i of its list becomes
+    /// file `numbers[i]`, from 0. An entry maps the hash of a block of the vt (content-addressed) store to its data
+    /// file and offset.
     pub(super) fn renumber(&mut self, numbers: Vec<usize>) {
         self.numbers = numbers;
     }
@@ -271,8 +276,9 @@ impl IndexFile {
     }
 }
 
-/// Writes an index file with the entries of `old` and `added`, merged by hash, and the list of data files that they
-/// refer to. If a block has two or more entries, only the first is written, in the order of `old` and then `added`.
+/// Writes an index file of a vt (content-addressed) store with the entries of `old` and `added`, merged by hash, and
+/// the list of data files that they refer to. If a block has two or more entries, only the first is written, in the
+/// order of `old` and then `added`.
 pub(super) fn write(target: &dyn WriteAt, files: &[Indexed], old: &[&IndexFile], added: &Index) -> Result<()> {
     let mut list = Vec::new();
     for Indexed { name, bytes } in files {
@@ -307,18 +313,20 @@ pub(super) fn write(target: &dyn WriteAt, files: &[Indexed], old: &[&IndexFile],
     target.write_at(0, &head)
 }
 
-/// Maximum number of entries of a [`Growing`] index of vt blocks that are kept in memory before they are written to a
-/// sorted run; enough for 2.5 GiB of blocks.
+/// Maximum number of entries of a [`Growing`] index (where the blocks of a vt, content-addressed, store are) that are
+/// kept in memory before they are written to a sorted run, an unnamed file; enough for 2.5 GiB of blocks.
 const MOST_RECENT: usize = 1 << 18;
 
-/// Number of sorted runs (files with sorted entries) of a [`Growing`] index of vt blocks at which they are merged to one.
+/// Number of sorted runs (unnamed files with sorted entries) of a [`Growing`] index of a vt (content-addressed) store
+/// at which they are merged to one.
 const MOST_RUNS: usize = 8;
 
-/// Index of vt blocks that are added one by one, with bounded memory: the newest entries are in memory, the others in sorted
-/// runs (unnamed files).
+/// Index of blocks (pieces of data stored once, under their hashes) that are added to a vt store one by one, with
+/// bounded memory: the newest entries are in memory, the others in sorted runs (unnamed files).
 #[derive(Debug)]
 pub(super) struct Growing {
-    /// Directory of the sorted runs: unnamed files to which entries of the index are moved from memory.
+    /// Directory of the sorted runs: unnamed files to which entries of this index of blocks (hash, and offset in the
+    /// data file) are moved from memory.
     directory: PathBuf,
     recent: HashMap<[u64; 2], Place>,
     runs: Vec<IndexFile>,
@@ -364,8 +372,8 @@ impl Growing {
         Growing { directory: directory.to_owned(), recent, runs, in_runs, most_recent: MOST_RECENT }
     }
 
-    /// Whether the vt block `hash` has been added to this index: searches the newest entries in memory, then the sorted runs in
-    /// files.
+    /// Whether the block with this hash has been added to this index of a vt (content-addressed) store: searches the
+    /// newest entries in memory, then the sorted runs in files.
     pub(super) fn contains(&self, hash: &BlockHash) -> Result<bool> {
         if self.was_just_added(hash) {
             return Ok(true);
@@ -381,13 +389,15 @@ impl Growing {
         Ok(false)
     }
 
-    /// Whether the vt block `hash` is among the newest entries of the index, which are in memory.
+    /// Whether the block with this hash is among the newest entries of this index of a vt (content-addressed) store,
+    /// which are in memory.
     pub(super) fn was_just_added(&self, hash: &BlockHash) -> bool {
         self.recent.contains_key(&key(hash))
     }
 
-    /// Adds the vt block `hash`, whose record (header and data) begins at byte `offset` of the data file that is being written.
-    /// If a block is added twice, one of the entries is kept.
+    /// Adds to this index of a vt (content-addressed) store the block with this hash, whose record (header and data)
+    /// begins at byte `offset` of the data file that is being written. If a block is added twice, one of the entries is
+    /// kept.
     pub(super) fn add(&mut self, hash: &BlockHash, offset: u64) -> Result<()> {
         self.recent.insert(key(hash), Place::new(0, offset));
         if self.recent.len() < self.most_recent {
@@ -414,8 +424,9 @@ impl Growing {
         IndexFile::open(target)
     }
 
-    /// Ends the index of written vt blocks: returns its sorted runs (index files) and the entries still in memory, all with
-    /// `file` as the number of the data file that has the blocks.
+    /// Ends this index of the blocks that were written to a vt (content-addressed) store: returns its sorted runs
+    /// (index files) and the entries still in memory, all with `file` as the number (from 0) of the data file that has
+    /// the blocks.
     pub(super) fn finish(mut self, file: usize) -> (Vec<IndexFile>, Vec<Entry>) {
         let recent = self.take_recent().entries.into_iter().map(|entry| entry.in_file(file)).collect();
         self.runs.iter_mut().for_each(|run| run.renumber(vec![file]));

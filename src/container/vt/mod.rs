@@ -44,15 +44,17 @@ pub(crate) static FORMAT: Format = Format {
     ..Format::read_only("vt", tree::is_archive, |inside, name| Ok(Arc::new(Archive::open(inside, name)?)))
 };
 
-/// The container format of a vt store without an archive: a directory that is recognised by its data files
-/// (`data/*.vtd`).
+/// The container format of a vt store (blocks of files, each stored once under its hash, by the Python package cs.vt)
+/// without an archive, which would tell the files that the blocks make up. It is a directory, recognised by its data
+/// files (`data/*.vtd`).
 pub(crate) static STORE: Format = Format {
     is_directory: true,
     ..Format::read_only(tree::STORE_NAME, tree::is_store, |inside, name| Ok(Arc::new(BareStore::open(inside, name)?)))
 };
 
-/// Makes, for tests, a vt archive whose references hold the bytes of `files`, and the data file of its store, in which
-/// the first file is also a block.
+/// Makes, for tests, a vt archive (text file that lists saved states of a directory, of cs.vt) of `files`, with their
+/// bytes in the archive itself, and a data file for its store of blocks (pieces of data under their hashes). The first
+/// file is also a block in the data file, which the additional entry `block` of the archive refers to.
 #[cfg(any(test, feature = "internals"))]
 pub(crate) fn archive_of(files: &[(String, Vec<u8>)]) -> [Vec<u8>; 2] {
     let (mut directory, mut data) = (Vec::new(), Vec::new());

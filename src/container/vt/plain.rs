@@ -12,42 +12,45 @@ use crate::container::Container;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::limits;
 
-/// Start of the names of the index files in a Platonic vt store (its blocks are ranges of ordinary files), by which it is
-/// recognised.
+/// Start of the names of the index files in a Platonic vt store (a content-addressed store whose blocks are ranges of
+/// ordinary files), by which it is recognised.
 const INDEX: &str = "index-";
 
-/// Maximum number of files that are listed in the Platonic vt stores (their blocks are ranges of ordinary files) beside
-/// an archive; more are an error.
+/// Maximum number of files that are listed in the Platonic vt stores (content-addressed stores whose blocks are ranges
+/// of ordinary files) beside an archive; more are an error.
 const MOST_FILES: usize = 1 << 24;
 
-/// Whether a directory without `.vtd` data files is a Platonic vt store (its blocks are ranges of ordinary files): it
-/// contains an index, `index-…`.
+/// Whether a directory without `.vtd` data files is a Platonic vt store (a content-addressed store whose blocks are
+/// ranges of ordinary files): it contains an index, `index-…`.
 pub(super) fn is_platonic(directory: &dyn Container) -> Result<bool> {
     let is_index = |name: &String| name.starts_with(INDEX);
     Ok(directory.nested()?.iter().any(is_index) || directory.names()?.iter().any(is_index))
 }
 
-/// Byte range of a vt block in an archived file: one of the files whose names and content a vt archive records.
+/// Byte range of a block (piece of data that a vt store has under its hash) in an archived file: one of the files whose
+/// names and content a vt archive, a list of saved states of a directory, records.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct InFile {
     /// Offset in bytes of the block from the start of the archived file, a file whose content the vt archive records.
     pub(super) start: u64,
     /// Length in bytes of the block, a part of the archived file.
     pub(super) span: u64,
-    /// Length in bytes of the archived file that has the vt block.
+    /// Length in bytes of the archived file that has the block, which a vt (content-addressed) store knows by its hash.
     pub(super) total: u64,
 }
 
-/// The ordinary files in the Platonic stores of a vt archive: stores whose blocks are not copies but ranges of these files.
+/// The ordinary files in the Platonic stores beside a vt archive (of cs.vt): content-addressed stores whose blocks are
+/// not copies but ranges of these files.
 #[derive(Debug, Default)]
 pub(super) struct PlainFiles {
-    /// Data directories of the Platonic vt stores (stores whose blocks are byte ranges of ordinary files), and their
-    /// paths relative to the archive.
+    /// Data directories of the Platonic vt stores (content-addressed stores without copies: their blocks are byte
+    /// ranges of ordinary files), and their paths relative to the directory of the archive.
     directories: Vec<(String, Arc<dyn Container>)>,
-    /// All ordinary files of the Platonic vt stores, whose blocks are byte ranges of these files. They are listed on
-    /// the first search for a block.
+    /// All ordinary files of the Platonic vt stores (content-addressed stores without copies: their blocks are byte
+    /// ranges of ordinary files). They are listed on the first search for a block.
     files: OnceLock<Result<Vec<PlainFile>>>,
-    /// Index in `files` of the ordinary file that had the last vt block read, and often has the next one.
+    /// Index (from 0) in `files` of the ordinary file that had the last block read, and often has the next one. A block
+    /// is a byte range that the vt (content-addressed) store knows by its hash.
     last: AtomicUsize,
 }
 
@@ -64,9 +67,10 @@ impl PlainFiles {
         PlainFiles { directories, ..PlainFiles::default() }
     }
 
-    /// Searches Platonic vt stores, whose blocks are byte ranges of ordinary files, for the block with this hash.
-    /// Returns its bytes, or `None` if no file has it. `place` gives the length of the archived file that has the
-    /// block, and the offset of the block in it: only ordinary files of this length are read, at this offset.
+    /// Searches Platonic vt stores (content-addressed stores without copies: their blocks are byte ranges of ordinary
+    /// files) for the block with this hash. Returns its bytes, or `None` if no file has it. `place` gives the length of
+    /// the archived file that has the block, and the offset of the block in it: only ordinary files of this length are
+    /// read, at this offset.
     ///
     /// # Errors
     /// `Io` if the files cannot be listed or read; `Limit` if there are too many.

@@ -17,49 +17,58 @@ use crate::io::ReadAt;
 
 const COMPRESSED: u64 = 1;
 
-/// Largest vt block in bytes that is read. Blocks of files have at most 16 KiB by default; a directory is one block, however
-/// large it is.
+/// Largest block (piece of data stored once, under its hash) of a vt store that is read, in bytes. Blocks of files have
+/// at most 16 KiB by default; a directory is one block, however large it is.
 pub(super) const LARGEST_BLOCK: usize = 64 << 20;
 
-/// Largest header in bytes of a record in a vt data file.
+/// Largest header in bytes of a record (one block) in a data file (`.vtd`) of a vt (content-addressed) store.
 const LONGEST_HEAD: usize = 2 * LONGEST_UINT;
 
-/// Number of bytes that are read for the data of a vt record before its length is known.
+/// Number of bytes that are read for the data of a record (header and data of one block) in a vt (content-addressed)
+/// store before their length is known.
 const GUESS: u64 = 4 << 10;
 
-/// Size in bytes of the first buffer into which a vt block is decompressed, as its length is not stored.
+/// Minimum size in bytes of the first buffer into which a block of a vt (content-addressed) store is decompressed, as
+/// the length of the block is not stored.
 const INFLATED_GUESS: usize = 16 << 10;
 
-/// Number of bytes that are read at a time when a vt data file is scanned.
+/// Number of bytes that are read at a time when a data file (`.vtd`) of a vt (content-addressed) store is scanned for
+/// its records, one block each; more if a record is larger.
 const PIECE_BYTES: usize = 4 << 20;
 
-/// Header of a record in a vt data file: whether the data of the block is compressed, and the lengths of header and
-/// data.
+/// Header of a record (one block) in a data file (`.vtd`) of a vt (content-addressed) store: whether the data of the
+/// block are compressed, and the lengths of header and data.
 struct Head {
     is_compressed: bool,
-    /// Length in bytes of the vt record's header itself.
+    /// Length in bytes of the header itself, with which the record of a block in a vt (content-addressed) store begins.
     head: usize,
-    /// Length in bytes of the vt record's data after the header, as stored.
+    /// Length in bytes of the data of the block after the header, as the vt (content-addressed) store has them:
+    /// compressed or not.
     stored: u64,
 }
 
-/// A record of a vt data file (one block), in memory as it is stored.
+/// A record (header and data of one block) of a data file (`.vtd`) of a vt (content-addressed) store, in memory as it
+/// is stored: the data may be compressed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Record<'a> {
-    /// Offset of the record in the vt data file.
+    /// Offset in bytes of the record (header and data of one block) from the start of the data file of the vt
+    /// (content-addressed) store.
     pub(super) offset: u64,
     is_compressed: bool,
     stored: &'a [u8],
 }
 
-/// Where and why the scan of a vt data file ended.
+/// Where and why the scan of a data file (`.vtd`) of a vt (content-addressed) store for records (one block each) ended.
 #[derive(Debug, Clone)]
 pub(super) struct ScanEnd {
-    /// Offset in the vt data file after the last whole record.
+    /// Offset in bytes, from the start of the data file of the vt (content-addressed) store, at which the last whole
+    /// record (one block) ends.
     pub(super) end: u64,
-    /// Damage at which the scan of a vt data file ended; `None` if it reached the end of the file.
+    /// Damage at which the scan of a data file (`.vtd`) of a vt (content-addressed) store ended; `None` if it reached
+    /// the end of the file.
     pub(super) damage: Option<Error>,
-    /// Whether the data file ends in the middle of a record, because its writer was killed or is still writing.
+    /// Whether the data file of the vt (content-addressed) store ends in the middle of a record (one block), because
+    /// its writer was killed or is still writing.
     pub(super) is_cut_off: bool,
 }
 
@@ -73,7 +82,8 @@ fn decode_head(bytes: &[u8]) -> Result<Option<Head>> {
 }
 
 impl Record<'_> {
-    /// Decodes the vt block of the record.
+    /// Decodes the block (piece of data that a vt store has once, under its hash) that this record holds: its bytes,
+    /// decompressed.
     pub(super) fn block(&self) -> Result<Vec<u8>> {
         let block = match self.is_compressed {
             true => inflate(self.stored),
@@ -82,13 +92,15 @@ impl Record<'_> {
         block.with_context(|| Context::offset("block", self.offset))
     }
 
-    /// Calls `f` with the decoded vt block, which is copied only if it is compressed.
+    /// Calls `f` with the decoded block (piece of data that a vt store has once, under its hash), which is copied only
+    /// if it is compressed.
     pub(super) fn with_block<T>(&self, f: impl FnOnce(&[u8]) -> T) -> Result<T> {
         if self.is_compressed { Ok(f(&self.block()?)) } else { Ok(f(self.stored)) }
     }
 }
 
-/// Reads and decodes the block in the record at `offset` of a vt data file.
+/// Reads and decodes the block in the record (header and data of one block) that begins at byte `offset` of a data file
+/// (`.vtd`) of a vt (content-addressed) store.
 pub(super) fn read_block(file: &dyn ReadAt, offset: u64) -> Result<Vec<u8>> {
     let read = || {
         let rest = file.len()?.saturating_sub(offset);
@@ -119,8 +131,8 @@ fn check_size(bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// Scans the records of a vt data file from offset `start` on, where a record begins, and passes them to `visit`, many at a
-/// time; returns where and why it ended.
+/// Scans the records (header and data of one block each) of a data file (`.vtd`) of a vt (content-addressed) store from
+/// byte `start` on, where a record begins, and passes them to `visit`, many at a time; returns where and why it ended.
 ///
 /// # Errors
 /// Those of reading the file and of `visit`; damage is in the result.
@@ -180,7 +192,7 @@ thread_local! {
     static DECOMPRESSOR: RefCell<Decompressor> = RefCell::new(Decompressor::new());
 }
 
-/// Decompresses the zlib stream of a vt block.
+/// Decompresses the zlib stream of a block (piece of data stored once, under its hash) of a vt store.
 fn inflate(stream: &[u8]) -> Result<Vec<u8>> {
     let mut size = (stream.len() * 4).clamp(INFLATED_GUESS, LARGEST_BLOCK);
     loop {

@@ -26,27 +26,31 @@ const INDIRECT: u64 = 1;
 const TYPED: u64 = 2;
 const TYPE_FLAGS: u64 = 4;
 
-/// Reference to the data of a file or directory of a vt archive: the hash of a block, the data themselves, or a rule that
-/// makes them (repetition, part, list of references). Spans are lengths in bytes.
+/// Reference to the data of a file or directory of a vt archive (list of saved states of a directory, of cs.vt): the
+/// hash of a block, the data themselves, or a rule that makes them (repetition, part, list of references). Spans are
+/// lengths in bytes.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum BlockRef {
-    /// Reference to a block of a vt store by its hash. `span` is the length of the block in bytes; `None` if the
-    /// reference does not state it, so that the block has to be read to know it.
+    /// Reference to a block (piece of data stored once, under its hash) of a vt store. `span` is the length of the
+    /// block in bytes; `None` if the reference does not state it, so that the block has to be read to know it.
     Hash { hash: BlockHash, span: Option<u64> },
-    /// A vt reference that stands for `span` copies of the byte `octet`, without a block.
+    /// Reference to data that are `span` copies of the byte `octet`, without a block of the vt (content-addressed)
+    /// store.
     Rle { octet: u8, span: u64 },
-    /// A vt reference that holds its data itself, without a block.
+    /// Reference that consists of its data, so that no block of the vt (content-addressed) store is needed.
     Literal(Arc<[u8]>),
-    /// A vt reference to a part of the data of the reference `block`: `span` bytes from byte `offset` on.
+    /// Reference to a part of the data that another reference, `block`, leads to: `span` bytes from byte `offset` on
+    /// (the first is 0).
     Sub { block: Arc<BlockRef>, offset: u64, span: u64 },
-    /// A vt reference to a block that is a list of references. It stands for all the joined data of the listed
-    /// references. `span` is their number of bytes; `None` if it is not stated, so that the list has to be read to know
-    /// it.
+    /// Reference to data that are in several blocks of a vt (content-addressed) store: `block` leads to a list of
+    /// references, the joined data of which are meant. `span` is their number of bytes; `None` if it is not stated, so
+    /// that the list has to be read to know it.
     Indirect { block: Arc<BlockRef>, span: Option<u64> },
 }
 
 impl BlockRef {
-    /// Decodes the next reference to vt blocks from its binary form.
+    /// Decodes the next reference (hash of a block of a vt, content-addressed, store, or another form of [`BlockRef`])
+    /// from its binary form.
     pub(super) fn decode(cursor: &mut Cursor<'_>) -> Result<Self> {
         Self::decode_at(cursor, 0)
     }
@@ -91,8 +95,9 @@ impl BlockRef {
         })
     }
 
-    /// Appends to `out` a vt reference in binary form. It refers to the data of the block `hash` or, with `is_indirect`, to
-    /// the joined data of the references in that block; `span` is the length of the data in bytes.
+    /// Appends to `out` a reference to a block of a vt (content-addressed) store in binary form. It refers to the data
+    /// of the block with this hash or, with `is_indirect`, to the joined data of the references in that block; `span`
+    /// is the length of the data in bytes.
     pub(super) fn encode_hash(out: &mut Vec<u8>, hash: &BlockHash, span: u64, is_indirect: bool) {
         let mut inner = Vec::with_capacity(40);
         put_uint(&mut inner, if is_indirect { INDIRECT } else { 0 });
@@ -102,7 +107,8 @@ impl BlockRef {
         put_data(out, &inner);
     }
 
-    /// Appends the binary form of a vt reference that holds its data itself.
+    /// Appends to `out`, in binary form, a reference that consists of its data, so that no block of a vt
+    /// (content-addressed) store is needed.
     pub(super) fn encode_literal(out: &mut Vec<u8>, data: &[u8]) {
         let mut inner = Vec::with_capacity(data.len() + 8);
         put_uint(&mut inner, TYPED);
@@ -112,7 +118,8 @@ impl BlockRef {
         put_data(out, &inner);
     }
 
-    /// Kind of hash by which the reference names its vt blocks; `None` for data without blocks.
+    /// Kind of hash by which this reference names a block (piece of data stored once, under its hash) of a vt store;
+    /// `None` if it has no hash, because it holds or describes its data itself.
     pub(super) fn hash_kind(&self) -> Option<HashKind> {
         match self {
             BlockRef::Hash { hash, .. } => Some(hash.kind()),
@@ -122,7 +129,8 @@ impl BlockRef {
     }
 }
 
-/// Formats the vt reference in text form; equal references have equal text.
+/// Formats the reference in the text form that lines of vt archives (of cs.vt) have, such as
+/// `B{hash:H{sha1:…},span:428}`; equal references have equal text.
 impl fmt::Display for BlockRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -20,7 +20,8 @@ pub(super) const DATA: &str = "data";
 /// End of the names of the data files of a content-addressed (vt) store.
 const SUFFIX: &str = ".vtd";
 
-/// Maximum number of bytes of decoded vt blocks that are kept in memory.
+/// Maximum number of bytes of decoded blocks (pieces of data stored once, under their hashes) of vt stores that are
+/// kept in memory; the block read last is kept even if it is larger.
 const CACHE_BYTES: usize = 8 << 20;
 
 /// Name of the index file that this program keeps in a content-addressed (vt) store, for one kind of hash.
@@ -59,8 +60,8 @@ pub(super) fn find_stores(inside: &dyn Container) -> Result<Vec<(String, Arc<dyn
     Ok(found)
 }
 
-/// Finds the Platonic vt stores (whose blocks are ranges of ordinary files) beside archives in `inside`. Returns the path and
-/// data directory of each.
+/// Finds the Platonic vt stores (content-addressed stores whose blocks are ranges of ordinary files) beside archives in
+/// `inside`. Returns the path and data directory of each.
 fn find_platonic(inside: &dyn Container) -> Result<Vec<(String, Arc<dyn Container>)>> {
     let mut found = Vec::new();
     for name in inside.nested()?.into_iter().filter(|name| !name.starts_with('.')) {
@@ -90,11 +91,12 @@ pub(super) struct Store {
 
 #[derive(Debug)]
 struct DataFile {
-    /// Path of the vt data file relative to the archive: `store/data/x.vtd`.
+    /// Path of this data file of a vt (content-addressed) store, relative to the directory in which the stores and
+    /// archives are: `store/data/x.vtd`.
     path: String,
     name: String,
     directory: Arc<dyn Container>,
-    /// Length of the vt data file in bytes when the store was opened.
+    /// Length in bytes of this data file of a vt (content-addressed) store when the store was opened.
     len: u64,
 }
 
@@ -109,44 +111,49 @@ struct Found {
     scanned: Index,
     /// Whether every byte of the data files was scanned, without trust in index files.
     is_complete: bool,
-    /// How many bytes of each vt data file were scanned or are covered by an index file.
+    /// How many bytes from the start of each data file of the vt (content-addressed) stores were scanned or are covered
+    /// by an index file.
     ends: Vec<u64>,
-    /// Errors that describe damaged records of the vt data files.
+    /// Errors that describe damaged records (one block each) in the data files of the vt (content-addressed) stores.
     damage: Vec<Error>,
-    /// Errors of data files that end in the middle of a record: their writers were killed, or are still writing.
+    /// Errors of data files of the vt (content-addressed) stores that end in the middle of a record (one block): their
+    /// writers were killed, or are still writing.
     cut_off: Vec<Error>,
 }
 
-/// The sources of a new index file for a content-addressed (vt) store: the existing index, and entries of blocks that it does not cover.
+/// The sources of a new index file for a content-addressed (vt) store: the existing index, and entries of blocks that
+/// it does not cover.
 pub(super) struct Known {
     found: Arc<Found>,
     /// The data files of the content-addressed (vt) store, each with the number of bytes that were scanned or indexed.
     pub(super) files: Vec<Indexed>,
-    /// Number of bytes in the data files of the vt store that no index file covers.
+    /// Number of bytes in the data files of the vt (content-addressed) store that no index file covers.
     pub(super) unindexed_bytes: u64,
 }
 
 impl Known {
-    /// The existing index file of the content-addressed (vt) store, which covers a part of the data files; `None` if the store has none.
+    /// The existing index file of the content-addressed (vt) store, which covers a part of the data files; `None` if
+    /// the store has none.
     pub(super) fn old(&self) -> Option<&IndexFile> {
         self.found.in_files.first()
     }
 
-    /// Index entries of vt blocks that the index file does not cover.
+    /// Index entries (hash and place) of those blocks of the vt (content-addressed) store that the index file does not
+    /// cover.
     pub(super) fn scanned(&self) -> &[Entry] {
         self.found.scanned.entries()
     }
 }
 
-/// Decoded vt blocks that were read last, kept in memory.
+/// Decoded blocks (pieces of data stored once, under their hashes) of vt stores that were read last, kept in memory.
 #[derive(Debug, Default)]
 struct Cache {
     blocks: Vec<(BlockHash, Arc<Vec<u8>>)>,
     bytes: usize,
 }
 
-/// The content-addressed (vt) stores that are open in this process, by path and lengths of data files. They are shared, because the tables of a
-/// MeasurementSet are opened one by one.
+/// The content-addressed (vt) stores that are open in this process, by path and lengths of data files. They are shared,
+/// because the tables of a MeasurementSet are opened one by one.
 static OPENED: Mutex<Vec<(Key, Weak<Store>)>> = Mutex::new(Vec::new());
 
 type Key = (PathBuf, Vec<(String, u64)>);
@@ -201,9 +208,9 @@ impl Store {
         Ok(store)
     }
 
-    /// Number of distinct vt blocks with hashes of this kind: as the index files say, and as found by a scan of those
-    /// parts of the data files that they do not cover. Also returns an error for each damaged record that the scan
-    /// found.
+    /// Number of distinct blocks of the vt (content-addressed) stores with hashes of this kind: as the index files say,
+    /// and as found by a scan of those parts of the data files that they do not cover. Also returns an error for each
+    /// damaged record (one block) that the scan found.
     pub(super) fn survey(&self, kind: HashKind) -> Result<(u64, Vec<Error>)> {
         let found = self.found(kind)?;
         let blocks = found.in_files.iter().map(IndexFile::len).sum::<u64>() + found.scanned.len();
@@ -237,8 +244,9 @@ impl Store {
         Ok(Known { found, files, unindexed_bytes: bytes.saturating_sub(covered) })
     }
 
-    /// Number of distinct vt blocks in the data files, each of which is read and hashed from start to end. Index files
-    /// are not used. Also returns an error for each damaged or incomplete record.
+    /// Number of distinct blocks in the data files of the vt (content-addressed) stores, each of which is read and
+    /// hashed from start to end. Index files are not used. Also returns an error for each damaged or incomplete record
+    /// (one block).
     pub(super) fn survey_all(&self, kind: HashKind) -> Result<(u64, Vec<Error>)> {
         let found = self.scan_all(kind)?;
         Ok((found.scanned.len(), [&found.damage[..], &found.cut_off].concat()))
@@ -263,8 +271,9 @@ impl Store {
         self.block_of_file(hash, None)
     }
 
-    /// Reads a vt block by its hash as [`block`](Self::block) does. With `place`, its range in an archived file, it is
-    /// also searched for in Platonic stores, whose blocks are ranges of ordinary files.
+    /// Reads a block of a vt (content-addressed) store by its hash as [`block`](Self::block) does. With `place`, its
+    /// range in an archived file, it is also searched for in Platonic stores, whose blocks are ranges of ordinary
+    /// files.
     pub(super) fn block_of_file(&self, hash: &BlockHash, place: Option<InFile>) -> Result<Arc<Vec<u8>>> {
         if let Some(block) = self.cache.lock_unpoisoned().get(hash) {
             return Ok(block);
@@ -330,7 +339,8 @@ impl Store {
         opened.map(|opened| opened.0.clone())
     }
 
-    /// Returns the index files that fit the content-addressed (vt) store's data files, and an index of the blocks that they do not cover.
+    /// Returns the index files that fit the content-addressed (vt) store's data files, and an index of the blocks that
+    /// they do not cover.
     fn found(&self, kind: HashKind) -> Result<Arc<Found>> {
         let mut indexes = self.indexes.lock_unpoisoned();
         if let Some(found) = indexes.get(&kind) {
@@ -354,8 +364,9 @@ impl Store {
         Ok(found)
     }
 
-    /// Opens the index files for this kind of hash that fit the vt store: their data files exist and have at least the
-    /// indexed length. `starts` is set to the number of bytes of each data file that the index files cover.
+    /// Opens the index files for this kind of hash that fit the vt (content-addressed) stores: their data files exist
+    /// and have at least the indexed length. `starts` is set to the number of bytes of each data file that the index
+    /// files cover.
     fn index_files(&self, kind: HashKind, starts: &mut [u64]) -> Vec<IndexFile> {
         let mut fitting = Vec::new();
         for (_, store, file) in self.index_files.iter().filter(|(of, ..)| *of == kind) {
@@ -405,8 +416,9 @@ impl Store {
     }
 }
 
-/// Applies `f` to each record of a vt data file, on all processors. It starts its own threads: a thread of the shared pool that
-/// waits may begin other work, which would wait for the lock that the caller holds.
+/// Applies `f` to each record (one block) of a data file (`.vtd`) of a vt (content-addressed) store, on all processors.
+/// It starts its own threads: a thread of the shared pool that waits may begin other work, which would wait for the
+/// lock that the caller holds.
 fn in_threads<'a, T: Send>(records: &[Record<'a>], f: impl Fn(&Record<'a>) -> T + Sync) -> Vec<T> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let share = records.len().div_ceil(threads).max(MIN_SHARE);
@@ -426,7 +438,8 @@ fn in_threads<'a, T: Send>(records: &[Record<'a>], f: impl Fn(&Record<'a>) -> T 
     })
 }
 
-/// Minimum number of records of a vt data file that each thread processes, except the last thread.
+/// Minimum number of records (one block each) of a data file (`.vtd`) of a vt (content-addressed) store that each
+/// thread processes, except the last thread.
 const MIN_SHARE: usize = 32;
 
 impl Found {

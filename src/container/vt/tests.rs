@@ -1,4 +1,5 @@
-//! Tests of vt archives that the original program wrote, if they lie beside the project, and of hostile ones made here.
+//! Tests of vt archives (lists of saved states of a directory) that the original program, the Python package cs.vt,
+//! wrote, if they lie beside the project, and of hostile ones made here.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -199,7 +200,7 @@ fn bad_archives_are_refused_with_one_error() {
     assert_eq!(refused, 6);
 }
 
-/// A vt store and an archive in memory, made by a test.
+/// A vt (content-addressed) store and a vt archive (list of saved states of a directory) in memory, made by a test.
 #[derive(Default)]
 struct Made {
     vtd: Vec<u8>,
@@ -221,7 +222,7 @@ impl Made {
     }
 }
 
-/// Encodes a vt reference with these flags, span and rest in binary form.
+/// Encodes a vt reference (which data, in which blocks of a store) with these flags, span and rest in binary form.
 fn encoded(flags: u64, span: u64, rest: &[u8]) -> Vec<u8> {
     let mut inner = Vec::new();
     put_uint(&mut inner, flags);

@@ -1,4 +1,5 @@
-//! The text form of references and entries in the lines of a vt archive.
+//! The text form, in the lines of a vt archive (file of the Python package cs.vt, a line for each saved state of a
+//! directory), of the saved root directory and of references: which blocks of a content-addressed store have its data.
 //!
 //! ```text
 //! D{"name":meta:M{a:"o:rwx-",m:1.5},block:B{hash:H{sha1:…},span:428}}     F{…}  SymLink{…}  Indirect{…}
@@ -17,13 +18,15 @@ use super::reference::BlockRef;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::limits;
 
-/// Parser of the text form of an entry in a vt archive.
+/// Parser of the text form of a directory entry (file, directory or link), as it is in the lines of a vt archive (list
+/// of saved states of a directory, of cs.vt).
 pub(super) struct Text<'a> {
     text: &'a str,
     at: usize,
 }
 
-/// The optional parts of a vt entry in text form, which stand between its braces; `None` for those that are missing.
+/// The optional parts of a saved file or directory, or of a reference to its data, in the text form of vt archives (of
+/// cs.vt). They stand between the braces; `None` for those that are missing.
 #[derive(Default)]
 struct Members {
     hash: Option<BlockHash>,
@@ -41,12 +44,14 @@ impl<'a> Text<'a> {
         Text { text, at: 0 }
     }
 
-    /// The text after the vt entry that was parsed: the comment of the line.
+    /// The text that is not parsed yet. After the saved root directory was parsed, it is the comment at the end of the
+    /// line in the vt archive (a line for each saved state of a directory).
     pub(super) fn rest(&self) -> &'a str {
         &self.text[self.at..]
     }
 
-    /// Parses a vt entry, such as `D{"name":meta:…,block:…}`.
+    /// Parses a saved file, directory or link in the text form that lines of vt archives (of cs.vt) have, such as
+    /// `D{"name":meta:…,block:…}`.
     pub(super) fn dirent(&mut self) -> Result<Dirent> {
         self.dirent_here().with_context(|| self.place())
     }
@@ -192,7 +197,8 @@ impl<'a> Text<'a> {
         Ok(Meta::of_fields(fields))
     }
 
-    /// Parses a value in the metadata of a vt entry that is a number, or a word of Python or JSON such as `True` or `null`.
+    /// Parses a value in the metadata of a file or directory, in a line of a vt archive (list of saved states of a
+    /// directory, of cs.vt), that is a number, or a word of Python or JSON such as `True` or `null`.
     fn word(&mut self) -> Result<Value> {
         let rest = self.rest();
         let len = rest.find([',', '}']).unwrap_or(rest.len());
@@ -209,7 +215,8 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Parses the JSON array or object that begins at the current position, in the text form of a vt entry.
+    /// Parses the JSON array or object that begins at the current position in a line of a vt archive (list of saved
+    /// states of a directory, of cs.vt).
     fn json<T: DeserializeOwned + Default>(&mut self) -> Result<T> {
         let mut values = serde_json::Deserializer::from_str(self.rest()).into_iter();
         let value = values.next().transpose();
@@ -233,8 +240,8 @@ impl<'a> Text<'a> {
         Ok(bytes)
     }
 
-    /// Parses the data that a vt reference holds itself (a literal): pairs of hexadecimal digits, and runs of readable
-    /// bytes in brackets.
+    /// Parses data that a line of a vt archive (of cs.vt) has itself, in place of the hash of a block with them (a
+    /// literal): pairs of hexadecimal digits, and runs of readable bytes in brackets.
     fn literal(&mut self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         while self.peek() != Some('}') {
@@ -255,7 +262,8 @@ impl<'a> Text<'a> {
         Ok(bytes)
     }
 
-    /// Parses a string of a vt archive in double or single quotes, with escapes.
+    /// Parses a string in a line of a vt archive (list of saved states of a directory, of cs.vt): in double or single
+    /// quotes, with escapes.
     fn quoted(&mut self) -> Result<String> {
         let quote = self.next()?;
         // as UTF-16, in which two escapes may make up one character
@@ -361,7 +369,8 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Quotes a name as a string of a vt archive, with escapes that every reader of the format knows.
+/// Quotes a name as a string for a line of a vt archive (list of saved states of a directory, of cs.vt), with escapes
+/// that every reader of the format knows.
 pub(super) fn quote(name: &str) -> String {
     let mut quoted = String::from("\"");
     for next in name.chars() {

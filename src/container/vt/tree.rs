@@ -1,4 +1,5 @@
-//! Archives of vt and the directories in them as containers.
+//! Presents a vt archive (file of the Python package cs.vt, a line for each saved state of a directory), and the
+//! directories saved in it, as containers: directories of virtual files that this program can read.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -14,23 +15,26 @@ use crate::io::{ReadAt, read_all};
 use crate::limits;
 use crate::sync::LockUnpoisoned;
 
-/// Name of the virtual file for a file that was archived in a vt archive by itself and without a name.
+/// Name of the virtual file for a file that was saved in a vt archive (list of saved states of a directory, of cs.vt)
+/// by itself and without a name.
 const NAMELESS: &str = "file";
 
-/// A vt archive as a container. The archive is a text file with a line for each recorded state of a tree of files, the
-/// newest last. The container has the files of the newest state, or of an earlier one.
+/// A vt archive (of the Python package cs.vt) as a container, a directory of virtual files. The archive is a text file
+/// with a line for each saved state of a directory, the newest last. The container has the files of the newest state,
+/// or of an earlier one.
 #[derive(Debug)]
 pub(super) struct Archive {
     root: Folder,
-    /// Name of the file or directory that the vt archive records.
+    /// Name of the file or directory of which the vt archive (list of saved states of a directory, of cs.vt) has saved
+    /// this state.
     name: String,
-    /// All lines of the vt archive file, each of which records a state of the archived files, the newest last; empty if this
-    /// container shows an earlier state.
+    /// All lines of the vt archive (of cs.vt), each of which has a saved state of a directory, the newest last; empty
+    /// if this container shows an earlier state.
     lines: Vec<Line>,
     reader: Arc<Reader>,
 }
 
-/// A directory of a vt archive's tree as a container.
+/// A directory saved in a vt archive (list of saved states of a directory, of cs.vt), as a container.
 #[derive(Debug)]
 pub(super) struct Folder {
     reader: Arc<Reader>,
@@ -40,22 +44,26 @@ pub(super) struct Folder {
     children: OnceLock<BTreeMap<String, Dirent>>,
 }
 
-/// Data that all directories of a vt archive's tree share: the root, and the files that hard links lead to.
+/// Data that all directories in one saved state of a vt archive (of cs.vt) share: the root, and the files that hard
+/// links lead to.
 #[derive(Debug)]
 struct Tree {
     root: Dirent,
-    /// The files of the archived tree by their UUIDs; `None` until the first hard link is followed.
+    /// The files in the root directory and all directories below it, as one line of the vt archive (cs.vt) has saved them, by
+    /// their UUIDs; `None` until the first hard link is followed.
     by_uuid: Mutex<Option<Arc<ByUuid>>>,
 }
 
-/// Entries of the files in an archived tree, by their UUIDs.
+/// Entries of the files in one saved state of a vt archive (of cs.vt), by their UUIDs. Hard links refer to these.
 type ByUuid = HashMap<[u8; 16], Dirent>;
 
-/// Maximum number of entries in the tree of a vt archive that are read to find the files that hard links lead to.
+/// Maximum number of entries in one saved state of a vt archive (of cs.vt) that are read to find the files that hard
+/// links lead to; more are an error.
 const MOST_ENTRIES: usize = 1 << 24;
 
 impl Archive {
-    /// Opens the vt archive `name` of `inside`, with the stores beside it.
+    /// Opens the vt archive (list of saved states of a directory, of cs.vt) in the file `name` of `inside`, and the
+    /// content-addressed stores in the same directory, which have the blocks of the files.
     pub(super) fn open(inside: &dyn Container, name: &str) -> Result<Self> {
         let lines = archive::parse(&read_all(&inside.open(name)?)?).context(Context::member(name))?;
         let reader = Arc::new(Reader::new(Store::open(inside)?));
@@ -74,7 +82,8 @@ impl Archive {
         Archive { root, name, lines, reader }
     }
 
-    /// All entries of a vt archive's current tree, by their paths, for tests.
+    /// All files and directories in the saved state of a vt archive (of cs.vt) that this container shows, by their
+    /// paths, for tests.
     #[cfg(test)]
     pub(super) fn all_entries(&self) -> Result<BTreeMap<String, Dirent>> {
         let mut found = BTreeMap::new();
@@ -113,7 +122,8 @@ impl Container for Archive {
         self.root.nested()
     }
 
-    /// Opens a directory of the vt archive's current tree, or an archived state named by its date or name, as a container.
+    /// Opens a directory in the saved state that this container shows, or another state of the vt archive (list of
+    /// saved states of a directory, of cs.vt), by its date or name, as a container.
     fn enter(&self, name: &str) -> Result<Arc<dyn Container>> {
         let error = match self.root.enter(name) {
             Err(error) if error.kind() == ErrorKind::NotFound => error,
@@ -171,7 +181,8 @@ impl Folder {
         }
     }
 
-    /// Entries of the archived directory, by their names; they are read on the first call.
+    /// Entries (files, directories and links) of this directory of the vt archive (of cs.vt), by their names; they are
+    /// read on the first call.
     pub(super) fn children(&self) -> Result<&BTreeMap<String, Dirent>> {
         if let Some(children) = self.children.get() {
             return Ok(children);
@@ -191,7 +202,7 @@ impl Folder {
         found.ok_or_else(|| Error::not_found(format!("the {what} does not exist")).context(Context::member(name)))
     }
 
-    /// The entry of the file `name` in the archived directory, with hard links followed.
+    /// The entry of the file `name` in this directory of the vt archive (of cs.vt), with hard links followed.
     pub(super) fn file(&self, name: &str) -> Result<Dirent> {
         let is_file = |kind| matches!(kind, EntryKind::File | EntryKind::HardLink);
         let entry = self.child(name, is_file, "file")?;
@@ -211,8 +222,8 @@ impl Folder {
     }
 }
 
-/// Entries of a directory in the vt archive. If `dirent` is a file that was archived by itself, the list has only the file's
-/// entry.
+/// Entries (files, directories and links) of a directory in a vt archive (of cs.vt). If `dirent` is a file that was
+/// saved by itself, the list has only the file's entry.
 fn entries(reader: &Reader, dirent: &Dirent) -> Result<Vec<Dirent>> {
     if dirent.kind != EntryKind::Directory {
         let mut only = dirent.clone();
@@ -228,7 +239,7 @@ fn entries(reader: &Reader, dirent: &Dirent) -> Result<Vec<Dirent>> {
 }
 
 impl Tree {
-    /// Entries of all files in the archived tree that have UUIDs, by UUID.
+    /// Entries of all files in this saved state of a vt archive (of cs.vt) that have UUIDs, by UUID.
     fn files(&self, reader: &Reader) -> Result<Arc<ByUuid>> {
         if let Some(known) = &*self.by_uuid.lock_unpoisoned() {
             return Ok(known.clone());
@@ -307,12 +318,13 @@ impl Container for Folder {
     }
 }
 
-/// Maximum length in bytes of the text that identifies the content of a file of a vt archive. The text is the file's vt
-/// reference (hashes of its blocks, or its bytes themselves); the SHA-256 of a longer text takes its place.
+/// Maximum length in bytes of the text that identifies the content of a file in a vt archive (of cs.vt). The text is
+/// the reference to the file's data (hashes of blocks, or the bytes themselves); the SHA-256 of a longer text takes its
+/// place.
 const LONGEST_CONTENT: usize = 256;
 
-/// Properties of a file or directory by its entry in the vt archive: identity of the content, metadata, time of modification
-/// and permissions.
+/// Properties of a file or directory by its entry in a vt archive (list of saved states of a directory, of cs.vt):
+/// identity of the content, metadata, time of modification and permissions.
 fn properties_of(entry: &Dirent) -> Properties {
     let mut properties = Properties::default();
     if let Some(block) = entry.block.as_ref().filter(|_| entry.kind == EntryKind::File) {
@@ -332,7 +344,8 @@ fn properties_of(entry: &Dirent) -> Properties {
     properties
 }
 
-/// Name of the property with the metadata of an entry, as stored in the vt archive.
+/// Name of the property with the metadata (modification time, access rights …) of a file or directory, as the text that
+/// a vt archive (of cs.vt) has for them.
 pub(super) const META: &str = "vt_meta";
 
 /// A content-addressed (vt) store without an archive: data files alone do not tell which blocks make up which file.
@@ -397,7 +410,7 @@ impl Container for BareStore {
 /// Name of the container format of content-addressed (vt) stores without an archive.
 pub(super) const STORE_NAME: &str = "vt-store";
 
-/// Whether the file `name` is a vt archive, by its first bytes.
+/// Whether the file `name` is a vt archive (list of saved states of a directory, of cs.vt), by its first bytes.
 pub(super) fn is_archive(inside: &dyn Container, name: &str) -> Result<bool> {
     let file = inside.open(name)?;
     let mut head = vec![0; file.len()?.min(archive::HEAD_BYTES) as usize];

@@ -34,28 +34,30 @@ use crate::limits;
 use crate::progress::Progress;
 use crate::sync_behind::SyncBehind;
 
-/// Hash function for the vt blocks that are written: SHA-1, the only one that every version of the original vt program reads.
+/// Hash function that names the blocks (pieces of data stored once, under their hashes) that are written to a vt store:
+/// SHA-1, the only one that every version of the original program, the Python package cs.vt, reads.
 const KIND: HashKind = HashKind::Sha1;
 
-/// Largest data in bytes that a vt reference holds itself, without a block.
+/// Largest file or directory data, in bytes, that are written into the reference to them, in place of the hash of a
+/// block of the vt (content-addressed) store.
 const LITERAL_BYTES: usize = 32;
 
 /// Maximum size in bytes of a list of block references (hash and length each) that is written as one block: that of the
 /// largest block of a file. A longer list is split into several blocks, listed on the next level.
 const REFERENCES_BYTES: usize = 16_383;
 
-/// Number of bytes of a file that are read at a time to be cut into vt blocks.
+/// Number of bytes of a file that are read at a time to be cut into blocks for a vt (content-addressed) store.
 const WINDOW: usize = 4 << 20;
 
 /// Name of the content-addressed (vt) store that is made if an archive has none beside it.
 const STORE: &str = "store";
 
-/// Fixed sizes in bytes that a caller can choose for the blocks of files in a vt store, both ends included; without a
-/// choice, the content of a file decides where its blocks end.
+/// Fixed sizes in bytes that a caller can choose for the blocks of files in a vt (content-addressed) store, both ends
+/// included; without a choice, the content of a file decides where its blocks end.
 const BLOCK_BYTES: std::ops::RangeInclusive<u64> = 128..=1 << 20;
 
-/// Writes the files of `source` into the content-addressed (vt) store beside `target`, and appends a line to the archive `target`, which is created
-/// if it is missing.
+/// Writes the files of `source` into the content-addressed (vt) store beside `target`, and appends a line to the
+/// archive `target`, which is created if it is missing.
 pub(super) fn write_tree(
     source: &dyn Container,
     target: &Path,
@@ -96,8 +98,8 @@ pub(super) fn write_tree(
     Ok(Written { stored_bytes: added + line.len() as u64, warnings: damage.chain(warnings).collect() })
 }
 
-/// Fails if `target`, the vt archive to which a line will be appended, is a directory, or a file that is neither empty nor
-/// a vt archive.
+/// Fails if `target`, the vt archive (list of saved states of a directory, of cs.vt) to which a line will be appended,
+/// is a directory, or a file that is neither empty nor a vt archive.
 fn check_target(target: &Path) -> Result<()> {
     if target.is_dir() {
         return Err(Error::usage("a directory; name the archive in it that gets an entry, such as NAME.vt"));
@@ -135,9 +137,11 @@ struct Writer<'a> {
     path: PathBuf,
     cut: Cut,
     progress: &'a dyn Progress,
-    /// The vt data file to which new blocks are appended; `None` until the first of them.
+    /// The data file (`.vtd`) of the vt (content-addressed) store to which new blocks are appended; `None` until the
+    /// first of them.
     file: Option<DataFile>,
-    /// Index of the vt blocks that this process has written.
+    /// Lookup structure, by hash, of the blocks that this process has written to the vt (content-addressed) store, with
+    /// their offsets in its data file.
     written: Growing,
 }
 
@@ -146,12 +150,13 @@ struct DataFile {
     name: String,
     file: File,
     bytes: u64,
-    /// Encoded records that are not yet written to the vt data file.
+    /// Encoded records (one block each) that are not yet written to the data file of the vt (content-addressed) store.
     buffer: Vec<u8>,
-    /// Offsets in `buffer`, in bytes, at which it is divided into separate writes to the vt data file: of whole records,
-    /// about 1 MiB each.
+    /// Offsets in `buffer`, in bytes, at which it is divided into separate writes to the data file of the vt
+    /// (content-addressed) store: of whole records (one block each), about 1 MiB each.
     ends: Vec<usize>,
-    /// Makes the vt data file durable while it is written.
+    /// Flushes the data file of the vt (content-addressed) store to disk from time to time, in a thread, while it is
+    /// written.
     syncing: SyncBehind,
 }
 
@@ -175,18 +180,21 @@ struct Window {
 }
 
 impl Window {
-    /// The vt blocks into which a file's bytes in memory were cut, in the order of the file.
+    /// The blocks (for a vt, content-addressed, store) into which a file's bytes in memory were cut, in the order of
+    /// the file.
     fn blocks(&self) -> impl IndexedParallelIterator<Item = &[u8]> {
         let start = |number: usize| if number == 0 { 0 } else { self.ends[number - 1] };
         (0..self.ends.len()).into_par_iter().map(move |number| &self.bytes[start(number)..self.ends[number]])
     }
 
-    /// Number of a file's bytes in memory that were cut into vt blocks; those after them are not in a block yet.
+    /// Number of a file's bytes in memory that were cut into blocks (for a vt, content-addressed, store); those after
+    /// them are not in a block yet.
     fn cut(&self) -> usize {
         self.ends.last().copied().unwrap_or(0)
     }
 
-    /// A file's bytes in memory after the last vt block that was cut from them, which are not in a block yet.
+    /// A file's bytes in memory after the last block (for a vt, content-addressed, store) that was cut from them; they
+    /// are not in a block yet.
     fn rest(&self) -> &[u8] {
         &self.bytes[self.cut()..]
     }
@@ -236,7 +244,8 @@ impl<'a> Writer<'a> {
         Ok(data)
     }
 
-    /// Stores data in the content-addressed (vt) store as one block, or in the reference itself if it is short; returns the encoded reference.
+    /// Stores data in the content-addressed (vt) store as one block, or in the reference itself if it is short; returns
+    /// the encoded reference.
     fn whole(&mut self, data: &[u8]) -> Result<Vec<u8>> {
         let mut reference = Vec::new();
         if data.len() <= LITERAL_BYTES {
@@ -284,8 +293,9 @@ impl<'a> Writer<'a> {
         levels.finish(self)
     }
 
-    /// Fills `window` with the next bytes of a file of `len` bytes, and cuts them into vt blocks. They begin with `rest`,
-    /// the bytes before offset `read` that are not in a block yet; the others are read from offset `read` on.
+    /// Fills `window` with the next bytes of a file of `len` bytes, and cuts them into blocks for a vt
+    /// (content-addressed) store. They begin with `rest`, the bytes before offset `read` that are not in a block yet;
+    /// the others are read from offset `read` on.
     fn advance(&self, source: &dyn ReadAt, rest: &[u8], read: u64, len: u64, window: &mut Window) -> Result<()> {
         let count = (WINDOW.max(2 * self.cut.largest()) as u64).min(len - read);
         window.bytes.resize(rest.len() + count as usize, 0);
@@ -351,7 +361,8 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Encodes the vt record of a block, compressed if that saves at least a tenth of its bytes.
+/// Encodes a block (piece of data stored once, under its hash) as a record for a data file of a vt store: header and
+/// data, which are compressed if that saves at least a tenth of their bytes.
 fn record(block: &[u8]) -> Vec<u8> {
     thread_local! {
         static COMPRESSOR: RefCell<(Compressor, Vec<u8>)> =
@@ -378,8 +389,8 @@ fn record(block: &[u8]) -> Vec<u8> {
     record
 }
 
-/// Metadata of the file or directory at `path`, in the text form of a vt entry; empty without a path, or if they cannot be
-/// read.
+/// Metadata (modification time and permissions) of the file or directory at `path`, as text for a vt archive (of
+/// cs.vt): `a:access;m:seconds`; empty without a path, or if they cannot be read.
 fn metadata(path: Option<PathBuf>) -> String {
     let metadata = path.and_then(|path| fs::metadata(path).ok());
     metadata.map_or(String::new(), |found| {
@@ -388,8 +399,9 @@ fn metadata(path: Option<PathBuf>) -> String {
     })
 }
 
-/// References to the vt blocks of a file, in levels: when a block of references is full, a reference to it is added to the next
-/// level.
+/// References to the blocks of a file that is written to a vt (content-addressed) store, in levels, of which level 0
+/// has those to the blocks with the file's bytes. When a level has as many as fit in a block, they are written as a
+/// block, and a reference to this block is added to the next level.
 #[derive(Default)]
 struct Levels(Vec<Level>);
 
@@ -397,8 +409,8 @@ struct Levels(Vec<Level>);
 struct Level {
     references: Vec<u8>,
     count: usize,
-    /// Number of bytes of the archived file for which `references`, the encoded references collected so far, stand
-    /// together. They will be stored as one vt block.
+    /// Number of bytes of the archived file that the encoded references collected so far, `references`, lead to
+    /// together. These references will be stored as one block of the vt (content-addressed) store.
     span: u64,
 }
 
@@ -423,8 +435,8 @@ impl Levels {
         Ok(())
     }
 
-    /// Writes the references collected at `level` as one vt block, and adds a reference to this block to the next
-    /// level.
+    /// Writes the references collected at `level` (0: those to blocks with a file's bytes) as one block of the vt
+    /// (content-addressed) store, and adds a reference to this block to the next level.
     fn close(&mut self, writer: &mut Writer<'_>, level: usize) -> Result<()> {
         let Level { references, span, .. } = std::mem::take(&mut self.0[level]);
         let hash = writer.block(&references)?;
@@ -433,8 +445,9 @@ impl Levels {
         self.push_at(writer, level + 1, &reference, span)
     }
 
-    /// Ends a file whose blocks are stored: writes the remaining lists of references as vt blocks, level by level, and returns
-    /// the encoded reference to the topmost one, by which a directory entry refers to the file.
+    /// Ends a file whose blocks are in the vt (content-addressed) store: writes the remaining lists of references to
+    /// them as blocks, and lists of references to those, until one reference leads to all. Returns it, encoded; a
+    /// directory entry refers to the file by it.
     fn finish(mut self, writer: &mut Writer<'_>) -> Result<Vec<u8>> {
         let mut level = 0;
         loop {
@@ -450,15 +463,17 @@ impl Levels {
     }
 }
 
-/// Minimum size in bytes at which the buffered vt records are written to the data file while other blocks are prepared.
+/// Minimum size in bytes at which the buffered records (one block each) are written to the data file of the vt
+/// (content-addressed) store while other blocks are prepared.
 const WRITTEN_BYTES: usize = 1 << 20;
 
-/// Maximum size in bytes of the buffered vt records: if the next record would exceed it, the buffer is written to the
-/// data file before.
+/// Maximum size in bytes of the buffered records (one block each) for a vt (content-addressed) store: if the next
+/// record would exceed it, the buffer is written to the data file before.
 const BUFFER_BYTES: usize = 2 * WINDOW;
 
 impl DataFile {
-    /// Creates a vt data file with a random name, locked as the original vt program does while it appends.
+    /// Creates a data file (`.vtd`) of a vt (content-addressed) store with a random name, locked as the original
+    /// program, the Python package cs.vt, does while it appends.
     fn create(directory: &Path) -> Result<Self> {
         let (mut file, mut path) = tempfile::Builder::new()
             .prefix("h5bridge-")
@@ -477,7 +492,8 @@ impl DataFile {
         Ok(DataFile { name, file, bytes: 0, buffer: Vec::new(), ends: Vec::new(), syncing })
     }
 
-    /// Offset in the vt data file at which the next record begins.
+    /// Offset in bytes, in the data file of the vt (content-addressed) store, at which the next record (one block)
+    /// begins.
     fn end(&self) -> u64 {
         self.bytes + self.buffer.len() as u64
     }
@@ -496,13 +512,14 @@ impl DataFile {
         Ok(())
     }
 
-    /// Writes the buffered records to the vt data file if they have at least `WRITTEN_BYTES` (1 MiB) together.
+    /// Writes the buffered records (one block each) to the data file of the vt (content-addressed) store if they have
+    /// at least `WRITTEN_BYTES` (1 MiB) together.
     fn make_room(&mut self) -> Result<()> {
         if self.buffer.len() < WRITTEN_BYTES { Ok(()) } else { self.flush() }
     }
 
-    /// Writes the buffered records, about 1 MiB at a time. After an error those that were written stay in the vt data file, and
-    /// the others are dropped.
+    /// Writes the buffered records (one block each) to the data file of the vt (content-addressed) store, about 1 MiB
+    /// at a time. After an error those that were written stay in the data file, and the others are dropped.
     fn flush(&mut self) -> Result<()> {
         let mut start = 0;
         let mut write = |end: usize| {
@@ -523,8 +540,9 @@ impl DataFile {
     }
 }
 
-/// Writes the records that are still in the buffer to the vt data file when this writer is dropped, even after an error: a
-/// later attempt to write the same files then finds these blocks stored.
+/// Writes the records (one block each) that are still in the buffer to the data file of the vt (content-addressed)
+/// store when this writer is dropped, even after an error: a later attempt to write the same files then finds these
+/// blocks stored.
 impl Drop for DataFile {
     fn drop(&mut self) {
         let _ = self.flush();
@@ -564,24 +582,26 @@ fn write_index(path: &Path, store: &Store, own: Indexed, written: Growing) -> Re
     Ok(())
 }
 
-/// End of the name of the file whose existence locks an archive for the original vt program.
+/// End of the name of the file whose existence locks a vt archive (list of saved states of a directory) for the
+/// original program, the Python package cs.vt.
 const LOCK_SUFFIX: &str = ".lock";
 
-/// Content of a vt archive's lock file that this program made.
+/// Content of the lock file of a vt archive (list of saved states of a directory, of cs.vt) that this program made.
 const LOCK_MARK: &[u8] = b"h5bridge\n";
 
-/// How long to wait for another program that has a vt archive locked.
+/// How long to wait for another program that has a vt archive (list of saved states of a directory, of cs.vt) locked.
 const LOCK_WAIT: Duration = Duration::from_secs(10);
 const LOCK_POLL: Duration = Duration::from_millis(50);
 
-/// The lock file of a vt archive, as the original vt program uses it; removed when dropped.
+/// The lock file of a vt archive (list of saved states of a directory), as the original program, the Python package
+/// cs.vt, uses it; removed when dropped.
 #[derive(Debug)]
 struct ArchiveLock(PathBuf);
 
 impl ArchiveLock {
-    /// Creates the lock file of a vt archive. The caller holds `flock` on the archive, so a lock file with this
-    /// program's mark is left from a killed process, and is replaced. A lock file without the mark belongs to another
-    /// program: waits at most `wait` until it is removed.
+    /// Creates the lock file of a vt archive (list of saved states of a directory, of cs.vt). The caller holds `flock`
+    /// on the archive, so a lock file with this program's mark is left from a killed process, and is replaced. A lock
+    /// file without the mark belongs to another program: waits at most `wait` until it is removed.
     ///
     /// # Errors
     /// `Locked` if the lock file of another program still exists after `wait`.
@@ -622,8 +642,9 @@ impl Drop for ArchiveLock {
     }
 }
 
-/// Appends a line to the vt archive `target`. If the last line has no line end, one is added if the line can be parsed;
-/// otherwise the last line is cut off, and a warning is returned.
+/// Appends a line to the vt archive `target` (of cs.vt, a line for each saved state of a directory). If the last line
+/// has no line end, one is added if the line can be parsed; otherwise the last line is cut off, and a warning is
+/// returned.
 fn append_line(target: &Path, line: &str) -> Result<Option<String>> {
     let is_new = !target.exists();
     let mut file = File::options().create(true).truncate(false).read(true).write(true).open(target)?;

@@ -207,9 +207,9 @@ impl Recorder<'_> {
         Ok(trial)
     }
 
-    /// Lists in the recipe the datasets of the native HDF5 file of which every element is in the original casacore
-    /// files. `elements`: how many elements of a stream (a dataset, with an encoding) these files contain, by the index
-    /// of the stream, from 0.
+    /// Lists, in the recipe by which the original casacore files are rebuilt, the datasets of the native HDF5 file of
+    /// which every element is in these files. `elements`: how many elements of a stream (a dataset, with an encoding)
+    /// these files contain, by the index of the stream, from 0.
     fn find_whole(&mut self, elements: HashMap<u32, u64>) -> Result<()> {
         let mut given: HashMap<&str, u64> = HashMap::new();
         for (stream, elements) in elements {

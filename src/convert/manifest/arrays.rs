@@ -38,14 +38,15 @@ pub(super) struct Arrays<'a> {
     pub(super) source: &'a Source,
     pub(super) plan: &'a Plan,
     pub(super) outline: &'a Outline,
-    /// Tiles to which the manifest refers, by table, column (both in the order of the conversion plan `plan`) and
-    /// hypercube; `None` for columns that are not in tiles.
+    /// Tiles to which the manifest (JSON references to chunks) refers, by table, column (both in the order of the
+    /// conversion plan `plan`) and hypercube; `None` for columns that are not in tiles.
     pub(super) tiles: &'a [Vec<Option<Vec<Tiles>>>],
-    /// Root group of the HDF5 file with the elements that are not in tiles (the native source, or the companion file beside the manifest), with the
-    /// number of that file in [`Files`] and its size in bytes.
+    /// Root group of the HDF5 file with the elements that are not in tiles (the native source, or the companion file
+    /// beside the manifest), with the number of that file in [`Files`] and its size in bytes.
     pub(super) stored: (Group, StoredIn),
     pub(super) files: &'a Files,
-    /// Whether the manifest is restricted to one table, whose arrays are then in the root group and not in a group of the table.
+    /// Whether the manifest (JSON references to chunks, which readers of Zarr open as groups and arrays) is restricted to
+    /// one table, whose arrays are then in the root group of Zarr and not in a group of the table.
     pub(super) is_flat: bool,
 }
 
@@ -53,14 +54,15 @@ pub(super) struct Arrays<'a> {
 /// many have arrays in the manifest, and which were left out.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
-    /// Number of columns with arrays in the manifest.
+    /// Number of columns with arrays in the manifest (JSON references to chunks, which readers of Zarr open as arrays).
     pub(super) columns: usize,
     /// Number of columns with at least one array whose elements are in the manifest itself.
     pub(super) inline_columns: usize,
     pub(super) left_out: Vec<LeftOutColumn>,
 }
 
-/// Where the elements of an array of a manifest are: in tiles, in an HDF5 file, or in the manifest itself.
+/// Where the elements of an array of a manifest (JSON references to chunks) are: in tiles, in an HDF5 file, or in the
+/// manifest itself.
 enum Elements<'a> {
     Tiles(&'a Tiles),
     Stored(Box<StoredArray>),
@@ -162,8 +164,8 @@ impl<'a> Arrays<'a> {
         Ok(())
     }
 
-    /// Finds the datasets that a column would become in a native HDF5 file, and where the elements of each are. The inner error is the reason why the
-    /// manifest cannot refer to them.
+    /// Finds the datasets that a column would become in a native HDF5 file, and where the elements of each are. The inner
+    /// error is the reason why the manifest (JSON references to chunks) cannot refer to them.
     fn column(
         &self,
         table: usize,
@@ -258,8 +260,9 @@ impl<'a> Arrays<'a> {
         }
     }
 
-    /// Writes the row numbers of a table into the manifest as an array, the coordinate of the axis of the rows: references
-    /// to the dimension scale of the HDF5 file if possible, else the numbers.
+    /// Writes the row numbers of a table into the manifest (JSON references to chunks) as an array, the coordinate of the
+    /// axis of the rows: references to the dimension scale in the HDF5 file (the native source, or the companion file
+    /// beside the manifest) if possible, else the numbers.
     fn write_row_numbers<W: Write>(
         &self,
         table: &TablePlan,

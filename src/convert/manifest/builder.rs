@@ -26,7 +26,8 @@ use crate::source::Source;
 use crate::table::OpenOptions;
 use crate::value::DataType;
 
-/// Estimated size in bytes of a manifest's text for one reference, used to check that the disk has enough free space.
+/// Estimated size in bytes of the JSON text of one reference (file, offset and length of a chunk) in a manifest, used to
+/// check that the disk has enough free space.
 const REFERENCE_BYTES: u64 = 64;
 
 /// Writes a manifest: references in the format of kerchunk, version 1, to the chunks of a table or of a native HDF5 file.
@@ -70,9 +71,10 @@ pub struct ManifestSummary {
     pub columns: usize,
     /// Number of columns that the manifest represents by references to their tiles in the files of the table.
     pub tiled_columns: usize,
-    /// Number of columns with elements in the manifest itself.
+    /// Number of columns with elements in the manifest (JSON references to chunks) itself.
     pub inline_columns: usize,
-    /// Number of rows of the main table in the manifest or, if the manifest is restricted to one subtable, of that one.
+    /// Number of rows of the main table in the manifest (JSON references to chunks) or, if the manifest is restricted to
+    /// one subtable, of that one.
     pub rows: u64,
     /// Number of chunks of all arrays in the manifest (a JSON file in the format of kerchunk, for readers of Zarr).
     /// Each chunk is a reference (file, offset and length) or its bytes as text.
@@ -272,8 +274,8 @@ impl<'a> ToManifest<'a> {
         ToHdf5Options { compress, tables, digest: false, threads: self.threads, ..ToHdf5Options::default() }
     }
 
-    /// Finds the tiles to which the manifest refers, by table, column (both in the order of the conversion plan `plan`)
-    /// and hypercube; `None` for columns that are not in tiles.
+    /// Finds the tiles to which the manifest (JSON references to chunks) refers, by table, column (both in the order of
+    /// the conversion plan `plan`) and hypercube; `None` for columns that are not in tiles.
     fn tiles(
         &self,
         source: &Source,
@@ -335,8 +337,8 @@ struct Document<W> {
     out: W,
 }
 
-/// Writes a manifest to `out`: first `record` (facts for this program), to which the columns that are left out are added, then the groups and arrays
-/// of `arrays`.
+/// Writes a manifest (JSON references to chunks, for readers of Zarr) to `out`: first `record` (facts for this program), to
+/// which the columns that are left out are added, then the groups and arrays of `arrays`.
 fn write_document<W: Write>(
     arrays: &Arrays<'_>,
     mut record: Json,
@@ -354,7 +356,8 @@ fn write_document<W: Write>(
     Ok(Document { counts, references, out })
 }
 
-/// The summary of a manifest, without the sizes of its files.
+/// The summary of a manifest (JSON references to chunks): numbers of tables, columns, rows and references, columns left
+/// out, and warnings. The caller sets the size of the manifest, and the path and size of its companion HDF5 file.
 fn summary(
     plan: &Plan,
     tiles: &[Vec<Option<Vec<Tiles>>>],

@@ -12,7 +12,8 @@ use crate::value::{ByteOrder, DataType, Shape};
 /// Maximum size in bytes of the chunks into which a manifest divides a contiguous dataset; a chunk has at least one
 /// row, even if that is larger.
 const BLOCK_BYTES: u64 = 16 << 20;
-/// If chunks of a contiguous dataset would be smaller than this number of bytes, the dataset stays one chunk in the manifest.
+/// If chunks of a contiguous dataset would be smaller than this number of bytes, the dataset stays one chunk in the
+/// manifest (JSON references to chunks).
 const SMALL_BLOCK_BYTES: u64 = 64 << 10;
 
 /// The HDF5 file to which arrays of a manifest (JSON references for readers of Zarr) refer: `file` is its index in
@@ -36,8 +37,8 @@ pub(super) struct StoredArray {
 pub(super) type Found = Result<StoredArray, String>;
 
 impl StoredArray {
-    /// Examines whether a manifest can refer to the elements of `dataset`, which becomes an array of shape `shape` (fastest axis first). Returns the
-    /// array, or the reason why it cannot.
+    /// Examines whether a manifest (JSON references to chunks) can refer to the elements of `dataset`, which becomes an
+    /// array of shape `shape` (fastest axis first). Returns the array, or the reason why it cannot.
     ///
     /// # Errors
     /// `Format` if the dataset is damaged.
@@ -80,7 +81,7 @@ impl StoredArray {
         }
     }
 
-    /// The reason why a manifest cannot refer to all chunks of the dataset; `None` if it can.
+    /// The reason why a manifest (JSON references to chunks) cannot refer to all chunks of the dataset; `None` if it can.
     fn problem(&self, stored: StoredIn) -> Result<Option<String>> {
         let total = self.grid.counts().elements()?;
         let plain_bytes = self.chunk_bytes()?;

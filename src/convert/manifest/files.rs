@@ -17,7 +17,7 @@ use crate::error::{Context, Error, Result, ResultExt};
 #[derive(Debug, Clone)]
 pub(super) struct Naming {
     /// Directory or URL in which readers of a manifest (JSON references to chunks) find the table or native HDF5 file,
-    /// and the companion HDF5 file. `None` if references have absolute paths.
+    /// and the companion (an HDF5 file with what is not read from tiles). `None` if references have absolute paths.
     pub(super) base: Option<String>,
     /// Absolute path of the directory in which the manifest is.
     pub(super) directory: PathBuf,
@@ -46,8 +46,9 @@ impl Naming {
         named.ok_or_else(|| Error::unsupported("a path that is not UTF-8").context(Context::path(path)))
     }
 
-    /// Path under which the manifest records the file at `local` for later checks: `local` itself or, if a directory or
-    /// URL for readers is set (`base`), the path relative to the directory of the manifest.
+    /// Path under which the manifest (JSON references to chunks) records the file at `local`, to check later whether it
+    /// has changed: `local` itself or, if a directory or URL for readers is set (`base`), the path relative to the
+    /// directory of the manifest.
     fn recorded(&self, local: &Path) -> PathBuf {
         if self.base.is_some() { relative(&self.directory, local) } else { local.to_owned() }
     }
@@ -182,13 +183,15 @@ pub struct ManifestCheck {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChangedFile {
-    /// Path of the changed file; a relative one is resolved against the directory of the manifest.
+    /// Path of the missing or changed file, as recorded in the manifest (JSON references to chunks in files); a relative
+    /// one is resolved against the directory of the manifest.
     pub path: PathBuf,
     /// How the changed file differs from what the manifest records, as a sentence.
     pub change: String,
 }
 
-/// The part of a manifest that a check of its files reads.
+/// The part of a manifest (JSON references to chunks) that is read to check whether the files of the table or the HDF5
+/// files on which it depends have changed.
 #[derive(Deserialize)]
 struct Document {
     version: u64,
@@ -221,8 +224,8 @@ impl<'a> CheckManifest<'a> {
         path.extension().is_some_and(|end| end == "json") && path.is_file() && first().is_ok_and(|byte| byte == b'{')
     }
 
-    /// Compares the sizes and modification times of the files on which the manifest depends with those that it records; the
-    /// content of the files is not read.
+    /// Compares the sizes and modification times of the files that the manifest (JSON references to chunks) needs, such as
+    /// those with the chunks, with the recorded ones; the content of the files is not read.
     ///
     /// # Errors
     /// `NotFound` and `Io`; `Format` if the file is not a manifest, or one without sizes and times; `Interrupted`.

@@ -5,10 +5,11 @@
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LeftOutColumn {
-    /// Name of the table with the column that the manifest does not include; `MAIN` for the main table.
+    /// Name of the table with the column that the manifest (JSON references to chunks) does not include; `MAIN` for the
+    /// main table.
     pub table: String,
-    /// Name of the column that the manifest does not include.
+    /// Name of the column that the manifest (JSON references to chunks) does not include.
     pub column: String,
-    /// The reason why the column is left out of the manifest.
+    /// The reason why the column is left out of the manifest (JSON references to chunks).
     pub reason: String,
 }

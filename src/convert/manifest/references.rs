@@ -7,15 +7,16 @@ use serde_json::{Map, Value as Json, json};
 use crate::error::{Error, Result};
 use crate::grid::Grid;
 
-/// Name of the member of a manifest in which this program records the files on which the manifest depends; other
-/// readers ignore the member.
+/// Name of the member of a manifest (JSON references to chunks) with facts for this program, such as the files on
+/// which the manifest depends; other programs that read the manifest ignore the member.
 pub(super) const RECORD: &str = "h5bridge";
 
-/// Writer of a manifest, which is a JSON document, entry by entry.
+/// Writer of a manifest, a JSON document of references to chunks for readers of Zarr, entry by entry.
 pub(super) struct References<W> {
     out: W,
     count: u64,
-    /// Number of chunks that were written to the manifest.
+    /// Number of chunks written so far to the manifest (JSON for readers of Zarr), each as a reference (file, offset and
+    /// length) or as its bytes in base64.
     chunks: u64,
     /// Copies of all metadata documents for `.zmetadata`: Zarr finds the members of groups only there, because it cannot list
     /// references.

@@ -34,7 +34,7 @@ struct Inserted {
     number: u64,
     /// Offset in the HDF5 file of the inserted chunk's first byte.
     address: u64,
-    /// Number of bytes that the inserted chunk has in the HDF5 file.
+    /// Number of bytes that the chunk has in the HDF5 file, into which commit has inserted it.
     bytes: u64,
 }
 

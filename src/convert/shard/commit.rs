@@ -270,8 +270,9 @@ impl<'a> CommitShards<'a> {
         self.summary()
     }
 
-    /// Summary for an HDF5 file or table that is published. The numbers of inserted and checked bytes are 0: an earlier
-    /// commit that was interrupted may have published it, and else the caller sets them.
+    /// Summary for an HDF5 file or table that is published (moved to the target). The numbers of bytes inserted into the
+    /// HDF5 file, and of bytes compared with the results of workers, are 0: an earlier commit that was interrupted may
+    /// have published it, and else the caller sets them.
     fn summary(&self) -> Result<ShardCommitSummary> {
         let (plan, target) = (self.plan, self.plan.target());
         let file_bytes = match plan.makes_table() {

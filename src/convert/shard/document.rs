@@ -188,7 +188,8 @@ enum Line<H, D, I> {
 /// it.
 type OwnLine = Line<Header, Dataset, ShardItem>;
 
-/// Properties of a dataset that workers write, from which its line in the document of a plan is made.
+/// Properties of a dataset that workers (processes that share a conversion) write, from which its line in `plan.ndjson`,
+/// the work list of the conversion, is made.
 pub(super) struct NewDataset<'a> {
     pub(super) path: String,
     pub(super) table: (usize, &'a str),
@@ -229,7 +230,8 @@ impl Dataset {
         Grid { shape: Shape::from_reversed(&self.shape), chunk: Shape::from_reversed(&self.chunk) }
     }
 
-    /// Where workers write the bytes of the dataset.
+    /// Where workers (processes that share a conversion) write the bytes of the dataset: at an offset in the HDF5 file,
+    /// in separate files of chunks, or in a file of the new table.
     pub(super) fn place(&self) -> Place<'_> {
         match (&self.tiles, self.address) {
             (Some(tiles), _) => Place::Tiles(tiles),

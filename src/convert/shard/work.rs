@@ -388,7 +388,7 @@ fn name_chunk_file(file: NamedTempFile, path: &Path) -> Result<()> {
 /// preceded by its length in bytes.
 pub(super) struct StoredChunks<R> {
     reader: R,
-    /// Number of bytes of the file of chunks that were not read yet.
+    /// Number of bytes not read yet of the file that a worker wrote for a range of chunks.
     left: u64,
 }
 
@@ -404,7 +404,7 @@ impl StoredChunks<std::io::BufReader<File>> {
 }
 
 impl<R: std::io::Read> StoredChunks<R> {
-    /// Number of bytes of the file of chunks that were not read yet.
+    /// Number of bytes not read yet of the file that a worker wrote for a range of chunks.
     pub(super) fn left(&self) -> u64 {
         self.left
     }

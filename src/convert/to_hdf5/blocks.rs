@@ -44,8 +44,8 @@ pub struct ColumnSharing {
     pub bytes: u64,
     /// Number of bytes of the column that the HDF5 file shares with the source (reflinks).
     pub shared_bytes: u64,
-    /// The first reason why bytes of the column are copied instead of shared. `None` if at most the ends of its
-    /// datasets are copied, where they do not fill a block of the file system.
+    /// The first reason why bytes of the column are copied instead of shared with the source (reflinks). `None` if at
+    /// most the ends of its datasets are copied, where they do not fill a block of the file system.
     pub not_shared: Option<NotShared>,
 }
 
@@ -257,9 +257,9 @@ impl Sharing {
         Ok(sharing)
     }
 
-    /// Makes an entry for each column of a conversion plan, as if no bytes were shared with the source (reflinks) so
-    /// far. `not_shared` has a reason if the HDF5 file will not store the column's tiles as contiguous blocks, and is
-    /// otherwise `None`: whether blocks can be shared depends on the file system.
+    /// Makes a [`ColumnSharing`] for each column of a conversion plan, as if no bytes were shared with the source
+    /// (reflinks) so far. Its field `not_shared` has a reason if the HDF5 file will not store the column's tiles as
+    /// contiguous blocks, and is otherwise `None`: whether blocks can be shared depends on the file system.
     pub(super) fn of_columns(source: &Source, plan: &Plan) -> Result<Self> {
         let mut columns = Vec::new();
         for table in &plan.tables {

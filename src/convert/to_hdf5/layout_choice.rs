@@ -62,7 +62,7 @@ pub enum ReadStrategy {
     /// Reads a column whose cells all have the same shape tile by tile: a chunk of the dataset is made of one tile, or
     /// of several that follow each other.
     Tiles,
-    /// Reads a column whose defined cells all have the same shape in blocks of whole rows.
+    /// Reads one block of whole rows after the other; all defined cells of the column have the same shape.
     Rows,
     /// Reads each cell of a column in parts, because a cell has more than 4 MiB; all defined cells have the same shape.
     Parts,
@@ -89,7 +89,8 @@ impl ColumnForm {
         }
     }
 
-    /// Whether the chunks of the column are made of its tiles.
+    /// Whether each chunk of the column's datasets has the elements of one tile of the source's column, or of several
+    /// that follow each other.
     pub(super) fn is_of_tiles(&self) -> bool {
         matches!(self, ColumnForm::Dense { route: ReadStrategy::Tiles, .. } | ColumnForm::Cubes { .. })
     }
@@ -189,12 +190,13 @@ pub(super) enum Selection {
 /// several that cover whole cells. The chunks of columns with other tiles do not depend on the tiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TileUse {
-    /// Tiles of more than 16 MiB do not become chunks. Tiles that cover only parts of cells also do not if they have
-    /// less than 16 KiB ([`SMALL_TILE_BYTES`]) and the hypercube has more than 4096 of them. Files for object stores
-    /// also need at least 1 MiB in such a tile, unless the whole hypercube has less.
+    /// Tiles become chunks that share no bytes with the source. Those of more than 16 MiB do not; nor do tiles that cover
+    /// only parts of cells if they have less than 16 KiB ([`SMALL_TILE_BYTES`]) and the hypercube has more than 4096 of
+    /// them. Files for object stores also need at least 1 MiB in such a tile, unless the whole hypercube has less.
     Chunks,
-    /// The same rule as for `Chunks`, but with 4 KiB ([`SMALL_SHARED_TILE_BYTES`]) instead of 16 KiB, so that the HDF5
-    /// file can share the bytes of more tiles with the source (reflinks).
+    /// Tiles become chunks that can share their bytes with the source (reflinks). Their sizes are limited as for
+    /// `Chunks`, except that tiles that cover only parts of cells, more than 4096 in a hypercube, need only 4 KiB each
+    /// ([`SMALL_SHARED_TILE_BYTES`]) instead of 16 KiB.
     Shared,
 }
 

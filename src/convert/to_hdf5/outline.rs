@@ -38,9 +38,9 @@ use crate::value::{DataType, Field, Record, Region, Shape, Value, Values};
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Outline {
-    /// Attributes of the root group; those that are arrays have one axis. If the source is a native HDF5 file (one that
-    /// this project made), they are those of that file. Otherwise `source_digest`, the digest of the main table's
-    /// content, is missing, because it needs all elements.
+    /// Attributes of the root group of the HDF5 file that a conversion would make; those that are arrays have one axis. If
+    /// the source is a native HDF5 file (one that this project made), they are those of that file. Otherwise
+    /// `source_digest`, the digest of the main table's content, is missing, because it needs all elements.
     pub attributes: Record,
     /// What each table of the source would be in the HDF5 file: its group, columns and values of axes. The main table
     /// is first, and parents precede children.
@@ -198,8 +198,8 @@ impl TableOutline {
         Ok(outline)
     }
 
-    /// Adds the values of the axes of a dataset to the outline; the dataset is in the group of the table, or in `group` below
-    /// it.
+    /// Adds the values of the axes of a dataset to this outline of the group that a table would have in the HDF5 file. The
+    /// dataset is in the group of the table, or in `group` below it.
     fn add_coordinates(&mut self, axes: &AxisNames<'_>, dataset: &NewDataset, group: Option<&str>) {
         for axis in &dataset.axes {
             let NewAxis::Named { name, role, len } = axis else { continue };

@@ -63,8 +63,8 @@ impl ColumnPlan {
         COLUMN_OVERHEAD + self.bytes as f64 * remains
     }
 
-    /// Predicted time in seconds in which one thread reads and digests the column's `rows` cells: these follow each other, while
-    /// several threads compress.
+    /// Predicted time in seconds in which one thread first reads and then digests the column's `rows` cells. The time of
+    /// compression, which several threads share, is not included.
     fn lane_seconds(&self, rows: u64, digest: bool) -> f64 {
         let digested = self.bytes as f64 + rows as f64 * self.form.digested_header() as f64;
         self.decoding_seconds + if digest { digested / DIGEST_RATE } else { 0.0 }

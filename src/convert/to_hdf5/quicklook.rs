@@ -340,14 +340,15 @@ impl Reader<'_> {
 struct Windows {
     /// The windows that were found, by their numbers: DATA_DESC_ID, else SPECTRAL_WINDOW_ID, else 0.
     by_number: BTreeMap<i64, Window>,
-    /// Number of times in the lists of all windows. A time may occur more than once in a list that is not yet sorted.
+    /// Number of timestamps in the lists ([`Window::times`]) of all windows together. A timestamp may occur more than once
+    /// in a list that is not yet sorted.
     listed: usize,
 }
 
 impl Windows {
-    /// Adds a row of the main table, with number `row` from 0, to its spectral window: its time goes to one of the two
-    /// lists of the window. `key` has its time, its window and whether its baseline is between two antennas. A row
-    /// whose time is not finite is ignored.
+    /// Adds a row of the main table, with number `row` from 0, to its spectral window: its time goes to the window's list
+    /// of times of baselines between two antennas, or to the list of the other rows ([`Window::times`]). `key` has its
+    /// time, its window and whether its baseline is between two antennas. A row whose time is not finite is ignored.
     fn add(&mut self, row: u64, key: &Key) {
         if !key.time.is_finite() {
             return;

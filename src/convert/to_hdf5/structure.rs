@@ -65,8 +65,8 @@ enum Job {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cubes {
     Written,
-    /// The job writes only the datasets that tell where the cell of each row is; the elements of its cells are virtual,
-    /// copied as blocks of tiles, or left to other processes.
+    /// The job that converts a column writes only the datasets that tell where the cell of each row is. The elements of
+    /// the column's cells are virtual, copied as blocks of tiles, or left to other processes.
     LeftOut,
 }
 
@@ -74,7 +74,7 @@ enum Cubes {
 struct Report<'a> {
     table: &'a str,
     column: &'a str,
-    /// Number of bytes of the column's elements that are not reported yet.
+    /// Number of bytes of the column's elements that were not yet reported to [`Progress`] as written.
     left: u64,
 }
 

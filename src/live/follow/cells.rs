@@ -1,4 +1,5 @@
-//! Reads cells of a casacore table in the form in which a live file stores them, and counts those that do not fit.
+//! Reads cells of a casacore table with the shapes and string lengths that a live file (HDF5 that is read while it is
+//! written) has for them, and counts those that do not fit.
 
 use std::ops::Range;
 

@@ -21,7 +21,8 @@ pub(super) enum Layout {
     /// Each row has `count` strings, each with its u32 length before it; if `counted`, the row begins with the number of
     /// strings, a u32.
     Strings { count: u64, counted: bool },
-    /// Each row has the offset of its array: u32, or an i64 after [`WIDE_OFFSET`].
+    /// Each row has the offset of its array in the array file, in bytes: a u32 or, if that is the marker [`WIDE_OFFSET`],
+    /// an i64 after it.
     Offsets,
 }
 

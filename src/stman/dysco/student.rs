@@ -62,9 +62,9 @@ impl Student {
         self.peak * (-0.5 * (self.nu + 1.0) * (t * t / self.nu).ln_1p()).exp()
     }
 
-    /// Finds t such that the probability of values from 0 to t is `q`. Newton's method ascends from a lower bound of t,
-    /// because the probability is a concave function of t; the bound is the larger of `near` and `q` divided by the
-    /// probability density at 0.
+    /// Finds t such that the probability of values from 0 to t of Student's t distribution is `q`. Newton's method ascends
+    /// from a lower bound of t, because the probability is a concave function of t; the bound is `near` or `q / peak`,
+    /// whichever is larger, where `peak` is the probability density at 0.
     fn solve_centre(&self, q: f64, near: f64) -> f64 {
         let mut t = near.max(q / self.peak);
         for _ in 0..STEPS {

@@ -9,8 +9,8 @@ pub(super) const PADDING: usize = 16;
 
 /// A receiver of DyscoStMan's symbols (quantised values), which decodes them while they are unpacked.
 pub(super) trait Decode {
-    /// Decodes all symbols that this receiver needs. Each call of `next` returns the next eight symbols; in the last
-    /// call, those after the last needed symbol are unspecified.
+    /// Decodes all symbols (quantised values of DyscoStMan) that `self` has room for in its output. Each call of `next`
+    /// returns the next eight symbols; in the last call, those after the last needed symbol are unspecified.
     fn decode(self, next: impl FnMut() -> [u16; 8]);
 }
 

@@ -145,9 +145,10 @@ fn complex(stored: i32, (scale, offset): (f32, f32)) -> Complex32 {
     }
 }
 
-/// Decodes a 32-bit integer of CompressComplexSD to a complex number. If it is even, the result is real: half of it times
-/// scale / 32768, plus offset. If it is odd, it is split into `re * 65536 + im`, each from -32768 to 32768: the real part is
-/// `re` times scale plus offset, the imaginary part half of `im`, rounded down, times twice the scale plus offset.
+/// Decodes a 32-bit integer of CompressComplexSD to a complex number. If it is even, the result is real:
+/// `(stored / 2) * (scale / 32768) + offset`. If it is odd, it is split into `re * 65536 + im`, each from -32768 to 32768:
+/// the real part is `(re * scale) + offset`, the imaginary part `(h * 2 * scale) + offset`, where `h` is half of `im`,
+/// rounded down.
 ///
 /// Casacore writes i32::MIN for what is not finite and reads it as the smallest real number; so do we.
 fn single_dish(stored: i32, (scale, offset): (f32, f32)) -> Complex32 {

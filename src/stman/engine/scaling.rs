@@ -99,7 +99,7 @@ pub(super) trait Number: Element + Copy + std::fmt::Debug + Send + Sync {
     /// be converted.
     fn convert(values: &Values, range: Range<usize>, out: &mut Vec<Self>) -> Option<()>;
 
-    /// Converts the first element of `values`; `None` if it is missing or cannot be converted.
+    /// Converts the first element of `values` to this number type; `None` if it is missing or cannot be converted.
     fn first_of(values: &Values) -> Option<Self> {
         let mut first = Vec::new();
         Self::convert(values, 0..values.len().min(1), &mut first)?;

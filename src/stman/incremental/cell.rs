@@ -123,7 +123,8 @@ impl<A> Cell<A> {
         }
     }
 
-    /// Encodes the elements `range` (half-open, from 0) of `values`, which are one cell, as a value.
+    /// Encodes the elements `range` (half-open, from 0) of `values`, which are one cell, to the bytes that a bucket of
+    /// IncrementalStMan stores for it.
     pub(super) fn encode(&self, values: &Values, range: Range<usize>, order: ByteOrder) -> Result<Stored> {
         match values {
             Values::String(strings) => {

@@ -75,7 +75,7 @@ impl IncrementalColumn {
     }
 
     /// Where the cells of `rows` (half-open, from 0) are in the array file, as offsets in bytes (0: undefined), each with the
-    /// number of rows in a row that have the same array.
+    /// number of consecutive rows that have the same array.
     fn array_runs(&self, rows: Range<u64>) -> Result<Vec<(i64, u64)>> {
         // arrays are read after `for_runs`, which names the bucket in every error
         let mut runs: Vec<(i64, u64)> = Vec::new();

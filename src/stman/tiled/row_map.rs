@@ -27,7 +27,7 @@ pub(super) struct Interval {
     pub(super) end_row: u64,
     /// Index of the interval's hypercube in the header, from 0; `None` if the cells of its rows are undefined.
     pub(super) cube: Option<usize>,
-    /// Position (from 0) of the interval's first row on the last axis of the hypercube.
+    /// Position (from 0), on the last axis of the hypercube, of the first row of this interval of rows.
     pub(super) position: u64,
 }
 

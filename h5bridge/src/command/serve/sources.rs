@@ -228,7 +228,8 @@ impl Sources {
         list.collect()
     }
 
-    /// Names and paths of the live files, sorted by name, and the number of files that were not opened yet.
+    /// Names and paths of the served live files (HDF5 files that are read while they are written), sorted by name, and
+    /// the number of served files that were not opened yet.
     pub(super) fn live_files(&self) -> (Vec<(String, PathBuf)>, usize) {
         let list = self.list(|| true);
         let unknown = list.iter().filter(|listed| listed.measurement_set.is_none()).count();

@@ -25,7 +25,8 @@ pub(super) struct Results {
     /// processes record results of items).
     read: HashMap<PathBuf, u64>,
     last: HashMap<String, Record>,
-    /// The file of the ledger to which this process appends results of items; `None` until it has recorded one.
+    /// The file to which this process appends results of items (ranges of chunks or tiles) in the ledger, the directory
+    /// with the results of all processes; `None` until it has recorded one.
     own: Option<Ledger>,
 }
 

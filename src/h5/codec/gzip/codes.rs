@@ -143,8 +143,8 @@ impl<const N: usize> Codes<N> {
     }
 }
 
-/// Number of Huffman codes of each length: entry `n` of the result counts the codes of `n` bits. `counts` are the occurrences
-/// of each symbol, in ascending order.
+/// Number of Huffman codes of each length: entry `n` of the result counts the codes of `n` bits. `counts` says how often
+/// each symbol occurs, the smallest count first.
 fn depths(counts: impl Iterator<Item = u32>) -> Vec<usize> {
     let mut weights: Vec<u32> = counts.collect();
     let leaves = weights.len();

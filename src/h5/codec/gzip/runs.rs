@@ -15,7 +15,7 @@ const SHORTEST: usize = 3;
 const LONGEST: usize = 258;
 /// A run of `n` bytes is the token `RUN + n`; smaller tokens are single bytes.
 const RUN: usize = 256;
-/// Number of different tokens.
+/// Number of different tokens, the units that get Huffman codes: single bytes, and runs of one byte by their length.
 const TOKENS: usize = RUN + LONGEST + 1;
 
 /// Encoder of segments (parts of a chunk) with Huffman codes and runs of one byte. It keeps its working memory from one segment
@@ -194,7 +194,8 @@ impl Length {
         }
     }
 
-    /// Number of bits that follow the Huffman code of the symbol, with the one of the distance.
+    /// Number of bits that follow the Huffman code of the length's symbol: its extra bits, and the Huffman code of the
+    /// distance, which is always 1 and has a code of one bit.
     fn more_bits(self) -> u32 {
         self.extra_bits + 1
     }
