@@ -32,8 +32,8 @@ type Chunked = (String, Vec<u64>, Option<Vec<u64>>);
 
 #[pymethods]
 impl Source {
-    /// Opens a table directory, a container with a table or a native HDF5 file. `lock_timeout`: seconds to wait for a
-    /// table lock, None for no lock. `follow_external`: also read data that a native HDF5 file keeps in other files
+    /// Opens a table directory, a container (MultiFile, MultiHDF5, one-file archive) with a table, or a native HDF5 file.
+    /// `lock_timeout`: seconds to wait for a table lock, None for no lock. `follow_external`: also read data that a native HDF5 file keeps in other files
     /// below its directory (external storage or links, virtual datasets). If false, reading such data fails.
     #[new]
     #[pyo3(signature = (path, *, lock_timeout=Some(60.0), follow_external=false))]
