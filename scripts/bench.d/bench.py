@@ -193,6 +193,11 @@ def compare_sizes(folder, series, rounds):
 
 def compete(ms, chosen, rounds):
     """Runs {name: (command, what it writes)} in turns and reports."""
+    report(ms, *take_turns(chosen, rounds))
+
+
+def take_turns(chosen, rounds):
+    """Runs {name: (command, what it writes)} in turns: ({name: what `run` says of each round}, {name: bytes written})."""
     results, sizes = {name: [] for name in chosen}, {}
     for number in range(rounds):
         for name, (command, out) in chosen.items():
@@ -203,7 +208,7 @@ def compete(ms, chosen, rounds):
             remove(out)
         print('round %d: %s' % (number + 1, '  '.join('%s %.2f s' % (n, r[-1][0]) for n, r in results.items())),
               flush=True)
-    report(ms, results, sizes)
+    return results, sizes
 
 
 def report(ms, results, sizes):

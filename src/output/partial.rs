@@ -173,8 +173,8 @@ fn is_partial_of(stem: &[u8], name: &OsStr) -> bool {
 }
 
 /// Whether the file `other` belongs to the output `name` beside it: a further file of a SION container, such as
-/// `NAME.000001`, or the companion `NAME.rest.h5` of a manifest (JSON references to chunks), an HDF5 file with what is not
-/// read from tiles.
+/// `NAME.000001`, or the companion `NAME.rest.h5` of a manifest (JSON references to chunks), an HDF5 file with all data
+/// that are not read from tiles.
 pub(super) fn is_part(name: &OsStr, other: &OsStr) -> bool {
     if is_companion(name, other) {
         return true;

@@ -13,7 +13,7 @@ pub(super) const LONGEST_UINT: usize = 10;
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Name of what is decoded, such as `directory` or `block reference` (of the Python package cs.vt), for the context
+    /// Name of the decoded structure, such as `directory` or `block reference` (of the Python package cs.vt), for the context
     /// of errors.
     structure: &'static str,
 }
@@ -28,7 +28,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Current position in the bytes that are decoded (a directory or block reference of cs.vt), as the context of an
-    /// error: name of what is decoded, and offset in bytes from its start.
+    /// error: name of the decoded structure, and offset in bytes from its start.
     pub(super) fn place(&self) -> Context {
         Context::offset(self.structure, self.at as u64)
     }

@@ -17,7 +17,7 @@ use crate::error::{Context, Error, Result, ResultExt};
 #[derive(Debug, Clone)]
 pub(super) struct Naming {
     /// Directory or URL in which readers of a manifest (JSON references to chunks) find the table or native HDF5 file,
-    /// and the companion (an HDF5 file with what is not read from tiles). `None` if references have absolute paths.
+    /// and the companion (an HDF5 file with all data that are not read from tiles). `None` if references have absolute paths.
     pub(super) base: Option<String>,
     /// Absolute path of the directory in which the manifest is.
     pub(super) directory: PathBuf,

@@ -119,7 +119,7 @@ fn shapes_end_where_the_values_end() {
     cells.read_rows(0..5, &mut Values::new(DataType::Complex)).fails(ErrorKind::Format, message);
 }
 
-/// What follows a damaged row cannot be decoded; what is before it still can.
+/// Rows after a damaged one cannot be decoded; rows before it still can.
 #[test]
 fn rows_before_a_damaged_one_stay_readable() {
     let header = &bytes("53697363 6f000000 02000000 00000000 00000000 ff")[..];
