@@ -10,7 +10,7 @@ use crate::clone::trim;
 use crate::damage::Damage;
 use crate::error::Result;
 use crate::h5::File;
-use crate::io::{FileSource, ReadAt};
+use crate::io::{FileSource, FileTarget, ReadAt, WriteAt};
 use crate::output::{Output, directory_of};
 use crate::pool::thread_pool;
 use crate::progress::{Phase, Progress};
@@ -75,6 +75,10 @@ pub(crate) fn to_hdf5(
         (Compress::With(_) | Compress::Auto, Some(page_bytes)) => File::create_paged(output.partial(), page_bytes)?,
         (Compress::With(_) | Compress::Auto, None) => File::create_for(options.hdf5.bounds(), output.partial())?,
     };
+    // a file that shares bytes takes less
+    if options.compress != Compress::Shared {
+        FileTarget::open(output.partial())?.reserve(needed)?;
+    }
     let mut writer = Writer::new(source, plan, options, &file)?;
     writer.write_structure(progress)?;
     let syncing = output.sync_behind();
@@ -96,9 +100,7 @@ pub(crate) fn to_hdf5(
     warnings.append(&mut writer.warnings);
     drop(writer);
     file.close()?;
-    if sharing.is_some() {
-        trim(output.partial())?;
-    }
+    trim(output.partial())?;
     let file_bytes = output.partial().metadata()?.len();
     progress.phase(Phase::Flushing);
     output.commit()?;

@@ -7,6 +7,7 @@ use std::path::Path;
 use nix::errno::Errno;
 use nix::fcntl::{FallocateFlags, PosixFadviseAdvice, copy_file_range, fallocate, posix_fadvise};
 
+use super::bounced;
 use super::kept::Kept;
 use super::{Raw, RawCopy, ReadAt, WriteAt, past_end};
 use crate::error::{Error, Result};
@@ -174,7 +175,7 @@ pub(crate) fn reserve(file: &File, len: u64) -> Result<()> {
 }
 
 fn read_exact(file: &File, offset: u64, out: &mut [u8]) -> Result<()> {
-    file.read_exact_at(out, offset).map_err(|error| {
+    bounced::read(file, offset, out).map_err(|error| {
         if error.kind() == std::io::ErrorKind::UnexpectedEof {
             past_end(offset, out.len() as u64, file.metadata().map_or(0, |metadata| metadata.len()))
         } else {

@@ -1,6 +1,7 @@
 //! Positioned reads and writes of bytes, in files, in memory and on servers.
 
 mod asked;
+mod bounced;
 mod file;
 mod gather;
 mod kept;
