@@ -164,7 +164,7 @@ pub(crate) fn write_back(file: &File, offset: u64, len: u64) {
 /// `NoSpace`.
 pub(crate) fn reserve(file: &File, len: u64) -> Result<()> {
     let there = file.metadata()?.len();
-    if len.saturating_sub(there) < RESERVED_BYTES {
+    if len.saturating_sub(there) < RESERVED_BYTES || compresses_what_is_new(file) {
         return Ok(());
     }
     match fallocate(file, FallocateFlags::FALLOC_FL_KEEP_SIZE, there as i64, (len - there) as i64) {
@@ -172,6 +172,19 @@ pub(crate) fn reserve(file: &File, len: u64) -> Result<()> {
         // not all file systems can do it
         _ => Ok(()),
     }
+}
+
+/// Whether the file system may compress what is written, unless the space for it was reserved before: btrfs.
+#[cfg(target_os = "linux")]
+fn compresses_what_is_new(file: &File) -> bool {
+    use nix::sys::statfs::{BTRFS_SUPER_MAGIC, fstatfs};
+    fstatfs(file).is_ok_and(|system| system.filesystem_type() == BTRFS_SUPER_MAGIC)
+}
+
+/// Whether the file system may compress what is written, unless the space for it was reserved before.
+#[cfg(not(target_os = "linux"))]
+fn compresses_what_is_new(_file: &File) -> bool {
+    false
 }
 
 fn read_exact(file: &File, offset: u64, out: &mut [u8]) -> Result<()> {

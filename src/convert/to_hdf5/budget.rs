@@ -6,10 +6,10 @@ use crate::source::blocks::WRITE_BYTES;
 
 /// Maximum number of filtered chunks of a lane (a thread that converts columns) that wait for the writing thread.
 pub(super) const QUEUED_CHUNKS: usize = 2;
-/// How many chunks a lane (a thread that converts columns) filters at a time.
-pub(super) const CHUNKS_FILTERED_TOGETHER: usize = 4;
+/// How many chunks of a lane (a thread that converts columns) are being filtered while it makes the next one.
+pub(super) const CHUNKS_IN_FILTERS: usize = 3;
 /// Maximum number of chunks that a lane (a thread that converts columns) holds in memory.
-const CHUNKS_HELD: u64 = (QUEUED_CHUNKS + 2 * CHUNKS_FILTERED_TOGETHER + 2) as u64;
+const CHUNKS_HELD: u64 = (QUEUED_CHUNKS + 2 * (CHUNKS_IN_FILTERS + 1) + 2) as u64;
 /// Maximum number of columns that are read, digested and filtered concurrently.
 const MAX_LANES: u64 = 4;
 /// Bytes of memory that the program needs before it converts anything.

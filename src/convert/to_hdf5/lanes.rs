@@ -2,19 +2,19 @@
 //! same.
 //!
 //! ```text
-//! lane 0   read, digest, filter  ──┐ chunks
-//! lane 1   …                     ──┼──────────► writer: takes from the lane with the smallest share written
-//! lane 2   …                     ──┘            of its own total
+//! lane 0   read, digest ──► filters ──┐ chunks
+//! lane 1   …                ──► …   ──┼──────────► writer: takes from the lane with the smallest share written
+//! lane 2   …                ──► …   ──┘            of its own total
 //! ```
-//! A lane is a thread with its share of the columns. libhdf5 is called by the writer alone. Because the order of writing
-//! depends on the sizes of chunks only, the same input gives the same bytes, with any number of threads.
+//! A lane is a thread with its share of the columns; other threads, those of a pool, filter its chunks while it reads the next
+//! ones. libhdf5 is called by the writer alone. Because the order of writing depends on the sizes of chunks only, the same input
+//! gives the same bytes, with any number of threads.
 
+use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use rayon::prelude::*;
-
-use super::budget::{CHUNKS_FILTERED_TOGETHER, QUEUED_CHUNKS};
+use super::budget::{CHUNKS_IN_FILTERS, QUEUED_CHUNKS};
 use crate::error::{Error, ErrorKind, Result};
 use crate::grid::Grid;
 use crate::h5::{FilterScratch, Pipeline};
@@ -89,29 +89,43 @@ impl FilterScratches {
     }
 }
 
+/// A chunk that is being filtered by another thread.
+struct InFilters {
+    dataset: usize,
+    /// Index of the chunk, in chunks along each axis, fastest axis first.
+    index: Shape,
+    /// Size of the chunk in bytes before filtering.
+    len: usize,
+    filtered: Filtered,
+}
+
+/// Where the bytes of a chunk come from that another thread filters.
+type Filtered = Receiver<Result<Vec<u8>>>;
+
 /// A lane, one of the threads that convert columns, from the side of that thread: it passes chunks to the writing thread.
 pub(crate) struct Lane<'a, D> {
     sender: SyncSender<Message<D>>,
     /// Permits to work at the same time as other lanes (threads that convert columns): this lane holds one while
-    /// working, and returns it while waiting for the writing thread.
+    /// working, and returns it while waiting for filters or for the writing thread.
     permits: &'a Permits,
-    pool: &'a rayon::ThreadPool,
     pub(crate) buffers: &'a Buffers,
-    filters: &'a FilterScratches,
-    /// Chunks that this lane (a thread that converts columns) has made and that wait to be filtered together: for each
-    /// its dataset, its index (in chunks along each axis, fastest axis first) and its bytes.
-    pending: Vec<(DatasetSink, Shape, Vec<u8>)>,
+    /// Lets another thread filter a chunk.
+    filter: &'a dyn Fn(&Pipeline, Vec<u8>) -> Filtered,
+    /// Chunks that this lane (a thread that converts columns) has made and that are being filtered, in the order in which they
+    /// were made.
+    in_filters: VecDeque<InFilters>,
 }
 
 impl<D: Send> Lane<'_, D> {
     /// Passes a whole chunk of a dataset to the writing thread; `index` counts chunks along each axis, from 0, fastest
-    /// axis first. If the dataset has filters, the chunk first waits to be filtered together with others.
+    /// axis first. If the dataset has filters, other threads filter the chunk while this one goes on.
     pub(crate) fn chunk(&mut self, target: &DatasetSink, index: Shape, bytes: Vec<u8>) -> Result<()> {
-        if target.pipeline.is_none() {
-            return self.send_chunk(target, index, bytes.len(), bytes);
-        }
-        self.pending.push((target.clone(), index, bytes));
-        if self.pending.len() >= CHUNKS_FILTERED_TOGETHER { self.filter_pending() } else { Ok(()) }
+        let (dataset, len) = (target.dataset, bytes.len());
+        let Some(pipeline) = &target.pipeline else { return self.send_chunk(dataset, index, len, bytes) };
+        let filtered = (self.filter)(pipeline, bytes);
+        self.in_filters.push_back(InFilters { dataset, index, len, filtered });
+        // how many are waited for does not depend on speed, so that the order of writing does not
+        if self.in_filters.len() > CHUNKS_IN_FILTERS { self.send_filtered() } else { Ok(()) }
     }
 
     pub(crate) fn strings(&mut self, dataset: usize, region: Region, values: Values) -> Result<()> {
@@ -123,29 +137,28 @@ impl<D: Send> Lane<'_, D> {
         self.send(Message::Done(result))
     }
 
-    fn filter_pending(&mut self) -> Result<()> {
-        let pending = std::mem::take(&mut self.pending);
-        let (buffers, filters) = (self.buffers, self.filters);
-        let filtered: Vec<_> = self.pool.install(|| {
-            pending
-                .into_par_iter()
-                .map(|(target, index, bytes)| {
-                    let len = bytes.len();
-                    let Some(pipeline) = &target.pipeline else { return Ok((target, index, len, bytes)) };
-                    let mut packed = buffers.take(0);
-                    let mut scratch = filters.take();
-                    pipeline.encode(&mut scratch, &bytes, &mut packed)?;
-                    filters.give(scratch);
-                    buffers.give(bytes);
-                    Ok((target, index, len, packed))
-                })
-                .collect::<Result<_>>()
-        })?;
-        filtered.into_iter().try_for_each(|(target, index, len, bytes)| self.send_chunk(&target, index, len, bytes))
+    /// Waits for the first of the chunks that are being filtered, and passes it to the writing thread.
+    fn send_filtered(&mut self) -> Result<()> {
+        let Some(InFilters { dataset, index, len, filtered }) = self.in_filters.pop_front() else { return Ok(()) };
+        let received = filtered.try_recv().or_else(|_| {
+            self.permits.give();
+            let received = filtered.recv();
+            self.permits.take();
+            received
+        });
+        let bytes = received.map_err(|_| Error::new(ErrorKind::Interrupted, "a filter has stopped"))??;
+        self.send_chunk(dataset, index, len, bytes)
     }
 
-    fn send_chunk(&mut self, target: &DatasetSink, index: Shape, len: usize, bytes: Vec<u8>) -> Result<()> {
-        self.send(Message::Chunk { dataset: target.dataset, index, bytes, len: len as u64 })
+    fn finish(&mut self) -> Result<()> {
+        while !self.in_filters.is_empty() {
+            self.send_filtered()?;
+        }
+        Ok(())
+    }
+
+    fn send_chunk(&mut self, dataset: usize, index: Shape, len: usize, bytes: Vec<u8>) -> Result<()> {
+        self.send(Message::Chunk { dataset, index, bytes, len: len as u64 })
     }
 
     fn send(&mut self, message: Message<D>) -> Result<()> {
@@ -232,7 +245,7 @@ pub(crate) fn run<J: Send, D: Send>(
 ) -> Result<()> {
     let shares = share(jobs, lanes);
     let (buffers, filters) = (Buffers::default(), FilterScratches::default());
-    // one lane more than threads works: lanes that wait for their filters hold a permit as well
+    // one lane more than threads works: with as many, filters sometimes had nothing to do
     let permits = Permits { free: Mutex::new(pool.current_num_threads() + 1), returned: Condvar::new() };
     std::thread::scope(|scope| {
         let mut ends: Vec<LaneEnd<D>> = Vec::new();
@@ -241,14 +254,18 @@ pub(crate) fn run<J: Send, D: Send>(
             ends.push(LaneEnd { receiver, total: total.max(1), taken: 0 });
             let (work, buffers, filters, permits) = (&work, &buffers, &filters, &permits);
             scope.spawn(move || {
-                let mut lane = Lane { sender, permits, pool, buffers, filters, pending: Vec::new() };
-                permits.take();
-                let mut run = |job| work(job, &mut lane).and_then(|()| lane.filter_pending());
-                if let Err(error) = jobs.into_iter().try_for_each(&mut run) {
-                    // fails only if the writer has gone already
-                    let _ = lane.send(Message::Failed(error));
-                }
-                permits.give();
+                pool.in_place_scope(|pool| {
+                    let filter =
+                        |pipeline: &Pipeline, bytes| filter_in(pool, buffers, filters, pipeline.clone(), bytes);
+                    let mut lane = Lane { sender, permits, buffers, filter: &filter, in_filters: VecDeque::new() };
+                    permits.take();
+                    let mut run = |job| work(job, &mut lane).and_then(|()| lane.finish());
+                    if let Err(error) = jobs.into_iter().try_for_each(&mut run) {
+                        // fails only if the writer has gone already
+                        let _ = lane.send(Message::Failed(error));
+                    }
+                    permits.give();
+                });
             });
         }
         while let Some(next) = furthest_behind(&ends) {
@@ -267,6 +284,27 @@ pub(crate) fn run<J: Send, D: Send>(
         }
         Ok(())
     })
+}
+
+/// Lets a thread of `pool` filter the bytes of a chunk.
+fn filter_in<'scope>(
+    pool: &rayon::Scope<'scope>,
+    buffers: &'scope Buffers,
+    filters: &'scope FilterScratches,
+    pipeline: Pipeline,
+    bytes: Vec<u8>,
+) -> Filtered {
+    let (sender, filtered) = sync_channel(1);
+    pool.spawn(move |_| {
+        let mut packed = buffers.take(0);
+        let mut scratch = filters.take();
+        let result = pipeline.encode(&mut scratch, &bytes, &mut packed);
+        filters.give(scratch);
+        buffers.give(bytes);
+        // nobody receives it if the conversion has failed
+        let _ = sender.send(result.map(|()| packed));
+    });
+    filtered
 }
 
 /// A lane, one of the threads that convert columns, from the side of the writing thread, which receives its messages.
@@ -316,7 +354,8 @@ mod tests {
                 let mut order = Vec::new();
                 let work = |dataset: usize, lane: &mut Lane<'_, ()>| {
                     let grid = Grid { shape: Shape::from([5000]), chunk: Shape::from([100]) };
-                    let target = DatasetSink { dataset, grid, size: 1, pipeline: None };
+                    let pipeline = (dataset != 1).then(|| Pipeline::new(Vec::new()));
+                    let target = DatasetSink { dataset, grid, size: 1, pipeline };
                     let mut appender = Appender::new(&target);
                     for _ in 0..(4000 - dataset * 1000) / 50 {
                         if dataset == slow {
