@@ -28,7 +28,7 @@ const QUICKLOOK_RATE: f64 = 0.3e9;
 const AVERAGING_RATE: f64 = 0.2e9;
 /// Assumed gain by each thread beside the first one, as a fraction of what the first one does: threads share memory, and wait for
 /// each other.
-const FURTHER_THREAD: f64 = 0.7;
+const FURTHER_THREAD: f64 = 0.8;
 /// Assumed time in seconds to open a column of the source and to create its datasets.
 const COLUMN_SECONDS: f64 = 2e-4;
 /// Assumed time in seconds to open a table of the source, and to create its groups and JSON documents in the HDF5 file.

@@ -189,7 +189,7 @@ impl Encoder for Encode {
         if series.iter().all(|(method, _)| *method == Method::Matches) {
             return self.whole(bytes, out);
         }
-        out.reserve(bytes.len() + bytes.len() / 16 + 1024);
+        out.reserve_exact(bytes.len() + bytes.len() / 16 + 1024);
         out.extend_from_slice(&HEADER);
         let mut rest = bytes;
         for (method, len) in series {
