@@ -291,13 +291,6 @@ impl RawCopy for SharedOnly<'_> {
 /// Maximum number of bytes that one system call copies between files if the bytes are not shared.
 const RAW_BYTES: u64 = 4 << 20;
 
-/// Truncates the file at `path` to its own length, which releases disk space that the file system reserved after its
-/// end: XFS reserves half a gigabyte for a file with half a gigabyte of shared bytes.
-pub(crate) fn trim(path: &Path) -> Result<()> {
-    let file = File::options().write(true).open(path)?;
-    Ok(file.set_len(file.metadata()?.len())?)
-}
-
 /// Makes the error of a call with [`Reflink::Always`]: the output `what` cannot share its bytes with the source.
 pub(crate) fn cannot_share(what: &str, reason: NotShared) -> Error {
     Error::unsupported(format!("{what} cannot share its bytes with the source: {reason}"))

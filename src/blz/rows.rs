@@ -95,8 +95,8 @@ impl Rows {
         self.rows
     }
 
-    /// Calls `each` with the bytes of all rows of the dataset, converted to the form of the numpy type, in pieces of any
-    /// length.
+    /// Calls `each` with the bytes of all rows of the dataset, in pieces of any length: elements are as in memory of numpy, of
+    /// the numpy type that the BLZ array will have.
     ///
     /// # Errors
     /// `Format` if the dataset is damaged, or has text that is not Unicode; that of `each`; `Interrupted`.
@@ -127,8 +127,8 @@ impl Rows {
         progress.go_on()
     }
 
-    /// Reads the rows `first..end` of the dataset, converted to the form of the numpy type. If the stored chunks are read
-    /// without libhdf5, the rows must be those of one chunk.
+    /// Reads the rows `first..end` of the dataset; elements are as in memory of numpy, of the numpy type that the BLZ array will
+    /// have. If the stored chunks are read without libhdf5, the rows must be those of one chunk.
     fn read_block(&self, first: u64, end: u64) -> Result<Vec<u8>> {
         let mut out = Vec::new();
         let mut read = || -> Result<()> {

@@ -98,7 +98,7 @@ impl fmt::Debug for Pieces {
     }
 }
 
-/// An encoder of values that makes its output step by step.
+/// The values that a request asks for, which are encoded step by step in the form that it wants: JSON, CSV, plain bytes, npy or TIFF.
 trait Source: Send {
     /// Appends the next encoded bytes to `out`, about 1 MiB; returns false if no values were left.
     fn more(&mut self, out: &mut Vec<u8>) -> Result<bool>;

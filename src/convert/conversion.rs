@@ -6,11 +6,10 @@ use std::sync::Arc;
 
 use super::exact;
 use super::to_hdf5::{ColumnPlan, Compress, Plan, Sharing, ToHdf5Options, Writer, write_quicklook};
-use crate::clone::trim;
 use crate::damage::Damage;
-use crate::error::Result;
+use crate::error::{Context, Result, ResultExt};
 use crate::h5::File;
-use crate::io::{FileSource, FileTarget, ReadAt, WriteAt};
+use crate::io::{FileSource, FileTarget, ReadAt, WriteAt, trim};
 use crate::output::{Output, directory_of};
 use crate::pool::thread_pool;
 use crate::progress::{Phase, Progress};
@@ -77,7 +76,8 @@ pub(crate) fn to_hdf5(
     };
     // a file that shares bytes takes less
     if options.compress != Compress::Shared {
-        FileTarget::open(output.partial())?.reserve(needed)?;
+        let reserve = || FileTarget::open(output.partial())?.reserve(needed);
+        reserve().with_context(|| Context::path(target))?;
     }
     let mut writer = Writer::new(source, plan, options, &file)?;
     writer.write_structure(progress)?;

@@ -174,6 +174,13 @@ pub(crate) fn reserve(file: &File, len: u64) -> Result<()> {
     }
 }
 
+/// Truncates the file at `path` to its own length, which releases disk space that is reserved after its end: by [`reserve`], or
+/// by XFS, which reserves half a gigabyte for a file with half a gigabyte of shared bytes.
+pub(crate) fn trim(path: &Path) -> Result<()> {
+    let file = File::options().write(true).open(path)?;
+    Ok(file.set_len(file.metadata()?.len())?)
+}
+
 /// Whether the file system may compress what is written, unless the space for it was reserved before: btrfs.
 #[cfg(target_os = "linux")]
 fn compresses_what_is_new(file: &File) -> bool {
@@ -195,4 +202,29 @@ fn read_exact(file: &File, offset: u64, out: &mut [u8]) -> Result<()> {
             error.into()
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+
+    #[test]
+    fn space_that_is_not_used_is_given_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("reserved");
+        std::fs::write(&path, [1; 5000]).unwrap();
+        let file = FileTarget::open(&path).unwrap();
+        file.reserve(8 << 20).unwrap();
+        let blocks = |file: &FileTarget| file.file.metadata().unwrap().blocks() * 512;
+        assert_eq!(file.len().unwrap(), 5000, "the length is as it was");
+        let reserved = blocks(&file);
+        trim(&path).unwrap();
+        assert_eq!(file.len().unwrap(), 5000);
+        // not all file systems can reserve
+        if reserved >= 8 << 20 {
+            assert!(blocks(&file) < 1 << 20, "{} bytes are still reserved", blocks(&file));
+        }
+    }
 }

@@ -22,7 +22,7 @@ use crate::limits;
 pub use crate::value::ByteOrder;
 pub(crate) use asked::Asked;
 pub use file::{FileSource, FileTarget};
-pub(crate) use file::{copy_between, reserve, write_back};
+pub(crate) use file::{copy_between, reserve, trim, write_back};
 pub(crate) use gather::Gather;
 pub(crate) use kept::Kept;
 pub use kept::keep_lock_files;

@@ -189,7 +189,7 @@ impl BlockLayout {
     }
 }
 
-/// Cells of a column for some rows of a block, grouped by shape.
+/// Cells of a column, read for some of the rows of a block (consecutive rows of the table) and grouped by their shape.
 struct Cells<T> {
     /// Groups of cells with the same shape: number of correlations, number of channels, and the elements of one cell
     /// after the other, in each cell with the correlation as the fastest axis.

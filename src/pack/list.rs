@@ -27,7 +27,7 @@ pub struct Listing {
     pub properties: Properties,
     /// Files of the directory or container, sorted by name.
     pub files: Vec<ListedFile>,
-    /// Directories and containers in this one, sorted by name; files that are containers are among them.
+    /// Directories and containers (files that hold other files) in this one, sorted by name.
     pub nested: Vec<Listing>,
     /// Names of the recorded states of a content-addressed `.vt` archive (their dates), oldest first, the present one
     /// last. Empty for other formats. The path `my.vt/DATE` opens a recorded state as a container of its own.

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use super::document::{CHUNKS, Dataset, Header, LEDGER, NewDataset, PLAN, ShardPlan};
 use super::structure::{STRUCTURE, keep_structure};
-use crate::clone::trim;
 use crate::convert::recorded_file::RecordedFile;
 use crate::convert::to_hdf5::{Compress, Held, Plan, ToHdf5Options, Writer};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::h5::File;
+use crate::io::trim;
 use crate::native::stored_size;
 use crate::output::Output;
 use crate::progress::Progress;

@@ -71,7 +71,8 @@ impl Links {
         Ok(true)
     }
 
-    /// Number of symbolic links to the HDF5 file, and the total size in bytes of the linked datasets.
+    /// Number of files of tiles of the new tables that are symbolic links to the HDF5 file, and the total size in bytes of the
+    /// datasets in it that have these tiles.
     pub(super) fn size(&self) -> (usize, u64) {
         let links = self.0.lock_unpoisoned();
         (links.len(), links.iter().map(|link| link.link.bytes).sum())

@@ -200,8 +200,8 @@ impl BucketMut {
     }
 
     /// Moves the rows from `row` on, counted from 0 at the bucket's first row, to a new bucket, and returns it. Also
-    /// returns the values that were added to each column, with 1 (for one more reference): the value that holds on both
-    /// sides of the cut, as both buckets now store it. The list of a column is empty if its value changes at the cut.
+    /// returns for each column the changes of reference counts: 1 more for the value that holds on both sides of the cut, which
+    /// both buckets now store; none if the column's value changes at the cut.
     pub(super) fn split_off(&mut self, row: u64) -> (BucketMut, Vec<Changes>) {
         let mut changes = Vec::new();
         let mut parts = Vec::new();
