@@ -301,7 +301,7 @@ fn filter_in<'scope>(
         let result = pipeline.encode(&mut scratch, &bytes, &mut packed);
         filters.give(scratch);
         buffers.give(bytes);
-        // nobody receives it if the conversion has failed
+        // fails only if the lane has ended with an error
         let _ = sender.send(result.map(|()| packed));
     });
     filtered
@@ -350,20 +350,21 @@ mod tests {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
         let orders: Vec<Vec<(usize, u64)>> = (0..3)
             .map(|slow| {
-                let jobs = vec![(4000, 0), (3000, 1), (2000, 2)];
+                let jobs = vec![(8000, 0), (6000, 1), (4000, 2)];
                 let mut order = Vec::new();
+                // a lane that also writes what has no filters
                 let work = |dataset: usize, lane: &mut Lane<'_, ()>| {
                     let grid = Grid { shape: Shape::from([5000]), chunk: Shape::from([100]) };
-                    let pipeline = (dataset != 1).then(|| Pipeline::new(Vec::new()));
-                    let target = DatasetSink { dataset, grid, size: 1, pipeline };
-                    let mut appender = Appender::new(&target);
+                    let filtered = DatasetSink { dataset, grid, size: 1, pipeline: Some(Pipeline::new(Vec::new())) };
+                    let plain = DatasetSink { dataset: dataset + 3, pipeline: None, ..filtered.clone() };
+                    let mut appenders = [Appender::new(&filtered), Appender::new(&plain)];
                     for _ in 0..(4000 - dataset * 1000) / 50 {
                         if dataset == slow {
                             std::thread::sleep(std::time::Duration::from_micros(200));
                         }
-                        appender.push(lane, &[7; 50])?;
+                        appenders.iter_mut().try_for_each(|appender| appender.push(lane, &[7; 50]))?;
                     }
-                    appender.finish(lane)
+                    appenders.into_iter().try_for_each(|appender| appender.finish(lane))
                 };
                 run(jobs, 3, &pool, work, |message, _| {
                     if let Message::Chunk { dataset, index, .. } = message {
@@ -375,7 +376,7 @@ mod tests {
                 order
             })
             .collect();
-        assert_eq!(orders[0].len(), 90);
+        assert_eq!(orders[0].len(), 180);
         assert_eq!(orders[0], orders[1]);
         assert_eq!(orders[0], orders[2]);
     }
