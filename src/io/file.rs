@@ -158,7 +158,8 @@ pub(crate) fn write_back(file: &File, offset: u64, len: u64) {
     let _ = posix_fadvise(file, offset as i64, len as i64, PosixFadviseAdvice::POSIX_FADV_DONTNEED);
 }
 
-/// Reserves disk space for a file that will have `len` bytes, without changing its length.
+/// Reserves disk space for a file that will have `len` bytes, without changing its length. Does nothing where the file system
+/// cannot do it, and on btrfs, which would not compress what is written there.
 ///
 /// # Errors
 /// `NoSpace`.
