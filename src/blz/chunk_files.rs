@@ -83,7 +83,7 @@ impl ChunkFiles {
         ChunkFiles { folder, naming: Naming::One(name.to_owned()) }
     }
 
-    /// The name of the file of chunks with this number, counted from 0.
+    /// The name of the file that has the chunk `number` (from 0) of the array. Each chunk has a file of its own, or one file has all.
     pub(super) fn name(&self, number: u64) -> String {
         match &self.naming {
             Naming::Blp => format!("__{number}.blp"),

@@ -23,7 +23,7 @@ pub(super) struct JsonElements<'a> {
 
 impl<'a> JsonElements<'a> {
     /// Makes a writer that appends elements as JSON to `out`, and to `ends` the offset in `out` at which each element
-    /// ends. An element that is an HDF5 array of `array_axes` axes is written as several elements.
+    /// ends. If elements are HDF5 arrays, `array_axes` is the number of their axes (else 0), and each of their elements counts as one.
     pub(super) fn new(out: &'a mut Vec<u8>, ends: &'a mut Vec<usize>, array_axes: usize) -> Self {
         JsonElements { out, ends, depth: 0, array_axes, arrays: 0, follows: false }
     }

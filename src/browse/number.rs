@@ -194,7 +194,7 @@ impl Number {
         }
     }
 
-    /// Converts elements from their bytes in the file to the bytes of the numpy type.
+    /// Converts elements from their bytes in the file to their bytes in the answer, those of this number's numpy type.
     pub(super) fn standard(&self, bytes: Vec<u8>) -> Result<Vec<u8>> {
         let Some(element) = &self.convert else { return Ok(bytes) };
         let mut out = Vec::with_capacity(bytes.len() / element.size.max(1) * self.form.size);

@@ -37,8 +37,9 @@ static RECORDER: LazyLock<Option<Mutex<Recorder>>> = LazyLock::new(|| {
 });
 
 /// Appends an error, made at the place `site` in the source code, to this process's file in the directory
-/// `H5BRIDGE_MESSAGES`. It is skipped if a `message` with the same letters was written with as many contexts (file,
-/// column …) or more, or if `site` has 24 ([`MOST_TEXTS`]) other messages. `text` formats the error.
+/// `H5BRIDGE_MESSAGES`. It is skipped if a message that differs at most in its digits and signs was written with as many contexts (file,
+/// column …) or more, or if 24 ([`MOST_TEXTS`]) messages of `site` were written. `message` is the error without its contexts, and `text`
+/// formats it with them.
 pub(super) fn record(
     site: &'static Location<'static>,
     kind: &dyn std::fmt::Debug,

@@ -1310,7 +1310,8 @@ enum PointerMemory {
     None,
     /// The pointers of the elements lead into this memory, which is freed together with the elements.
     Arena { _arena: Box<Arena> },
-    /// libhdf5 allocated the memory and must free it, for which it needs this dataspace of the elements.
+    /// libhdf5 allocated the memory of strings and sequences that were read, and must free it, for which it needs the dataspace of the
+    /// elements that were read.
     Library(Dataspace),
 }
 

@@ -29,8 +29,8 @@ const SCALAR_BYTES: u64 = 64;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Block {
     rows: Range<u64>,
-    /// Row number: the start and the end of `rows`, if below this number, are moved forward to the first row of an
-    /// integration (rows of equal TIME) before the block is read; 0: neither is moved.
+    /// Row number from 0, for blocks that are to have whole integrations (rows of equal TIME): the start and the end of `rows` are moved
+    /// forward to the first row of an integration before the block is read, unless they are at this row or after it. 0: neither is moved.
     align: u64,
 }
 

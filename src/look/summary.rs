@@ -327,8 +327,8 @@ struct BlockColumn<'a> {
     name: &'static str,
     cells: Arc<dyn ColumnCells + 'a>,
     values: Values,
-    /// The elements of the block in memory if the column has integers, else empty. Each element of DATA_DESC_ID is
-    /// replaced by the SPECTRAL_WINDOW_ID (row of SPECTRAL_WINDOW, from 0) to which it leads, -1 if unknown.
+    /// This column's elements in the block of rows that was read last, if the column has integers; else empty. Each element of
+    /// DATA_DESC_ID is replaced by the SPECTRAL_WINDOW_ID (row of SPECTRAL_WINDOW, from 0) to which it leads, -1 if unknown.
     ids: Vec<i64>,
 }
 

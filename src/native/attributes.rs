@@ -86,8 +86,8 @@ pub(crate) enum Origin {
     /// A keyword; holds the indices (from 0) that lead to its value: that of the field in the keyword set, then that in each
     /// nested record.
     Keyword(Vec<usize>),
-    /// The shape of a keyword that is an array; holds the indices (from 0) of the array's field in the keyword set and
-    /// in nested records.
+    /// The attribute shows the shape of a keyword that is an array. Holds the path to the array: the index (from 0) of its field in
+    /// the keyword set, or of a record's field there, then that in the record, and so on.
     Shape(Vec<usize>),
 }
 

@@ -602,7 +602,7 @@ impl NativeTable {
 pub(crate) struct StoredBlock {
     /// Path of the hypercube's dataset from the root.
     pub(crate) path: String,
-    /// Size of all chunks of the hypercube in bytes.
+    /// Size of all chunks of the hypercube in bytes; they are not compressed.
     pub(crate) bytes: u64,
     pub(crate) cube: LinkedCube,
 }

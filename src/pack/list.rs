@@ -107,7 +107,8 @@ pub enum Listed<'a> {
     /// A part of a listing: a recorded state, old or present, of the container of the last `Listed::Container`. Only a
     /// content-addressed `.vt` archive keeps such states.
     History {
-        /// Name of the recorded state: its date. The path `my.vt/DATE` opens the state as a container of its own.
+        /// Name of a state of the packed directory that the vt archive has recorded: its date. The path `my.vt/DATE` opens the state as
+        /// a container of its own.
         name: &'a str,
     },
 }

@@ -341,8 +341,8 @@ struct CellDifference {
 }
 
 impl CellDifference {
-    /// A difference of the column itself (its type or keywords) and not of a cell, from what describes it in the first
-    /// source and in the second.
+    /// Makes a difference of the column itself (its type or keywords) and not of a cell. The two strings say what the column has
+    /// in the first source and in the second.
     fn of_column((left, right): (String, String)) -> Self {
         CellDifference { row: None, index: None, left, right }
     }

@@ -64,9 +64,10 @@ impl Marks {
         (!digits.is_empty()).then_some(StoredMarks { every: self.every, sha256: digits })
     }
 
-    /// The range of rows (half-open, from 0) in which a column of `rows` rows begins to differ from its state when the
-    /// marks `stored` (digests of its beginning) were made; the rows from the last mark on if no mark differs. `None`
-    /// if `stored` is malformed, or if neither of the two distances of marks is a multiple of the other.
+    /// Compares these marks (digests of the beginnings of a column) with marks `stored` earlier. Returns the range of rows
+    /// (half-open, from 0) in which the column, now of `rows` rows, begins to differ; the rows from the last mark on if no mark
+    /// differs. `None` if `stored` is malformed, or if the number of bytes from one mark to the next, here and in `stored`, is in
+    /// neither case a multiple of the other.
     pub(super) fn first_difference(&self, stored: &StoredMarks, rows: u64) -> Option<Range<u64>> {
         let mut found = self.clone();
         let mut then = stored.numbers()?;

@@ -143,7 +143,8 @@ pub(crate) trait Columns {
     /// Keywords of the table (not of a column) whose columns a manager reads through this trait.
     fn keywords(&self) -> &Record;
 
-    /// Opens a column by its present name or, in the manager's own table, by the name with which it was created.
+    /// Opens a column of this table by its name. If the manager that asks belongs to this table, the name can also be the one with which
+    /// the column was created, before it was renamed.
     ///
     /// # Errors
     /// `Format` if no column has this name, or its values come from the column itself; those of opening its manager.

@@ -200,8 +200,8 @@ pub(super) fn open_concatenation(
     Ok(table)
 }
 
-/// Makes one table at `path` of several open ones with equal columns; its keywords, and the tables they refer to, are those
-/// of the first.
+/// Makes the concatenation of several open tables with equal columns, for reading: a table whose rows are theirs, one table after
+/// the other. Its keywords, and the tables they refer to, are those of the first; `path` is where it says that it is. Writes nothing.
 pub(super) fn concatenate(path: &Path, parts: &[Table], info: TableInfo) -> Result<Table> {
     let first = parts.first().ok_or_else(|| Error::format("the concatenation has no tables"))?;
     let mut columns = Vec::new();

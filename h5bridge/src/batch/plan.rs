@@ -23,8 +23,9 @@ const PARTIAL: &str = "partial";
 const OPTIONS: MatchOptions =
     MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
 
-/// A JSON line of a list of sources for `batch plan`, or a line of a manifest, whose id is computed again. A missing
-/// member is replaced by the value of the command line, missing `bytes` by the size of the source.
+/// A JSON line of a list for `batch plan`: a source and what to do with it. A line of a manifest (such a list that `batch plan` has
+/// written) is one as well; its id is ignored and computed again. Instead of a field that is missing the value of the command line is
+/// taken, instead of `bytes` the size of the source.
 #[derive(Deserialize)]
 struct Pair {
     source: String,

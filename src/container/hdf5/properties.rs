@@ -50,7 +50,8 @@ pub(super) fn read(names: Vec<String>, get: impl Fn(&str) -> Result<Option<Attri
     Ok(found)
 }
 
-/// Encodes the named properties of a file as a JSON object of numbers, lists and strings, without the identity of its bytes (`content`).
+/// Encodes the named properties of a file as a JSON object of numbers, lists and strings. Leaves out the field `content`, the hash of the
+/// file's bytes.
 pub(super) fn to_json(properties: &Properties) -> String {
     let json = |value: &Property| match value {
         Property::Int(value) => Json::from(*value),

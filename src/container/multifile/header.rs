@@ -355,8 +355,9 @@ impl Header {
         }
     }
 
-    /// Encodes the header as MultiFile version 2. Bytes that do not fit into block 0 are encoded for the continuation
-    /// blocks of the first or second set (`target` 0 or 1), which must have enough blocks.
+    /// Encodes the header as MultiFile version 2. Bytes that do not fit into block 0 are encoded for continuation blocks. There are
+    /// two sets of these, used in turn so that the last header stays whole; `target` (0 or 1) is the set to use, which must have
+    /// enough blocks.
     ///
     /// With checksums it takes all bytes of its blocks, so that there are none without: what follows the fields is
     /// zeros, and casacore does not mind.

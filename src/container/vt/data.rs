@@ -19,8 +19,8 @@ use crate::sync::LockUnpoisoned;
 #[derive(Debug)]
 pub(super) struct Reader {
     pub(super) store: Arc<Store>,
-    /// Lists of references, decoded last: each was read from a block of the vt (content-addressed) store, and is here
-    /// with that block's hash, oldest first.
+    /// The lists of references to other blocks that were decoded most recently, the oldest first: each was read from a block of the vt
+    /// (content-addressed) store, and is here with that block's hash.
     children: Mutex<Vec<(BlockHash, Arc<Children>)>>,
 }
 

@@ -245,8 +245,8 @@ impl FileTrial {
         self.literals.list.iter().map(|segment| segment.rows * segment.count).sum()
     }
 
-    /// Ranges of a window (a block of the original casacore file), in bytes from its start, that are stored as
-    /// literals: those not supplied correctly, or the whole window if the file has too many literals.
+    /// Ranges of a window (a block of the original casacore file), in bytes from its start, that are stored as they are, as
+    /// literals: those that differ from what the datasets give, or the whole window if the file has too many literals.
     fn ranges_to_keep(&self, window: &WindowTrial) -> Vec<Range<usize>> {
         if self.literals.list.len() < MAX_SEGMENTS_PER_FILE {
             window.wrong.clone()

@@ -30,9 +30,9 @@ pub struct RangeCheck<'a> {
 
 /// Where a chunk is in the published HDF5 file after commit has inserted it.
 struct Inserted {
-    /// Number of the inserted chunk in its dataset from 0, counting along the fastest axis first.
+    /// Number of the chunk in its dataset from 0, counting along the fastest axis first.
     number: u64,
-    /// Offset in the HDF5 file of the inserted chunk's first byte.
+    /// Offset in the HDF5 file of the chunk's first byte, where commit has put it.
     address: u64,
     /// Number of bytes that the chunk has in the HDF5 file, into which commit has inserted it.
     bytes: u64,

@@ -69,7 +69,8 @@ pub enum ReadStrategy {
 }
 
 impl ColumnForm {
-    /// Number of bytes that the digest of a column has for each cell beside its elements: whether it is defined, and its shape.
+    /// Number of bytes of each cell, beside its elements, from which the digest of a column is computed: whether the cell is defined,
+    /// and its shape.
     pub(super) fn digested_header(&self) -> u64 {
         let axes = match self {
             ColumnForm::Dense { shape, .. } => shape.len() - 1,

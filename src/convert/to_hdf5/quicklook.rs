@@ -17,8 +17,8 @@ use crate::value::{Complex32, Complex64, DataType, Element, Region, Shape, Value
 const MAX_TIMES: u64 = 1024;
 const MAX_CHANNELS: u64 = 512;
 /// Maximum number of averaged samples (one for each time bin, channel bin and correlation) of a column in the finest
-/// levels of its quicklooks, small versions of the visibilities at several resolutions (levels). Samples of all
-/// spectral windows are added up. Exceeded only if a level has a single time bin.
+/// levels of its quicklooks, small versions of the visibilities at several resolutions (levels). The limit is for all
+/// spectral windows together. It is exceeded only if the finest levels have a single time bin each and still more samples.
 const MAX_PLACES: u64 = 1 << 20;
 /// Number of spectral windows of a table above which no quicklook (a small version of the visibilities) is written.
 const MAX_WINDOWS: usize = 256;

@@ -79,8 +79,8 @@ struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// Reports that a chunk of `bytes` bytes of the column is written. Of chunks that reach beyond the end of a dataset, and of
-    /// those that only locate cells, no more is reported than the elements of the column have.
+    /// Reports that a chunk of `bytes` bytes of the column is written. For all chunks of the column together, no more bytes are
+    /// reported than its elements have: chunks also have padding, and some only say where the cell of a row is.
     fn written(&mut self, bytes: u64, progress: &dyn Progress) {
         let now = bytes.min(self.left);
         self.left -= now;

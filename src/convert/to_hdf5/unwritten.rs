@@ -55,9 +55,9 @@ impl Unwritten {
         self.places.get(path).copied()
     }
 
-    /// Reads the elements in `region` of a dataset from the table or column `place` of the source, as found by
-    /// [`place`](Self::place). Axes are in casacore's order, fastest first, rows last. `cache` is for this dataset
-    /// only.
+    /// Reads the elements in `region` of a dataset that the HDF5 file would have if it were written. They are read from the source:
+    /// `place` is the table or column that has them, as found by [`place`](Self::place). Axes are in casacore's order, fastest first, rows
+    /// last. `cache` is for this dataset only.
     ///
     /// # Errors
     /// Those of reading the cells.

@@ -205,9 +205,9 @@ pub(crate) struct HeldTable {
 }
 
 /// Writes the tables of `source` to the new directory `root`, except for tiles of hypercubes of `least` bytes or more:
-/// other processes write them later. These make tiles from one chunk of the source, or all tiles with the same rows, at
-/// a time. A hypercube for which that exceeds `most` bytes is written at once. The files of missing tiles have their
-/// full lengths, with holes.
+/// other processes write them later. Such a process makes at a time the tiles of one chunk of the source, or all tiles with the
+/// same rows; a hypercube for which these tiles have more than `most` bytes is written by this call. The files of missing tiles
+/// have their full lengths, with holes.
 ///
 /// # Errors
 /// Those of [`to_table`].

@@ -39,9 +39,9 @@ struct State {
     /// Numbers (from 0) of the cached blocks of the remote file, in the order in which they were cached.
     order: VecDeque<u64>,
     loading: HashSet<u64>,
-    /// The last requests for blocks of the remote file, at most 16, the oldest first. Each has the number (from 0) of
-    /// the block after the last one that it fetches, and the count of blocks that it fetches. A request that begins at
-    /// this block replaces it.
+    /// The last requests for blocks of the remote file, at most 16, the oldest first, to notice reads in sequence. Of each request
+    /// are kept the number (from 0) of the block after the last one that it fetched, and how many blocks it fetched. A new request that
+    /// begins at the block where an old one ended takes the place of the old one.
     runs: VecDeque<(u64, u64)>,
     /// Error of a request that failed although it was repeated. All further reads of the file return it, so that a caller
     /// which skips unreadable parts does not wait for each.

@@ -116,7 +116,7 @@ impl Suspect {
     }
 
     /// Rows of the column (from 0), 4096 at most, whose copies in the live HDF5 file are to be compared next with the
-    /// casacore table; empty if all rows are compared.
+    /// casacore table; empty if no row is left to compare.
     fn batch(&self) -> Range<u64> {
         let rows = if self.now.is_empty() { &self.later } else { &self.now };
         rows.start..rows.end.min(rows.start + COMPARED_ROWS)

@@ -58,12 +58,12 @@ struct ColumnMut {
 #[derive(Debug)]
 enum Cells {
     /// The column's scratch file has the elements of the cells as the StManAipsIO file stores them, except that a scalar Bool
-    /// takes a byte; holds the shape of a cell, fastest axis first.
+    /// takes a byte. The field is the shape of a cell, fastest axis first.
     Elements(Shape),
-    /// Cells are strings; holds the shape of a cell, the scratch file with their texts, and the offset in it of the end of
+    /// Cells are strings. The fields are the shape of a cell, the scratch file with their texts, and the offset in it of the end of
     /// the last text.
     Strings(Shape, PagedMut, u64),
-    /// The column's scratch file has, for each cell, the offset of its array in the array file; holds the column's number, from
+    /// The column's scratch file has, for each cell, the offset of its array in the array file. The field is the column's number, from
     /// 0, among all columns ever added whose arrays are in the array file.
     Array(u32),
 }

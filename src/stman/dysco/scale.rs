@@ -168,8 +168,8 @@ impl Weights<'_> {
         });
     }
 
-    /// Decodes the weights of eight channels at a time, and calls `put` with the part of the output for these channels, and
-    /// the eight weights.
+    /// Decodes weights, of eight channels at a time, from the symbols that `next` returns. Calls `put` with the part of the output for
+    /// these channels, and the eight weights.
     #[inline(always)]
     fn decode_to(self, mut next: impl FnMut() -> [u16; 8], put: impl Fn(&mut [f32], [f32; 8])) {
         let unit = self.maximum / f64::from((1u32 << self.width) - 1);

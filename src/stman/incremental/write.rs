@@ -24,8 +24,8 @@ const CACHE_BYTES: u32 = 1 << 21;
 /// Largest size in bytes of a bucket of IncrementalStMan: a bucket stores the offset of its own index in 28 bits.
 const MOST_BYTES: i64 = (1 << 28) - 1;
 const DEFAULT_BYTES: i64 = 32768;
-/// Number of rows whose new values are put into a bucket in memory at a time, before the bucket is split to its size in
-/// the file.
+/// Number of rows whose new values are put into a bucket in memory at a time. After that the bucket may be larger than buckets of
+/// the file, and is split into several of that size.
 const STEP_ROWS: u64 = 1 << 14;
 
 #[derive(Debug)]

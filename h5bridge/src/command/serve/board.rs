@@ -181,8 +181,8 @@ impl Lines {
         true
     }
 
-    /// Formats the events whose version (number of the event, from 1) is higher than `version`: of live files, and of how many of
-    /// them are followed and left out. Sets `version` to that of the newest event.
+    /// Formats the events whose version (number of the event, from 1) is higher than `version`: those of the live files, and the one
+    /// that says how many live files are followed and how many are left out. Sets `version` to that of the newest event.
     fn since(&self, version: &mut u64) -> String {
         let before = std::mem::replace(version, self.version);
         let mut events = String::new();

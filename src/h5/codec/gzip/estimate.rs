@@ -22,8 +22,8 @@ const RARE: f32 = 14.0;
 const COUNTED: usize = 1 << 10;
 const COUNTED_OF: usize = 4 << 10;
 /// Distance in bytes between positions of the sample (the examined bytes of a segment of a chunk) that are remembered,
-/// to find later repetitions of the bytes there. It applies to the bytes that precede the part whose compressed length is
-/// estimated, and to repetitions within that part; at its other bytes every examined position is remembered.
+/// to find later repetitions of the bytes there: in the bytes before the part whose compressed length is estimated, and within
+/// a repetition that was found. All other examined positions of the part are remembered.
 const HISTORY_STEP: usize = 8;
 
 /// Expected ratio of the compressed to the original length (below 1 if space is saved) of a segment, a part of a chunk

@@ -170,7 +170,7 @@ fn put_tokens(writer: &mut BitWriter<'_>, tokens: &[u16], codes: &[Code; SYMBOLS
 /// The length of a repetition as deflate encodes it (RFC 1951, 3.2.5): a symbol, and bits that follow its Huffman code.
 #[derive(Debug, Clone, Copy)]
 struct Length {
-    /// Number of the symbol of a block of deflate: 257 to 285.
+    /// Symbol of a deflate block that stands for the length of a repetition: 257 to 285.
     symbol: usize,
     /// Value of the bits that follow the Huffman code of the symbol.
     extra: u64,
