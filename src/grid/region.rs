@@ -202,8 +202,8 @@ impl Row {
         }
     }
 
-    /// Copies contiguous runs of `N` elements each; `N` is a constant, so that short runs are copied without a function
-    /// call for each.
+    /// Copies this row of runs, each of `N` elements that are contiguous in `from` and in `to`. `N` is a constant, so that short runs are copied
+    /// without a function call for each.
     fn copy<T: Clone, const N: usize>(&self, from: &[T], to: &mut [T]) {
         if let (Some(from_step), Some(to_step)) = (NonZero::new(self.from_step), NonZero::new(self.to_step)) {
             let from = from[self.source..].chunks(from_step.get());

@@ -18,7 +18,7 @@ use crate::limits;
 use crate::value::{ByteOrder, DataType, Region, Shape, Values, for_each_type};
 
 /// Largest plausible ratio of the bytes of elements in memory to the bytes that the file stores for their dataset, if its
-/// codec does not allow more. Chunks that were never written make it large.
+/// codec does not allow more. It is this large because chunks that were never written take memory, but no bytes of the file.
 const MAX_EXPANSION: u64 = 1 << 10;
 
 /// Largest number of datasets to which a dimension scale can be attached in a file created with [`Bounds::Earliest`]:

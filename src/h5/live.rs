@@ -350,8 +350,9 @@ impl LiveDataset {
         Ok(())
     }
 
-    /// Writes zeros after the last row of the dataset up to the end of its chunk, if the time in which rows fill a
-    /// chunk is 10 ms to 10 s, and at least 50 times that of the last search for a chunk's address. Does so only if the
+    /// Writes zeros after the last row of the dataset up to the end of its chunk, so that the system need not make these pages for a
+    /// reader of the newest row. For that, the address of the chunk has to be found. Does so only if the time in which rows fill a
+    /// chunk is 10 ms to 10 s, and at least 50 times what the last search for such an address took, and only if the
     /// rows before row `end` (from 0), which libhdf5 has just written, are new and the last of the dataset.
     fn fill_last_chunk(&self, end: u64) -> Result<()> {
         let (now, before) = (self.clock.now(), self.written.get());

@@ -1,4 +1,5 @@
-//! Reads files into memory at addresses at which the copy by the system is slow.
+//! Reads files into memory. Where the copy from the system's page cache to the caller's memory would be slow, because of the
+//! address of that memory, bytes go through a buffer at a better address.
 //!
 //! On processors of AMD (seen on Zen 3) the instruction with which Linux copies from the page cache (`rep movsb`) is ten times slower
 //! if the target begins 1 to 31 bytes after the source, counted within pages of 4096 bytes: 1.7 instead of 16 GB/s.
@@ -15,18 +16,20 @@ const PAGE: usize = 4096;
 const SLOW: std::ops::Range<usize> = 1..32;
 /// Smallest number of bytes that are read in another way than with one call.
 const LARGE: usize = 16 << 10;
-/// Number of bytes that are copied twice at a time, which fit into the cache of a processor.
+/// Number of bytes that are read into the buffer at a time, and copied from there to the caller's memory while they are in the cache of
+/// the processor.
 const PIECE: usize = 64 << 10;
-/// Number of bytes of one copy between places in memory: longer copies use the slow instruction as well.
+/// Number of bytes that are copied from the buffer to the caller's memory by one call of `memcpy`. For more bytes the C library may use
+/// `rep movsb`, the instruction that is slow here.
 const COPIED: usize = 1024;
 
 thread_local! {
-    /// Memory between a file and the target.
+    /// Buffer through which bytes of a file go that the system would be slow to copy straight to the caller's memory.
     static BETWEEN: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Reads `out.len()` bytes of a file, from `offset` (in bytes) on. Where the system would copy slowly, it copies to other
-/// memory first.
+/// Reads `out.len()` bytes of a file, from `offset` (in bytes) on: straight into `out`, or through a buffer where the system would be
+/// slow to copy to the address of `out`.
 ///
 /// # Errors
 /// `UnexpectedEof` if the file ends before; those of reading.

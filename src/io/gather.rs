@@ -13,14 +13,14 @@ const WINDOW_BYTES: u64 = 256 << 10;
 #[derive(Debug)]
 pub(crate) struct Gather<'a> {
     file: &'a dyn ReadAt,
-    /// The part of the output buffer after the pieces that were read.
+    /// The part of the output buffer that is not filled yet: after the pieces of the file that were read.
     rest: &'a mut [u8],
-    /// Offset in the file of the first piece that was added and not read yet.
+    /// Offset in the file of the first piece that a caller has asked for and that was not read yet.
     start: u64,
-    /// Offset in the file of the end of the last piece that was added.
+    /// Offset in the file of the end of the last piece that a caller has asked for.
     end: u64,
-    /// The pieces of the file that were added and not read yet: for each the offset from the start of the first of them,
-    /// and the length, in bytes.
+    /// The pieces of the file that a caller has asked for and that were not read yet: for each the offset from the start of the first of
+    /// them, and the length, in bytes.
     pieces: Vec<(u32, u32)>,
     window: Vec<u8>,
 }

@@ -136,7 +136,7 @@ impl Baselines {
 
     /// Reads the flags of some rows of the integration, given by their indices from its first row: 0 or 1 (flagged). The
     /// list of each row has the elements of FLAG (none if the cell is undefined), or a single number if the table has no
-    /// FLAG. If FLAG_ROW is set all are 1, and a row with an undefined cell has a single 1.
+    /// FLAG. In a row whose FLAG_ROW is set all are 1; if its cell of FLAG is undefined, the list has a single 1.
     fn read_flags(&self, main: &Rows, chosen: &[usize]) -> Result<Vec<Vec<f64>>> {
         let is_bool = |name: &str| main.column(name).is_some_and(|info| info.data_type() == DataType::Bool);
         let mut flags = vec![vec![0.]; chosen.len()];

@@ -151,7 +151,7 @@ impl serde::Serialize for Look {
 pub(super) struct SampleOptions {
     /// Maximum bytes of newest cells that are read of each column.
     pub(super) bytes: u64,
-    /// Whether the newest integration is read as well.
+    /// Whether a poll also reads all rows of the newest integration (rows of equal TIME).
     pub(super) integration: bool,
 }
 

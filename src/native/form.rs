@@ -43,7 +43,7 @@ fn cube_name(number: usize) -> String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Growth {
     Rows,
-    /// The dataset grows by the cells of one hypercube; holds the number of the hypercube, from 0.
+    /// The dataset grows along an axis that counts the cells of one hypercube; holds the number of the hypercube, from 0.
     Positions(usize),
 }
 
@@ -201,7 +201,8 @@ impl StoredForm {
         StoredForm { kind: FormKind::Missing, link, reason }
     }
 
-    /// Counts the hypercubes that the column has in the file; 0 in other storage forms. `table` is the group of its table.
+    /// Counts the hypercubes that the column has in the file; 0 if it is not stored as hypercubes (a dataset for each). `table` is the group of
+    /// its table.
     pub(crate) fn cubes(&self, table: &Group) -> Result<usize> {
         if self.kind != FormKind::Cubes {
             return Ok(0);

@@ -99,7 +99,7 @@ pub enum Listed<'a> {
     /// A part of a listing: an entry of the container of the last `Listed::Container` that is neither a file nor a
     /// container. Only `.vt` archives report such entries: symbolic links.
     LeftOut {
-        /// Name of the symbolic link in the directory of the `.vt` archive that holds it, as stored.
+        /// Name of the symbolic link, as the `.vt` archive stores it, in the directory that contains the link.
         name: &'a str,
         /// Description of the symbolic link for the user: `a symbolic link to "TARGET"`.
         what: &'a str,

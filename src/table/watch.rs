@@ -44,7 +44,8 @@ const READ_TRIES: usize = 50;
 /// Pause between two attempts to read a table that another process is writing to.
 const READ_PAUSE: Duration = Duration::from_millis(20);
 
-/// A table that another program may be writing to, and the observations of its writer that earlier reads made.
+/// A table that another program may be writing to, and what earlier reads have seen of its writer: whether and when it changed the files. By
+/// that a read knows whether it saw a table in the middle of a change.
 #[derive(Debug)]
 pub(crate) struct Watch {
     path: PathBuf,

@@ -145,7 +145,8 @@ fn read_header(file: &dyn ReadAt, inside: &dyn Container, name: &str) -> Result<
     Header::read(file, || inside.open(&extension_name(name))).context(Context::member(name))
 }
 
-/// Names of the files in a MultiFile that are nested containers if `nested`, else of those that are not.
+/// Names of the files in the MultiFile `inside` that are containers themselves if `nested`, else of those that are not. `marks` has for each
+/// file whether its header says that it is one; where it is `None`, the file itself is looked at.
 fn select(inside: &dyn Container, marks: BTreeMap<String, Option<bool>>, nested: bool) -> Vec<String> {
     let wanted = |name: &str, mark: Option<bool>| mark.unwrap_or_else(|| looks_nested(inside, name)) == nested;
     marks.into_iter().filter(|(name, mark)| wanted(name, *mark)).map(|(name, _)| name).collect()

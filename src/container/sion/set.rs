@@ -88,7 +88,8 @@ pub(super) fn member_name(name: &str, number: u32) -> String {
 }
 
 /// Index in `files`, and number of the task in that file, both from 0, of each logical task (a task numbered across all
-/// files of the SION set): as the mapping stored in the first file says, or without one file by file.
+/// files of the SION set): as the mapping that the first file stores says. If it stores none, the tasks of the first file come first,
+/// then those of the second, and so on.
 fn logical_tasks(files: &[Physical]) -> Result<Vec<(u32, u32)>> {
     let stored = files[0].mapping.as_deref().unwrap_or_default();
     if stored.is_empty() {

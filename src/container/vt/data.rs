@@ -110,8 +110,8 @@ impl Reader {
     }
 
     /// Fills `out` with data that a reference to blocks of a vt (content-addressed) store leads to, from byte `offset`
-    /// of them on. `position` is the offset of these bytes in an archived file; `None` if they do not belong to a file
-    /// but, for example, to a directory.
+    /// of these data on. `position` is the offset of the bytes in an archived file, for error messages; `None` if they do not belong to a
+    /// file but, for example, to a directory.
     fn read(&self, block: &BlockRef, offset: u64, position: Option<Position>, out: &mut [u8]) -> Result<()> {
         let mut wanted = Vec::new();
         self.collect(block, offset, position, out, &mut wanted, 0)?;

@@ -16,9 +16,9 @@ use crate::value::{DataType, Shape};
 /// Number of rows of a ragged column (cells of differing shapes) for which the index of the first element in the
 /// dataset `values` is read at a time.
 const OFFSETS_READ_TOGETHER: u64 = 1 << 16;
-/// Maximum number of segments (ranges with elements of a column) that are recorded for an original casacore file. With
-/// more, all its bytes are stored as literals (as they are, in one dataset). After this number of ranges of literals in
-/// a file, all later windows (blocks of `WINDOW_BYTES`) of the file are stored as literals.
+/// Maximum number of entries in the recipe of an original casacore file, which says from where each byte of the file comes. If the file
+/// has more segments (ranges with elements of a column), all bytes of the file are stored as they are, as literals. If it has more ranges of
+/// literals, all later windows (blocks of `WINDOW_BYTES`) of the file are stored whole, as literals.
 pub(super) const MAX_SEGMENTS_PER_FILE: usize = 1 << 18;
 
 /// The streams of a recipe (datasets that supply bytes of original casacore files) and their numbers.

@@ -278,8 +278,8 @@ impl OpenStream {
         self.reader.read_rows(first, there, row_bytes)
     }
 
-    /// Reads tile `number` (from 0, counted from row `segment.first` of the dataset along the fastest axis first) and
-    /// returns its bytes as in the original casacore file; elements beyond the edge of the dataset are zeros.
+    /// Reads tile `number` of a segment and returns its bytes as in the original casacore file; elements beyond the edge of the dataset are
+    /// zeros. The tile with number 0 begins at row `segment.first` of the dataset; numbers go along the fastest axis first.
     fn tile(&self, segment: &Segment, number: u64) -> Result<Vec<u8>> {
         let mut rest = number;
         let mut start: Vec<u64> = Vec::with_capacity(self.cell.len() + 1);

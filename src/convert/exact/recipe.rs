@@ -480,8 +480,8 @@ impl OpenStream {
     }
 
     /// Number of elements of the dataset that a segment (blocks of elements that are copied to an original casacore
-    /// file) contains, without padding. Where several blocks, such as tiles, divide a cell, it counts only if all of
-    /// them are in the segment.
+    /// file) contains, without padding. Where several blocks, such as tiles, divide a cell, the elements of the cell count only if all of
+    /// these blocks are in the segment.
     pub(super) fn elements(&self, segment: &Segment) -> Result<u64> {
         let across = self.across.elements()?.max(1);
         let rows = (segment.count / across).saturating_mul(segment.rows);

@@ -18,8 +18,8 @@ const LARGE_TILE_BYTES: u64 = 16 << 20;
 /// [`MANY_TILES`] tiles.
 const SMALL_TILE_BYTES: u64 = 16 << 10;
 /// Size in bytes below which tiles that cover only parts of cells do not become chunks that share their bytes with the
-/// source (reflinks), if the hypercube has more than [`MANY_TILES`] (4096) tiles. Chunks that share nothing need 16 KiB
-/// ([`SMALL_TILE_BYTES`]): HDF5 keeps an index entry for each of them, but none for chunks that share bytes.
+/// source (reflinks), if the hypercube has more than [`MANY_TILES`] (4096) tiles. Without sharing the limit is 16 KiB
+/// ([`SMALL_TILE_BYTES`]), since HDF5 keeps an index entry for each chunk, but none for chunks that share bytes.
 const SMALL_SHARED_TILE_BYTES: u64 = 4 << 10;
 const MANY_TILES: u64 = 4096;
 /// Minimum number of rows that is assumed for an appendable dataset when the shape of its chunks is chosen.

@@ -18,8 +18,8 @@ use crate::value::{Region, Values};
 pub(crate) struct Unwritten {
     source: Source,
     plan: Plan,
-    /// Datasets whose elements stay in the source, by their paths in the HDF5 file in memory that
-    /// [`write`](Self::write) made, each with the column or rows that have the elements.
+    /// Datasets whose elements stay in the source, by their paths in the HDF5 file in memory that [`write`](Self::write) made. Each with
+    /// the place of its elements: a column, or the numbers of a table's rows.
     places: BTreeMap<String, Place>,
     /// For each ragged column (cells of differing shapes): the number of elements before each block of 4096 rows, to
     /// find where the elements of a row begin.
@@ -28,8 +28,7 @@ pub(crate) struct Unwritten {
 
 impl Unwritten {
     /// Writes everything but the elements of `source` to an HDF5 file in memory. Each subtable that `h5bridge serve` refuses to
-    /// open becomes an external link to the root of a file; the link names the file as the keyword for the subtable stores its
-    /// path.
+    /// open becomes an external link, whose file name is the path of the subtable as the keyword stores it, and which leads nowhere.
     ///
     /// # Errors
     /// Those of planning a conversion: tables and columns that are damaged.

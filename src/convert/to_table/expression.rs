@@ -49,7 +49,8 @@ pub(super) fn unknown_column(expression: &str, is_column: impl Fn(&str) -> bool)
     None
 }
 
-/// What precedes a word in a TaQL expression: a number, colons or something else.
+/// What precedes a word in a TaQL expression. After a number the word is a unit, after two colons the name of a keyword, and not
+/// that of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Before {
     Number,

@@ -55,7 +55,8 @@ impl WindowPlan {
         &self.columns
     }
 
-    /// The averaged cells of a column of SPECTRAL_WINDOW, by its number from 0; `open` opens the original cells.
+    /// The averaged cells of the column of SPECTRAL_WINDOW with number `index`, from 0 in the order of its columns; `open` opens the original
+    /// cells.
     pub(in crate::source) fn cells<'a>(
         &self,
         index: usize,

@@ -82,8 +82,8 @@ impl RowFile {
         Ok(RowFile { file, place, start, stride, rows, fields })
     }
 
-    /// The number at position `index` (from 0, after the 8-byte tag) in the second header of the file, which is
-    /// specific to the storage manager.
+    /// A field of the second header of the storage manager's file, which is specific to the manager: the number at position `index`, from 0,
+    /// of the numbers of 8 bytes after the tag at the start of the header.
     pub(super) fn field(&self, index: usize) -> u64 {
         self.fields[index]
     }

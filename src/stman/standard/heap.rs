@@ -73,7 +73,8 @@ impl Heap {
         Ok(item)
     }
 
-    /// Frees the bytes of an item in the heap, and the buckets that hold nothing else.
+    /// Frees the bytes of an item (a long string, or the strings of an array) in the buckets that a StandardStMan keeps for strings, and the
+    /// buckets that hold nothing else.
     pub(super) fn remove(&mut self, buckets: &mut BucketsMut, item: Item) -> Result<()> {
         let Item { mut bucket, mut offset, .. } = item;
         let mut left = item.len_bytes as u32;

@@ -50,7 +50,7 @@ pub(super) struct Index {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Stretch {
     pub(super) bucket: u32,
-    /// Number of the stretch's first row, counted from 0 at the first row of the bucket (not of the table).
+    /// Number of the first of these consecutive rows, counted from 0 at the first row of the bucket (not of the table).
     pub(super) first: u64,
     pub(super) count: u64,
 }
