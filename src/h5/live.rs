@@ -207,8 +207,9 @@ const CHUNKS_WALKED: u64 = 16;
 /// zeros would take a noticeable part of the time; if slower, the zeros occupy memory for long.
 const PACE: Range<Duration> = Duration::from_millis(10)..Duration::from_secs(10);
 
-/// Zeros are written after the rows of a chunk only if the rows of a whole chunk take at least this many times as long
-/// to arrive as the last search for a chunk's address took.
+/// Zeros are written after the rows of a chunk that is not full (so that a reader of the newest row waits less) only if this costs
+/// little: if the rows of a whole chunk take at least this many times as long to arrive as the last search for a chunk's address took,
+/// which is needed for each chunk.
 const PACE_PER_SEARCH: u32 = 50;
 
 /// Zeros that are written after the last row of a chunk that is not full, up to the end of the chunk.

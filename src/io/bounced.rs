@@ -14,7 +14,7 @@ use std::os::unix::fs::FileExt;
 const PAGE: usize = 4096;
 /// Distances in bytes, within a page, from the source to the target of a copy, at which it may be slow.
 const SLOW: std::ops::Range<usize> = 1..32;
-/// Smallest number of bytes that are read in another way than with one call.
+/// Smallest number of bytes for which a read may go through the buffer; less is read straight into the caller's memory.
 const LARGE: usize = 16 << 10;
 /// Number of bytes that are read into the buffer at a time, and copied from there to the caller's memory while they are in the cache of
 /// the processor.

@@ -24,7 +24,8 @@ const MEASURE_TYPE: &str = "measure_type";
 const MEASURE_REF: &str = "measure_ref";
 /// Names of the attributes of a table's group that are not made from its keywords.
 pub(super) const OF_TABLE: [&str; 4] = [CTDS_NAME, TABLE_TYPE, TABLE_SUBTYPE, README];
-/// Names of the attributes of a column's dataset or group that are not made from its keywords.
+/// Names of the attributes of a column's dataset or group beside those that have the name of a keyword; units and measures, which
+/// casacore has in keywords, get attributes of these names as well.
 pub(super) const OF_COLUMN: [&str; 5] = [CTDS_NAME, UNITS, LONG_NAME, MEASURE_TYPE, MEASURE_REF];
 
 /// Name of the attribute that records the shape of the array in the keyword `name`, slowest axis first: `NAME__shape`.

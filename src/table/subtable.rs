@@ -30,7 +30,8 @@ impl Subtable {
         self.open_admitted(options, None)
     }
 
-    /// Opens the subtable as [`open`](Self::open), if `admits` allows its paths; `None` allows all.
+    /// Opens the subtable as [`open`](Self::open), if `admits` allows its path, or all paths of its parts if it is a concatenation; `None`
+    /// allows all.
     ///
     /// # Errors
     /// As [`open`](Self::open); `Unsupported` if it may not be opened.

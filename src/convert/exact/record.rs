@@ -130,9 +130,9 @@ impl Recorder<'_> {
         Ok(found)
     }
 
-    /// Tests the segments of an original casacore file (ranges that one dataset supplies), and stores them with
-    /// literals for all other bytes. If every supplied byte is right and supplied once, adds the number of elements in
-    /// the file to `elements`, by the index (from 0) of their dataset in `Recipe::streams`.
+    /// Tests whether the segments of an original casacore file (ranges that one dataset supplies) have the bytes of the file at `path`, and
+    /// stores the segments in the HDF5 file, with literals for all other bytes. If every supplied byte is that of the file and supplied
+    /// once, adds the number of elements in the file to `elements`, by the index (from 0) of their dataset in `Recipe::streams`.
     fn file(
         &mut self,
         name: &BString,

@@ -33,7 +33,7 @@ const ROW_NUMBERS: u64 = 1 << 17;
 const CACHE_BYTES: usize = 4 << 20;
 
 /// Inputs from which the arrays of a manifest (a list of references to chunks) are made: the source, the plan of its
-/// conversion to HDF5, its tiles, and the files.
+/// conversion to HDF5, its tiles, and the files that have the bytes of chunks.
 pub(super) struct Arrays<'a> {
     pub(super) source: &'a Source,
     pub(super) plan: &'a Plan,

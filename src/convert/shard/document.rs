@@ -24,8 +24,8 @@ const VERSION: u32 = 1;
 const MOST_ITEMS: u64 = 1 << 20;
 /// Number of hexadecimal digits in the identifier of an item of a plan (a range of chunks that one worker writes).
 const ID_DIGITS: usize = 16;
-/// Maximum size in bytes of a chunk of the HDF5 file, or of the tiles of a casacore table with the same rows, which a conversion plan
-/// leaves to other processes: four times the largest tile that becomes a chunk.
+/// Maximum size in bytes of what a conversion plan leaves to other processes as one piece: a chunk of the HDF5 file, or on the way back all
+/// tiles of a hypercube that have the same rows. Four times the largest chunk that is made of a tile.
 pub(super) const MOST_CHUNK_BYTES: u64 = 64 << 20;
 /// Maximum length in bytes of a line of `plan.ndjson`, the work list of a conversion by many processes with a JSON
 /// object in each line. The first line is the longest, since it lists all files of the source.

@@ -361,8 +361,8 @@ impl Windows {
         }
     }
 
-    /// Whether there are more than 256 ([`MAX_WINDOWS`]) spectral windows, or more than `most_times` distinct times.
-    /// The latter are added up over all windows and the two lists of each (`Window::times`).
+    /// Whether there are more than 256 ([`MAX_WINDOWS`]) spectral windows, or more than `most_times` distinct times. A time
+    /// counts once for each window, and once more if rows of baselines and other rows of the window have it.
     fn are_too_many(&mut self, most_times: usize) -> bool {
         // rows of one time need not follow each other
         if self.listed > most_times / 4 {

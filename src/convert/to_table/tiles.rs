@@ -151,7 +151,7 @@ pub(crate) struct ChunkTiles<'a> {
     tile_len: u64,
     /// Size in bytes of a tile as it is stored.
     tile_bytes: u64,
-    /// Size in bytes of a decoded chunk.
+    /// Size in bytes of a decoded chunk of the dataset from which tiles are made.
     chunk_bytes: u64,
 }
 

@@ -108,8 +108,8 @@ struct Suspect {
 
 impl Suspect {
     /// Plans to compare the rows of a column before row `all` (from 0) in the live HDF5 file with those of the casacore
-    /// table. Begins at the row that the earlier comparison `before` had reached, and ends with the rows before that
-    /// row. If `before` is `None`, begins at row 0.
+    /// table. If an earlier comparison `before` was not finished, begins at the row that it had reached, goes on to `all`, and then
+    /// compares the rows from 0 up to that row. If `before` is `None`, begins at row 0.
     fn new(all: u64, before: Option<&Suspect>) -> Self {
         let next = before.map_or(0, |before| before.batch().start).min(all);
         Suspect { now: next..all, later: 0..next }
@@ -248,7 +248,7 @@ impl Followed {
 
     /// Finds out from the counters in the sync record `sync` which columns were written since the last poll, and marks
     /// their rows for comparison. `rows` is the number of rows copied so far. Returns false, and marks nothing, if
-    /// another program may have written to the table during the read.
+    /// another program may have written to the table while this call read it.
     fn notice(&mut self, sync: &Sync, rows: u64) -> Result<bool> {
         let Snapshot::Consistent(table) = self.watch.snapshot(|table| Ok(SeenTable::new(table)))? else {
             return Ok(false);

@@ -62,7 +62,8 @@ enum Shapes {
     /// The first `written` rows have this shape, `[correlations, channels]`; later ones have no value.
     Fixed { shape: [u64; 2], written: u64 },
     /// The shape of each row's cell, `[correlations, channels]`, from the file `table.f<n>-shapes` of SiscoStMan; rows
-    /// with `None` and rows after the last element have no value. The file holds the values of the first `held` rows.
+    /// with `None` and rows after the last element have no value. The other file of SiscoStMan, which
+    /// has the values, holds those of the first `held` rows.
     Each { shapes: Vec<Option<[u64; 2]>>, held: u64 },
 }
 
