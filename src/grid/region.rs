@@ -189,7 +189,7 @@ struct Row {
     /// Number of elements in the source array from the start of a contiguous run of the copied box to the start of the next run.
     from_step: usize,
     to_step: usize,
-    /// Number of contiguous runs of elements that are copied.
+    /// Number of runs that are copied from one array to another: elements that are contiguous in both.
     runs: usize,
     /// Number of elements in each contiguous run that is copied.
     elements: usize,

@@ -252,7 +252,7 @@ pub(super) fn check_elements(
     }
 }
 
-/// A recursive check of the sources of a virtual dataset, and of the sources of those that are virtual themselves.
+/// Checks that the sources of a virtual dataset may be opened, and those of sources that are virtual themselves.
 struct Sources<'a> {
     reach: &'a dyn Admission,
     objects: &'a mut dyn Objects,

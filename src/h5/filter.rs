@@ -196,7 +196,8 @@ impl Pipeline {
 }
 
 /// Undoes the filters `applied`, given in the order in which a chunk passed through them, and replaces `out` with the
-/// result, which must have `len` bytes. Decompression to more bytes (apart from checksums) is an error.
+/// result, which must have `len` bytes. It is an error if decompression gives more bytes than these and the checksums that were added
+/// before compression.
 fn undo(applied: &[&Filter], scratch: &mut FilterScratch, bytes: &[u8], len: usize, out: &mut Vec<u8>) -> Result<()> {
     let codec_at = applied.iter().position(|filter| matches!(filter, Filter::Codec { .. })).unwrap_or_default();
     let checksums = applied[..codec_at].iter().filter(|filter| ***filter == Filter::Fletcher32).count();

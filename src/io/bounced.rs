@@ -54,7 +54,8 @@ pub(super) fn read(file: &File, offset: u64, out: &mut [u8]) -> Result<()> {
     })
 }
 
-/// Whether the system may be slow to copy bytes of a file from `offset` on (in bytes) to `out`.
+/// Whether the system may be slow to copy bytes of a file from `offset` on (in bytes) to `out`: its address, counted within a page, is a
+/// little higher than that of the bytes in the page cache.
 fn is_slow(offset: u64, out: &[u8]) -> bool {
     SLOW.contains(&(out.as_ptr().addr().wrapping_sub(offset as usize) % PAGE))
 }

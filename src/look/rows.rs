@@ -61,7 +61,7 @@ pub(super) struct Group {
     pub(super) places: Vec<usize>,
     /// Shape of each cell, first axis fastest.
     pub(super) shape: Shape,
-    /// Elements of the cells, one cell after the other, first axis fastest.
+    /// Elements of the cells of this group (cells of one column with the same shape), one cell after the other, first axis fastest.
     pub(super) values: Values,
 }
 

@@ -536,7 +536,8 @@ impl Folder {
         Ok(())
     }
 
-    /// Records as damage that the container of the folder's table cannot be opened and is left out.
+    /// Records as damage that the container (a MultiFile or MultiHDF5) with files of the table in this folder cannot be opened and is left
+    /// out.
     fn leave_out_container(&mut self, format: &Format, error: &Error) {
         let Some(casacore) = format.casacore else { return };
         self.files.retain(|file| file.name != casacore.file_name);

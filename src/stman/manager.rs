@@ -451,7 +451,7 @@ pub(crate) struct Tiling<'a> {
 pub(crate) struct RowRun {
     pub(crate) rows: Range<u64>,
     pub(crate) cube: usize,
-    /// Position (from 0) of the run's first row on the last axis of the hypercube.
+    /// Position (from 0), on the last axis of the hypercube that has these consecutive rows, of the first of them.
     pub(crate) position: u64,
 }
 

@@ -293,7 +293,8 @@ fn entries(directory: &Path) -> Result<Vec<(String, PathBuf, bool)>> {
 }
 
 /// Calls `visit` for each path below a directory that matches a pattern of paths. Directories that match are tables, so
-/// nothing inside them is searched; `matched` keeps those that would be searched otherwise.
+/// nothing inside them is searched; `matched` keeps the directories that have matched, which another part of the pattern (`**`) might
+/// search.
 fn walk(
     directory: &Path,
     parts: &[Part],

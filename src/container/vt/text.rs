@@ -1,5 +1,5 @@
-//! The text form, in the lines of a vt archive (file of the Python package cs.vt, a line for each saved state of a
-//! directory), of the saved root directory and of references: which blocks of a content-addressed store have its data.
+//! Reads and writes the lines of a vt archive, a file of the Python package cs.vt with a line for each saved state of a directory. A line
+//! has the entries of that directory as text, and which blocks of the content-addressed store have their data.
 //!
 //! ```text
 //! D{"name":meta:M{a:"o:rwx-",m:1.5},block:B{hash:H{sha1:…},span:428}}     F{…}  SymLink{…}  Indirect{…}

@@ -191,9 +191,9 @@ pub(super) enum Selection {
 /// several that cover whole cells. The chunks of columns with other tiles do not depend on the tiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TileUse {
-    /// Tiles become chunks that share no bytes with the source. Those of more than 16 MiB do not; nor do tiles that cover
+    /// Tiles become chunks that share no bytes with the source. Tiles of more than 16 MiB do not become chunks; nor do tiles that cover
     /// only parts of cells if they have less than 16 KiB ([`SMALL_TILE_BYTES`]) and the hypercube has more than 4096 of
-    /// them. Files for object stores also need at least 1 MiB in such a tile, unless the whole hypercube has less.
+    /// them. In files for object stores, tiles that cover only parts of cells also need at least 1 MiB, unless the whole hypercube has less.
     Chunks,
     /// Tiles become chunks that can share their bytes with the source (reflinks). Their sizes are limited as for
     /// `Chunks`, except that tiles that cover only parts of cells, more than 4096 in a hypercube, need only 4 KiB each

@@ -70,7 +70,7 @@ impl Value {
         Value { mantissa: sum.unsigned_abs() as u32, negative, ..self }
     }
 
-    /// The product with a factor, which may be negative.
+    /// This number times an integer, which may be negative.
     fn times(self, factor: i32) -> Self {
         let mantissa = self.mantissa.wrapping_mul(factor.unsigned_abs());
         Value { mantissa, negative: self.negative != (factor < 0), ..self }
