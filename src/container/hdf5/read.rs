@@ -69,7 +69,8 @@ impl Files {
         self.by_name.get(name).is_some_and(|&at| self.links[at].1 == wanted)
     }
 
-    /// Opens the dataset of the file `name`; returns it with the type of its elements and the length of the file in bytes.
+    /// Opens the dataset in which the container keeps the bytes of its file `name`; returns it with the type of its elements and the length
+    /// of that file in bytes.
     fn dataset(&self, name: &str) -> Result<(Dataset, DataType, u64)> {
         let open = || {
             if !self.is(name, LinkKind::Dataset) {

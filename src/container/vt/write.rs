@@ -1,4 +1,5 @@
-//! Writes trees of files into content-addressed (vt) stores, and adds them to archives.
+//! Writes the files of a directory into a content-addressed (vt) store, and adds a line to the archive (a `.vt` file), which names the blocks
+//! that they are stored in.
 //!
 //! Blocks are appended to a data file that the process made for itself, and are never changed. So whatever a process leaves
 //! that is killed are blocks that the next one finds; nothing refers to them until a line is appended to the archive, which is
