@@ -159,13 +159,13 @@ pub(crate) fn write_back(file: &File, offset: u64, len: u64) {
 }
 
 /// Reserves disk space for a file that will have `len` bytes, without changing its length. Does nothing where the file system
-/// cannot do it, and on btrfs, which would not compress what is written there.
+/// cannot do it, and on btrfs, which does not compress data that are written into reserved space.
 ///
 /// # Errors
 /// `NoSpace`.
 pub(crate) fn reserve(file: &File, len: u64) -> Result<()> {
     let there = file.metadata()?.len();
-    if len.saturating_sub(there) < RESERVED_BYTES || compresses_what_is_new(file) {
+    if len.saturating_sub(there) < RESERVED_BYTES || compresses_new_data(file) {
         return Ok(());
     }
     match fallocate(file, FallocateFlags::FALLOC_FL_KEEP_SIZE, there as i64, (len - there) as i64) {
@@ -182,16 +182,16 @@ pub(crate) fn trim(path: &Path) -> Result<()> {
     Ok(file.set_len(file.metadata()?.len())?)
 }
 
-/// Whether the file system may compress what is written, unless the space for it was reserved before: btrfs.
+/// Whether the file system may compress new data, but not in space that was reserved for them: btrfs.
 #[cfg(target_os = "linux")]
-fn compresses_what_is_new(file: &File) -> bool {
+fn compresses_new_data(file: &File) -> bool {
     use nix::sys::statfs::{BTRFS_SUPER_MAGIC, fstatfs};
     fstatfs(file).is_ok_and(|system| system.filesystem_type() == BTRFS_SUPER_MAGIC)
 }
 
-/// Whether the file system may compress what is written, unless the space for it was reserved before.
+/// Whether the file system may compress new data, but not in space that was reserved for them.
 #[cfg(not(target_os = "linux"))]
-fn compresses_what_is_new(_file: &File) -> bool {
+fn compresses_new_data(_file: &File) -> bool {
     false
 }
 
@@ -223,9 +223,9 @@ mod tests {
         let reserved = blocks(&file);
         trim(&path).unwrap();
         assert_eq!(file.len().unwrap(), 5000);
-        // not all file systems can reserve
-        if reserved >= 8 << 20 {
-            assert!(blocks(&file) < 1 << 20, "{} bytes are still reserved", blocks(&file));
+        assert!(blocks(&file) < 1 << 20, "{} bytes are still reserved", blocks(&file));
+        if reserved < 8 << 20 {
+            eprintln!("not tested: {} is on a file system that reserves no space", folder.path().display());
         }
     }
 }

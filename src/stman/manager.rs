@@ -337,7 +337,7 @@ pub(crate) enum Access {
     /// Elements are copied as they are stored. Several threads share a read only if the cells have 4 MiB or more, or if
     /// a list of rows needs compressed tiles of 512 KiB or more in all. Else one thread is faster, and reads alone.
     Copied,
-    /// Elements are computed from what is stored. Several threads share a read only if its cells together have 512 KiB or more.
+    /// Elements are computed from what is stored. Several threads share a read only if its cells take 512 KiB or more in total.
     /// Else one thread is faster, and reads alone.
     Computed,
     /// A cell can be decoded only after all cells before it. One thread reads, in row order, however many the rows are.

@@ -1,5 +1,5 @@
 //! Reads and writes the lines of a vt archive, a file of the Python package cs.vt with a line for each saved state of a directory. A line
-//! has the entries of that directory as text, and which blocks of the content-addressed store have their data.
+//! has that directory as text: its name, its metadata, and a reference to the blocks of the content-addressed store that have its entries.
 //!
 //! ```text
 //! D{"name":meta:M{a:"o:rwx-",m:1.5},block:B{hash:H{sha1:…},span:428}}     F{…}  SymLink{…}  Indirect{…}

@@ -28,7 +28,7 @@ pub(crate) struct Unwritten {
 
 impl Unwritten {
     /// Writes everything but the elements of `source` to an HDF5 file in memory. Each subtable that `h5bridge serve` refuses to
-    /// open becomes an external link, whose file name is the path of the subtable as the keyword stores it, and which leads nowhere.
+    /// open becomes an external link, whose file name is the path of the subtable as the keyword stores it.
     ///
     /// # Errors
     /// Those of planning a conversion: tables and columns that are damaged.
