@@ -181,6 +181,11 @@ fn predictions_hold_for_the_size_of_the_file() -> Result<()> {
         let ratio = expected.file_bytes as f64 / found;
         assert!((0.75..1.25).contains(&ratio), "{compress:?}: {expected:?}, but {found} bytes");
         assert!(expected.seconds > 0.0);
+        let at = plan.prediction_at(&target);
+        assert_eq!(at.disk_rate.is_some(), at.file_bytes >= 16 << 20, "{at:?}");
+        let rate = at.disk_rate.unwrap_or(1.2e9);
+        let is_longer = at.seconds >= expected.seconds;
+        assert!(at.seconds == expected.seconds || is_longer == (rate <= 1.2e9), "{at:?}, {expected:?}");
         std::fs::remove_file(&target).unwrap();
     }
     Ok(())
@@ -201,6 +206,12 @@ fn predictions_count_what_is_asked_for() -> Result<()> {
         seconds(plain().quicklook(true))? > usual,
     ];
     assert_eq!(longer, [true; 3], "the disk, a restorable file, a quicklook");
+    let target = folder.path().join("large.h5");
+    let never = plain().sync(SyncPolicy::Never).plan()?.prediction_at(&target);
+    assert_eq!(never.disk_rate, None, "no disk is waited for");
+    let nowhere = plain().plan()?.prediction_at(folder.path().join("none/large.h5"));
+    assert_eq!(nowhere.disk_rate, None, "nothing can be written there");
+    assert!(plain().plan()?.prediction_at(&target).disk_rate.is_some(), "a disk");
     Ok(())
 }
 

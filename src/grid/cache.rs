@@ -93,6 +93,13 @@ impl ChunkCache {
         inner.chunks.contains_key(&key) || inner.asked.is_worth_reading(key, at, len)
     }
 
+    /// Removes all chunks from the cache; those that are in use stay valid.
+    pub(crate) fn clear(&self) {
+        // freed without the lock
+        let inner = std::mem::take(&mut *self.lock());
+        drop(inner);
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner> {
         // the list is whole between any two statements that can panic
         self.inner.lock_unpoisoned()
@@ -106,6 +113,16 @@ fn bytes(values: &Values) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn forgets_what_it_is_told_to() {
+        let cache = ChunkCache::new(100);
+        let read = |count| move || Ok(Values::UChar(vec![0; count]));
+        cache.get((0, 1), read(10)).unwrap();
+        cache.clear();
+        assert!(!cache.expects((0, 1), 0, 100 << 20));
+        assert_eq!(cache.get((0, 1), read(20)).unwrap().len(), 20);
+    }
 
     #[test]
     fn keeps_what_was_used_last() {

@@ -2,6 +2,7 @@
 
 mod asked;
 mod bounced;
+mod disk_rate;
 mod file;
 mod gather;
 mod kept;
@@ -21,6 +22,7 @@ use crate::limits;
 
 pub use crate::value::ByteOrder;
 pub(crate) use asked::Asked;
+pub(crate) use disk_rate::{DISK_RATE_BYTES, disk_rate};
 pub use file::{FileSource, FileTarget};
 pub(crate) use file::{copy_between, reserve, trim, write_back};
 pub(crate) use gather::Gather;

@@ -41,9 +41,10 @@ impl Paged {
     }
 
     fn page(&self, number: u64) -> Result<Arc<Vec<u8>>> {
-        self.pages.get(number, || {
+        self.pages.get_in_place_of(number, |old| {
             let start = number * PAGE_BYTES;
-            let mut page = vec![0; PAGE_BYTES.min(self.len - start) as usize];
+            let mut page = old.unwrap_or_default();
+            page.resize(PAGE_BYTES.min(self.len - start) as usize, 0);
             self.file.read_at(start, &mut page)?;
             keep(&self.pages);
             Ok(page)

@@ -35,7 +35,13 @@ impl<T> Recent<T> {
 
     /// Returns the item `number` from the cache; if it is not cached, calls `read` to make it, and caches it.
     pub(crate) fn get(&self, number: u64, read: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
-        {
+        self.get_in_place_of(number, |_| read())
+    }
+
+    /// Like [`get`](Self::get), but passes to `read` the item that leaves the cache for the new one, if there is one and nobody uses it, so
+    /// that its memory can be used again.
+    pub(crate) fn get_in_place_of(&self, number: u64, read: impl FnOnce(Option<T>) -> Result<T>) -> Result<Arc<T>> {
+        let old = {
             let mut items = self.items.lock_unpoisoned();
             if let Some(found) = items.iter().rposition(|(known, _)| *known == number) {
                 let item = items[found].1.clone();
@@ -43,9 +49,10 @@ impl<T> Recent<T> {
                 items[found..].rotate_left(1);
                 return Ok(item);
             }
-        }
+            (items.len() >= self.capacity).then(|| items.remove(0).1)
+        };
         // read without the lock: two threads may read the same item, which is harmless
-        let item = Arc::new(read()?);
+        let item = Arc::new(read(old.and_then(Arc::into_inner))?);
         let mut items = self.items.lock_unpoisoned();
         if items.len() >= self.capacity {
             items.remove(0);
@@ -79,6 +86,23 @@ mod tests {
         assert_eq!(*recent.get(2, || Ok(20)).unwrap(), 20);
         assert!(recent.expects(2, 0, 100));
         assert!(!recent.expects(1, 0, 100));
+    }
+
+    #[test]
+    fn passes_on_what_leaves_unless_it_is_in_use() {
+        let recent = Recent::new(2, 1);
+        let get = |number, expected: Option<u64>| {
+            let read = |old| {
+                assert_eq!(old, expected);
+                Ok(number)
+            };
+            recent.get_in_place_of(number, read).unwrap()
+        };
+        get(1, None);
+        let used = get(2, None);
+        get(3, Some(1));
+        get(4, None);
+        assert_eq!((*used, recent.len()), (2, 2));
     }
 
     #[test]

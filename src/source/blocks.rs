@@ -101,6 +101,18 @@ impl<'a> RowBlocks<'a> {
         RowBlocks { cells, data_type: info.data_type(), shape, rows, bytes, ahead: Vec::new().into_iter(), cell: None }
     }
 
+    /// Like [`new`](Self::new), for rows whose cells are known to be defined and to have the shape `shape`, fastest axis first, so that
+    /// no shape is read.
+    pub(crate) fn of_shape(
+        shape: Shape,
+        data_type: DataType,
+        cells: &'a dyn ColumnCells,
+        rows: Range<u64>,
+        bytes: u64,
+    ) -> Self {
+        RowBlocks { cells, data_type, shape: Some(shape), rows, bytes, ahead: Vec::new().into_iter(), cell: None }
+    }
+
     fn cell_bytes(&self, shape: &Shape) -> Result<u64> {
         // strings and records are guessed to be short
         let element = if self.data_type.is_fixed_size() { self.data_type.size() as u64 } else { 64 };

@@ -178,6 +178,22 @@ impl Content {
         }
     }
 
+    /// Frees the memory in which a casacore table keeps what it has decoded of a column, given by its number from 0; later reads decode it again.
+    /// The cells of an HDF5 file free theirs when they are dropped.
+    pub(crate) fn forget(&self, index: usize) {
+        match self {
+            Content::Casacore(table) => {
+                if let Ok(cells) = table.cells(index) {
+                    cells.forget();
+                }
+            }
+            Content::Salvaged(table) => table.whole.forget(index),
+            Content::Selected(table) => table.whole.forget(index),
+            Content::Averaged(table) => table.whole.forget(index),
+            Content::Native(_) | Content::Joined(_) => {}
+        }
+    }
+
     /// Opens the cells of a column, by its number from 0, so that they do not borrow from this table; `None` if it is not in an
     /// HDF5 file.
     pub(crate) fn owned_cells(&self, index: usize) -> Result<Option<Box<dyn ColumnCells>>> {

@@ -396,6 +396,9 @@ pub(crate) trait ColumnCells: Send + Sync {
         None
     }
 
+    /// Frees the memory in which the column keeps what it has decoded; later reads decode it again.
+    fn forget(&self) {}
+
     /// Calls `each` with the byte ranges of the manager's files that hold elements of the first `rows` rows as they are
     /// (not compressed or scaled), in the order of rows or tiles. A column with more than `max_cubes` hypercubes may
     /// report none.

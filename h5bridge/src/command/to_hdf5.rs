@@ -427,10 +427,10 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
             args.out.display()
         ),
         format!(
-            "{}{known}; expected: {} in {:.1} s",
+            "{}{known}; expected: {} in {}",
             report::speed(*bytes, seconds),
             report::bytes(expected.file_bytes),
-            expected.seconds
+            rounded(expected.seconds)
         ),
     ];
     let sharing = summary.sharing.as_ref();
@@ -512,21 +512,29 @@ fn options_after(error: &ctds_hdf5::Error, restorable: bool) -> String {
     }
 }
 
+/// A predicted time in seconds, with two digits if it is short.
+fn rounded(seconds: f64) -> String {
+    if seconds < 1.0 { format!("{seconds:.2} s") } else { format!("{seconds:.1} s") }
+}
+
 /// Prints the plan of a conversion: the tables, columns and chunks that it would write.
 fn print_plan(plan: &ToHdf5Plan<'_>, target: &Path, global: &Global, out: &mut impl Write) -> Result<Status> {
     let memory = plan.peak_memory();
+    let expected = plan.prediction_at(target);
     let restorable = plan.restorable()?;
     let mut fields = json!({
         "bytes": plan.bytes(), "peak_memory": memory,
-        "expected": expected_json(&plan.prediction()),
+        "expected": expected_json(&expected),
         "tables": plan.tables().iter().map(table_json).collect::<Vec<_>>(),
     });
     let mut found: Vec<_> = plan.tables().iter().flat_map(table_lines).collect();
     let (bytes, memory) = (report::bytes(plan.bytes()), report::bytes(memory));
-    let Prediction { file_bytes, seconds, .. } = plan.prediction();
+    let Prediction { file_bytes, seconds, disk_rate, .. } = expected;
+    let disk = disk_rate.map_or(String::new(), |rate| format!(" (the disk writes {}/s)", report::bytes(rate as u64)));
     found.push(format!(
-        "the file: about {} for {bytes} of data, in about {seconds:.1} s; peak memory about {memory}",
-        report::bytes(file_bytes)
+        "the file: about {} for {bytes} of data, in about {}{disk}; peak memory about {memory}",
+        report::bytes(file_bytes),
+        rounded(seconds)
     ));
     if let Some(sharing) = plan.sharing(target)? {
         fields["sharing"] = sharing_json(&sharing, file_bytes);

@@ -16,7 +16,7 @@ use crate::source::Content;
 use crate::source::blocks::{RowBlock, RowBlocks, Shapes, WRITE_BYTES};
 use crate::source::digest::{CellDigest, CellsDigest, ColumnStream, digest_cells, not_selected};
 use crate::table::{ColumnCells, ColumnInfo, Tiling};
-use crate::value::{Region, Shape, Values};
+use crate::value::{DataType, Region, Shape, Values};
 
 /// Number of rows whose numbers are written together.
 const ROW_NUMBERS: usize = 4096;
@@ -105,7 +105,14 @@ impl<'a> ColumnWriter<'a> {
     }
 
     fn blocks(&self) -> RowBlocks<'_> {
-        RowBlocks::new(self.info, &*self.cells, self.rows.clone(), WRITE_BYTES)
+        let (cells, rows) = (&*self.cells, self.rows.clone());
+        // the plan has read the shapes, which may lie far from each other
+        match self.plan.form.shape_of_all() {
+            Some(shape) if self.plan.data_type != DataType::Record => {
+                RowBlocks::of_shape(shape, self.plan.data_type, cells, rows, WRITE_BYTES)
+            }
+            _ => RowBlocks::new(self.info, cells, rows, WRITE_BYTES),
+        }
     }
 
     /// Computes the digest of the column by reading all its cells again in row order, because they were converted in another order. The inner error

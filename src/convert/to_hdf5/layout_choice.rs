@@ -1,6 +1,7 @@
 //! Chooses the storage form of a column in HDF5: which datasets, in which chunks. docs/layout.md.
 
 use std::ops::Range;
+use std::time::Instant;
 
 use super::profile::{CHUNK_BYTES, Profile};
 use crate::error::{Error, Result};
@@ -80,6 +81,17 @@ impl ColumnForm {
         9 + 8 * axes as u64
     }
 
+    /// Number of bytes for each row, beside the elements, with which the HDF5 file tells where the cell of the row is, its shape and
+    /// whether it is defined.
+    pub(super) fn locating_bytes(&self) -> u64 {
+        match self {
+            ColumnForm::Dense { undefined: 0, .. } => 0,
+            ColumnForm::Dense { .. } => 1,
+            ColumnForm::Cubes { .. } => 12,
+            ColumnForm::Ragged { axes, .. } => 9 + 4 * *axes as u64,
+        }
+    }
+
     /// Size in bytes of the column's largest chunk, uncompressed.
     pub(super) fn chunk_bytes(&self, data_type: DataType) -> u64 {
         let bytes = |chunk: &Shape| chunk.iter().product::<u64>() * stored_size(data_type);
@@ -100,6 +112,14 @@ impl ColumnForm {
     /// the forms [`Cubes`](Self::Cubes) and [`Ragged`](Self::Ragged) always [`ReadStrategy::Rows`].
     pub(super) fn route(&self) -> ReadStrategy {
         if let ColumnForm::Dense { route, .. } = self { *route } else { ReadStrategy::Rows }
+    }
+
+    /// The shape of all cells of the column, fastest axis first, if all are defined and have the same one.
+    pub(super) fn shape_of_all(&self) -> Option<Shape> {
+        match self {
+            ColumnForm::Dense { shape, undefined: 0, .. } => Some(shape.split_last()?.0),
+            _ => None,
+        }
     }
 
     /// Name of the HDF5 chunk index (the structure that locates chunks) that the column's datasets will have, as in
@@ -214,31 +234,33 @@ pub(super) struct Survey<'a> {
 }
 
 impl Survey<'_> {
-    pub(super) fn form(&self) -> Result<ColumnForm> {
+    /// The storage form of the column, and the time in seconds that was spent on reading the shapes of all cells to choose it; 0 if that was not
+    /// necessary.
+    pub(super) fn form(&self) -> Result<(ColumnForm, f64)> {
+        if let Some(form) = self.form_at_once()? {
+            return Ok((form, 0.0));
+        }
+        let started = Instant::now();
+        Ok((self.cell_by_cell()?, started.elapsed().as_secs_f64()))
+    }
+
+    /// The storage form of the column; `None` if it depends on the shape of each cell.
+    fn form_at_once(&self) -> Result<Option<ColumnForm>> {
         if self.info.data_type() == DataType::Record {
-            return self.dense(Shape::scalar(), 0);
+            return self.dense(Shape::scalar(), 0).map(Some);
         }
         if self.selection == Selection::AllRows
             && let Some(tiling) = self.cells.tiling(MAX_CUBES)
             && let Some(form) = self.tiled(&tiling)?
         {
-            return Ok(form);
+            return Ok(Some(form));
         }
         if self.rows.is_empty() {
-            return match &self.info.shape {
-                Some(shape) => self.dense(shape.clone(), 0),
-                None => Ok(ColumnForm::Ragged { axes: self.info.desc.ndim.max(1) as usize, elements: 0 }),
-            };
+            let ragged = || Ok(ColumnForm::Ragged { axes: self.info.desc.ndim.max(1) as usize, elements: 0 });
+            return self.info.shape.clone().map_or_else(ragged, |shape| self.dense(shape, 0)).map(Some);
         }
-        if self.info.is_always_defined()
-            && let Some(shape) = &self.info.shape
-        {
-            return self.dense(shape.clone(), 0);
-        }
-        if let Some(shape) = self.cells.same_shape(self.rows) {
-            return self.dense(shape, 0);
-        }
-        self.cell_by_cell()
+        let known = self.info.shape.clone().filter(|_| self.info.is_always_defined());
+        known.or_else(|| self.cells.same_shape(self.rows)).map(|shape| self.dense(shape, 0)).transpose()
     }
 
     fn cell_by_cell(&self) -> Result<ColumnForm> {

@@ -226,6 +226,8 @@ pub struct ColumnPlan {
     pub(crate) sample: Option<Sample>,
     /// Predicted time in seconds in which one thread decodes the column; 0 if its elements are stored as they are.
     pub(crate) decoding_seconds: f64,
+    /// Time in seconds that was spent on reading the shapes of all cells of the column when the conversion was planned; 0 if that was not necessary.
+    pub(crate) survey_seconds: f64,
     /// When the column's datasets of numbers get their space in the file: chunk by chunk, or as one block.
     pub(crate) allocation: Allocation,
     /// Name of the HDF5 chunk index (the structure that locates chunks) of the column's datasets, as in
@@ -352,7 +354,9 @@ impl Plan {
         if !options.takes(&table.name, &name) {
             return Ok(());
         }
-        match ColumnPlan::new(content, index, &table.rows, &mut self.names, &table.group, options) {
+        let planned = ColumnPlan::new(content, index, &table.rows, &mut self.names, &table.group, options);
+        content.forget(index);
+        match planned {
             Ok(column) => table.columns.push(column),
             // the rest is converted without what this program does not know
             Err(error) if source.may_leave_out(&error) => {
@@ -515,7 +519,8 @@ impl ColumnPlan {
             touch_last_row(info, &*cells, rows)?;
         }
         let (growth, tiles, profile) = (options.growth(), options.tiles(), options.profile);
-        let form = Survey { info, cells: &*cells, rows, selection, growth, tiles, profile }.form()?;
+        let survey = Survey { info, cells: &*cells, rows, selection, growth, tiles, profile };
+        let (form, survey_seconds) = survey.form()?;
         form.check_axes()?;
         let link = names.unique(group, &name);
         let data_type = info.data_type();
@@ -551,6 +556,7 @@ impl ColumnPlan {
             compression,
             sample,
             decoding_seconds: decoding * bytes as f64,
+            survey_seconds,
             allocation,
             chunk_index: if virtual_sources.is_some() { "none" } else { chunk_index },
             bytes,

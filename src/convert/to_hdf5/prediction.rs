@@ -1,6 +1,6 @@
 //! Predicts how large a converted HDF5 file will be, and how long the conversion will take.
 
-use super::plan::{ColumnPlan, Plan, ToHdf5Options};
+use super::plan::{ColumnPlan, Plan, TablePlan, ToHdf5Options};
 use crate::native::MAIN_TABLE;
 use crate::pool;
 use crate::publishing::SyncPolicy;
@@ -15,8 +15,8 @@ const TABLE_OVERHEAD: f64 = 5500.0;
 const DIGEST_RATE: f64 = 1.4e9;
 /// Assumed rate of reading the source from the page cache into memory, in bytes per second.
 const READ_RATE: f64 = 3e9;
-/// Assumed rate of writing to the disk, in bytes per second.
-const WRITE_RATE: f64 = 1.2e9;
+/// Assumed rate of writing to a disk whose rate is not known, in bytes per second.
+const DISK_RATE: f64 = 1.2e9;
 /// Assumed rate of writing to the page cache, in bytes per second, without waiting for the disk.
 const CACHE_RATE: f64 = 4e9;
 /// Assumed rate, in bytes of elements per second, of what makes a file restorable: original casacore files are rebuilt
@@ -26,11 +26,19 @@ const RESTORABLE_RATE: f64 = 0.5e9;
 const QUICKLOOK_RATE: f64 = 0.3e9;
 /// Assumed rate of averaging in time or frequency, in bytes of elements per second before averaging.
 const AVERAGING_RATE: f64 = 0.2e9;
+/// Assumed delay of a conversion by the system while it writes to the disk at the same time, as a fraction of the time of that.
+const DISTURBANCE: f64 = 0.2;
+/// Assumed time to read the cells of a column whose shapes had to be read one by one, in units of the time of that.
+const SCATTERED: f64 = 2.0;
+/// Assumed time in seconds that each cell takes, beside its elements.
+const CELL_SECONDS: f64 = 4e-9;
 /// Assumed gain by each thread beside the first one, as a fraction of what the first one does: threads share memory, and wait for
 /// each other.
 const FURTHER_THREAD: f64 = 0.8;
 /// Assumed time in seconds to open a column of the source and to create its datasets.
 const COLUMN_SECONDS: f64 = 2e-4;
+/// Assumed compressed size of the numbers of rows, and of what tells where their cells are, as a fraction of their bytes.
+const NUMBERS_REMAIN: f64 = 0.02;
 /// Assumed time in seconds to open a table of the source, and to create its groups and JSON documents in the HDF5 file.
 const TABLE_SECONDS: f64 = 3.3e-3;
 
@@ -42,6 +50,8 @@ pub struct Prediction {
     pub file_bytes: u64,
     /// Predicted time of the conversion in seconds, if the source is in the page cache and the machine has nothing else to do.
     pub seconds: f64,
+    /// Rate in bytes per second at which the disk of the HDF5 file writes, if it was measured; otherwise `None`, and 1.2 GB/s are assumed.
+    pub disk_rate: Option<f64>,
 }
 
 /// Assumed compressed size of a column with elements of this type, as a fraction of its bytes. It is used for columns of which no sample
@@ -67,7 +77,9 @@ impl ColumnPlan {
     /// compression, which several threads share, is not included.
     fn lane_seconds(&self, rows: u64, digest: bool) -> f64 {
         let digested = self.bytes as f64 + rows as f64 * self.form.digested_header() as f64;
-        self.decoding_seconds + if digest { digested / DIGEST_RATE } else { 0.0 }
+        let digesting = if digest { digested / DIGEST_RATE } else { 0.0 };
+        // elements lie as far from each other as shapes do
+        self.decoding_seconds + SCATTERED * self.survey_seconds + rows as f64 * CELL_SECONDS + digesting
     }
 
     /// Predicted time in seconds in which one thread compresses the column; 0 if the column is not compressed, or no sample
@@ -78,35 +90,56 @@ impl ColumnPlan {
     }
 }
 
+impl TablePlan {
+    /// Predicted size in bytes of what the HDF5 file has of the table.
+    fn expected_bytes(&self, options: &ToHdf5Options) -> f64 {
+        let rows = self.rows.end - self.rows.start;
+        // the numbers of rows, and what tells where their cells are
+        let located = 8 + self.columns.iter().map(|column| column.form.locating_bytes()).sum::<u64>();
+        let remains = if options.compress.of_row_numbers(rows).is_none() { 1.0 } else { NUMBERS_REMAIN };
+        let columns = self.columns.iter().map(ColumnPlan::expected_bytes).sum::<f64>();
+        TABLE_OVERHEAD + columns + (rows * located) as f64 * remains
+    }
+}
+
 impl Plan {
-    /// Predicts the size of the HDF5 file and the duration of the conversion, from compressed samples of the columns and from rates
-    /// measured on an ordinary machine. `averaged` tells how the source was averaged.
+    /// Predicts the size of the HDF5 file and the duration of the conversion, from compressed samples of the columns, from rates
+    /// measured on an ordinary machine, and from the rate at which the disk of the HDF5 file writes (`disk_rate`, in bytes per second; `None` if it is
+    /// not known). `averaged` tells how the source was averaged.
     pub(crate) fn prediction(
         &self,
         options: &ToHdf5Options,
         sync: SyncPolicy,
         averaged: Option<&Averaged>,
+        disk_rate: Option<f64>,
     ) -> Prediction {
         let (bytes, columns) = (self.bytes() as f64, self.columns().count() as f64);
+        let survey = self.columns().map(|column| column.survey_seconds).sum::<f64>();
         let tables = self.tables.len() as f64;
-        let file_bytes = tables * TABLE_OVERHEAD + self.columns().map(ColumnPlan::expected_bytes).sum::<f64>();
+        let file_bytes = self.tables.iter().map(|table| table.expected_bytes(options)).sum::<f64>();
         let filters = self.columns().map(ColumnPlan::filter_seconds).sum::<f64>();
         let lanes = self.tables.iter().flat_map(|table| {
             let rows = table.rows.end - table.rows.start;
             table.columns.iter().map(move |column| column.lane_seconds(rows, options.digest))
         });
         let (together, longest) = lanes.fold((0.0, 0.0f64), |(sum, most), seconds| (sum + seconds, most.max(seconds)));
-        let write_rate = if sync == SyncPolicy::Never { CACHE_RATE } else { WRITE_RATE };
-        let moving = bytes / READ_RATE + file_bytes / write_rate;
+        let moving = bytes / READ_RATE + file_bytes / CACHE_RATE;
+        let threads = 1.0 + FURTHER_THREAD * (pool::threads(options.threads) - 1) as f64;
+        let converting = longest.max((filters + together + moving) / threads);
+        let planning = columns * COLUMN_SECONDS + tables * TABLE_SECONDS + survey;
+        let on_disk = file_bytes / disk_rate.unwrap_or(DISK_RATE);
+        let written = match sync {
+            SyncPolicy::Never => converting,
+            SyncPolicy::End => converting + on_disk,
+            SyncPolicy::Behind => on_disk.max(converting + DISTURBANCE * on_disk),
+        };
         let restorable = if options.restorable { bytes / RESTORABLE_RATE } else { 0.0 };
         let quicklook = if options.quicklook { self.visibility_bytes() as f64 / QUICKLOOK_RATE } else { 0.0 };
         let averaging = averaged.map_or(0.0, |averaged| bytes * averaged.reduction() / AVERAGING_RATE);
-        let further = restorable + quicklook + averaging;
-        let threads = 1.0 + FURTHER_THREAD * (pool::threads(options.threads) - 1) as f64;
-        let opening = columns * COLUMN_SECONDS + tables * TABLE_SECONDS;
         Prediction {
             file_bytes: file_bytes as u64,
-            seconds: longest.max((filters + together) / threads) + moving + further + opening,
+            disk_rate,
+            seconds: planning + written + restorable + quicklook + averaging,
         }
     }
 

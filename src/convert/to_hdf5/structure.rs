@@ -458,6 +458,7 @@ impl<'a> Writer<'a> {
                     let run = ColumnWriter::new(content, table_plan, column_plan, cells, progress)
                         .map(|run| run.cubes_written(cubes == Cubes::Written))
                         .and_then(|mut run| run.write(&targets, lane).map(|digest| (digest, run.raw)));
+                    content.forget(column_plan.index);
                     let (digest, raw) = run.with_context(|| place(&table_plan.name, &column_plan.name))?;
                     lane.done(ColumnResult { table, column, digest, raw })
                 }

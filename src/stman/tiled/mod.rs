@@ -451,6 +451,10 @@ impl ColumnCells for DataColumn {
         Some(Tiling { cubes: columns, runs })
     }
 
+    fn forget(&self) {
+        self.cache.clear();
+    }
+
     fn extents(&self, _rows: u64, max_cubes: usize, each: &mut EachExtent<'_>) -> Result<()> {
         let cubes = &self.cubes;
         let Some(runs) = cubes.map.runs(&cubes.header.cubes, cubes.cell_axes, usize::MAX) else { return Ok(()) };

@@ -88,7 +88,7 @@ pub(super) fn averaged_json(averaged: &Averaged) -> Json {
 }
 
 pub(super) fn expected_json(expected: &Prediction) -> Json {
-    json!({"file_bytes": expected.file_bytes, "seconds": expected.seconds})
+    json!({"file_bytes": expected.file_bytes, "seconds": expected.seconds, "disk_rate": expected.disk_rate})
 }
 
 pub(super) fn table_json(table: &TablePlan) -> Json {
