@@ -38,7 +38,7 @@ impl<T> Recent<T> {
         self.get_in_place_of(number, |_| read())
     }
 
-    /// Like [`get`](Self::get), but passes to `read` the item that leaves the cache for the new one, if there is one and nobody uses it, so
+    /// Like [`get`](Self::get), but passes to `read` the item that leaves the cache for the new one, unless it is still in use, so
     /// that its memory can be used again.
     pub(crate) fn get_in_place_of(&self, number: u64, read: impl FnOnce(Option<T>) -> Result<T>) -> Result<Arc<T>> {
         let old = {

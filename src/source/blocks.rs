@@ -223,6 +223,38 @@ mod tests {
     use crate::error::{ErrorKind, Fails};
     use crate::stman::samples::Contradictory;
 
+    /// Cells of two elements each, whose shapes must not be asked for.
+    struct Known;
+
+    impl ColumnCells for Known {
+        fn cell_shape(&self, _row: u64) -> Result<Option<Shape>> {
+            panic!("the shape is known")
+        }
+
+        fn read_cell(&self, _row: u64, _region: Option<&Region>, _out: &mut Values) -> Result<()> {
+            panic!("rows are read together")
+        }
+
+        fn read_rows(&self, rows: Range<u64>, out: &mut Values) -> Result<()> {
+            let Values::Float(out) = out else { panic!("floats") };
+            out.extend(rows.flat_map(|row| [row as f32; 2]));
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn known_shapes_are_not_read() {
+        let mut found = Values::new(DataType::Float);
+        let mut rows = Vec::new();
+        for block in RowBlocks::of_shape(Shape::from([2]), DataType::Float, &Known, 3..8, 24) {
+            let block = block.unwrap();
+            block.read(&Known, &mut found).unwrap();
+            rows.push(block.rows);
+        }
+        assert_eq!(rows, [3..6, 6..8]);
+        assert_eq!(found, Values::Float((3..8u8).flat_map(|row| [f32::from(row); 2]).collect()));
+    }
+
     #[test]
     fn cells_have_the_elements_of_their_shapes() {
         let cells = Contradictory(Values::Float(vec![1.; 3]));

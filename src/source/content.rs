@@ -559,6 +559,10 @@ impl ColumnCells for Borrowed<'_> {
         self.0.tiling(max_cubes)
     }
 
+    fn forget(&self) {
+        self.0.forget();
+    }
+
     fn extents(&self, rows: u64, max_cubes: usize, each: &mut crate::table::EachExtent<'_>) -> Result<()> {
         self.0.extents(rows, max_cubes, each)
     }

@@ -92,7 +92,8 @@ pub(crate) struct Args {
     overwrite: bool,
     #[command(flatten)]
     durable: Durable,
-    /// Print the tables, columns and chunks that would be written, and write nothing
+    /// Print what would be written: tables, columns, chunks, and the expected size, time and memory. If OUT would have more than
+    /// 16 MiB, its disk is measured with 32 MiB that are not kept
     #[arg(long)]
     dry_run: bool,
     /// Threads that decode and compress; 0: one for each processor

@@ -30,7 +30,7 @@ mod written {
     use super::*;
     use crate::ErrorKind;
     use crate::aipsio::Encoder;
-    use crate::container::{Container, Memory};
+    use crate::container::{Container, ContainerMut, Memory};
     use crate::error::Fails;
 
     /// formats/stman.md 6.10.
@@ -61,13 +61,17 @@ mod written {
         record
     }
 
+    fn sample_columns() -> [ColumnSpec; 2] {
+        [
+            column("DATA", DataType::Complex, Storage::Indirect, Some(&[2, 3])),
+            column("FLAG", DataType::Bool, Storage::Direct, Some(&[2, 3])),
+        ]
+    }
+
     /// A manager of 3 rows with cells [2, 3].
     fn sample(files: &Arc<Memory>) -> Box<dyn ManagerMut> {
         let parameters = record([("DEFAULTTILESHAPE", integers(&[2, 2, 2]))]);
-        let columns = [
-            column("DATA", DataType::Complex, Storage::Indirect, Some(&[2, 3])),
-            column("FLAG", DataType::Bool, Storage::Direct, Some(&[2, 3])),
-        ];
+        let columns = sample_columns();
         let mut args = samples::create_args(files, ByteOrder::Little, &columns, &parameters);
         args.name = BStr::new("TiledData");
         let mut manager = write::create(&args, Type::Column).unwrap();
@@ -99,6 +103,29 @@ mod written {
             .flat_map(|&re: &f32| [re.to_le_bytes(), [0; 4]].concat())
             .collect();
         assert_eq!(tiles[..0x40], first);
+    }
+
+    #[test]
+    fn forgotten_tiles_are_read_again() {
+        let files = Arc::new(Memory::default());
+        let mut manager = sample(&files);
+        let [data, _] = sample_values();
+        manager.write_rows(0, 0..3, &data).unwrap();
+        manager.flush().unwrap();
+        let columns = sample_columns();
+        let opened = open(&samples::args(&*files, ByteOrder::Little, 3, &columns, &[]), Type::Column).unwrap();
+        let cells = opened.column(0);
+        let read = || {
+            let mut cell = Values::new(DataType::Complex);
+            cells.read_cell(1, None, &mut cell).unwrap();
+            cell
+        };
+        // a tile is kept once several parts of it were asked for
+        let before = [read(), read(), read()];
+        files.edit("table.f0_TSM0").unwrap().write_at(0, &[0; 260]).unwrap();
+        assert_eq!([read(), read(), read()], before);
+        cells.forget();
+        assert_eq!(read(), Values::Complex(vec![Default::default(); 6]));
     }
 
     /// Tiles that are written whole, as elements or as bytes, and cells give the same files.
