@@ -10,7 +10,6 @@ use crate::error::Result;
 pub(crate) const DISK_RATE_BYTES: u64 = 16 << 20;
 /// Number of bytes that one call writes.
 const PIECE: usize = 1 << 20;
-
 /// Number of times that they are written.
 const ROUNDS: u64 = 2;
 

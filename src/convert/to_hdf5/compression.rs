@@ -171,7 +171,10 @@ fn probe(info: &ColumnInfo, cells: &dyn ColumnCells, rows: &Range<u64>) -> Resul
             // the first cells also pay for tables and memory that are used again
             let (mut further, started) = (Values::new(info.data_type()), Instant::now());
             blocks.next().map_or(Ok(()), |block| block?.read(cells, &mut further))?;
-            started.elapsed().as_secs_f64() / (further.len() * info.data_type().size()).max(1) as f64
+            match further.len() * info.data_type().size() {
+                0 => 0.0,
+                bytes => started.elapsed().as_secs_f64() / bytes as f64,
+            }
         }
         // the first cells also pay for many that follow
         Access::InOrder => 1.0 / IN_ORDER_RATE,
