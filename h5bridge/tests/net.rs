@@ -16,7 +16,7 @@
 //! program than the one just built, and `H5BRIDGE_AGAINST`, the path of an earlier program, shows each difference in
 //! full (lines of documents, offsets in files) by running the command with both.
 //!
-//! Normalised, since they differ from run to run: `seconds`, `time`, `commit_age_seconds`, `lag_seconds`, `work_seconds`, and the `peak_memory` that
+//! Normalised, since they differ from run to run: `seconds`, `time`, `commit_age_seconds`, `lag_seconds`, `work_seconds`, `disk_rate`, and the `peak_memory` that
 //! was measured (the estimate of `--dry-run` is kept: the number of threads is given), and `shared_bytes`. The scratch directory is written
 //! as `~`, the source as `{in}`, the directory of a table's outputs as `{w}`. Nothing else: all bytes written are the
 //! same in every run.
@@ -295,7 +295,7 @@ fn normalised(stdout: &str, command: &str) -> Vec<Json> {
             if let Some(results) = value.as_array_mut().filter(|_| key == "results") {
                 results.sort_by_key(|result| (result["id"].to_string(), result.to_string()));
             }
-            hide_seconds(value);
+            hide_measured(value);
         }
     }
     documents
@@ -316,18 +316,18 @@ fn hide_ids(value: &mut Json) {
     }
 }
 
-/// Hides the seconds in a value, at any depth.
-fn hide_seconds(value: &mut Json) {
+/// Hides the seconds and the measured rates of disks in a value, at any depth.
+fn hide_measured(value: &mut Json) {
     match value {
         Json::Object(fields) => {
             for (key, value) in fields {
-                match key == "seconds" && !value.is_null() {
+                match ["seconds", "disk_rate"].contains(&&**key) && !value.is_null() {
                     true => *value = "~".into(),
-                    false => hide_seconds(value),
+                    false => hide_measured(value),
                 }
             }
         }
-        Json::Array(values) => values.iter_mut().for_each(hide_seconds),
+        Json::Array(values) => values.iter_mut().for_each(hide_measured),
         _ => {}
     }
 }
