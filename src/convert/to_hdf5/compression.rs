@@ -224,6 +224,9 @@ mod tests {
         let none = Compress::With(Compression::NONE);
         assert_eq!(choose(Access::Copied, Compress::Auto), (vec![50], true, false));
         assert_eq!(choose(Access::Copied, none), (vec![], false, false));
+        // a column that ends with the sample
+        let last = Noted(Access::Computed, Mutex::default());
+        assert_eq!(none.of_column(&info, 100 << 18, &last, &(99..100)).unwrap().decoding, 0.0);
         // one cell for the sample, and one to measure the time
         assert_eq!(choose(Access::Computed, Compress::Auto), (vec![50, 51], true, true));
         assert_eq!(choose(Access::Computed, none), (vec![50, 51], false, true));
