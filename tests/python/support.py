@@ -1,14 +1,19 @@
 """Where things are, how h5bridge is run, and what it is expected to support today."""
+import fcntl
 import hashlib
 import importlib.util
 import json
 import os
+import pty
 import re
+import select
 import shutil
+import struct
 import subprocess
 import sys
 import tarfile
 import tempfile
+import termios
 
 import pytest
 
@@ -45,6 +50,40 @@ def h5bridge(*words, code=DONE, timeout=300):
     assert process.returncode in allowed, 'h5bridge %s: exit code %d, not %s\n%s' % (
         ' '.join(map(str, words)), process.returncode, code, process.stderr[-2000:])
     return process
+
+
+# variables by which programs tell what a terminal can show
+OF_TERMINALS = ('TERM', 'TERM_PROGRAM', 'LC_TERMINAL', 'KITTY_WINDOW_ID', 'KONSOLE_VERSION', 'TMUX', 'NO_COLOR', 'CLICOLOR',
+                'CLICOLOR_FORCE', 'COLUMNS', 'LINES')
+
+
+def on_terminal(*words, columns=80, lines=24, messages=False, **environment):
+    """What h5bridge sends to a terminal of so many columns and lines: its output, with its MESSAGES if wished. It must end well."""
+    ours, its = pty.openpty()
+    try:
+        fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack('HHHH', lines, columns, 0, 0))
+        as_sent = termios.tcgetattr(its)
+        as_sent[1] &= ~termios.OPOST
+        termios.tcsetattr(its, termios.TCSANOW, as_sent)
+        env = {name: value for name, value in os.environ.items() if name not in OF_TERMINALS}
+        with tempfile.TemporaryFile() as said:
+            process = subprocess.Popen([H5BRIDGE, *map(str, words)], stdin=its, stdout=its, stderr=its if messages else said,
+                                       env={**env, 'TERM': 'xterm-256color', **environment})
+            # Its end stays open here until all is read: Linux may report the end of a terminal whose other end is closed while
+            # bytes are still on their way.
+            sent, ended = b'', False
+            while True:
+                if select.select([ours], [], [], 0.05)[0]:
+                    sent += os.read(ours, 65536)
+                elif ended:
+                    break
+                ended = process.poll() is not None
+            said.seek(0)
+            assert process.returncode == DONE, said.read()
+        return sent.decode()
+    finally:
+        os.close(ours)
+        os.close(its)
 
 
 # the first call of fdatasync fails, after a while, as where the system has lost bytes; later ones do not

@@ -2,7 +2,6 @@
 import hashlib
 import json
 import os
-import pty
 import re
 import shutil
 import signal
@@ -17,7 +16,7 @@ import casacore.tables as ct
 import compare
 import layout
 import support
-from support import h5bridge
+from support import h5bridge, on_terminal
 
 DEMO = os.path.join(support.TESTDATA, 'demo', 'demo.ms')
 
@@ -448,22 +447,8 @@ def test_summary_at_the_end(out):
 
 def test_no_color_on_a_terminal(out):
     """With a terminal there may be an animation; with NO_COLOR no colours in it."""
-    master, slave = pty.openpty()
-    process = subprocess.Popen([support.H5BRIDGE, 'to-hdf5', DEMO, str(out)], stdin=slave, stdout=slave, stderr=slave,
-                               env=dict(os.environ, NO_COLOR='1', TERM='xterm'))
-    os.close(slave)
-    text = b''
-    while True:
-        try:
-            piece = os.read(master, 65536)
-        except OSError:
-            break
-        if not piece:
-            break
-        text += piece
-    os.close(master)
-    assert process.wait() == 0
-    assert not re.search(rb'\x1b\[(3|4|9|10)[0-9]', text)
+    text = on_terminal('to-hdf5', DEMO, out, messages=True, NO_COLOR='1')
+    assert 'next: h5bridge verify' in text and not re.search(r'\x1b\[(3|4|9|10)[0-9]', text)
 
 
 def test_help_begins_with_examples():

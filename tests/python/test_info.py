@@ -4,7 +4,6 @@ its native file. The screen has 40 lines of 100 columns; what `--json` and the t
 import functools
 import json
 import os
-import pty
 import re
 import shutil
 import subprocess
@@ -16,7 +15,7 @@ import numpy as np
 import pytest
 
 import support
-from support import h5bridge
+from support import h5bridge, on_terminal
 
 DEMO = os.path.join(support.TESTDATA, 'demo', 'demo.ms')
 TESTDATA_SETS = [('demo', 'demo.ms'), ('twospw', 'twospw.ms')]
@@ -302,38 +301,13 @@ def test_long_lists_are_shortened(crowded, tmp_path, counts):
         assert len(listed(h5bridge('info', path, '--table', 'MAIN').stdout, 'Scans')[1]) == 210
 
 
-def on_terminal(columns, *words, **environment):
-    """What a terminal of this width is sent."""
-    ours, theirs = pty.openpty()
-    import fcntl
-    import struct
-    import termios
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack('HHHH', 50, columns, 0, 0))
-    env = {name: value for name, value in os.environ.items() if name not in ('NO_COLOR', 'CLICOLOR', 'CLICOLOR_FORCE')}
-    process = subprocess.Popen([support.H5BRIDGE, *map(str, words)], stdin=subprocess.DEVNULL, stdout=theirs,
-                               env={**env, 'TERM': 'xterm-256color', **environment})
-    os.close(theirs)
-    sent = b''
-    while True:
-        try:
-            part = os.read(ours, 65536)
-        except OSError:
-            break
-        if not part:
-            break
-        sent += part
-    os.close(ours)
-    assert process.wait() == 0
-    return sent.decode()
-
-
 def test_width_and_colour_follow_the_terminal(crowded):
     for columns in (60, 80, 100, 140):
-        sent = on_terminal(columns, 'info', crowded)
+        sent = on_terminal('info', crowded, columns=columns, lines=50)
         assert '\x1b[1m' in sent and '\x1b[31m' not in sent
         plain = re.sub(r'\x1b\[[0-9;]*m', '', sent).splitlines()
         assert max(map(len, plain)) <= columns and len(plain) == 40
-        assert on_terminal(columns, 'info', crowded, NO_COLOR='1').splitlines() == plain
+        assert on_terminal('info', crowded, columns=columns, lines=50, NO_COLOR='1').splitlines() == plain
     assert '\x1b' not in h5bridge('info', crowded).stdout
 
 

@@ -2,9 +2,7 @@
 import base64
 import json
 import os
-import pty
 import re
-import select
 import subprocess
 import warnings
 import xml.etree.ElementTree as ET
@@ -15,7 +13,7 @@ import numpy as np
 import pytest
 
 import support
-from support import DONE, H5BRIDGE, TESTDATA, UNSUPPORTED, USAGE, h5bridge
+from support import DONE, H5BRIDGE, TESTDATA, UNSUPPORTED, USAGE, h5bridge, on_terminal
 
 DEMO = os.path.join(TESTDATA, 'demo', 'demo.ms')
 SVG = '{http://www.w3.org/2000/svg}'
@@ -122,25 +120,7 @@ def decode_sixel(text):
 
 def shown(*words, columns=100, lines=40, **environment):
     """What `h5bridge plot` writes to a terminal of this size."""
-    leader, follower = pty.openpty()
-    subprocess.run(['stty', 'cols', str(columns), 'rows', str(lines), '-opost'], stdin=follower, check=True)
-    variables = {name: value for name, value in os.environ.items() if name not in (
-        'TERM', 'TERM_PROGRAM', 'LC_TERMINAL', 'KITTY_WINDOW_ID', 'KONSOLE_VERSION', 'TMUX', 'NO_COLOR')}
-    process = subprocess.Popen([support.H5BRIDGE, 'plot', *map(str, words)], stdin=subprocess.DEVNULL, stdout=follower,
-                               stderr=subprocess.PIPE, env={**variables, **environment})
-    os.close(follower)
-    out = b''
-    while select.select([leader], [], [], 60)[0]:
-        try:
-            piece = os.read(leader, 1 << 16)
-        except OSError:
-            break
-        if not piece:
-            break
-        out += piece
-    assert process.wait(60) == 0, process.stderr.read()
-    os.close(leader)
-    return out.decode()
+    return on_terminal('plot', *words, columns=columns, lines=lines, **environment)
 
 
 # ---- values ---------------------------------------------------------------------------------------------------------

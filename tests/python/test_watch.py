@@ -1,7 +1,6 @@
 """`watch`: on a live file that grows, one that is closed, and what is none."""
 import json
 import os
-import pty
 import re
 import signal
 import subprocess
@@ -11,7 +10,7 @@ import h5py
 import numpy as np
 import pytest
 
-from support import DAMAGED, H5BRIDGE, UNSUPPORTED, USAGE, h5bridge
+from support import DAMAGED, H5BRIDGE, UNSUPPORTED, USAGE, h5bridge, on_terminal
 from test_follow import Casacore, TABLE, ended, start_follow, wait_for_rows
 
 TIME = 59000 * 86400.   # 2020-05-31
@@ -101,34 +100,9 @@ def events_after(watch):
     return [json.loads(line) for line in watch.communicate(timeout=30)[0].splitlines()]
 
 
-def on_terminal(words, environment=()):
-    """What a terminal of 24 lines and 80 columns gets."""
-    import fcntl
-    import struct
-    import termios
-    main, other = pty.openpty()
-    fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack('HHHH', 24, 80, 0, 0))
-    process = subprocess.Popen([H5BRIDGE, *map(str, words)], stdin=other, stdout=other, stderr=other,
-                               env={**os.environ, 'TERM': 'xterm', **dict(environment)})
-    os.close(other)
-    shown = b''
-    while True:
-        try:
-            part = os.read(main, 65536)
-        except OSError:
-            break
-        if not part:
-            break
-        shown += part
-    os.close(main)
-    assert process.wait() == 0
-    return shown.decode()
-
-
 def test_drawn_in_its_place(closed):
     words = ['watch', closed, '--count', '3', '--interval', '10ms']
-    environment = {name: value for name, value in [('NO_COLOR', '1')]}
-    plain = on_terminal(words, environment)
+    plain = on_terminal(*words, messages=True, NO_COLOR='1')
     assert not re.search(r'\x1b\[[0-9;]*m', plain), 'colours in spite of NO_COLOR'
     pictures = re.split(r'\x1b\[(\d+)A\r', plain)
     assert len(pictures) == 5, 'two are drawn over the one before'
@@ -165,7 +139,7 @@ def test_alerts(closed, tmp_path):
                      'text': 'flagged 25 % > 20 %', 'since': look['time'], 'revision': look['revision']}
     lines = h5bridge(*words).stdout.splitlines()
     assert len(lines) == 3 and lines[1].endswith('  alert: flagged 25 % > 20 %'), lines
-    assert 'flagged 25 % > 20 %, since 20' in on_terminal(words)
+    assert 'flagged 25 % > 20 %, since 20' in on_terminal(*words, messages=True)
 
     rules.write_text('lag > 20 s\nlag > soon\n')
     for more, expected in [(['--alert', 'flagged'], '< or > after flagged is expected'),
