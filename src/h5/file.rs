@@ -9,7 +9,7 @@ use hdf5::file::{FileAccess, FileAccessBuilder, FileCloseDegree, FileCreate, Fil
 use hdf5::plist::file_create::FileSpaceStrategy;
 use hdf5::plist::group_create::{AttrCreationOrder, LinkCreationOrder};
 
-use super::lock::retry_while_locked;
+use super::lock;
 use super::sys::Mode;
 use super::{Group, LiveFile, Reach, Superblock, error, live, sys};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt, shown_path};
@@ -255,16 +255,25 @@ impl File {
     }
 
     /// Opens for reading an HDF5 file to which another program appends under SWMR, or was appending when it was killed.
-    /// HDF5's lock is held only while the file is being opened.
+    /// HDF5's lock is held only while the file is being opened. What libhdf5 has in memory of the file is not shared with others that
+    /// this process opens.
     ///
     /// # Errors
     /// As [`open`](Self::open).
     pub(crate) fn open_live(path: &Path) -> Result<Self> {
-        let live = || access().metadata_read_attempts(READ_ATTEMPTS).finish();
-        let opened = Self::open_for(Mode::ReadLive, Bounds::V110, path, live)?;
-        // with the lock a restarted writer would have to wait for all readers; file systems without locks are fine
-        let _ = fs::File::from(sys::descriptor(opened.file())?).unlock();
-        Ok(opened)
+        let open = || -> Result<_> {
+            let file = fs::File::open(path)?;
+            if file.metadata()?.is_dir() {
+                return Err(Error::format("a directory, where a file is expected"));
+            }
+            // with the lock a restarted writer would have to wait for all readers
+            let lock = lock::share(&file)?;
+            let opened = sys::open_live(path, file, &access().metadata_read_attempts(READ_ATTEMPTS).finish()?)?;
+            drop(lock);
+            Ok(opened)
+        };
+        let file = Some(open().with_context(|| Context::path(path))?);
+        Ok(File { file, writable: false, path: path.to_owned(), reach: Reach::File, bounds: Bounds::V110 })
     }
 
     /// Opens an HDF5 file to change it; new objects in it can be read by the releases of HDF5 given by `bounds`.
@@ -372,9 +381,9 @@ pub(super) fn open(mode: Mode, path: &Path, access: impl Fn() -> hdf5::Result<Fi
     // libhdf5 asks how long a file is before it reads how long it should be: one that grows in between is "truncated" unless
     // it is read live, and so is one whose writer was killed before it lengthened it
     let is_being_written = || superblock(path).is_some_and(|superblock| superblock.is_being_written());
-    let opened = if matches!(mode, Mode::Write | Mode::WriteLive) { retry_while_locked(open) } else { open() };
+    let opened = if matches!(mode, Mode::Write | Mode::WriteLive) { lock::retry_while_locked(open) } else { open() };
     let opened = opened.map_err(|found| match found.kind() {
-        ErrorKind::Format if mode != Mode::ReadLive && is_being_written() => error::being_written(),
+        ErrorKind::Format if is_being_written() => error::being_written(),
         _ => found,
     });
     opened.with_context(|| Context::path(path))

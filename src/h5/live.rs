@@ -5,21 +5,26 @@
 //!
 //! Elements go straight to their place in the file: chunks are unfiltered and not cached, so that what a partly filled
 //! chunk costs is the bytes that are written. Chunks are found through an Extensible Array. Once libhdf5 has given a chunk its
-//! place, rows are written there without it.
+//! place, rows are written there without it, and counted up in the header of the dataset ([`RowCount`]) when the file is flushed.
+//! libhdf5 is told of them before it is asked for anything that depends on them. Readers in the process of the writer do not
+//! share its libhdf5 memory, which does not know of these rows: see [`LiveFile::open`].
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::fs;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hdf5::dataset::{AllocTime, FillTime};
 use hdf5::file::{FileAccess, LibraryVersion};
+use hdf5::plist::file_access::LogFlags;
 use hdf5::{Dataspace, Datatype};
 
+use super::row_count::RowCount;
 use super::sys::{self, Foreign, Mode, Target};
 use super::{Bounds, Dataset, Group, Reach, dataset, file, group};
 use crate::clock::Clock;
@@ -92,22 +97,37 @@ impl LiveSpec<'_> {
 pub(crate) struct LiveFile {
     /// The open live file; `None` only after `close` or `drop`.
     file: Option<hdf5::File>,
-    /// The descriptor of the open file, by which rows are written without libhdf5 into chunks for which libhdf5 has
-    /// allocated space.
-    descriptor: Arc<fs::File>,
+    shared: Arc<Shared>,
     path: PathBuf,
     /// The clock by which datasets of the file measure how fast rows arrive and how long searches for a chunk's address take.
     clock: Clock,
 }
 
+/// What a live file and its open datasets have in common.
+#[derive(Debug)]
+struct Shared {
+    /// The descriptor of the open file, by which rows are written without libhdf5 into chunks for which libhdf5 has
+    /// allocated space, and counted.
+    descriptor: fs::File,
+    /// Number of times that libhdf5 has written all its changes of the file.
+    flushes: AtomicU64,
+    /// The value of `flushes` when a dataset was last changed by libhdf5, plus 1; 0 before.
+    changed: AtomicU64,
+}
+
 impl LiveFile {
     /// Opens an HDF5 file to append rows to its datasets while others read it (SWMR).
+    ///
+    /// libhdf5 lets two that open a file in one process share what it has in memory of the file, if they use the same driver. So
+    /// this one uses the driver `log`, without a log: like the usual `sec2`, but a reader in this process reads what is in the
+    /// file, as those in other processes do.
     ///
     /// # Errors
     /// `Locked` if another program has it open otherwise, or the program that wrote it did not close it.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let access = || {
             FileAccess::build()
+                .log_options(None, LogFlags::empty(), 0)
                 .libver_bounds(LibraryVersion::V110, LibraryVersion::V110)
                 // elements go to their place
                 .chunk_cache(1, 0, 0.0)
@@ -116,9 +136,9 @@ impl LiveFile {
                 .finish()
         };
         let file = file::open(Mode::WriteLive, path, access)?;
-        let descriptor = sys::descriptor(&file).with_context(|| Context::path(path))?;
-        let (descriptor, clock) = (Arc::new(fs::File::from(descriptor)), Clock::default());
-        Ok(LiveFile { file: Some(file), descriptor, path: path.to_owned(), clock })
+        let descriptor = fs::File::from(sys::descriptor(&file).with_context(|| Context::path(path))?);
+        let shared = Shared { descriptor, flushes: AtomicU64::new(0), changed: AtomicU64::new(0) };
+        Ok(LiveFile { file: Some(file), shared: Arc::new(shared), path: path.to_owned(), clock: Clock::default() })
     }
 
     /// Makes datasets that are opened later measure the pace of rows by `clock`, in tests.
@@ -136,16 +156,23 @@ impl LiveFile {
     pub(crate) fn dataset(&self, path: &str) -> Result<LiveDataset> {
         let file = self.file.as_ref().expect("taken only when the file goes");
         let root = Group::new(file.group("/").context(Context::path(&self.path))?, String::new(), Reach::File);
-        LiveDataset::new(root.dataset(path)?, self.descriptor.clone(), self.clock.clone())
+        LiveDataset::new(root.dataset(path)?, self.shared.clone(), self.clock.clone())
     }
 
-    /// Hands all changes of the file to the operating system, in an order in which readers see no row before its elements.
+    /// Hands all changes of the file that libhdf5 has in memory to the operating system, in an order in which readers see no row
+    /// before its elements. Rows that were written without libhdf5 are counted by [`LiveDataset::flush`].
     ///
     /// # Errors
     /// `NoSpace`, `Io`.
     pub(crate) fn flush(&self) -> Result<()> {
+        let flushes = self.shared.flushes.load(Ordering::Relaxed);
+        if self.shared.changed.load(Ordering::Relaxed) <= flushes {
+            return Ok(());
+        }
         let file = self.file.as_ref().expect("taken only when the file goes");
-        file.flush().with_context(|| Context::path(&self.path))
+        file.flush().with_context(|| Context::path(&self.path))?;
+        self.shared.flushes.store(flushes + 1, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Writes the changes that are still in memory and closes the file, which others may then open for writing. Every
@@ -182,18 +209,23 @@ pub(crate) struct LiveDataset {
     /// Number of rows in a chunk.
     chunk_rows: u64,
     rows: Cell<u64>,
+    /// Number of rows of the dataset that libhdf5 knows of.
+    known: Cell<u64>,
+    /// The header of the dataset in the file; `None` if libhdf5 has changed it since it was read, or it was not read.
+    header: RefCell<Option<RowCount>>,
+    /// Offset of the header in the file, in bytes; `None` if only libhdf5 can change it.
+    address: Cell<Option<u64>>,
     /// The chunk whose address was searched for last, so that rows can be written to it without libhdf5; `None` before
     /// the first search, or if the last one did not find an address.
     chunk: Cell<Option<PlacedChunk>>,
-    /// Whether libhdf5 has changes of this dataset in memory.
-    changed: Cell<bool>,
+    /// Number of the file's flushes when libhdf5 last changed this dataset; `None` if it has no changes in memory.
+    changed: Cell<Option<u64>>,
     /// When libhdf5 last wrote rows up to the end of the dataset, and the number of rows of the dataset then; `None`
     /// before the first such write.
     written: Cell<Option<(Instant, u64)>>,
     /// How long the last search for a chunk's address took.
     search: Cell<Duration>,
-    /// The descriptor of the live file.
-    file: Arc<fs::File>,
+    file: Arc<Shared>,
     clock: Clock,
 }
 
@@ -225,7 +257,7 @@ struct PlacedChunk {
 }
 
 impl LiveDataset {
-    fn new(dataset: Dataset, file: Arc<fs::File>, clock: Clock) -> Result<Self> {
+    fn new(dataset: Dataset, file: Arc<Shared>, clock: Clock) -> Result<Self> {
         let open = || -> Result<_> {
             dataset.check_addresses()?;
             if !dataset.is_appendable()? {
@@ -238,13 +270,12 @@ impl LiveDataset {
             if chunk != cell || chunk_rows == 0 || !dataset.filters()?.is_empty() {
                 return Err(Error::usage("rows can be appended to chunks of whole rows without filters only"));
             }
-            Ok((datatype, cell.reversed(), row_bytes, chunk_rows, Cell::new(rows)))
+            let address = sys::header_address(dataset.inner())?;
+            Ok((datatype, cell.reversed(), row_bytes, chunk_rows, rows, address))
         };
         let element = dataset.data_type().ok();
-        let (datatype, cell, row_bytes, chunk_rows, rows) =
+        let (datatype, cell, row_bytes, chunk_rows, rows, address) =
             open().with_context(|| format!("dataset {}", dataset.path()))?;
-        let (chunk, changed, written) = (Cell::new(None), Cell::new(false), Cell::new(None));
-        let search = Cell::new(Duration::ZERO);
         Ok(LiveDataset {
             dataset,
             datatype,
@@ -252,11 +283,14 @@ impl LiveDataset {
             cell,
             row_bytes,
             chunk_rows,
-            rows,
-            chunk,
-            changed,
-            written,
-            search,
+            rows: Cell::new(rows),
+            known: Cell::new(rows),
+            header: RefCell::new(None),
+            address: Cell::new(Some(address)),
+            chunk: Cell::new(None),
+            changed: Cell::new(None),
+            written: Cell::new(None),
+            search: Cell::new(Duration::ZERO),
             file,
             clock,
         })
@@ -278,14 +312,61 @@ impl LiveDataset {
         self.row_bytes
     }
 
-    /// Appends whole rows to the dataset; `bytes` are their elements, little-endian, first axis fastest.
+    /// Appends whole rows to the dataset; `bytes` are their elements, little-endian, first axis fastest. Readers see them once
+    /// the file and then the dataset are flushed.
     pub(crate) fn append(&self, bytes: &[u8]) -> Result<()> {
         let (first, rows) = (self.rows.get(), (bytes.len() / self.row_bytes) as u64);
-        let grow = || -> Result<()> { sys::set_extent(self.dataset.inner(), &self.extents(first + rows)) };
-        grow().with_context(|| self.place())?;
-        self.changed.set(true);
+        let counts_itself = self.can_count(first, rows).with_context(|| self.place())?;
         self.rows.set(first + rows);
+        if !counts_itself {
+            self.hand_over().with_context(|| self.place())?;
+        }
         self.write(first, bytes)
+    }
+
+    /// Whether `rows` rows from the end `first` of the dataset on can be written and counted without libhdf5: the chunk of the last row
+    /// has place for them all, and libhdf5 has no changes of the header in memory.
+    fn can_count(&self, first: u64, rows: u64) -> Result<bool> {
+        let row_in_chunk = first % self.chunk_rows;
+        if row_in_chunk == 0 || rows > self.chunk_rows - row_in_chunk || self.is_changed() {
+            return Ok(false);
+        }
+        let Some(address) = self.address.get() else { return Ok(false) };
+        if self.placed_chunk(first, rows)?.is_none() {
+            return Ok(false);
+        }
+        let mut header = self.header.borrow_mut();
+        if header.is_none() {
+            *header = RowCount::read(&self.file.descriptor, address, &self.extents(first))?;
+            if header.is_none() {
+                self.address.set(None);
+            }
+        }
+        Ok(header.is_some())
+    }
+
+    /// Whether libhdf5 knows of all rows, for tests.
+    #[cfg(test)]
+    pub(super) fn is_known_to_libhdf5(&self) -> bool {
+        self.known.get() == self.rows.get()
+    }
+
+    /// Whether libhdf5 has changes of this dataset in memory.
+    fn is_changed(&self) -> bool {
+        self.changed.get() == Some(self.file.flushes.load(Ordering::Relaxed))
+    }
+
+    /// Leaves the header of the dataset to libhdf5 until the next flush: tells it of all rows.
+    fn hand_over(&self) -> Result<()> {
+        let flushes = self.file.flushes.load(Ordering::Relaxed);
+        self.changed.set(Some(flushes));
+        self.file.changed.store(flushes + 1, Ordering::Relaxed);
+        self.header.replace(None);
+        let rows = self.rows.get();
+        if self.known.replace(rows) < rows {
+            sys::set_extent(self.dataset.inner(), &self.extents(rows))?;
+        }
+        Ok(())
     }
 
     /// Overwrites whole rows of the dataset from row `first` (from 0) on with the elements `bytes` (little-endian, first axis
@@ -305,16 +386,16 @@ impl LiveDataset {
             {
                 let offset = (first - chunk.first) as usize * self.row_bytes;
                 let len = bytes.len().min(self.chunk_rows as usize * self.row_bytes - offset);
-                self.file.write_all_at(&bytes[..len], chunk.address + offset as u64)?;
+                self.file.descriptor.write_all_at(&bytes[..len], chunk.address + offset as u64)?;
                 (first, bytes) = (first + (len / self.row_bytes) as u64, &bytes[len..]);
             }
             if bytes.is_empty() {
                 return Ok(());
             }
             let rows = (bytes.len() / self.row_bytes) as u64;
+            self.hand_over()?;
             let (memory, file) = self.selection(first, rows)?;
             let target = Target::Dataset { dataset: self.dataset.inner(), memory: &memory, file: &file };
-            self.changed.set(true);
             sys::write(&target, &self.datatype, bytes)?;
             self.fill_last_chunk(first + rows)
         };
@@ -373,7 +454,7 @@ impl LiveDataset {
         let (mut at, end) = (row_in_chunk * self.row_bytes as u64, self.chunk_rows * self.row_bytes as u64);
         while at < end {
             let zeros = &ZEROS[..ZEROS.len().min((end - at) as usize)];
-            if self.file.write_all_at(zeros, chunk.address + at).is_err() {
+            if self.file.descriptor.write_all_at(zeros, chunk.address + at).is_err() {
                 // the rows are stored without them; if the disk is full the next rows say so
                 break;
             }
@@ -395,6 +476,9 @@ impl LiveDataset {
             if rows == 0 {
                 return Ok(());
             }
+            if first + rows > self.known.get() {
+                self.hand_over()?;
+            }
             let start = out.len();
             out.resize(start + rows as usize * self.row_bytes, 0);
             let (memory, file) = self.selection(first, rows)?;
@@ -412,13 +496,21 @@ impl LiveDataset {
         Ok((sys::dataspace(&extents, false)?, file))
     }
 
-    /// Hands the changes of this dataset that are in memory to the operating system.
+    /// Hands the changes of this dataset that are in memory to the operating system: its rows are already there, their number is not.
     pub(crate) fn flush(&self) -> Result<()> {
-        if self.changed.get() {
-            sys::flush_dataset(self.dataset.inner()).with_context(|| self.place())?;
-            self.changed.set(false);
-        }
-        Ok(())
+        let flush = || {
+            if self.is_changed() {
+                sys::flush_dataset(self.dataset.inner())?;
+                self.changed.set(None);
+            }
+            match self.header.borrow_mut().as_mut() {
+                Some(header) if header.rows() != self.rows.get() => {
+                    header.write(&self.file.descriptor, self.rows.get())
+                }
+                _ => Ok(()),
+            }
+        };
+        flush().with_context(|| self.place())
     }
 
     pub(crate) fn extents(&self, rows: u64) -> Vec<u64> {

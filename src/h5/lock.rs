@@ -1,5 +1,7 @@
 //! The `flock` that libhdf5 holds on an open file: shared for reading, exclusive for writing.
 
+use std::env;
+use std::fs::{self, TryLockError};
 use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,6 +21,35 @@ const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(10);
 pub(crate) fn locked() -> Error {
     let os = io::Error::from(Errno::EWOULDBLOCK);
     Error::new(ErrorKind::Locked, "another program holds HDF5's lock on the file").caused_by(os)
+}
+
+/// HDF5's lock on a file, which is given up when this is dropped.
+#[derive(Debug)]
+pub(super) struct Shared(Option<fs::File>);
+
+/// Locks a file for reading, as libhdf5 does when it opens one: not if `HDF5_USE_FILE_LOCKING` forbids it or the file system has no
+/// locks.
+///
+/// # Errors
+/// `Locked` if another process holds the lock for writing.
+pub(super) fn share(file: &fs::File) -> Result<Shared> {
+    if env::var_os("HDF5_USE_FILE_LOCKING").is_some_and(|value| value == "FALSE" || value == "0") {
+        return Ok(Shared(None));
+    }
+    let file = file.try_clone()?;
+    match file.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => Err(locked()),
+        _ => Ok(Shared(Some(file))),
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if let Some(file) = &self.0 {
+            // the file system may have no locks
+            let _ = file.unlock();
+        }
+    }
 }
 
 /// Retries `open` while another process has the file open briefly: to begin reading it, or because a child process between fork

@@ -25,7 +25,7 @@ use hdf5_sys::h5i::hid_t;
 use hdf5_sys::h5p::H5P_DEFAULT;
 use hdf5_sys::h5s::{H5S_UNLIMITED, H5S_seloper_t};
 use hdf5_sys::h5t::{H5T_VARIABLE, H5T_class_t, H5T_cset_t, H5T_str_t};
-use hdf5_sys::{h5a, h5d, h5f, h5l, h5o, h5p, h5s, h5t, h5z};
+use hdf5_sys::{h5a, h5d, h5f, h5i, h5l, h5o, h5p, h5s, h5t, h5z};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 
 use super::StoredElement;
@@ -37,9 +37,11 @@ use crate::error::{Error, Result};
 use crate::io::{Raw, ReadAt};
 use crate::value::DataType;
 
-// what hdf5-sys links and does not declare: H5Fpublic.h, and H5DSpublic.h of libhdf5_hl (its feature `hl`)
+// what hdf5-sys links and does not declare: H5Fpublic.h, and H5DSpublic.h of libhdf5_hl (its feature `hl`); and a function whose constants
+// it declares by other names for other releases of HDF5
 unsafe extern "C" {
     fn H5Fget_eoa(file: hid_t, end: *mut u64) -> c_int;
+    fn H5Rcreate(address: *mut u64, object: hid_t, name: *const c_char, kind: c_int, space: hid_t) -> c_int;
     fn H5DSset_scale(dataset: hid_t, name: *const c_char) -> c_int;
     fn H5DSattach_scale(dataset: hid_t, scale: hid_t, axis: c_uint) -> c_int;
 }
@@ -111,13 +113,18 @@ pub(super) enum Mode {
 pub(super) fn open_file(path: &Path, mode: Mode, access: &FileAccess) -> Result<hdf5::File> {
     register_codecs()?;
     let path = c_path(path)?;
-    let flags = match mode {
-        Mode::Read => h5f::H5F_ACC_RDONLY,
-        Mode::ReadLive => h5f::H5F_ACC_RDONLY | h5f::H5F_ACC_SWMR_READ,
-        Mode::Write => h5f::H5F_ACC_RDWR,
-        Mode::WriteLive => h5f::H5F_ACC_RDWR | h5f::H5F_ACC_SWMR_WRITE,
-    };
-    keep(create!(hdf5::File, h5f::H5Fopen(path.as_ptr(), flags, access.id()))?)
+    keep(create!(hdf5::File, h5f::H5Fopen(path.as_ptr(), mode.flags(), access.id()))?)
+}
+
+impl Mode {
+    fn flags(self) -> c_uint {
+        match self {
+            Mode::Read => h5f::H5F_ACC_RDONLY,
+            Mode::ReadLive => h5f::H5F_ACC_RDONLY | h5f::H5F_ACC_SWMR_READ,
+            Mode::Write => h5f::H5F_ACC_RDWR,
+            Mode::WriteLive => h5f::H5F_ACC_RDWR | h5f::H5F_ACC_SWMR_WRITE,
+        }
+    }
 }
 
 /// A link of an HDF5 group to one of its members, as the file stores it.
@@ -325,24 +332,34 @@ pub(super) fn descriptor(file: &hdf5::File) -> Result<OwnedFd> {
     with_descriptor(file, |descriptor| descriptor.try_clone_to_owned())
 }
 
-/// Whether an open HDF5 file has a file descriptor, as one on disk does and one in memory does not.
+/// Whether an open HDF5 file has a file descriptor, as one on disk does, and those in memory and at an address do not.
 pub(super) fn has_descriptor(file: &hdf5::File) -> Result<bool> {
-    Ok(matches!(file.access_plist()?.get_driver()?, FileDriver::Sec2))
+    Ok(raw_descriptor(file)?.is_some())
 }
 
 /// Calls `call` with the file descriptor of an open HDF5 file; the error is `Unsupported` if it does not have one, as in
 /// memory.
 fn with_descriptor<T>(file: &hdf5::File, call: impl FnOnce(BorrowedFd<'_>) -> std::io::Result<T>) -> Result<T> {
-    if !has_descriptor(file)? {
-        return Err(Error::unsupported("a file in memory does not have a descriptor"));
-    }
     sync(|| {
-        let mut handle: *mut c_void = ptr::null_mut();
-        call!(h5f::H5Fget_vfd_handle(file.id(), H5P_DEFAULT, &raw mut handle))?;
-        // SAFETY: the driver is sec2, whose handle points to a C int while the file is open, which it is for this function; the lock is held
-        let descriptor = unsafe { BorrowedFd::borrow_raw(*handle.cast::<c_int>()) };
-        Ok(call(descriptor)?)
+        let descriptor = raw_descriptor(file)?;
+        let descriptor = descriptor.ok_or_else(|| Error::unsupported("a file in memory does not have a descriptor"))?;
+        // SAFETY: the file is open for this function, and its descriptor with it; the lock is held
+        Ok(call(unsafe { BorrowedFd::borrow_raw(descriptor) })?)
     })
+}
+
+/// The file descriptor of an open HDF5 file, if it has one.
+fn raw_descriptor(file: &hdf5::File) -> Result<Option<c_int>> {
+    let access = file.access_plist()?;
+    let is_own = call!(h5p::H5Pget_driver(access.id()))? == source_driver()?;
+    if !is_own && !matches!(access.get_driver()?, FileDriver::Sec2 | FileDriver::Log) {
+        return Ok(None);
+    }
+    let mut handle: *mut c_void = ptr::null_mut();
+    call!(h5f::H5Fget_vfd_handle(file.id(), H5P_DEFAULT, &raw mut handle))?;
+    // SAFETY: the handle of these drivers points to a C int while the file is open
+    let descriptor = unsafe { *handle.cast::<c_int>() };
+    Ok((descriptor >= 0).then_some(descriptor))
 }
 
 /// Smallest size in bytes of memory for which huge pages are requested; for less, the system call costs more than it saves.
@@ -657,6 +674,16 @@ pub(super) fn stored_chunk(dataset: &hdf5::Dataset, offset: &[u64]) -> Result<Op
     let (mut filter_mask, mut address, mut bytes) = (0, 0, 0);
     call!(h5d::H5Dget_chunk_info_by_coord(dataset.id(), offset.as_ptr(), &mut filter_mask, &mut address, &mut bytes))?;
     Ok((address != h5::HADDR_UNDEF && bytes > 0).then_some(StoredChunk { address, bytes, filter_mask }))
+}
+
+/// `H5R_OBJECT1`, and `H5R_OBJECT` before HDF5 1.12: a reference that is the address of an object's header.
+const OBJECT_REFERENCE: c_int = 0;
+
+/// Offset of the header of a dataset from where libhdf5 counts addresses, in bytes.
+pub(super) fn header_address(dataset: &hdf5::Dataset) -> Result<u64> {
+    let mut address = 0;
+    call!(H5Rcreate(&mut address, dataset.id(), c".".as_ptr(), OBJECT_REFERENCE, h5i::H5I_INVALID_HID))?;
+    Ok(address)
 }
 
 /// A filter of a dataset as its file stores it: number, parameters, name.
@@ -1477,13 +1504,13 @@ struct DriverClass {
     open: unsafe extern "C" fn(*const c_char, c_uint, hid_t, u64) -> *mut DriverFile,
     close: unsafe extern "C" fn(*mut DriverFile) -> c_int,
     compare: unsafe extern "C" fn(*const DriverFile, *const DriverFile) -> c_int,
-    query: *const c_void,
+    query: unsafe extern "C" fn(*const DriverFile, *mut std::ffi::c_ulong) -> c_int,
     type_map: *const c_void,
     allocation: [*const c_void; 2],
     get_end: unsafe extern "C" fn(*const DriverFile, c_int) -> u64,
     set_end: unsafe extern "C" fn(*mut DriverFile, c_int, u64) -> c_int,
     len: unsafe extern "C" fn(*const DriverFile, c_int) -> u64,
-    handle: *const c_void,
+    handle: unsafe extern "C" fn(*mut DriverFile, hid_t, *mut *mut c_void) -> c_int,
     read: unsafe extern "C" fn(*mut DriverFile, c_int, hid_t, u64, usize, *mut c_void) -> c_int,
     write: unsafe extern "C" fn(*mut DriverFile, c_int, hid_t, u64, usize, *const c_void) -> c_int,
     vectors: [*const c_void; 4],
@@ -1511,6 +1538,8 @@ struct DriverFile {
     alignment: u64,
     is_paged: bool,
     source: Arc<dyn ReadAt>,
+    /// The file descriptor of the source; -1 if it is not a file of the operating system.
+    descriptor: c_int,
     len: u64,
     /// End of the addresses that libhdf5 uses in the file (EOA), in bytes.
     end: u64,
@@ -1518,19 +1547,35 @@ struct DriverFile {
 
 #[cfg(feature = "static-hdf5")]
 thread_local! {
-    /// The source of bytes of the remote file that this thread is opening, for this program's file driver, to which libhdf5
-    /// cannot pass it; `None` at other times.
-    static OPENING: std::cell::RefCell<Option<Arc<dyn ReadAt>>> = const { std::cell::RefCell::new(None) };
+    /// The source of bytes of the file that this thread is opening, and its file descriptor or -1, for this program's file
+    /// driver, to which libhdf5 cannot pass it; `None` at other times.
+    static OPENING: std::cell::RefCell<Option<(Arc<dyn ReadAt>, c_int)>> = const { std::cell::RefCell::new(None) };
 }
 
 /// Opens for reading the HDF5 file whose bytes come from `source`; `name` appears only in messages.
 #[cfg(feature = "static-hdf5")]
 pub(super) fn open_source(name: &str, source: Arc<dyn ReadAt>, access: &FileAccess) -> Result<hdf5::File> {
+    open_driven(&c_name(name)?, (source, -1), Mode::Read, access)
+}
+
+/// Opens for reading an HDF5 file to which another program appends (SWMR), or appended when it was killed: `file`, at `path`.
+///
+/// What libhdf5 has in memory of the file is shared with no other that this process opens. Of a shared dataset with a new
+/// chunk libhdf5 would give zeros to all but one, without an error: `H5Drefresh` forgets the chunk index only of a dataset
+/// that is open once.
+#[cfg(feature = "static-hdf5")]
+pub(super) fn open_live(path: &Path, file: File, access: &FileAccess) -> Result<hdf5::File> {
+    let descriptor = file.as_raw_fd();
+    open_driven(&c_path(path)?, (Arc::new(file), descriptor), Mode::ReadLive, access)
+}
+
+#[cfg(feature = "static-hdf5")]
+fn open_driven(name: &CStr, source: (Arc<dyn ReadAt>, c_int), mode: Mode, access: &FileAccess) -> Result<hdf5::File> {
     register_codecs()?;
-    let (name, driver) = (c_name(name)?, source_driver()?);
+    let driver = source_driver()?;
     call!(h5p::H5Pset_driver(access.id(), driver, ptr::null()))?;
     OPENING.set(Some(source));
-    let opened = create!(hdf5::File, h5f::H5Fopen(name.as_ptr(), h5f::H5F_ACC_RDONLY, access.id()));
+    let opened = create!(hdf5::File, h5f::H5Fopen(name.as_ptr(), mode.flags(), access.id()));
     OPENING.set(None);
     Ok(opened?)
 }
@@ -1541,6 +1586,28 @@ pub(super) fn open_source(_name: &str, _source: Arc<dyn ReadAt>, _access: &FileA
     Err(Error::unsupported(
         "this program uses the machine's libhdf5: addresses need one with its own (feature `static-hdf5`)",
     ))
+}
+
+/// Opens for reading an HDF5 file to which another program appends (SWMR), or appended when it was killed. `Unsupported` if this
+/// process has it open already: they would share what libhdf5 has in memory, and all but one would find zeros in new chunks.
+#[cfg(not(feature = "static-hdf5"))]
+pub(super) fn open_live(path: &Path, _file: File, access: &FileAccess) -> Result<hdf5::File> {
+    let opened = open_file(path, Mode::ReadLive, access)?;
+    // with the lock a restarted writer would have to wait for all readers; file systems without locks are fine
+    let _ = File::from(descriptor(&opened)?).unlock();
+    let files = call!(h5f::H5Fget_obj_count(opened.id(), h5f::H5F_OBJ_FILE))?;
+    if files > 1 {
+        return Err(Error::unsupported(
+            "this program uses the machine's libhdf5, with which a process can read a live file only once at a time",
+        ));
+    }
+    Ok(opened)
+}
+
+/// No driver of its own has a program that uses the machine's libhdf5.
+#[cfg(not(feature = "static-hdf5"))]
+fn source_driver() -> Result<hid_t> {
+    Ok(h5i::H5I_INVALID_HID)
 }
 
 /// The identifier of the file driver by which libhdf5 reads from a [`ReadAt`]; the first call registers it.
@@ -1564,13 +1631,13 @@ fn source_driver() -> Result<hid_t> {
             open: open_driver_file,
             close: close_driver_file,
             compare: compare_driver_files,
-            query: ptr::null(),
+            query: driver_features,
             type_map: ptr::null(),
             allocation: [ptr::null(); 2],
             get_end: driver_file_end,
             set_end: set_driver_file_end,
             len: driver_file_len,
-            handle: ptr::null(),
+            handle: driver_file_handle,
             read: read_driver_file,
             write: refuse_to_write,
             vectors: [ptr::null(); 4],
@@ -1588,7 +1655,7 @@ fn source_driver() -> Result<hid_t> {
     DRIVER.get_or_init(register).clone()
 }
 
-/// Callback of this program's file driver (for remote files), `open`: opens the source of bytes that [`open_source`] has
+/// Callback of this program's file driver, `open`: opens the source of bytes that [`open_source`] has
 /// prepared, as a file of the driver; null on failure.
 ///
 /// # Safety
@@ -1596,7 +1663,8 @@ fn source_driver() -> Result<hid_t> {
 #[cfg(feature = "static-hdf5")]
 unsafe extern "C" fn open_driver_file(_: *const c_char, _: c_uint, _: hid_t, _: u64) -> *mut DriverFile {
     let open = || -> Result<DriverFile> {
-        let source = OPENING.with_borrow(Option::clone).ok_or_else(|| Error::usage("no file is being opened"))?;
+        let opening = OPENING.with_borrow(Option::clone);
+        let (source, descriptor) = opening.ok_or_else(|| Error::usage("no file is being opened"))?;
         let len = source.len()?;
         Ok(DriverFile {
             driver: 0,
@@ -1610,6 +1678,7 @@ unsafe extern "C" fn open_driver_file(_: *const c_char, _: c_uint, _: hid_t, _: 
             alignment: 0,
             is_paged: false,
             source,
+            descriptor,
             len,
             end: 0,
         })
@@ -1625,7 +1694,7 @@ unsafe extern "C" fn open_driver_file(_: *const c_char, _: c_uint, _: hid_t, _: 
     }
 }
 
-/// Callback of this program's file driver (for remote files), `close`: closes a file; returns 0 on success, -1 on failure.
+/// Callback of this program's file driver, `close`: closes a file; returns 0 on success, -1 on failure.
 ///
 /// # Safety
 /// `file` is of [`open_driver_file`] and used no more.
@@ -1637,7 +1706,7 @@ unsafe extern "C" fn close_driver_file(file: *mut DriverFile) -> c_int {
     catch_unwind(std::panic::AssertUnwindSafe(|| drop(file))).map_or(-1, |()| 0)
 }
 
-/// Callback of this program's file driver (for remote files), `cmp`: returns 0 if two files have the same source of
+/// Callback of this program's file driver, `cmp`: returns 0 if two files have the same source of
 /// bytes, else -1 or 1 by the order of the sources' addresses in memory.
 ///
 /// # Safety
@@ -1649,7 +1718,34 @@ unsafe extern "C" fn compare_driver_files(one: *const DriverFile, other: *const 
     Arc::as_ptr(&one.source).addr().cmp(&Arc::as_ptr(&other.source).addr()) as c_int
 }
 
-/// Callback of this program's file driver (for remote files), `get_eoa`: returns the end of the addresses that libhdf5
+/// Callback of this program's file driver, `query`: says that its files can be read while another process appends to them.
+///
+/// # Safety
+/// `features` is null or can be written to; the file is not used.
+#[cfg(feature = "static-hdf5")]
+unsafe extern "C" fn driver_features(_: *const DriverFile, features: *mut std::ffi::c_ulong) -> c_int {
+    /// `H5FD_FEAT_SUPPORTS_SWMR_IO`
+    const LIVE: std::ffi::c_ulong = 0x1000;
+    if !features.is_null() {
+        // SAFETY: as this function demands
+        unsafe { *features = LIVE };
+    }
+    0
+}
+
+/// Callback of this program's file driver, `get_handle`: gives the place of the file descriptor, which is -1 for a source that
+/// has none; returns 0.
+///
+/// # Safety
+/// `file` is an open file of this driver, and `handle` can be written to.
+#[cfg(feature = "static-hdf5")]
+unsafe extern "C" fn driver_file_handle(file: *mut DriverFile, _: hid_t, handle: *mut *mut c_void) -> c_int {
+    // SAFETY: as this function demands
+    unsafe { *handle = (&raw mut (*file).descriptor).cast() };
+    0
+}
+
+/// Callback of this program's file driver, `get_eoa`: returns the end of the addresses that libhdf5
 /// uses in the file, in bytes.
 ///
 /// # Safety
@@ -1660,7 +1756,7 @@ unsafe extern "C" fn driver_file_end(file: *const DriverFile, _: c_int) -> u64 {
     unsafe { (*file).end }
 }
 
-/// Callback of this program's file driver (for remote files), `set_eoa`: sets the end of the addresses that libhdf5 uses
+/// Callback of this program's file driver, `set_eoa`: sets the end of the addresses that libhdf5 uses
 /// in the file, in bytes; returns 0.
 ///
 /// # Safety
@@ -1672,7 +1768,7 @@ unsafe extern "C" fn set_driver_file_end(file: *mut DriverFile, _: c_int, end: u
     0
 }
 
-/// Callback of this program's file driver (for remote files), `get_eof`: returns the length of the file in bytes.
+/// Callback of this program's file driver, `get_eof`: returns the length of the file in bytes.
 ///
 /// # Safety
 /// `file` is an open file of this driver.
@@ -1682,11 +1778,11 @@ unsafe extern "C" fn driver_file_len(file: *const DriverFile, _: c_int) -> u64 {
     unsafe { (*file).len }
 }
 
-/// Callback of this program's file driver (for remote files), `read`: reads `count` bytes at `address`, an offset in bytes;
+/// Callback of this program's file driver, `read`: reads `count` bytes at `address`, an offset in bytes;
 /// bytes after the end of the file are zeros, as in libhdf5's own drivers. Returns 0 on success, -1 on failure.
 ///
 /// # Safety
-/// `file` is an open file of this driver; `buffer` has `count` bytes.
+/// `file` is an open file of this driver, and nothing else uses it during the call; `buffer` has `count` bytes.
 #[cfg(feature = "static-hdf5")]
 unsafe extern "C" fn read_driver_file(
     file: *mut DriverFile,
@@ -1700,14 +1796,20 @@ unsafe extern "C" fn read_driver_file(
         return 0;
     }
     // SAFETY: as this function demands
-    let file = unsafe { &*file };
+    let file = unsafe { &mut *file };
     // SAFETY: as this function demands; the bytes are set before they are read
     let out = unsafe {
         ptr::write_bytes(buffer.cast::<u8>(), 0, count);
         slice::from_raw_parts_mut(buffer.cast::<u8>(), count)
     };
-    let existing = usize::try_from(file.len.saturating_sub(address)).unwrap_or(usize::MAX).min(count);
-    let read = || file.source.read_at(address, &mut out[..existing]);
+    let read = || {
+        if address.saturating_add(count as u64) > file.len {
+            // a live file has grown
+            file.len = file.source.len()?;
+        }
+        let existing = usize::try_from(file.len.saturating_sub(address)).unwrap_or(usize::MAX).min(count);
+        file.source.read_at(address, &mut out[..existing])
+    };
     // a panic must not unwind into C
     match catch_unwind(std::panic::AssertUnwindSafe(read)) {
         Ok(Ok(())) => {
@@ -1722,7 +1824,7 @@ unsafe extern "C" fn read_driver_file(
     }
 }
 
-/// Callback of this program's file driver (for remote files), `write`: always fails (returns -1), because the files of the
+/// Callback of this program's file driver, `write`: always fails (returns -1), because the files of the
 /// driver are read-only.
 ///
 /// # Safety

@@ -418,7 +418,8 @@ fn a_file_that_grows_is_read_whatever_its_length() {
     assert_eq!(File::open_shared(&path).unwrap_err().kind(), ErrorKind::Format);
 }
 
-/// Rows of chunks that have their place are written without libhdf5, others by it; which ones depends on how many chunks come before.
+/// Rows of chunks that have their place are written and counted without libhdf5, others by it; which ones depends on how many chunks come
+/// before, and on when the file is flushed. A reader in this process sees those that were flushed.
 #[test]
 fn rows_of_chunks_with_and_without_a_place_are_read_back() {
     const ROW: usize = 3;
@@ -433,7 +434,15 @@ fn rows_of_chunks_with_and_without_a_place_are_read_back() {
     let dataset = file.dataset("/x").unwrap();
     let mut expected: Vec<i32> = Vec::new();
     let bytes = |values: &[i32]| -> Vec<u8> { values.iter().flat_map(|value| value.to_le_bytes()).collect() };
-    let mut next = 0..;
+    let check = |opened: File, expected: &[i32]| {
+        let mut found = Values::new(DataType::Int);
+        let dataset = opened.root().unwrap().dataset("x").unwrap();
+        let shape = Shape::from([ROW as u64, (expected.len() / ROW) as u64]);
+        assert_eq!(dataset.shape().unwrap(), shape);
+        dataset.read_region(&Region::whole(&shape), &mut found).unwrap();
+        assert_eq!(found, Values::Int(expected.to_vec()));
+    };
+    let (mut next, mut without_libhdf5) = (0.., 0);
     for (number, rows) in [1usize, 2, 1, 9, 1, 1, 0, 3].into_iter().cycle().take(200).enumerate() {
         let values: Vec<i32> = next.by_ref().take(rows * ROW).collect();
         dataset.append(&bytes(&values)).unwrap();
@@ -445,14 +454,52 @@ fn rows_of_chunks_with_and_without_a_place_are_read_back() {
             dataset.write(first as u64, &bytes(&values)).unwrap();
             expected[first * ROW..(first + 3) * ROW].copy_from_slice(&values);
         }
+        // the newest row, which libhdf5 may not know of
+        if number % 11 == 5 {
+            let mut found = Vec::new();
+            dataset.read(dataset.rows() - 1, 1, &mut found).unwrap();
+            assert_eq!(found, bytes(&expected[expected.len() - ROW..]));
+        }
+        if number % 3 != 1 {
+            without_libhdf5 += usize::from(!dataset.is_known_to_libhdf5());
+            file.flush().unwrap();
+            dataset.flush().unwrap();
+            check(File::open_live(&path).unwrap(), &expected);
+        }
     }
     assert!(dataset.rows() > 4 * 100, "chunks far from the first one");
+    assert!(without_libhdf5 > 10, "{without_libhdf5}");
     drop(dataset);
     file.close().unwrap();
+    check(File::open(&path).unwrap(), &expected);
+}
+
+/// A row that libhdf5 does not know of is counted, even if libhdf5 writes older rows before it is told.
+#[test]
+fn rows_are_counted_whatever_libhdf5_writes_after_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("live.h5");
+    let file = File::create_for_live(&path).unwrap();
+    let root = file.root().unwrap();
+    let element = Element::Number(DataType::Int);
+    root.create_live("x", &LiveSpec { element, cell: &Shape::from([]), chunk_rows: 4 }).unwrap();
+    drop(root);
+    let file = file.go_live().unwrap();
+    let dataset = file.dataset("/x").unwrap();
+    let flush = || file.flush().and_then(|()| dataset.flush()).unwrap();
+    // 40 chunks before: libhdf5 would take too long to find an old one for three rows, but not the last for one row
+    dataset.append(&[1; 4 * 161]).unwrap();
+    flush();
+    dataset.append(&[1; 4]).unwrap();
+    assert!(!dataset.is_known_to_libhdf5());
+    dataset.write(4 * 36, &[2; 4 * 3]).unwrap();
+    assert!(dataset.is_known_to_libhdf5(), "libhdf5 has written");
+    flush();
+    let mut expected = vec![0x0101_0101; 162];
+    expected[4 * 36..4 * 36 + 3].fill(0x0202_0202);
     let mut found = Values::new(DataType::Int);
-    let shape = Shape::from([ROW as u64, (expected.len() / ROW) as u64]);
-    let file = File::open(&path).unwrap();
-    file.root().unwrap().dataset("x").unwrap().read_region(&Region::whole(&shape), &mut found).unwrap();
+    let reader = File::open_live(&path).unwrap().root().unwrap().dataset("x").unwrap();
+    reader.read_region(&Region::whole(&Shape::from([162])), &mut found).unwrap();
     assert_eq!(found, Values::Int(expected));
 }
 

@@ -87,6 +87,11 @@ impl Stream {
         Ok(())
     }
 
+    /// Makes the file have the number of rows of the dataset, whose elements must be in the file.
+    pub(super) fn count(&self) -> Result<()> {
+        self.dataset.flush()
+    }
+
     /// Overwrites `rows` rows of the dataset from row `first` on, unless they already have these bytes; returns whether they
     /// differed.
     fn update(&mut self, first: u64, rows: u64, bytes: &[u8]) -> Result<bool> {

@@ -104,6 +104,31 @@ fn rows_are_seen_when_committed_and_appended_again() {
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "the lock is gone");
 }
 
+/// libhdf5 would share what it has in memory of the file, and then find zeros in new chunks (64 rows).
+#[test]
+fn readers_in_one_process_read_what_is_in_the_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("live.h5");
+    let number = ColumnSpec::new("x", DataType::Int).with_chunk_rows(64);
+    let schema = Schema::new().table(TableSpec::new("MAIN").column(number)).commit(CommitPolicy::manual());
+    let mut writer = schema.create(&path).unwrap();
+    let mut readers = vec![Reader::open(&path).unwrap()];
+    let mut expected = Vec::new();
+    for count in [10, 100, 1000, 300, 5000] {
+        let first = expected.len() as i32 + 1;
+        let rows: Vec<i32> = (first..first + count).collect();
+        give(&mut writer, "MAIN", count as u64, &[("x", Block::from(&rows))]).unwrap();
+        writer.commit().unwrap();
+        expected.extend(rows);
+        readers.push(Reader::open(&path).unwrap());
+        for (number, reader) in readers.iter().enumerate().rev() {
+            let main = reader.table("MAIN").unwrap();
+            let found = main.rows::<i32>("x", 0..main.refresh().unwrap()).unwrap();
+            assert!(found == expected, "reader {number} after {} rows", expected.len());
+        }
+    }
+}
+
 /// Blocks on both sides of the size from which on they are not collected.
 #[test]
 fn rows_of_small_and_large_blocks_keep_their_order() {

@@ -244,6 +244,10 @@ impl Writer {
         }
         // and all that leads to them
         self.file()?.flush()?;
+        for table in self.tables.iter_mut().filter(changed) {
+            let counted = table.streams().try_for_each(|stream| stream.count());
+            counted.with_context(|| Context::table(&table.name))?;
+        }
         self.sync()?;
         // only then the number of rows
         for table in self.tables.iter_mut().filter(changed) {
