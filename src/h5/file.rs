@@ -262,13 +262,10 @@ impl File {
     /// As [`open`](Self::open).
     pub(crate) fn open_live(path: &Path) -> Result<Self> {
         let open = || -> Result<_> {
-            let file = fs::File::open(path)?;
-            if file.metadata()?.is_dir() {
-                return Err(Error::format("a directory, where a file is expected"));
-            }
+            let source = FileSource::open(path)?;
             // with the lock a restarted writer would have to wait for all readers
-            let lock = lock::share(&file)?;
-            let opened = sys::open_live(path, file, &access().metadata_read_attempts(READ_ATTEMPTS).finish()?)?;
+            let lock = lock::share(&source)?;
+            let opened = sys::open_live(path, source, &access().metadata_read_attempts(READ_ATTEMPTS).finish()?)?;
             drop(lock);
             Ok(opened)
         };

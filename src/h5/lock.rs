@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::io::{FileSource, ReadAt};
 
 /// How long opening a file for writing is retried while another process holds HDF5's lock on it. A program that reads a
 /// live file (an HDF5 file that is read while it is written) holds the lock only while it opens the file.
@@ -32,11 +33,10 @@ pub(super) struct Shared(Option<fs::File>);
 ///
 /// # Errors
 /// `Locked` if another process holds the lock for writing.
-pub(super) fn share(file: &fs::File) -> Result<Shared> {
-    if env::var_os("HDF5_USE_FILE_LOCKING").is_some_and(|value| value == "FALSE" || value == "0") {
-        return Ok(Shared(None));
-    }
-    let file = file.try_clone()?;
+pub(super) fn share(source: &FileSource) -> Result<Shared> {
+    let is_forbidden = env::var_os("HDF5_USE_FILE_LOCKING").is_some_and(|value| value == "FALSE" || value == "0");
+    let Some(raw) = source.raw(0).filter(|_| !is_forbidden) else { return Ok(Shared(None)) };
+    let file = raw.file.try_clone()?;
     match file.try_lock_shared() {
         Err(TryLockError::WouldBlock) => Err(locked()),
         _ => Ok(Shared(Some(file))),

@@ -96,7 +96,7 @@ fn find(header: &[u8], extents: &[u64]) -> Option<(usize, usize)> {
     while at + head <= end {
         let bytes = usize::from(u16::from_le_bytes([messages[at + 1], messages[at + 2]]));
         let message = messages.get(at + head..at + head + bytes)?;
-        // with the largest extents behind
+        // followed by the largest extents
         if messages[at] == DATASPACE && bytes == 4 + 16 * extents.len() && message.starts_with(&expected) {
             return Some((at + head + 4, end + 4));
         }

@@ -34,7 +34,7 @@ use super::any_type::{
 };
 use super::codec::{self, CODECS};
 use crate::error::{Error, Result};
-use crate::io::{Raw, ReadAt};
+use crate::io::{FileSource, Raw, ReadAt};
 use crate::value::DataType;
 
 // what hdf5-sys links and does not declare: H5Fpublic.h, and H5DSpublic.h of libhdf5_hl (its feature `hl`); and a function whose constants
@@ -1558,15 +1558,15 @@ pub(super) fn open_source(name: &str, source: Arc<dyn ReadAt>, access: &FileAcce
     open_driven(&c_name(name)?, (source, -1), Mode::Read, access)
 }
 
-/// Opens for reading an HDF5 file to which another program appends (SWMR), or appended when it was killed: `file`, at `path`.
+/// Opens for reading an HDF5 file to which another program appends (SWMR), or appended when it was killed: `source`, at `path`.
 ///
 /// What libhdf5 has in memory of the file is shared with no other that this process opens. Of a shared dataset with a new
 /// chunk libhdf5 would give zeros to all but one, without an error: `H5Drefresh` forgets the chunk index only of a dataset
 /// that is open once.
 #[cfg(feature = "static-hdf5")]
-pub(super) fn open_live(path: &Path, file: File, access: &FileAccess) -> Result<hdf5::File> {
-    let descriptor = file.as_raw_fd();
-    open_driven(&c_path(path)?, (Arc::new(file), descriptor), Mode::ReadLive, access)
+pub(super) fn open_live(path: &Path, source: FileSource, access: &FileAccess) -> Result<hdf5::File> {
+    let descriptor = source.raw(0).map_or(-1, |raw| raw.file.as_raw_fd());
+    open_driven(&c_path(path)?, (Arc::new(source), descriptor), Mode::ReadLive, access)
 }
 
 #[cfg(feature = "static-hdf5")]
@@ -1591,7 +1591,7 @@ pub(super) fn open_source(_name: &str, _source: Arc<dyn ReadAt>, _access: &FileA
 /// Opens for reading an HDF5 file to which another program appends (SWMR), or appended when it was killed. `Unsupported` if this
 /// process has it open already: they would share what libhdf5 has in memory, and all but one would find zeros in new chunks.
 #[cfg(not(feature = "static-hdf5"))]
-pub(super) fn open_live(path: &Path, _file: File, access: &FileAccess) -> Result<hdf5::File> {
+pub(super) fn open_live(path: &Path, _source: FileSource, access: &FileAccess) -> Result<hdf5::File> {
     let opened = open_file(path, Mode::ReadLive, access)?;
     // with the lock a restarted writer would have to wait for all readers; file systems without locks are fine
     let _ = File::from(descriptor(&opened)?).unlock();

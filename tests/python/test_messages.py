@@ -260,7 +260,7 @@ CASES = [
     Case(7, 'to-hdf5 locked.ms out.h5 --lock-timeout 0.2'), Case(7, 'digest locked.ms --lock-timeout 0.2'),
     # the system
     Case(3, 'to-hdf5 dir_dat.ms out.h5', 'table.dat'), Case(3, 'info huge_info.ms', 'table.info'), Case(1, 'generate man notes.txt'),
-    Case(1, 'watch my.ms'), Case(8, 'to-ms huge.h5 new.ms'),
+    Case(3, 'watch my.ms'), Case(8, 'to-ms huge.h5 new.ms'),
 ]
 
 
