@@ -781,6 +781,33 @@ with live.Writer.reopen({str(path)!r}, every=None) as writer:
     assert process.wait(20) == 0
 
 
+def test_live_readers_in_one_process(tmp_path):
+    """Each reads what another process has committed, whoever opened the file before it; libhdf5 would lose track of new chunks (64 rows)."""
+    path = tmp_path / 'live.h5'
+    process = subprocess.Popen([sys.executable, '-c', f'''
+import sys
+from h5bridge import live
+with live.Writer({str(path)!r}, {{'MAIN': live.Table({{'X': live.Column('i4', chunk_rows=64)}})}}, every=None) as writer:
+    print('ready', flush=True)
+    for line in sys.stdin:
+        first = writer.rows()
+        writer.append('MAIN', X=list(range(first, first + int(line))))
+        writer.commit()
+        print(writer.rows(), flush=True)
+'''], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == 'ready\n'
+    readers = []
+    for count in (10, 100, 1000, 300, 5000):
+        process.stdin.write('%d\n' % count)
+        process.stdin.flush()
+        rows = int(process.stdout.readline())
+        readers.append(live.Reader(path)['MAIN'])
+        for table in reversed(readers):
+            assert table.refresh() == rows and np.array_equal(table['X'][:], np.arange(rows))
+    process.stdin.close()
+    assert process.wait(20) == 0
+
+
 def test_follow(tmp_path):
     source = str(tmp_path / 'a.ms')
     subprocess.run(['cp', '-r', DEMO, source], check=True)
