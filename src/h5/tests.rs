@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use hdf5::file::FileAccess;
 use num_complex::{Complex32, Complex64};
 
 use super::*;
@@ -465,6 +466,9 @@ fn rows_of_chunks_with_and_without_a_place_are_read_back() {
             file.flush().unwrap();
             dataset.flush().unwrap();
             check(File::open_live(&path).unwrap(), &expected);
+            // nor does libhdf5 share the memory of the writer with a program that opens the file by it
+            let plain = sys::open_file(&path, sys::Mode::ReadLive, &FileAccess::build().finish().unwrap()).unwrap();
+            assert_eq!(plain.dataset("x").unwrap().shape(), [expected.len() / ROW, ROW]);
         }
     }
     assert!(dataset.rows() > 4 * 100, "chunks far from the first one");
