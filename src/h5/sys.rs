@@ -1595,8 +1595,8 @@ pub(super) fn open_live(path: &Path, _source: FileSource, access: &FileAccess) -
     let opened = open_file(path, Mode::ReadLive, access)?;
     // with the lock a restarted writer would have to wait for all readers; file systems without locks are fine
     let _ = File::from(descriptor(&opened)?).unlock();
-    let files = call!(h5f::H5Fget_obj_count(opened.id(), h5f::H5F_OBJ_FILE))?;
-    if files > 1 {
+    // a reader may have datasets open and no file
+    if call!(h5f::H5Fget_obj_count(opened.id(), h5f::H5F_OBJ_ALL))? > 1 {
         return Err(Error::unsupported(
             "this program uses the machine's libhdf5, with which a process can read a live file only once at a time",
         ));

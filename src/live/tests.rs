@@ -106,6 +106,7 @@ fn rows_are_seen_when_committed_and_appended_again() {
 
 /// libhdf5 would share what it has in memory of the file, and then find zeros in new chunks (64 rows).
 #[test]
+#[cfg(feature = "static-hdf5")]
 fn readers_in_one_process_read_what_is_in_the_file() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("live.h5");
@@ -127,6 +128,19 @@ fn readers_in_one_process_read_what_is_in_the_file() {
             assert!(found == expected, "reader {number} after {} rows", expected.len());
         }
     }
+}
+
+/// The machine's libhdf5 shares what it has in memory of the file.
+#[test]
+#[cfg(not(feature = "static-hdf5"))]
+fn a_second_reader_in_one_process_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("live.h5");
+    let _writer = schema().create(&path).unwrap();
+    let reader = Reader::open(&path).unwrap();
+    assert_eq!(Reader::open(&path).unwrap_err().kind(), ErrorKind::Unsupported);
+    drop(reader);
+    Reader::open(&path).unwrap();
 }
 
 /// Blocks on both sides of the size from which on they are not collected.
