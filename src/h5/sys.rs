@@ -1588,20 +1588,26 @@ pub(super) fn open_source(_name: &str, _source: Arc<dyn ReadAt>, _access: &FileA
     ))
 }
 
-/// Opens for reading an HDF5 file to which another program appends (SWMR), or appended when it was killed. `Unsupported` if this
-/// process has it open already: they would share what libhdf5 has in memory, and all but one would find zeros in new chunks.
+/// Opens for reading an HDF5 file to which another program appends (SWMR), or appended when it was killed. Those in one process with
+/// the same driver share what libhdf5 has in memory of the file, and all but one would find zeros in new chunks: so the
+/// second gets another driver, and the third is `Unsupported`.
 #[cfg(not(feature = "static-hdf5"))]
 pub(super) fn open_live(path: &Path, _source: FileSource, access: &FileAccess) -> Result<hdf5::File> {
-    let opened = open_file(path, Mode::ReadLive, access)?;
-    // with the lock a restarted writer would have to wait for all readers; file systems without locks are fine
-    let _ = File::from(descriptor(&opened)?).unlock();
-    // a reader may have datasets open and no file
-    if call!(h5f::H5Fget_obj_count(opened.id(), h5f::H5F_OBJ_ALL))? > 1 {
-        return Err(Error::unsupported(
-            "this program uses the machine's libhdf5, with which a process can read a live file only once at a time",
-        ));
+    for is_second in [false, true] {
+        if is_second {
+            call!(h5p::H5Pset_fapl_log(access.id(), ptr::null(), 0, 0))?;
+        }
+        let opened = open_file(path, Mode::ReadLive, access)?;
+        // with the lock a restarted writer would have to wait for all readers; file systems without locks are fine
+        let _ = File::from(descriptor(&opened)?).unlock();
+        // others may have datasets open and no file
+        if call!(h5f::H5Fget_obj_count(opened.id(), h5f::H5F_OBJ_ALL))? == 1 {
+            return Ok(opened);
+        }
     }
-    Ok(opened)
+    Err(Error::unsupported(
+        "this program uses the machine's libhdf5, with which a process can read a live file only twice at a time",
+    ))
 }
 
 /// No driver of its own has a program that uses the machine's libhdf5.

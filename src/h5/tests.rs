@@ -478,6 +478,19 @@ fn rows_of_chunks_with_and_without_a_place_are_read_back() {
     check(File::open(&path).unwrap(), &expected);
 }
 
+#[test]
+fn live_files_are_locked_while_they_are_opened() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("live.h5");
+    File::create_for_live(&path).unwrap().close().unwrap();
+    let other = std::fs::File::open(&path).unwrap();
+    other.lock().unwrap();
+    assert_eq!(File::open_live(&path).unwrap_err().kind(), ErrorKind::Locked);
+    other.unlock().unwrap();
+    let _reader = File::open_live(&path).unwrap();
+    other.try_lock().unwrap();
+}
+
 /// A row that libhdf5 does not know of is counted, even if libhdf5 writes older rows before it is told.
 #[test]
 fn rows_are_counted_whatever_libhdf5_writes_after_them() {
