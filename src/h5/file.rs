@@ -264,10 +264,8 @@ impl File {
         let open = || -> Result<_> {
             let source = FileSource::open(path)?;
             // with the lock a restarted writer would have to wait for all readers
-            let lock = lock::share(&source)?;
-            let opened = sys::open_live(path, source, &access().metadata_read_attempts(READ_ATTEMPTS).finish()?)?;
-            drop(lock);
-            Ok(opened)
+            let _lock = lock::share(&source)?;
+            sys::open_live(path, source, &access().metadata_read_attempts(READ_ATTEMPTS).finish()?)
         };
         let file = Some(open().with_context(|| Context::path(path))?);
         Ok(File { file, writable: false, path: path.to_owned(), reach: Reach::File, bounds: Bounds::V110 })

@@ -1561,7 +1561,7 @@ pub(super) fn open_source(name: &str, source: Arc<dyn ReadAt>, access: &FileAcce
 /// Opens for reading an HDF5 file to which another program appends (SWMR), or appended when it was killed: `source`, at `path`.
 ///
 /// What libhdf5 has in memory of the file is shared with no other that this process opens. Of a shared dataset with a new
-/// chunk libhdf5 would give zeros to all but one, without an error: `H5Drefresh` forgets the chunk index only of a dataset
+/// chunk libhdf5 would give zeros or other rows to all but one, without an error: `H5Drefresh` forgets the chunk index only of a dataset
 /// that is open once.
 #[cfg(feature = "static-hdf5")]
 pub(super) fn open_live(path: &Path, source: FileSource, access: &FileAccess) -> Result<hdf5::File> {
@@ -1589,7 +1589,7 @@ pub(super) fn open_source(_name: &str, _source: Arc<dyn ReadAt>, _access: &FileA
 }
 
 /// Opens for reading an HDF5 file to which another program appends (SWMR), or appended when it was killed. Those in one process with
-/// the same driver share what libhdf5 has in memory of the file, and all but one would find zeros in new chunks: so the
+/// the same driver share what libhdf5 has in memory of the file, and all but one would read wrong rows of new chunks: so the
 /// second gets another driver, and the third is `Unsupported`.
 #[cfg(not(feature = "static-hdf5"))]
 pub(super) fn open_live(path: &Path, _source: FileSource, access: &FileAccess) -> Result<hdf5::File> {

@@ -104,7 +104,7 @@ fn rows_are_seen_when_committed_and_appended_again() {
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "the lock is gone");
 }
 
-/// libhdf5 would share what it has in memory of the file, and then find zeros in new chunks (64 rows).
+/// libhdf5 would share what it has in memory of the file, and then read wrong rows of new chunks (64 rows).
 #[test]
 #[cfg(feature = "static-hdf5")]
 fn readers_in_one_process_read_what_is_in_the_file() {

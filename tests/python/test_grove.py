@@ -474,6 +474,25 @@ def test_a_live_file_of_ours(folder, ours):
     assert np.array_equal(times, np.arange(rows) / 4)
 
 
+def test_a_live_file_that_is_plotted(folder, ours):
+    """The live plot keeps the file open; what others ask for is nevertheless what is in the file, also in chunks (4096 rows of TIME) that are newer."""
+    writer = os.path.join(os.path.dirname(support.H5BRIDGE), 'examples', 'live_writer')
+    process = subprocess.Popen([writer, folder / 'plotted.h5', 'plots=1', 'channels=4', 'baselines=378', 'seconds=60', 'every=0.01',
+                                'pace=0.02', 'report=1'], stdout=subprocess.PIPE, text=True)
+    try:
+        chunks = set()
+        while len(chunks) < 4:
+            process.stdout.readline()
+            plot = Answer(ours.removesuffix('/api'), grove.url('/live/plot/amp_time', file='plotted.h5'))
+            assert plot.status == 200, plot
+            times = np.frombuffer(Answer(ours, grove.url('/data', file='plotted.h5', path='/MAIN/TIME', format='bin')).body)
+            assert np.array_equal(times, np.arange(len(times)) / 4), len(times)
+            chunks.add(len(times) // 4096)
+    finally:
+        process.kill()
+        process.communicate()
+
+
 def h5_committed(path):
     with h5py.File(path, 'r', swmr=True, locking=False) as file:
         return int(file['MAIN/committed_rows'][0])
