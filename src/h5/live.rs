@@ -119,8 +119,8 @@ impl LiveFile {
     /// Opens an HDF5 file to append rows to its datasets while others read it (SWMR).
     ///
     /// libhdf5 lets two that open a file in one process share what it has in memory of the file, if they use the same driver. So
-    /// this one uses the driver `log`, without a log: like the usual `sec2`, but a reader in this process reads what is in the
-    /// file, as those in other processes do.
+    /// this one uses the driver `log`, without a log: like the usual `sec2`, but a reader in this process reads the bytes of
+    /// the file, as readers in other processes do.
     ///
     /// # Errors
     /// `Locked` if another program has it open otherwise, or the program that wrote it did not close it.
