@@ -53,8 +53,8 @@ macro_rules! call_setters {
             self
         }
 
-        /// Sets when the output is made durable (fsync). Default: [`SyncPolicy::Behind`](crate::SyncPolicy::Behind): from
-        /// time to time while it is written, and before it gets its final name.
+        /// Sets when the output is made durable (fsync). Default: [`SyncPolicy::Behind`](crate::SyncPolicy::Behind):
+        /// before it gets its final name, and the system is asked to write it to the disk before that.
         pub fn sync(mut self, sync: $crate::publishing::SyncPolicy) -> Self {
             self.call.publishing.sync = sync;
             self

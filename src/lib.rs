@@ -74,7 +74,6 @@ mod staged;
 mod stman;
 mod suggest;
 mod sync;
-mod sync_behind;
 mod table;
 mod thin;
 pub mod value;

@@ -28,15 +28,15 @@ pub enum SyncPolicy {
     Never,
     /// An output is made durable once, before it gets its final name.
     End,
-    /// An output is made durable from time to time while it is written, and before it gets its final name, so that
-    /// little is left to do at the end.
+    /// An output is made durable before it gets its final name, and the system is asked to write it to the disk while it is
+    /// written, so that little is left to do at the end.
     #[default]
     Behind,
 }
 
 impl SyncPolicy {
     /// Parses a word that tells when an output is made durable (`fsync`): `never`, `end` (once, when it is complete),
-    /// or `behind` (from time to time while it is written, and when it is complete).
+    /// or `behind` (when it is complete, and the system writes it to the disk while it is written).
     ///
     /// # Errors
     /// `Usage` for other words.
@@ -47,6 +47,11 @@ impl SyncPolicy {
             "behind" => Ok(SyncPolicy::Behind),
             _ => Err(Error::usage(format!("{word:?} is not one of \"never\", \"end\", \"behind\""))),
         }
+    }
+
+    /// Whether the system is asked to write an output to the disk while it is written.
+    pub(crate) fn is_behind(self) -> bool {
+        self == SyncPolicy::Behind
     }
 }
 

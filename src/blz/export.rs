@@ -2,7 +2,6 @@
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
@@ -21,6 +20,7 @@ use crate::call::{Call, call_setters};
 use crate::container::check_name;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::Compression;
+use crate::io::{FileTarget, WriteAt};
 use crate::output::Output;
 use crate::progress::{Phase, Progress};
 
@@ -106,9 +106,7 @@ impl<'a> Export<'a> {
                 ArrayFormat::Bloscpack => Output::create(target, self.call.publishing, 0)?,
                 _ => Output::create_directory(target, self.call.publishing, 0)?,
             };
-            let syncing = output.sync_behind();
             self.write_to(output.partial(), format, progress).context(self.arrays.place.clone())?;
-            syncing.finish()?;
             let stored_bytes = output.bytes()?;
             progress.phase(Phase::Flushing);
             output.commit()?;
@@ -256,8 +254,8 @@ impl<'a> Export<'a> {
         }
         let list = head.len() as u64;
         let entries = count + SPARE * count;
-        let file = File::create(path)?;
-        file.write_all_at(&head, 0)?;
+        let file = FileTarget::create(path)?.write_behind(self.call.publishing.sync.is_behind());
+        file.write_at(0, &head)?;
         let mut end = list + 8 * entries;
         let mut offsets: Vec<u8> = Vec::new();
         each_batch_of_chunks(array, progress, &mut |_, chunks| {
@@ -270,14 +268,14 @@ impl<'a> Export<'a> {
             let encoded: Vec<Vec<u8>> = chunks.par_iter().map(encode).collect::<Result<_>>()?;
             for chunk in encoded {
                 offsets.extend((end as i64).to_le_bytes());
-                file.write_all_at(&chunk, end)?;
+                file.write_at(end, &chunk)?;
                 end += chunk.len() as u64;
             }
             Ok(())
         })?;
         // spare entries are -1
         offsets.resize(8 * entries as usize, 0xff);
-        Ok(file.write_all_at(&offsets, list)?)
+        file.write_at(list, &offsets)
     }
 
     /// The JSON metadata of an exported bloscpack file: kept if the array came from bloscpack in C order, else made

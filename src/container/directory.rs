@@ -11,12 +11,19 @@ use crate::io::{FileSource, FileTarget, ReadAt, WriteAt};
 #[derive(Debug, Clone)]
 pub struct Directory {
     path: PathBuf,
+    /// Whether the system is asked early to write files that are written to the disk.
+    write_behind: bool,
 }
 
 impl Directory {
     /// Describes the directory at `path` as a container; the file system is not accessed yet.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Directory { path: path.into() }
+        Directory { path: path.into(), write_behind: true }
+    }
+
+    /// Sets whether the system is asked early to write files that are written to the disk.
+    pub(crate) fn write_behind(self, is_wanted: bool) -> Self {
+        Directory { write_behind: is_wanted, ..self }
     }
 }
 
@@ -58,7 +65,7 @@ impl Container for Directory {
         if !path.is_dir() {
             return Err(Error::not_found("the directory does not exist").context(Context::member(name)));
         }
-        Ok(Arc::new(Directory { path }))
+        Ok(Arc::new(Directory { path, ..*self }))
     }
 
     fn path(&self, name: &str) -> Option<PathBuf> {
@@ -78,11 +85,13 @@ impl Container for Directory {
 impl ContainerMut for Directory {
     fn create(&self, name: &str) -> Result<Arc<dyn WriteAt>> {
         check_name(name)?;
-        Ok(Arc::new(FileTarget::create(&self.path.join(name)).context(Context::member(name))?))
+        let file = FileTarget::create(&self.path.join(name)).context(Context::member(name))?;
+        Ok(Arc::new(file.write_behind(self.write_behind)))
     }
 
     fn edit(&self, name: &str) -> Result<Arc<dyn WriteAt>> {
-        Ok(Arc::new(FileTarget::open(&self.path.join(name)).context(Context::member(name))?))
+        let file = FileTarget::open(&self.path.join(name)).context(Context::member(name))?;
+        Ok(Arc::new(file.write_behind(self.write_behind)))
     }
 
     fn remove(&self, name: &str) -> Result<()> {
@@ -93,7 +102,7 @@ impl ContainerMut for Directory {
         check_name(name)?;
         let path = self.path.join(name);
         std::fs::create_dir(&path).context(Context::member(name))?;
-        Ok(Arc::new(Directory { path }))
+        Ok(Arc::new(Directory { path, ..*self }))
     }
 
     /// Makes the names of the files in the directory durable; the content of each file is made durable by [`WriteAt::sync`].

@@ -81,8 +81,7 @@ pub(crate) fn to_hdf5(
     }
     let mut writer = Writer::new(source, plan, options, &file)?;
     writer.write_structure(progress)?;
-    let syncing = output.sync_behind();
-    let (digest, sharing) = writer.write_data(output.partial(), progress)?;
+    let (digest, sharing) = writer.write_data(output.partial(), publishing.sync, progress)?;
     if options.quicklook {
         let mut lacking = write_quicklook(source, plan, &writer.root, progress)?;
         writer.warnings.append(&mut lacking);
@@ -94,7 +93,6 @@ pub(crate) fn to_hdf5(
         let pool = thread_pool(options.threads)?;
         exact::record(tree, source, plan, &writer.root, &written, &pool, options.max_memory, progress)?;
     }
-    syncing.finish()?;
     progress.go_on()?;
     let mut warnings = plan.warnings.clone();
     warnings.append(&mut writer.warnings);

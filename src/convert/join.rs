@@ -139,7 +139,7 @@ impl<'a> JoinParts<'a> {
         let file = File::create(output.partial())?;
         let mut writer = Writer::new(&source, &plan, &options, &file)?;
         writer.write_structure(progress)?;
-        writer.write_data(output.partial(), progress)?;
+        writer.write_data(output.partial(), self.call.publishing.sync, progress)?;
         warnings.append(&mut writer.warnings);
         drop(writer);
         file.close()?;

@@ -19,7 +19,8 @@ const ROUNDS: u64 = 2;
 /// # Errors
 /// `Io` or `NoSpace`, as where nothing may be written.
 pub(crate) fn disk_rate(directory: &Path) -> Result<f64> {
-    let file = FileTarget::create_unnamed(directory)?;
+    // as outputs are written
+    let file = FileTarget::create_unnamed(directory)?.write_behind(true);
     // some file systems compress, so each word is another one
     let words = (0..PIECE as u64 / 8).map(|word| (word + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29));
     let piece: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();

@@ -3,14 +3,17 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Mutex;
 
 use nix::errno::Errno;
-use nix::fcntl::{FallocateFlags, PosixFadviseAdvice, copy_file_range, fallocate, posix_fadvise};
+use nix::fcntl::{FallocateFlags, copy_file_range, fallocate};
 
 use super::bounced;
 use super::kept::Kept;
+use super::write_behind::{WriteBehind, write_back};
 use super::{Raw, RawCopy, ReadAt, WriteAt, past_end};
 use crate::error::{Error, Result};
+use crate::sync::LockUnpoisoned;
 
 /// Minimum growth of a file, in bytes, for which disk space is reserved in advance.
 const RESERVED_BYTES: u64 = 1 << 20;
@@ -63,10 +66,13 @@ impl ReadAt for File {
     }
 }
 
-/// A file of the operating system, opened for reading and writing.
+/// A file of the operating system, opened for reading and writing. While much is written to it, the system is asked to write
+/// it to the disk, so that making the file durable takes little time at the end.
 #[derive(Debug)]
 pub struct FileTarget {
     file: File,
+    /// Bytes that the system was not yet asked to write to the disk; `None` if it is not to be asked.
+    behind: Option<Mutex<WriteBehind>>,
 }
 
 impl FileTarget {
@@ -76,7 +82,7 @@ impl FileTarget {
     /// `Io` or `NoSpace`.
     pub fn create(path: &Path) -> Result<Self> {
         let file = File::options().read(true).write(true).create(true).truncate(true).open(path)?;
-        Ok(FileTarget { file })
+        Ok(FileTarget { file, behind: Some(Mutex::default()) })
     }
 
     /// Creates a file without a name in `directory`, which exists until it is closed.
@@ -84,7 +90,19 @@ impl FileTarget {
     /// # Errors
     /// `Io` or `NoSpace`.
     pub(crate) fn create_unnamed(directory: &Path) -> Result<Self> {
-        Ok(FileTarget { file: tempfile::tempfile_in(directory)? })
+        Ok(FileTarget { file: tempfile::tempfile_in(directory)?, behind: None })
+    }
+
+    /// Sets whether the system is asked early to write the bytes of the file to the disk.
+    pub(crate) fn write_behind(self, is_wanted: bool) -> Self {
+        FileTarget { behind: is_wanted.then(Mutex::default), ..self }
+    }
+
+    fn wrote(&self, offset: u64, len: u64) {
+        let Some(behind) = &self.behind else { return };
+        // others may write meanwhile
+        let due = behind.lock_unpoisoned().wrote(offset..offset + len);
+        due.into_iter().for_each(|due| write_back(&self.file, due));
     }
 
     /// The open file of the operating system.
@@ -97,7 +115,8 @@ impl FileTarget {
     /// # Errors
     /// `NotFound` or `Io`.
     pub fn open(path: &Path) -> Result<Self> {
-        Ok(FileTarget { file: File::options().read(true).write(true).open(path)? })
+        let file = File::options().read(true).write(true).open(path)?;
+        Ok(FileTarget { file, behind: Some(Mutex::default()) })
     }
 }
 
@@ -118,11 +137,14 @@ impl WriteAt for FileTarget {
             self.file.write_all_at(piece, at)?;
             at += piece.len() as u64;
         }
+        self.wrote(offset, data.len() as u64);
         Ok(())
     }
 
     fn copy_raw(&self, offset: u64, bytes: Raw<'_>, by: &dyn RawCopy) -> u64 {
-        by.copy(bytes, &self.file, offset)
+        let copied = by.copy(bytes, &self.file, offset);
+        self.wrote(offset, copied);
+        copied
     }
 
     fn reserve(&self, len: u64) -> Result<()> {
@@ -144,18 +166,7 @@ pub(crate) fn copy_between(bytes: Raw<'_>, to: &File, offset: u64) -> u64 {
     let (mut from, mut at) = (bytes.offset as i64, offset as i64);
     // where this cannot be done the caller reads and writes, and sees why
     let count = copy_file_range(bytes.file, Some(&mut from), to, Some(&mut at), bytes.len as usize);
-    let count = count.unwrap_or(0) as u64;
-    // 0 would mean all of the file
-    if count > 0 {
-        write_back(to, offset, count);
-    }
-    count
-}
-
-/// Starts writing bytes of a file from the page cache to the disk, so that little is left to do when it is made durable.
-pub(crate) fn write_back(file: &File, offset: u64, len: u64) {
-    // bytes that are not on the disk yet stay in memory as well; a failure to begin has no effect on the result
-    let _ = posix_fadvise(file, offset as i64, len as i64, PosixFadviseAdvice::POSIX_FADV_DONTNEED);
+    count.unwrap_or(0) as u64
 }
 
 /// Reserves disk space for a file that will have `len` bytes, without changing its length. Does nothing where the file system

@@ -12,6 +12,7 @@ mod paged;
 mod paged_mut;
 mod recent;
 pub(crate) mod remote;
+mod write_behind;
 
 use std::fmt;
 use std::fs::File;
@@ -24,7 +25,7 @@ pub use crate::value::ByteOrder;
 pub(crate) use asked::Asked;
 pub(crate) use disk_rate::{DISK_RATE_BYTES, disk_rate};
 pub use file::{FileSource, FileTarget};
-pub(crate) use file::{copy_between, reserve, trim, write_back};
+pub(crate) use file::{copy_between, reserve, trim};
 pub(crate) use gather::Gather;
 pub(crate) use kept::Kept;
 pub use kept::keep_lock_files;
@@ -33,6 +34,7 @@ pub(crate) use memory::MemoryFile;
 pub(crate) use paged::Paged;
 pub(crate) use paged_mut::PagedMut;
 pub(crate) use recent::Recent;
+pub(crate) use write_behind::{Growth, write_back};
 
 /// A file on disk, in memory or on a server, of which any thread can read bytes at any offset through `&self`.
 ///

@@ -3,27 +3,20 @@
 mod partial;
 mod place;
 
-use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use nix::sys::statvfs::statvfs;
 
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::publishing::{Publishing, SyncPolicy};
-use crate::sync_behind::SyncBehind;
 use partial::is_part;
 use place::{OutputKind, check_target, is_a_directory, place, rename_new, replace_file, resolve};
 
 pub(crate) use partial::{COMPANION, Partial, partial_target, remove_abandoned_at};
 pub(crate) use place::{directory_of, publish_directory, publish_file};
-
-/// Minimum size in bytes of a file that is made durable (`fsync`) while its output is still being written; smaller
-/// files are made durable when the output is complete.
-const SYNC_BYTES: u64 = 8 << 20;
 
 /// Number of files of an output that are made durable (`fsync`) concurrently: the system does many almost as fast as one.
 const SYNCING: usize = 16;
@@ -122,24 +115,6 @@ impl Output {
     fn walk(&self, visit: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
         self.parts()?.iter().try_for_each(|part| walk(part, visit))?;
         walk(self.partial(), visit)
-    }
-
-    /// Starts a thread that makes the output durable while it is written, so that little is left to do at the end; does
-    /// nothing unless `SyncPolicy::Behind` is set.
-    pub(crate) fn sync_behind(&self) -> SyncBehind {
-        if self.publishing.sync != SyncPolicy::Behind {
-            return SyncBehind::none();
-        }
-        let (partial, target, mut synced) = (self.partial().to_owned(), self.target.clone(), HashMap::new());
-        SyncBehind::start(move || {
-            let mut result = Ok(());
-            // files and directories may be renamed or removed at any time
-            let _ = walk(&partial, &mut |path| {
-                result = sync_changed(path, &mut synced);
-                result.clone()
-            });
-            result.with_context(|| Context::path(&target))
-        })
     }
 
     /// Size in bytes of all files of the output that were written so far.
@@ -248,18 +223,6 @@ pub(crate) fn walk(path: &Path, visit: &mut dyn FnMut(&Path) -> Result<()>) -> R
     if kind.is_symlink() { Ok(()) } else { visit(path) }
 }
 
-/// Makes the file at `path` durable if it exists, has at least [`SYNC_BYTES`] bytes, and its modification time differs
-/// from the one in `synced`; records the new time there.
-fn sync_changed(path: &Path, synced: &mut HashMap<PathBuf, SystemTime>) -> Result<()> {
-    let Ok(file) = File::open(path) else { return Ok(()) };
-    let metadata = file.metadata()?;
-    let changed = metadata.modified()?;
-    if metadata.is_file() && metadata.len() >= SYNC_BYTES && synced.insert(path.to_owned(), changed) != Some(changed) {
-        file.sync_data()?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use std::ffi::OsStr;
@@ -307,12 +270,9 @@ mod tests {
         let target = directory.path().join("x.ms");
         let make = |if_exists: IfExists, text: &str| -> Result<Output> {
             let output = Output::create_directory(&target, if_exists.into(), 10)?;
-            let syncing = output.sync_behind();
             fs::create_dir(output.partial().join("SUB"))?;
             fs::write(output.partial().join("SUB/table.dat"), text)?;
             fs::write(output.partial().join("table.dat"), text)?;
-            std::thread::sleep(std::time::Duration::from_millis(200));
-            syncing.finish()?;
             Ok(output)
         };
         drop(make(IfExists::Fail, "half").unwrap());

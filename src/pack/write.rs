@@ -92,7 +92,7 @@ pub(super) fn pack(
         return finish(source, output, progress, |copier| copy_tree(&source.root, &*container, copier));
     }
     let output = Output::create_directory(target, publishing, needed(source, target, options))?;
-    let directory = Directory::new(output.partial());
+    let directory = Directory::new(output.partial()).write_behind(publishing.sync.is_behind());
     finish(source, output, progress, |copier| pack_table(&source.root, &directory, options, copier))
 }
 
@@ -136,7 +136,7 @@ pub(super) fn unpack(
     source.check_apart(target)?;
     let needed = source.bytes().saturating_sub(shareable(source, directory_of(target)));
     let output = Output::create_directory(target, publishing, needed)?;
-    let directory = Directory::new(output.partial());
+    let directory = Directory::new(output.partial()).write_behind(publishing.sync.is_behind());
     finish(source, output, progress, |copier| copy_tree(&source.root, &directory, copier))
 }
 
@@ -148,12 +148,10 @@ fn finish(
     progress: &dyn Progress,
     write: impl FnOnce(&mut Copier<'_>) -> Result<()>,
 ) -> Result<PackSummary> {
-    let syncing = output.sync_behind();
     let directory = directory_of(output.partial()).to_owned();
     let mut copier = Copier::new(&directory, progress);
     write(&mut copier).map_err(|error| source.blame(error))?;
     let shared_bytes = copier.shared();
-    syncing.finish()?;
     let stored_bytes = output.bytes()?;
     progress.phase(Phase::Flushing);
     output.commit()?;

@@ -214,7 +214,7 @@ impl NewTable {
         let place = Context::path(&path);
         self.check_names().and_then(|()| self.bindings().map(drop)).context(&place)?;
         std::fs::create_dir(&path).context(place)?;
-        self.create_in(&path).inspect_err(|_| {
+        self.create_in(&path, true).inspect_err(|_| {
             // nothing can be done about what cannot be removed
             let _ = std::fs::remove_dir_all(&path);
         })
@@ -230,11 +230,12 @@ impl NewTable {
     }
 
     /// Makes the files of the new table's managers in the existing directory `path`. Unlike [`create`](Self::create) it
-    /// accepts managers of the same name, as old tables have them.
-    pub(crate) fn create_in(self, path: &Path) -> Result<TableWriter> {
+    /// accepts managers of the same name, as old tables have them. `write_behind`: the system is asked early to write them to the disk.
+    pub(crate) fn create_in(self, path: &Path, write_behind: bool) -> Result<TableWriter> {
         let place = Context::path(path);
         let managers = self.bindings().context(&place)?;
-        TableWriter::new(path.to_owned(), Arc::new(Directory::new(path)), self, managers).context(place)
+        let files = Directory::new(path).write_behind(write_behind);
+        TableWriter::new(path.to_owned(), Arc::new(files), self, managers).context(place)
     }
 
     /// Each data manager of the new table with the numbers (from 0) of its columns, in the order of the declaration. Columns

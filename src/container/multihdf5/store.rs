@@ -12,12 +12,9 @@ use super::seal::{Owners, Seal};
 use crate::container::FormatOptions;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{self, Bounds, Group};
-use crate::io::{self, FileSource, FileTarget};
+use crate::io::{self, FileSource, FileTarget, Growth};
 use crate::output::Partial;
 use crate::sync::LockUnpoisoned;
-
-/// Bytes by which a new container file grows before the system is told to begin writing them to the disk.
-const WRITE_BACK_BYTES: u64 = 4 << 20;
 
 /// The HDF5 file of a MultiHDF5 container that is open for writing; containers nested in it are groups of the same file.
 ///
@@ -41,15 +38,7 @@ struct StoreState {
     /// HDF5's own lock on the file of an existing container, held shared: other processes may read the file, but not change it.
     lock: Option<Flock<fs::File>>,
     /// A second descriptor of a new container file, to preallocate space and to start writing to the disk early; `None` for an existing container.
-    disk: Option<NewFile>,
-}
-
-/// A new container file, opened a second time beside libhdf5 to preallocate space and to write to the disk early.
-#[derive(Debug)]
-struct NewFile {
-    file: fs::File,
-    /// Number of bytes from the start of a new container file that the system was told to write to the disk.
-    written_back: u64,
+    disk: Option<Growth>,
 }
 
 #[derive(Debug)]
@@ -84,7 +73,7 @@ impl Store {
         let sealed = (options.archive || options.checksums) && !options.appendable;
         let store = Store { path: path.to_owned(), options: *options, sealed, state: Mutex::default() };
         let file = h5::File::create_for(store.bounds(), path)?;
-        let disk = Some(NewFile { file: fs::File::options().write(true).open(path)?, written_back: 0 });
+        let disk = Some(Growth::of(fs::File::options().write(true).open(path)?)?);
         let file = Some(OpenFile { file, writable: true, copy: None });
         *store.state() = StoreState { file, disk, ..StoreState::default() };
         Ok(store)
@@ -145,20 +134,17 @@ impl Store {
     /// existing one.
     pub(super) fn reserve(&self, bytes: u64) -> Result<()> {
         match &self.state().disk {
-            Some(NewFile { file, .. }) => io::reserve(file, file.metadata()?.len().saturating_add(bytes)),
+            Some(growth) => {
+                let file = growth.file();
+                io::reserve(file, file.metadata()?.len().saturating_add(bytes))
+            }
             None => Ok(()),
         }
     }
 
     /// Tells the system to begin writing to the disk the bytes by which a new container file has grown.
     pub(super) fn write_back(&self) {
-        if let Some(NewFile { file, written_back }) = &mut self.state().disk
-            && let Ok(len) = file.metadata().map(|metadata| metadata.len())
-            && len >= *written_back + WRITE_BACK_BYTES
-        {
-            io::write_back(file, *written_back, len - *written_back);
-            *written_back = len;
-        }
+        self.state().disk.iter_mut().for_each(Growth::write_back);
     }
 
     fn call<T>(&self, state: &StoreState, call: impl FnOnce(&Access<'_>) -> Result<T>) -> Result<T> {

@@ -30,10 +30,9 @@ use super::tree::META;
 use super::wire::{put_data, put_uint};
 use crate::container::{Container, Directory, WriteOptions, Written, check_name};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
-use crate::io::{FileTarget, ReadAt, WriteAt};
+use crate::io::{FileTarget, Growth, ReadAt, WriteAt};
 use crate::limits;
 use crate::progress::Progress;
-use crate::sync_behind::SyncBehind;
 
 /// Hash function that names the blocks (pieces of data stored once, under their hashes) that are written to a vt store:
 /// SHA-1, the only one that every version of the original program, the Python package cs.vt, reads.
@@ -156,9 +155,8 @@ struct DataFile {
     /// Offsets in `buffer`, in bytes, at which it is divided into separate writes to the data file of the vt
     /// (content-addressed) store: of whole records (one block each), about 1 MiB each.
     ends: Vec<usize>,
-    /// Flushes the data file of the vt (content-addressed) store to disk from time to time, in a thread, while it is
-    /// written.
-    syncing: SyncBehind,
+    /// Asks the system early to write the data file of the vt (content-addressed) store to the disk.
+    growth: Growth,
 }
 
 /// A block of a file, hashed and ready to be written to the content-addressed (vt) store.
@@ -348,7 +346,6 @@ impl<'a> Writer<'a> {
     fn finish(mut self) -> Result<u64> {
         let Some(mut file) = self.file.take() else { return Ok(0) };
         file.flush()?;
-        std::mem::replace(&mut file.syncing, SyncBehind::none()).finish()?;
         file.file.sync_all()?;
         // blocks of other processes that this tree refers to may not be durable yet
         self.store.sync(KIND)?;
@@ -488,9 +485,8 @@ impl DataFile {
         file.rewind()?;
         // a file system without locks does not matter: the name is random
         let _ = file.try_lock();
-        let same = file.try_clone()?;
-        let syncing = SyncBehind::start(move || Ok(same.sync_data()?));
-        Ok(DataFile { name, file, bytes: 0, buffer: Vec::new(), ends: Vec::new(), syncing })
+        let growth = Growth::of(file.try_clone()?)?;
+        Ok(DataFile { name, file, bytes: 0, buffer: Vec::new(), ends: Vec::new(), growth })
     }
 
     /// Offset in bytes, in the data file of the vt (content-addressed) store, at which the next record (one block)
@@ -525,6 +521,7 @@ impl DataFile {
         let mut start = 0;
         let mut write = |end: usize| {
             self.file.write_all(&self.buffer[start..end])?;
+            self.growth.write_back();
             self.bytes += (end - start) as u64;
             start = end;
             Ok(())

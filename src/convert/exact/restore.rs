@@ -71,12 +71,17 @@ pub(crate) fn restore(
     for directory in &recipe.directories {
         std::fs::create_dir(output.partial().join(inside(directory)?)).with_context(|| directory.to_string())?;
     }
-    let syncing = output.sync_behind();
-    let root = output.partial();
-    let restorer =
-        Restorer { source: &source, archive: &archive, root, pool: &pool, buffers: &buffers, sharer: &sharer };
+    let (root, write_behind) = (output.partial(), publishing.sync.is_behind());
+    let restorer = Restorer {
+        source: &source,
+        archive: &archive,
+        root,
+        write_behind,
+        pool: &pool,
+        buffers: &buffers,
+        sharer: &sharer,
+    };
     pool.install(|| (0..recipe.files.len()).try_for_each(|number| restorer.restore(number, progress).context(&place)))?;
-    syncing.finish()?;
     progress.phase(Phase::Flushing);
     output.commit()?;
     Ok(ToOriginalSummary { files: recipe.files.len() as u64, bytes, shared_bytes: sharer.shared() })
@@ -88,6 +93,8 @@ struct Restorer<'a> {
     source: &'a Source,
     archive: &'a Archive,
     root: &'a Path,
+    /// Whether the system is asked early to write the files to the disk.
+    write_behind: bool,
     pool: &'a rayon::ThreadPool,
     buffers: &'a Buffers,
     sharer: &'a Sharer<'a>,
@@ -120,7 +127,7 @@ impl Restorer<'_> {
         let file = &self.archive.recipe.files[number];
         let path = if file.path.is_empty() { self.root.to_owned() } else { self.root.join(inside(&file.path)?) };
         let (segments, sources) = self.archive.file(number)?;
-        let target = FileTarget::create(&path)?;
+        let target = FileTarget::create(&path)?.write_behind(self.write_behind);
         // a file that grows with every write has its length written each time too
         target.set_len(file.len)?;
         let copies = Copies::of_file(&segments, &sources)?;

@@ -20,7 +20,6 @@ use crate::output::{publish_directory, publish_file};
 use crate::pool::thread_pool;
 use crate::progress::Progress;
 use crate::publishing::SyncPolicy;
-use crate::sync_behind::SyncBehind;
 
 /// Name of the lock file that a commit keeps locked, in the directory of a plan (the work list of a conversion by many
 /// processes).
@@ -148,9 +147,7 @@ impl<'a> CommitShards<'a> {
         let path = self.plan.unpublished();
         // one descriptor from here on: each one is told only once that bytes were lost
         let file = File::open(&path).with_context(|| Context::path(&path))?;
-        let syncing = self.sync_behind(&file)?;
         let inserted_bytes = self.insert(items, begun, progress)?;
-        syncing.finish()?;
         if self.call.publishing.sync != SyncPolicy::Never {
             file.sync_all().with_context(|| Context::path(&path))?;
         }
@@ -163,16 +160,6 @@ impl<'a> CommitShards<'a> {
             SyncPolicy::Never => Ok(()),
             SyncPolicy::Behind | SyncPolicy::End => table::sync(self.plan),
         }
-    }
-
-    /// Starts a thread that makes bytes of `file` durable while commit writes further ones, if the policy is `SyncPolicy::Behind`; otherwise no
-    /// thread.
-    fn sync_behind(&self, file: &File) -> Result<SyncBehind> {
-        if self.call.publishing.sync != SyncPolicy::Behind {
-            return Ok(SyncBehind::none());
-        }
-        let (file, path) = (file.try_clone()?, self.plan.unpublished());
-        Ok(SyncBehind::start(move || file.sync_data().with_context(|| Context::path(&path))))
     }
 
     /// All items of the plan (ranges of chunks or tiles), each with the result that a worker returned for it; fails if
@@ -233,7 +220,7 @@ impl<'a> CommitShards<'a> {
         }
         File::create(self.path(BEGUN))?.sync_all()?;
         sync_directory(&plan.directory())?;
-        let inserted = Insertion { plan, items: &packed, progress }.run(&path);
+        let inserted = Insertion { plan, items: &packed, sync: self.call.publishing.sync, progress }.run(&path);
         // where that fails the next commit does it
         if inserted.is_err() && restore_structure(&self.path(STRUCTURE), &path).is_ok() {
             let _ = fs::remove_file(self.path(BEGUN));

@@ -82,14 +82,13 @@ pub(in crate::convert) fn create(
     for name in [CHUNKS, LEDGER] {
         fs::create_dir(output.partial().join(name))?;
     }
-    let syncing = output.sync_behind();
     let name = target.file_name().ok_or_else(|| Error::usage("the target has no name of its own"))?;
     let file_path = output.partial().join(name);
     let file = File::create_aligned(&file_path)?;
     let mut writer = Writer::new(source, plan, options, &file)?;
     writer.write_structure(progress)?;
     let held = writer.hold_back(least)?;
-    writer.write_data(&file_path, progress)?;
+    writer.write_data(&file_path, publishing.sync, progress)?;
     let mut warnings = plan.warnings.clone();
     warnings.append(&mut writer.warnings);
     let is_packed = held.iter().any(|held| held.address.is_none());
@@ -109,7 +108,6 @@ pub(in crate::convert) fn create(
         keep_structure(&document, chunks, &file_path, &output.partial().join(STRUCTURE))?;
     }
     document.write(&output.partial().join(PLAN))?;
-    syncing.finish()?;
     output.commit()?;
     let (items, bytes) = (document.items().len(), document.items().iter().map(|item| item.bytes).sum());
     Ok(ShardPlanSummary { items, bytes, packed_bytes, file_bytes, rows, warnings })

@@ -12,8 +12,10 @@ use super::work::StoredChunks;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::grid::unravel;
 use crate::h5::{self, Bounds};
+use crate::io::Growth;
 use crate::native::open_dataset;
 use crate::progress::Progress;
+use crate::publishing::SyncPolicy;
 
 /// Maximum number of chunks that are read in advance from the files of workers, before they are inserted into the HDF5
 /// file.
@@ -24,6 +26,8 @@ const READ_AHEAD: usize = 8;
 pub(super) struct Insertion<'a> {
     pub(super) plan: &'a ShardPlan,
     pub(super) items: &'a [(&'a ShardItem, &'a ShardResult)],
+    /// Whether the system is asked early to write the HDF5 file to the disk.
+    pub(super) sync: SyncPolicy,
     pub(super) progress: &'a dyn Progress,
 }
 
@@ -88,6 +92,7 @@ impl Insertion<'_> {
     fn write_all(&self, path: &Path, chunks: Receiver<Read>, give_back: &Sender<Vec<u8>>) -> Result<u64> {
         let file = h5::File::edit(path, Bounds::V110)?;
         let root = file.root()?;
+        let mut growth = if self.sync.is_behind() { Some(Growth::of(std::fs::File::open(path)?)?) } else { None };
         let mut inserted = 0;
         for items in self.items.chunk_by(|(one, _), (other, _)| one.dataset == other.dataset) {
             let Some((first, _)) = items.first() else { continue };
@@ -99,6 +104,7 @@ impl Insertion<'_> {
                 let ended = || Error::usage("the thread that reads files of chunks has ended");
                 let bytes = chunks.recv().map_err(|_| ended())??;
                 open.write_chunk(&unravel(number, &counts), &bytes, 0).map_err(Error::blame_source)?;
+                growth.iter_mut().for_each(Growth::write_back);
                 inserted += bytes.len() as u64;
                 self.progress.advance(8 + bytes.len() as u64, &dataset.table, &dataset.column);
                 // nothing is read any more at the end

@@ -21,8 +21,6 @@ use crate::source::{Content, Source};
 use crate::sync::LockUnpoisoned;
 use crate::table::{ColumnCells, OpenOptions};
 
-/// Number of newly written bytes after which a worker asks the system to begin writing them to the disk.
-const WRITE_BACK_BYTES: u64 = 8 << 20;
 /// Maximum number of columns of an HDF5 source that a worker keeps open: opening one requires reading where its chunks
 /// are.
 const KEPT_COLUMNS: usize = 4;
@@ -144,18 +142,16 @@ impl<'a> ShardWorker<'a> {
     pub fn write_unsynced(&self, item: &ShardItem, progress: &dyn Progress) -> Result<UnsyncedItem> {
         let written = match (self.plan.dataset(item).place(), &self.target) {
             (Place::Block(address), Target::File(file)) => {
-                let mut behind = WriteBehind::new(file);
-                let result = self.produce(item, progress, &mut |at, bytes| behind.write(address + at, bytes))?;
+                let result = self.produce(item, progress, &mut |at, bytes| file.write_at(address + at, bytes))?;
                 UnsyncedItem { result, written: Written::Block }
             }
             (Place::Tiles(tiles), Target::Table(directory)) => {
                 let path = directory.join(&tiles.path);
                 let file = FileTarget::open(&path).with_context(|| Context::path(&path))?;
-                let mut behind = WriteBehind::new(&file);
                 let result = self.produce(item, progress, &mut |at, mut bytes| {
                     for (offset, len) in tiles.parts(at, bytes.len() as u64) {
                         let (part, rest) = bytes.split_at(len as usize);
-                        behind.write(offset, part)?;
+                        file.write_at(offset, part)?;
                         bytes = rest;
                     }
                     Ok(())
@@ -243,7 +239,7 @@ impl<'a> ShardWorker<'a> {
             out.flush().with_context(place)?;
             result
         };
-        write_back(partial.as_file(), 0, result.file_bytes);
+        write_back(partial.as_file(), 0..result.file_bytes);
         Ok(UnsyncedItem { result, written: Written::Chunks(partial, path) })
     }
 
@@ -348,31 +344,6 @@ fn changed_source() -> Error {
 
 fn for_digests() -> Error {
     Error::usage("the worker was opened for digests")
-}
-
-/// Writer to a file that asks the system early to write the bytes to the disk, so that the disk works while the next bytes are read.
-struct WriteBehind<'a> {
-    file: &'a FileTarget,
-    /// Offset of the first written byte that the system was not yet asked to write to the disk; `None` if it was asked
-    /// for all written bytes.
-    begun: Option<u64>,
-}
-
-impl<'a> WriteBehind<'a> {
-    fn new(file: &'a FileTarget) -> Self {
-        WriteBehind { file, begun: None }
-    }
-
-    fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
-        self.file.write_at(offset, bytes)?;
-        let start = *self.begun.get_or_insert(offset);
-        let len = (offset + bytes.len() as u64).saturating_sub(start);
-        if len >= WRITE_BACK_BYTES {
-            write_back(self.file.file(), start, len);
-            self.begun = None;
-        }
-        Ok(())
-    }
 }
 
 /// Makes a file of chunks durable and renames it to `path`; the new name itself is not durable yet.

@@ -22,7 +22,7 @@ use super::stored::Place;
 use crate::error::{Context, Error, Result, ResultExt, column_context as place};
 use crate::grid::Grid;
 use crate::h5::{Allocation, Attribute, ChunkInfo, Compression, Dataset, DatasetSpec, File, Group, VirtualSpec};
-use crate::io::FileTarget;
+use crate::io::{FileTarget, Growth};
 use crate::native::{
     self, AVERAGED, AxisNames, ColumnDocument, Dimensions, Maker, Members, Part, RawStrings, SOURCE_DIGEST, Scales,
     StoredColumnDigests, StoredDigests, StoredForm, TableDocument, TreeDimensions, display_name, missing_link,
@@ -30,6 +30,7 @@ use crate::native::{
 };
 use crate::pool::thread_pool;
 use crate::progress::Progress;
+use crate::publishing::SyncPolicy;
 use crate::sha::Sha256;
 use crate::source::digest::{CellDigest, CellsDigest, digest_cells, keywords_sha, table_sha};
 use crate::source::{ColumnDigest, Content, Source, fill_of};
@@ -291,10 +292,17 @@ impl<'a> Writer<'a> {
 
     /// Fills the datasets that are contiguous blocks of tiles, in the HDF5 file at `path`. HDF5 also has the file open, but has already allocated the
     /// blocks and does not write to them.
-    fn fill_blocks(&self, path: &Path, pool: &rayon::ThreadPool, progress: &dyn Progress) -> Result<Sharing> {
+    fn fill_blocks(
+        &self,
+        path: &Path,
+        sync: SyncPolicy,
+        pool: &rayon::ThreadPool,
+        progress: &dyn Progress,
+    ) -> Result<Sharing> {
         let mut sharing = Sharing::of_columns(self.source, self.plan)?;
         let (source, plan, reflink) = (self.source, self.plan, self.options.reflink);
-        let writer = BlockWriter { source, plan, reflink, file: FileTarget::open(path)?, progress };
+        let file = FileTarget::open(path)?.write_behind(sync.is_behind());
+        let writer = BlockWriter { source, plan, reflink, file, progress };
         pool.install(|| {
             self.blocks.iter().try_for_each(|block| {
                 let (shared, reason) = writer.fill(block)?;
@@ -415,17 +423,19 @@ impl<'a> Writer<'a> {
     }
 
     /// Converts the columns to the HDF5 file at `path`. Returns the digest of the main table, `None` if none is wanted, and how much of the
-    /// file is shared with the source (reflinks), `None` unless the options ask for sharing.
+    /// file is shared with the source (reflinks), `None` unless the options ask for sharing. `sync`: whether the system is asked early to write it to the disk.
     pub(crate) fn write_data(
         &mut self,
         path: &Path,
+        sync: SyncPolicy,
         progress: &dyn Progress,
     ) -> Result<(Option<Sha256>, Option<Sharing>)> {
         let pool = thread_pool(self.options.threads)?;
         let sharing = match self.options.compress {
-            Compress::Shared => Some(self.fill_blocks(path, &pool, progress)?),
+            Compress::Shared => Some(self.fill_blocks(path, sync, &pool, progress)?),
             Compress::With(_) | Compress::Auto => None,
         };
+        let mut growth = if sync.is_behind() { Some(Growth::of(std::fs::File::open(path)?)?) } else { None };
         let lanes = self.plan.lanes(self.options.max_memory) as usize;
         let jobs = std::mem::take(&mut self.jobs);
         let (mut reports, of_datasets) = self.reports(&jobs);
@@ -468,6 +478,7 @@ impl<'a> Writer<'a> {
             Message::Chunk { dataset, index, bytes, len } => {
                 progress.go_on()?;
                 datasets.opened(dataset)?.write_chunk(&index, &bytes, 0)?;
+                growth.iter_mut().for_each(Growth::write_back);
                 buffers.give(bytes);
                 if let Some(report) = of_datasets[dataset] {
                     reports[report].written(len, progress);

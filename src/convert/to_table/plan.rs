@@ -319,12 +319,14 @@ fn rename_tables(record: &Record, rename: &dyn Fn(&[u8]) -> Option<BString>) -> 
 }
 
 impl TableBlueprint {
-    /// Creates the planned casacore table, in the directory `root` or below it, with all its rows, whose cells are still empty.
+    /// Creates the planned casacore table, in the directory `root` or below it, with all its rows, whose cells are still empty. `write_behind`: the system
+    /// is asked early to write its files to the disk.
     pub(super) fn create(
         &self,
         source: &Source,
         options: &ToTableOptions,
         root: &Path,
+        write_behind: bool,
         warnings: &mut Vec<String>,
     ) -> Result<TableWriter> {
         let content = source.tables[self.source].content()?;
@@ -367,7 +369,7 @@ impl TableBlueprint {
         }
         let path = root.join(&self.directory);
         std::fs::create_dir_all(&path)?;
-        let mut writer = table.create_in(&path)?;
+        let mut writer = table.create_in(&path, write_behind)?;
         writer.add_rows(self.rows)?;
         Ok(writer)
     }

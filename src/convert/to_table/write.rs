@@ -20,7 +20,6 @@ use crate::progress::{Phase, Progress};
 use crate::publishing::Publishing;
 use crate::source::digest::{CellDigest, digest_column};
 use crate::source::{Content, Source};
-use crate::sync_behind::SyncBehind;
 use crate::table::{OpenOptions, Table, TableWriter};
 
 /// Least size in bytes of a hypercube that is expected to share its bytes with the source on disk (by reflinks);
@@ -98,7 +97,8 @@ pub(crate) fn to_checked_table(
     let mut sharer = Sharer::new(Reflink::Auto, progress);
     let write_all = |plans: &[TableBlueprint], output: &Output, sharer: &Sharer<'_>| {
         let means = Means { links: options.links.then_some(&links), holder: None, sharer, progress };
-        write(source, plans, options, output.partial(), output.sync_behind(), &means).map_err(Error::blame_source)
+        write(source, plans, options, output.partial(), publishing.sync.is_behind(), &means)
+            .map_err(Error::blame_source)
     };
     let mut told = write_all(&plans, &output, &sharer)?;
     let inexact = store_inexact(source, &mut plans, output.partial(), progress)?;
@@ -227,20 +227,20 @@ pub(crate) fn to_held_table(
     progress.phase(Phase::Writing);
     let (holder, sharer) = (Holder::new(least, most), Sharer::new(Reflink::Auto, progress));
     let means = Means { links: None, holder: Some(&holder), sharer: &sharer, progress };
-    let written = write(source, &plans, options, root, SyncBehind::none(), &means);
+    let written = write(source, &plans, options, root, true, &means);
     warnings.append(&mut written.map_err(Error::blame_source)?);
     let rows = plans.first().map_or(0, |plan| plan.rows);
     Ok(HeldTable { held: holder.finish(), rows, warnings })
 }
 
 /// Creates the casacore tables that `plans` describe in the directory `root` and fills them; returns warnings for the
-/// user.
+/// user. `write_behind`: the system is asked early to write them to the disk.
 fn write(
     source: &Source,
     plans: &[TableBlueprint],
     options: &ToTableOptions,
     root: &Path,
-    syncing: SyncBehind,
+    write_behind: bool,
     means: &Means<'_>,
 ) -> Result<Vec<String>> {
     let mut warnings = Vec::new();
@@ -248,7 +248,10 @@ fn write(
     let mut writers = Vec::new();
     for plan in plans {
         means.progress.go_on()?;
-        writers.push(plan.create(source, options, &root, &mut warnings).with_context(|| Context::table(&plan.name))?);
+        writers.push(
+            plan.create(source, options, &root, write_behind, &mut warnings)
+                .with_context(|| Context::table(&plan.name))?,
+        );
     }
     let pool = thread_pool(options.threads)?;
     let mut jobs = Vec::new();
@@ -262,7 +265,6 @@ fn write(
     })?;
     // those inside others first
     writers.into_iter().rev().try_for_each(TableWriter::finish)?;
-    syncing.finish()?;
     means.progress.go_on()?;
     Ok(warnings)
 }
