@@ -100,7 +100,7 @@ impl FileTarget {
 
     fn wrote(&self, offset: u64, len: u64) {
         let Some(behind) = &self.behind else { return };
-        // others may write meanwhile
+        // the lock is not held while the system is asked
         let due = behind.lock_unpoisoned().wrote(offset..offset + len);
         due.into_iter().for_each(|due| write_back(&self.file, due));
     }
@@ -221,6 +221,24 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
 
     use super::*;
+
+    #[test]
+    fn the_system_is_asked_early_if_it_is_wanted() {
+        let folder = tempfile::tempdir().unwrap();
+        let create = |name: &str| FileTarget::create(&folder.path().join(name)).unwrap();
+        let waiting = |file: &FileTarget| file.behind.as_ref().map(|behind| behind.lock().unwrap().waiting());
+        let (source, asked) = (create("source"), create("asked"));
+        let bytes = vec![1; 5 << 20];
+        source.write_at(0, &bytes[..5000]).unwrap();
+        assert_eq!(waiting(&source), Some(0..5000));
+        source.write_at(5000, &bytes[5000..]).unwrap();
+        assert_eq!(waiting(&source), Some(5 << 20..5 << 20));
+        let copied = asked.copy_raw(0, Raw { file: source.file(), offset: 0, len: 5 << 20 }, &());
+        assert_eq!(waiting(&asked), Some(if copied < 4 << 20 { 0..copied } else { copied..copied }));
+        let alone = create("alone").write_behind(false);
+        alone.write_at(0, &bytes).unwrap();
+        assert_eq!(waiting(&alone), None);
+    }
 
     #[test]
     fn space_that_is_not_used_is_given_back() {

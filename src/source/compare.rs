@@ -7,15 +7,15 @@ use bstr::ByteSlice;
 use rayon::prelude::*;
 
 use super::blocks::{READ_BYTES, RowBlock, RowBlocks, Shapes};
+use super::shown::{self, index_of};
 use super::{Content, Source, SourceTable, coordinates};
 use crate::damage::Damage;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt, column_context as place};
-use crate::grid::unravel;
 use crate::limits;
 use crate::native::is_main;
 use crate::progress::Progress;
 use crate::table::{ColumnCells, ColumnInfo};
-use crate::value::{Record, Shape, Value, Values, for_each_type};
+use crate::value::{Record, Shape, Value, Values};
 
 /// Result of comparing two sources (tables with their subtables) value by value, or a native HDF5 file with its stored
 /// digests.
@@ -278,7 +278,8 @@ fn compare_tables(
         all.differ(name, None, a, b);
     }
     if left.info() != right.info() {
-        all.differ(name, None, format!("{:?}", left.info()), format!("{:?}", right.info()));
+        let (left, right) = shown::infos(left.info(), right.info());
+        all.differ(name, None, left, right);
     }
     let pairs = pair_columns(name, left, right, all);
     all.columns += pairs.len() as u64;
@@ -361,9 +362,8 @@ fn compare_columns(
     progress: &dyn Progress,
 ) -> Result<Option<CellDifference>> {
     let (info, other) = (&left.columns()[a], &right.columns()[b]);
-    let describe = |info: &ColumnInfo| format!("{} {:?}", info.data_type(), info.desc.kind);
-    if describe(info) != describe(other) {
-        return Ok(Some(CellDifference::of_column((describe(info), describe(other)))));
+    if shown::cells(info) != shown::cells(other) {
+        return Ok(Some(CellDifference::of_column((shown::cells(info), shown::cells(other)))));
     }
     if let Some(sides) = compare_records(&info.desc.keywords, &other.desc.keywords, left, right) {
         return Ok(Some(CellDifference::of_column(sides)));
@@ -385,7 +385,7 @@ fn compare_columns(
         block.read(&*b, &mut values.1).context(right_place)?;
         if let Some(element) = first_difference(&values.0, &values.1, left, right) {
             let (row, index) = locate(&block, element)?;
-            let (left, right) = (show(&values.0, element), show(&values.1, element));
+            let (left, right) = (shown::element(&values.0, element), shown::element(&values.1, element));
             return Ok(Some(CellDifference { row: Some(row), index: Some(index), left, right }));
         }
         if !block.continues() {
@@ -451,18 +451,6 @@ fn locate(block: &RowBlock, element: usize) -> Result<(u64, Vec<u64>)> {
     Ok((block.rows.end, Vec::new()))
 }
 
-/// The indices, slowest axis first, of element number `element` (from 0, counted along the fastest axis first) in an array of
-/// `shape`, which lists the fastest axis first.
-fn index_of(element: u64, shape: &Shape) -> Vec<u64> {
-    let mut index = unravel(element, shape);
-    index.reverse();
-    index
-}
-
-fn show(values: &Values, element: usize) -> String {
-    for_each_type!(values, v => v.get(element).map_or_else(|| "nothing".to_owned(), |value| format!("{value:?}")))
-}
-
 /// Finds the first difference of two keyword records and describes each side; `None` if they are equal. Subtables count as
 /// equal if the last components of their paths are.
 fn compare_records(a: &Record, b: &Record, left: &Content, right: &Content) -> Option<(String, String)> {
@@ -479,6 +467,14 @@ fn compare_records(a: &Record, b: &Record, left: &Content, right: &Content) -> O
         }
         (Value::Scalar(v), Value::Scalar(w)) if v.same_bits(w) => None,
         (Value::Array(s, v), Value::Array(t, w)) if s == t && v.same_bits(w) => None,
-        (v, w) => Some((format!("{} = {v:?}", x.name), format!("{} = {w:?}", y.name))),
+        (v, w) => {
+            let differing = match (v, w) {
+                (Value::Array(s, v), Value::Array(t, w)) if s == t && v.data_type() == w.data_type() => {
+                    first_difference(v, w, left, right)
+                }
+                _ => None,
+            };
+            Some(shown::keywords(x.name.as_bstr(), (v, w), differing))
+        }
     })
 }

@@ -15,6 +15,7 @@ mod marks;
 mod predicate;
 mod row_set;
 mod salvage;
+mod shown;
 pub(crate) mod stored_digests;
 mod tables;
 pub(crate) mod tree;
