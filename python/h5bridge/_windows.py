@@ -90,6 +90,8 @@ class Window(Generic[T]):
         self._fresh = deque(items)
         self._bytes_left = float(sum(map(size, items)))
         self._again: list[tuple[float, int, list[T]]] = []  # a heap of batches, by the time at which they may start
+        self._suspects: deque[T] = deque()
+        self._alone = ""
         self._number = 0
         self._tries: dict[str, int] = {}
         self._running: dict[str, tuple[Future[Any], list[T]]] = {}
@@ -101,7 +103,7 @@ class Window(Generic[T]):
 
     def run(self) -> Iterator[Document]:
         """The last document of each item, as they come."""
-        while self._fresh or self._again or self._running:
+        while self._fresh or self._again or self._running or self._suspects:
             self._fill()
             try:
                 future = self._ended.get(timeout=0.2)
@@ -131,6 +133,8 @@ class Window(Generic[T]):
             self._submit(heapq.heappop(self._again)[2])
         while self._fresh and len(self._running) < window:
             self._submit(self._next())
+        if self._suspects and not (self._again or self._running):
+            self._alone = self._submit([self._suspects.popleft()])
 
     def _next(self) -> list[T]:
         """A batch of fresh items. At the end batches become smaller, so that workers end together."""
@@ -147,11 +151,12 @@ class Window(Generic[T]):
             self._bytes_left -= size
         return batch
 
-    def _submit(self, batch: list[T]) -> None:
+    def _submit(self, batch: list[T]) -> str:
         key = f"h5bridge-{uuid.uuid4().hex}"
         future = self._client.submit(self._work, batch, key=key, pure=False, retries=0)
         self._running[key] = (future, batch)
         future.add_done_callback(self._ended.put)
+        return key
 
     def _repeat(self, batch: list[T], pause: float) -> None:
         self._number += 1
@@ -178,6 +183,10 @@ class Window(Generic[T]):
             step = -(-len(batch) // PARTS)
             for start in range(0, len(batch), step):
                 self._repeat(batch[start : start + step], 0.0)
+            return
+        if killed and future.key != self._alone:
+            # another item may have killed the workers: this one has to do it when nothing else runs
+            self._suspects.append(batch[0])
             return
         # its workers died, or the work itself failed
         message = repr(error)[:300]

@@ -11,7 +11,7 @@ use crate::io::{FileSource, FileTarget, ReadAt, WriteAt};
 #[derive(Debug, Clone)]
 pub struct Directory {
     path: PathBuf,
-    /// Whether the system is asked early to write files that are written to the disk.
+    /// Whether the system is asked to begin writing a file to the disk before all of it is written.
     write_behind: bool,
 }
 
@@ -21,7 +21,7 @@ impl Directory {
         Directory { path: path.into(), write_behind: true }
     }
 
-    /// Sets whether the system is asked early to write files that are written to the disk.
+    /// Sets whether the system is asked to begin writing a file to the disk before all of it is written.
     pub(crate) fn write_behind(self, is_wanted: bool) -> Self {
         Directory { write_behind: is_wanted, ..self }
     }

@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::ops::Range;
+use std::path::Path;
 
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 
@@ -63,6 +64,14 @@ pub(crate) struct Growth {
 }
 
 impl Growth {
+    /// Watches the file at `path`, from its present end on.
+    ///
+    /// # Errors
+    /// `NotFound`, `Io`.
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        Self::of(File::open(path)?)
+    }
+
     /// Watches `file`, from its present end on.
     ///
     /// # Errors

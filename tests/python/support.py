@@ -90,9 +90,9 @@ def on_terminal(*words, columns=80, lines=24, messages=False, **environment):
 LOSING = """#include <errno.h>
 #include <unistd.h>
 #include <sys/syscall.h>
-int fdatasync(int file) {
+int %s(int file) {
     static int calls;
-    if (__sync_fetch_and_add(&calls, 1)) return syscall(SYS_fdatasync, file);
+    if (__sync_fetch_and_add(&calls, 1)) return syscall(SYS_%s, file);
     usleep(%d);
     errno = EIO;
     return -1;
@@ -101,12 +101,12 @@ int fdatasync(int file) {
 needs_compiler = pytest.mark.skipif(not shutil.which('cc'), reason='a function of the system is replaced by one in C')
 
 
-def on_failing_disk(*words, microseconds=500_000):
-    """Runs h5bridge where the first call that makes a file durable fails so many MICROSECONDS after it began."""
+def on_failing_disk(*words, microseconds=500_000, function='fdatasync'):
+    """Runs h5bridge where the first call of FUNCTION, which makes a file durable, fails so many MICROSECONDS after it began."""
     with tempfile.TemporaryDirectory() as folder:
         library = os.path.join(folder, 'losing.so')
         compiler = ['cc', '-shared', '-fPIC', '-x', 'c', '-', '-o', library]
-        subprocess.run(compiler, input=LOSING % microseconds, text=True, check=True)
+        subprocess.run(compiler, input=LOSING % (function, function, microseconds), text=True, check=True)
         return subprocess.run([H5BRIDGE, *map(str, words)], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
                               env={**os.environ, 'LD_PRELOAD': library})
 

@@ -588,7 +588,10 @@ def test_digest_of_the_source(out, words, kept):
 
 @support.needs_compiler
 def test_a_disk_that_loses_bytes(big_ms, tmp_path):
-    """The system says once that bytes were lost, here to the thread that makes the file durable while it is written."""
-    failed = support.on_failing_disk('to-hdf5', big_ms, tmp_path / 'big.h5', '--threads', '1', microseconds=1000)
-    assert failed.returncode == support.FAILED and 'big.h5: Input/output error' in failed.stderr, failed.stderr
-    assert os.listdir(tmp_path) == []
+    """The system says once that bytes were lost, when the output is made durable before it gets its name."""
+    for verb, source, target in ('to-hdf5', big_ms, 'big.h5'), ('to-ms', tmp_path / 'whole.h5', 'big.ms'):
+        if verb == 'to-ms':
+            h5bridge('to-hdf5', big_ms, source)
+        failed = support.on_failing_disk(verb, source, tmp_path / target, microseconds=1000, function='fsync')
+        assert failed.returncode == support.FAILED and target + ': Input/output error' in failed.stderr, (verb, failed.stderr)
+    assert os.listdir(tmp_path) == ['whole.h5']

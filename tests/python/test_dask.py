@@ -1,5 +1,6 @@
 """Many tables on the workers of Dask: workers that die, items that kill them, and manifests that `batch run` goes on with."""
 import collections
+import concurrent.futures
 import functools
 import json
 import os
@@ -194,6 +195,51 @@ def test_an_item_that_kills_its_worker_is_found(tmp_path, client):
     with open(tmp_path / 'deaths') as file:
         sizes = [int(line) for line in file]
     assert sizes[-2:] == [1, 1] and len(sizes) <= 8, sizes
+
+
+class KilledWorker(Exception):
+    """As Dask names what becomes of work whose workers died."""
+
+
+class Crowded:
+    """A cluster with one worker, which dies with all it does if an item of it is bad; the work is never called."""
+    status = 'running'
+
+    def __init__(self):
+        self.flight, self.killed, self.lock = {}, [], threading.Lock()
+
+    def nthreads(self):
+        return {'worker': 4}
+
+    def submit(self, _, batch, key, **more):
+        future = concurrent.futures.Future()
+        future.key, future.batch = key, batch
+        with self.lock:
+            self.flight[key] = future
+        threading.Timer(0.05, self.end, [future]).start()
+        return future
+
+    def end(self, future):
+        with self.lock:
+            dies = 'bad' in future.batch
+            ended = list(self.flight.values()) if dies else [future]
+            ended = [one for one in ended if self.flight.pop(one.key, None)]
+            self.killed += [one.batch for one in ended if dies]
+        for one in ended:
+            if dies:
+                one.set_exception(KilledWorker(one.batch))
+            else:
+                one.set_result([{'id': item, 'state': 'done', 'seconds': 15.0} for item in one.batch])
+
+
+def test_items_beside_one_that_kills_their_worker_are_not_blamed():
+    items = ['%d' % number for number in range(20)]
+    items[3:3] = ['bad']
+    cluster = Crowded()
+    window = Window(cluster, None, items, str, len, Settings(pause=0.01, window=4))
+    found = {document['id']: document['state'] for document in window.run()}
+    assert found == {item: 'killed' if item == 'bad' else 'done' for item in items}
+    assert any(len(batch) == 1 and batch != ['bad'] for batch in cluster.killed), cluster.killed
 
 
 def sparse_table(path):

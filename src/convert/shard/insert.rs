@@ -92,7 +92,7 @@ impl Insertion<'_> {
     fn write_all(&self, path: &Path, chunks: Receiver<Read>, give_back: &Sender<Vec<u8>>) -> Result<u64> {
         let file = h5::File::edit(path, Bounds::V110)?;
         let root = file.root()?;
-        let mut growth = if self.sync.is_behind() { Some(Growth::of(std::fs::File::open(path)?)?) } else { None };
+        let mut growth = self.sync.is_behind().then(|| Growth::open(path)).transpose()?;
         let mut inserted = 0;
         for items in self.items.chunk_by(|(one, _), (other, _)| one.dataset == other.dataset) {
             let Some((first, _)) = items.first() else { continue };

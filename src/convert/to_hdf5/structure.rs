@@ -435,7 +435,7 @@ impl<'a> Writer<'a> {
             Compress::Shared => Some(self.fill_blocks(path, sync, &pool, progress)?),
             Compress::With(_) | Compress::Auto => None,
         };
-        let mut growth = if sync.is_behind() { Some(Growth::of(std::fs::File::open(path)?)?) } else { None };
+        let mut growth = sync.is_behind().then(|| Growth::open(path)).transpose()?;
         let lanes = self.plan.lanes(self.options.max_memory) as usize;
         let jobs = std::mem::take(&mut self.jobs);
         let (mut reports, of_datasets) = self.reports(&jobs);
