@@ -90,8 +90,8 @@ class Window(Generic[T]):
         self._fresh = deque(items)
         self._bytes_left = float(sum(map(size, items)))
         self._again: list[tuple[float, int, list[T]]] = []  # a heap of batches, by the time at which they may start
-        self._suspects: deque[T] = deque()
-        self._alone = ""
+        self._suspects: deque[T] = deque()  # items whose workers died, perhaps by another item
+        self._alone = ""  # key of the batch that runs while no other does
         self._number = 0
         self._tries: dict[str, int] = {}
         self._running: dict[str, tuple[Future[Any], list[T]]] = {}

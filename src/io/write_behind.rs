@@ -55,10 +55,12 @@ impl WriteBehind {
     }
 }
 
-/// A file that another library lengthens: the system is asked to write to the disk what was appended to it.
+/// A file to which libhdf5, or code without a [`FileTarget`](super::FileTarget), appends bytes. [`write_back`](Self::write_back) asks the system to
+/// write them to the disk.
 #[derive(Debug)]
 pub(crate) struct Growth {
     file: File,
+    /// Length of the file in bytes when it was last looked at.
     len: u64,
     behind: WriteBehind,
 }
