@@ -56,7 +56,8 @@ impl dyn Progress + '_ {
     }
 }
 
-fn cancelled() -> Error {
+/// The error of work that ends early because it was told to.
+pub(crate) fn cancelled() -> Error {
     Error::new(ErrorKind::Interrupted, "interrupted")
 }
 

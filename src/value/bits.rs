@@ -41,9 +41,19 @@ static SPREAD: [[bool; 8]; 256] = {
 
 /// Appends `values` to `out` as packed bits, least significant first; the unused bits of the last byte are 0.
 pub(crate) fn pack(values: &[bool], out: &mut Vec<u8>) {
-    out.extend(
-        values.chunks(8).map(|eight| eight.iter().enumerate().fold(0, |byte, (i, &bit)| byte | u8::from(bit) << i)),
-    );
+    pack_bytes(bytemuck::cast_slice(values), out);
+}
+
+/// Appends Bools, given as bytes that are 0 for false, to `out` as packed bits, least significant first; the unused bits of
+/// the last byte are 0.
+pub(crate) fn pack_bytes(values: &[u8], out: &mut Vec<u8>) {
+    let (whole, rest) = values.as_chunks::<8>();
+    out.extend(whole.iter().map(|&eight| pack_eight(eight)));
+    if !rest.is_empty() {
+        let mut eight = [0; 8];
+        eight[..rest.len()].copy_from_slice(rest);
+        out.push(pack_eight(eight));
+    }
 }
 
 /// Stores `values` as packed bits in `bits`, least significant bit of each byte first, beginning at bit `first_bit`
@@ -58,11 +68,22 @@ pub(crate) fn pack_into(values: &[bool], bits: &mut [u8], first_bit: usize) {
     let bits = &mut bits[first_bit.div_ceil(8)..];
     let (whole, rest) = values.as_chunks::<8>();
     for (byte, eight) in bits.iter_mut().zip(whole) {
-        *byte = (0..8).fold(0, |byte, i| byte | u8::from(eight[i]) << i);
+        *byte = pack_eight(eight.map(u8::from));
     }
     for (i, &value) in rest.iter().enumerate() {
         set(&mut bits[whole.len()], i, value);
     }
+}
+
+/// Packs eight Bools, given as bytes that are 0 for false, into a byte, the first in its least significant bit.
+fn pack_eight(values: [u8; 8]) -> u8 {
+    const LOW_SEVEN: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+    const LOWEST: u64 = 0x0101_0101_0101_0101;
+    let values = u64::from_le_bytes(values);
+    // the highest bit of each byte becomes 1 if any of its bits is
+    let ones = ((values & LOW_SEVEN) + LOW_SEVEN | values) >> 7 & LOWEST;
+    // the factor moves bit 8 i to bit 56 + i, and no two bits to the same place
+    (ones.wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8
 }
 
 #[cfg(test)]
@@ -75,6 +96,21 @@ mod tests {
         let mut packed = Vec::new();
         pack(&bits, &mut packed);
         assert_eq!(packed, [0x0d, 0x01]);
+    }
+
+    #[test]
+    fn every_byte_but_0_is_true() {
+        for pattern in 0..=255u8 {
+            for value in [1, 2, 0x7f, 0x80, 0xff] {
+                let bytes: Vec<u8> = (0..8).map(|bit| if pattern >> bit & 1 == 1 { value } else { 0 }).collect();
+                for len in 0..=8 {
+                    let mut packed = Vec::new();
+                    pack_bytes(&bytes[..len], &mut packed);
+                    let expected = (u32::from(pattern) & ((1 << len) - 1)) as u8;
+                    assert_eq!(packed, vec![expected; len.min(1)], "{pattern} {value} {len}");
+                }
+            }
+        }
     }
 
     #[test]

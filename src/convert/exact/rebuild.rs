@@ -1,18 +1,22 @@
 //! Rebuilds the bytes of an original casacore file from the datasets of a native HDF5 file, in windows (blocks of the file)
 //! on several threads.
 
+use std::cmp::Reverse;
 use std::ops::Range;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 use sha2::{Digest as _, Sha256 as Hasher};
 
-use super::recipe::{Encoding, LITERALS, OpenStream, Segment, Sources};
+use super::recipe::{Encoding, File, LITERALS, OpenStream, Segment, Sources};
 use crate::error::Result;
 use crate::grid::copy_box;
 use crate::io::ByteOrder;
 use crate::pool::Buffers;
+use crate::progress::{Progress, cancelled};
 use crate::sha::Sha256;
-use crate::value::{Region, Shape, Values, swap_bytes, swap_width};
+use crate::value::{Region, Shape, Values, bits, swap_bytes, swap_width};
 
 /// Size in bytes of a window, the part of an original casacore file that a thread rebuilds at a time.
 pub(super) const WINDOW_BYTES: u64 = 2 << 20;
@@ -98,6 +102,34 @@ pub(super) fn for_windows<T: Send>(
     }
 }
 
+/// Calls `work` with the number (index in `files`) of each original casacore file, on two files at a time, the longest
+/// first: while one waits for its SHA-256, which only one thread can compute, there is work on the other. The function
+/// that `work` gets fails if it should end early: after an error, or if `progress` says so.
+pub(super) fn for_files(
+    files: &[File],
+    pool: &rayon::ThreadPool,
+    progress: &dyn Progress,
+    work: impl Fn(usize, &GoOn<'_>) -> Result<()> + Sync,
+) -> Result<()> {
+    let mut order: Vec<usize> = (0..files.len()).collect();
+    order.sort_by_key(|&number| Reverse(files[number].len));
+    let (next, first_error) = (AtomicUsize::new(0), OnceLock::new());
+    let go_on = || if first_error.get().is_some() { Err(cancelled()) } else { progress.go_on() };
+    let work_on = || {
+        while let (None, Some(&number)) = (first_error.get(), order.get(next.fetch_add(1, Ordering::Relaxed))) {
+            if let Err(error) = work(number, &go_on) {
+                // that of the other thread may only say that it was to end
+                let _ = first_error.set(error);
+            }
+        }
+    };
+    pool.join(work_on, work_on);
+    first_error.into_inner().map_or(Ok(()), Err)
+}
+
+/// Fails if work on several threads should end.
+pub(super) type GoOn<'a> = dyn Fn() -> Result<()> + Sync + 'a;
+
 /// Rebuilds an original casacore file of `len` bytes, passes its bytes to `write`, from several threads and in no order, and
 /// returns their SHA-256.
 pub(super) fn rebuild(
@@ -109,7 +141,8 @@ pub(super) fn rebuild(
 ) -> Result<Sha256> {
     let mut sha = Hasher::new();
     let work = |window: Window| {
-        let mut bytes = buffers.zeros(window.len());
+        let mut bytes =
+            if window.is_supplied(sources)? { buffers.take(window.len()) } else { buffers.zeros(window.len()) };
         window.fill(sources, &mut bytes, None)?;
         write(window.bytes.start, &bytes)?;
         Ok(bytes)
@@ -127,6 +160,20 @@ pub(super) fn rebuild(
 impl Window {
     pub(super) fn len(&self) -> usize {
         (self.bytes.end - self.bytes.start) as usize
+    }
+
+    /// Whether one segment (a range of the file that one dataset supplies) supplies every byte of this window, without gaps
+    /// between its blocks.
+    fn is_supplied(&self, sources: &Sources) -> Result<bool> {
+        for segment in &self.segments {
+            let box_bytes = sources.get(segment)?.box_bytes(segment.rows)?;
+            let has_gaps = segment.count > 1 && segment.stride > box_bytes;
+            let end = segment.offset + (segment.count - 1) * segment.stride + box_bytes;
+            if !has_gaps && segment.offset <= self.bytes.start && self.bytes.end <= end {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Fills `out` with the bytes of this window (a block of an original casacore file) that datasets supply, those
@@ -314,7 +361,9 @@ impl OpenStream {
     fn encode<'a>(&self, plain: &'a mut Vec<u8>, boxes: usize) -> &'a [u8] {
         if self.encoding == Encoding::Bits {
             let box_elements = plain.len() / boxes.max(1);
-            *plain = plain.chunks_exact(box_elements.max(1)).flat_map(|bools| bools.chunks(8).map(pack)).collect();
+            let mut packed = Vec::with_capacity(plain.len() / 8 + boxes);
+            plain.chunks_exact(box_elements.max(1)).for_each(|bools| bits::pack_bytes(bools, &mut packed));
+            *plain = packed;
         }
         self.swap(plain);
         plain
@@ -325,9 +374,4 @@ impl OpenStream {
             swap_bytes(plain, swap_width(self.reader.data_type));
         }
     }
-}
-
-/// Packs up to eight Bools into a byte, the first in the lowest bit.
-fn pack(bools: &[u8]) -> u8 {
-    bools.iter().enumerate().fold(0, |bits, (bit, &value)| bits | u8::from(value != 0) << bit)
 }

@@ -1,12 +1,14 @@
 //! Restores the original casacore files of a table from a restorable file: a native HDF5 file, to which the table was
 //! converted, with all that is needed to rebuild these files byte for byte.
 
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Mutex;
 
 use bstr::ByteSlice;
 
 use super::copies::Copies;
-use super::rebuild::rebuild;
+use super::rebuild::{GoOn, for_files, rebuild};
 use super::recipe::{Archive, relative};
 use crate::clone::{Reflink, Sharer};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
@@ -19,6 +21,7 @@ use crate::publishing::Publishing;
 use crate::sha::Sha256;
 use crate::source::Source;
 use crate::source::stored_digests::changed_columns;
+use crate::sync::LockUnpoisoned;
 
 /// Summary of [`ToOriginal::write`](super::super::ToOriginal::write): the original casacore files of a table that were
 /// restored.
@@ -81,7 +84,9 @@ pub(crate) fn restore(
         buffers: &buffers,
         sharer: &sharer,
     };
-    pool.install(|| (0..recipe.files.len()).try_for_each(|number| restorer.restore(number, progress).context(&place)))?;
+    for_files(&recipe.files, &pool, progress, |number, go_on| {
+        restorer.restore(number, progress, go_on).context(&place)
+    })?;
     progress.phase(Phase::Flushing);
     output.commit()?;
     Ok(ToOriginalSummary { files: recipe.files.len() as u64, bytes, shared_bytes: sharer.shared() })
@@ -101,12 +106,12 @@ struct Restorer<'a> {
 }
 
 impl Restorer<'_> {
-    fn restore(&self, number: usize, progress: &dyn Progress) -> Result<()> {
+    fn restore(&self, number: usize, progress: &dyn Progress, go_on: &GoOn<'_>) -> Result<()> {
         let file = &self.archive.recipe.files[number];
         let name = file.path.to_str_lossy();
         let advance = |bytes| {
             progress.advance(bytes, &name, "");
-            progress.go_on()
+            go_on()
         };
         let found = self.write(number, advance).with_context(|| name.to_string())?;
         if found == file.sha256 {
@@ -173,18 +178,25 @@ pub(crate) struct ChangedFile {
 pub(crate) fn changed_files(path: &Path, progress: &dyn Progress) -> Result<(u64, Vec<ChangedFile>)> {
     let Some(archive) = open(path)? else { return Ok((0, Vec::new())) };
     let (pool, buffers) = (thread_pool(0)?, Buffers::default());
-    let mut changed = Vec::new();
-    for (number, file) in archive.recipe.files.iter().enumerate() {
-        let found = archive.file(number).and_then(|(segments, sources)| {
-            rebuild(file.len, segments, &sources, (&pool, &buffers), |_, _| progress.go_on())
-        });
+    let files = &archive.recipe.files;
+    let changed = Mutex::new(BTreeMap::new());
+    for_files(files, &pool, progress, |number, go_on| {
+        let file = &files[number];
+        let found = archive
+            .file(number)
+            .and_then(|(segments, sources)| rebuild(file.len, segments, &sources, (&pool, &buffers), |_, _| go_on()));
         match found {
             Err(error) if matches!(error.kind(), ErrorKind::Io | ErrorKind::Interrupted) || error.leads_elsewhere() => {
                 return Err(error);
             }
             Ok(sha) if sha == file.sha256 => {}
-            found => changed.push(ChangedFile { name: file.path.to_string(), stored: file.sha256, found }),
+            found => {
+                let file = ChangedFile { name: file.path.to_string(), stored: file.sha256, found };
+                changed.lock_unpoisoned().insert(number, file);
+            }
         }
-    }
-    Ok((archive.recipe.files.len() as u64, changed))
+        Ok(())
+    })?;
+    let changed = std::mem::take(&mut *changed.lock_unpoisoned());
+    Ok((files.len() as u64, changed.into_values().collect()))
 }
