@@ -146,6 +146,7 @@ impl FileState {
 impl StoredFile {
     /// Creates the state of a new virtual file without bytes; its group `path` exists already.
     pub(super) fn new(store: Arc<Store>, path: String, block_bytes: u64) -> Self {
+        store.forget(&path);
         let state = FileState { changed: true, hash: Some((Hasher::new(), 0)), ..FileState::stored(0) };
         StoredFile { store, path, block_bytes, state: Mutex::new(state) }
     }
@@ -333,6 +334,7 @@ impl StoredFile {
         }
         group.remove(DATA)?;
         group.rename(NEXT_DATA, DATA)?;
+        self.store.forget(&self.path);
         *rows = new;
         Ok(())
     }
@@ -350,12 +352,10 @@ impl StoredFile {
             self.store.change(|access| {
                 let rows = self.writable_rows(state, access, last + 1)?;
                 rows.form = RowForm::Written;
-                for (at, (number, bytes)) in batch.iter().enumerate() {
-                    let stored = filtered.get(at).map_or(*bytes, Vec::as_slice);
-                    rows.dataset.write_chunk(&[0, *number], stored, 0)?;
-                }
-                Ok(())
+                stored(batch, &filtered)
+                    .try_for_each(|(number, bytes)| rows.dataset.write_chunk(&[0, number], bytes, 0))
             })?;
+            self.store.wrote(&self.path, stored(batch, &filtered));
             self.store.write_back();
         }
         state.stored_len = state.stored_len.max(((last + 1) * self.block_bytes).min(state.len));
@@ -622,6 +622,14 @@ impl fmt::Debug for StoredFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("StoredFile").field(&self.path).finish()
     }
+}
+
+/// Blocks, each given with its number, as they are stored: `filtered` has the filtered bytes of each, or is empty.
+fn stored<'a>(blocks: &'a [(u64, &'a [u8])], filtered: &'a [Vec<u8>]) -> impl Iterator<Item = (u64, &'a [u8])> {
+    let stored = |(at, &(number, bytes)): (usize, &(u64, &'a [u8]))| {
+        (number, filtered.get(at).map_or(bytes, |filtered| filtered.as_slice()))
+    };
+    blocks.iter().enumerate().map(stored)
 }
 
 /// Applies the dataset's filters to blocks, each given with its number, on all threads; returns the filtered bytes of each.

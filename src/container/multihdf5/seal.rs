@@ -15,9 +15,10 @@
 
 use std::ops::Range;
 
-use libdeflater::Crc;
+use crc32fast::Hasher as Crc;
 use rayon::prelude::*;
 
+use super::block_checksums::BlockChecksums;
 use super::header::file_paths;
 use super::names::DATA;
 use crate::container::Damage;
@@ -45,17 +46,22 @@ struct Extent {
     bytes: Range<u64>,
     /// Index in `Owners::paths`, from 0, of the virtual file to which the byte range (extent) of the HDF5 file belongs.
     owner: usize,
+    /// CRC-32 of the bytes; `None` if it is not known from writing them.
+    checksum: Option<u32>,
 }
 
 impl Owners {
-    /// Finds which bytes of the HDF5 file of a MultiHDF5 container that is being written belong to which virtual file, from its datasets.
-    pub(super) fn of(root: &Group) -> Result<Self> {
+    /// Finds which bytes of the HDF5 file of a MultiHDF5 container that is being written belong to which virtual file, from its
+    /// datasets. `written` has checksums of blocks from when they were written.
+    pub(super) fn of(root: &Group, written: &BlockChecksums) -> Result<Self> {
         let mut owners = Owners { paths: file_paths(root)?, extents: Vec::new() };
         for (owner, path) in owners.paths.iter().enumerate() {
             let group = path.split('/').try_fold(root.clone(), |group, name| group.group(name))?;
             if group.has(DATA) {
-                let add = |ChunkInfo { address, stored_bytes, .. }| {
-                    owners.extents.push(Extent { bytes: address..address + stored_bytes, owner });
+                let add = |ChunkInfo { index, address, stored_bytes, .. }| {
+                    let known = index.last().and_then(|&number| written.get(path, number));
+                    let checksum = known.filter(|known| known.len == stored_bytes).map(|known| known.crc);
+                    owners.extents.push(Extent { bytes: address..address + stored_bytes, owner, checksum });
                 };
                 group.dataset(DATA)?.each_chunk(add)?;
             }
@@ -78,11 +84,13 @@ impl Seal {
     /// Computes the checksums of all bytes of the HDF5 file `file` and appends them to it as a seal. `paths` has the
     /// paths of the virtual files, `extents` the ranges of `file` with their bytes: the seal records both, so that
     /// damage can be attributed to a virtual file.
-    pub(super) fn put(file: &dyn WriteAt, Owners { paths, extents }: Owners) -> Result<()> {
+    pub(super) fn put(file: &dyn WriteAt, Owners { paths, mut extents }: Owners) -> Result<()> {
         let len = file.len()?;
-        let mut regions = divide(len, extents)?;
+        extents.sort_unstable_by_key(|extent| extent.bytes.start);
+        let mut regions = divide(len, &extents)?;
+        extents.retain(|extent| extent.checksum.is_some());
         regions.par_iter_mut().try_for_each_init(Vec::new, |piece, region| {
-            region.checksum = region.find_checksum(file, piece)?;
+            region.checksum = region.find_checksum(file, &extents, piece)?;
             Ok::<_, Error>(())
         })?;
         let mut seal = Vec::with_capacity(regions.len() * ENTRY_BYTES);
@@ -96,7 +104,7 @@ impl Seal {
         let names_bytes = seal.len() - names_at;
         seal.extend([len, regions.len() as u64, names_bytes as u64].into_iter().flat_map(u64::to_le_bytes));
         seal.extend(MAGIC);
-        seal.extend(crc(&seal).to_le_bytes());
+        seal.extend(crc32fast::hash(&seal).to_le_bytes());
         file.write_at(len, &seal)
     }
 
@@ -151,7 +159,7 @@ impl Seal {
             return Err(Error::format(message));
         }
         let bytes = read_bytes(file, self.len, file_len - self.len - 4)?;
-        let found = crc(&bytes);
+        let found = crc32fast::hash(&bytes);
         if found != self.checksum || self.magic != MAGIC {
             return Err(Error::format(format!(
                 "CRC {:08x} stored, but the bytes have {found:08x}: the seal is damaged",
@@ -178,13 +186,11 @@ impl Seal {
 }
 
 /// Divides an HDF5 file of `len` bytes into ranges for one checksum each, of at most [`REGION_BYTES`]; each belongs to
-/// one virtual file or to none of them.
+/// one virtual file or to none of them. The extents are sorted by their start.
 ///
 /// # Errors
 /// `Format` if extents overlap or exceed the file.
-fn divide(len: u64, mut extents: Vec<Extent>) -> Result<Vec<Region>> {
-    extents.retain(|extent| !extent.bytes.is_empty());
-    extents.sort_unstable_by_key(|extent| extent.bytes.start);
+fn divide(len: u64, extents: &[Extent]) -> Result<Vec<Region>> {
     let mut runs: Vec<Region> = Vec::new();
     let mut add = |bytes: Range<u64>, owner: u32| match runs.last_mut() {
         _ if bytes.is_empty() => {}
@@ -192,14 +198,14 @@ fn divide(len: u64, mut extents: Vec<Extent>) -> Result<Vec<Region>> {
         _ => runs.push(Region { bytes, owner, checksum: 0 }),
     };
     let mut at = 0;
-    for Extent { bytes, owner } in extents {
+    for Extent { bytes, owner, .. } in extents.iter().filter(|extent| !extent.bytes.is_empty()) {
         if bytes.start < at || bytes.end > len {
             return Err(Error::format(format!("bytes {bytes:?} are in two blocks or beyond the end at {len}")));
         }
         add(at..bytes.start, 0);
         at = bytes.end;
         add(
-            bytes,
+            bytes.clone(),
             u32::try_from(owner + 1)
                 .map_err(|_| Error::usage("the container has 2^32 files or more, which a seal cannot number"))?,
         );
@@ -212,15 +218,9 @@ fn divide(len: u64, mut extents: Vec<Extent>) -> Result<Vec<Region>> {
     Ok(runs.into_iter().flat_map(parts).collect())
 }
 
-fn crc(bytes: &[u8]) -> u32 {
-    let mut crc = Crc::new();
-    crc.update(bytes);
-    crc.sum()
-}
-
 /// Returns those of the given ranges of bytes of a MultiHDF5 container that differ from their checksums.
 fn damaged(file: &dyn ReadAt, regions: Vec<Region>) -> Result<Vec<Region>> {
-    let compare = |piece: &mut Vec<u8>, region: Region| match region.find_checksum(file, piece) {
+    let compare = |piece: &mut Vec<u8>, region: Region| match region.find_checksum(file, &[], piece) {
         Ok(found) if found == region.checksum => None,
         Ok(_) => Some(Ok(region)),
         Err(error) => Some(Err(error)),
@@ -229,15 +229,27 @@ fn damaged(file: &dyn ReadAt, regions: Vec<Region>) -> Result<Vec<Region>> {
 }
 
 impl Region {
-    /// Computes the CRC-32 of this range of bytes of a MultiHDF5 container; `piece` is the buffer into which they are read.
-    fn find_checksum(&self, file: &dyn ReadAt, piece: &mut Vec<u8>) -> Result<u32> {
-        let mut crc = Crc::new();
-        for start in self.bytes.clone().step_by(PIECE_BYTES as usize) {
-            piece.resize((self.bytes.end - start).min(PIECE_BYTES) as usize, 0);
-            file.read_at(start, piece)?;
-            crc.update(piece);
+    /// Computes the CRC-32 of this range of bytes of a MultiHDF5 container, from those of the extents in it, sorted by their
+    /// start, which have one; other bytes are read, into the buffer `piece`.
+    fn find_checksum(&self, file: &dyn ReadAt, known: &[Extent], piece: &mut Vec<u8>) -> Result<u32> {
+        let (mut crc, mut at) = (Crc::new(), self.bytes.start);
+        let mut read = |crc: &mut Crc, bytes: Range<u64>| {
+            bytes.clone().step_by(PIECE_BYTES as usize).try_for_each(|start| {
+                piece.resize((bytes.end - start).min(PIECE_BYTES) as usize, 0);
+                file.read_at(start, piece)?;
+                crc.update(piece);
+                Ok::<_, Error>(())
+            })
+        };
+        let first = known.partition_point(|extent| extent.bytes.start < at);
+        for Extent { bytes, checksum, .. } in &known[first..] {
+            let (Some(checksum), true) = (checksum, bytes.end <= self.bytes.end) else { break };
+            read(&mut crc, at..bytes.start)?;
+            crc.combine(&Crc::new_with_initial_len(*checksum, bytes.end - bytes.start));
+            at = bytes.end;
         }
-        Ok(crc.sum())
+        read(&mut crc, at..self.bytes.end)?;
+        Ok(crc.finalize())
     }
 }
 
@@ -247,7 +259,7 @@ mod tests {
     use crate::io::MemoryFile;
 
     fn extent(bytes: Range<u64>, owner: usize) -> Extent {
-        Extent { bytes, owner }
+        Extent { bytes, owner, checksum: None }
     }
 
     fn sealed(len: usize, paths: &[&str], extents: Vec<Extent>) -> Vec<u8> {
@@ -308,9 +320,33 @@ mod tests {
     #[test]
     fn extents_that_cannot_be_are_refused() {
         for bad in [vec![extent(0..5, 0), extent(4..6, 1)], vec![extent(5..11, 0)]] {
-            assert!(divide(10, bad).is_err());
+            assert!(divide(10, &bad).is_err());
         }
-        assert_eq!(divide(0, vec![]).unwrap(), []);
+        assert_eq!(divide(0, &[]).unwrap(), []);
+    }
+
+    #[test]
+    fn checksums_of_blocks_are_used_instead_of_reading_them() {
+        let len = REGION_BYTES + 10_000;
+        let file = MemoryFile::new((0..len).map(|at| (at * at % 251) as u8).collect());
+        let bytes = file.bytes();
+        // gaps before, between and after, one across the end of a region
+        let ranges =
+            [7..100, 100..5000, 6000..6000, 6001..70_000, REGION_BYTES - 50..REGION_BYTES + 50, len - 9..len - 2];
+        let extents = |with: &dyn Fn(&[u8]) -> Option<u32>| -> Vec<Extent> {
+            let extent = |bytes_of: &Range<u64>| {
+                let part = &bytes[bytes_of.start as usize..bytes_of.end as usize];
+                Extent { bytes: bytes_of.clone(), owner: 0, checksum: with(part) }
+            };
+            ranges.iter().map(extent).collect()
+        };
+        let checksums = |extents: &[Extent]| -> Vec<u32> {
+            let regions = divide(len, extents).unwrap();
+            regions.iter().map(|region| region.find_checksum(&file, extents, &mut Vec::new()).unwrap()).collect()
+        };
+        let read = checksums(&extents(&|_| None));
+        assert_eq!(checksums(&extents(&|part| Some(crc32fast::hash(part)))), read);
+        assert_ne!(checksums(&extents(&|_| Some(1))), read, "they are not read again");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use nix::fcntl::Flock;
 
+use super::block_checksums::BlockChecksums;
 use super::lock::{lock_for_reading, lock_for_writing};
 use super::seal::{Owners, Seal};
 use crate::container::FormatOptions;
@@ -27,6 +28,8 @@ pub(super) struct Store {
     /// Whether each commit of the container appends a [`Seal`] (checksums of every byte) to the HDF5 file.
     sealed: bool,
     state: Mutex<StoreState>,
+    /// Checksums of the blocks that were written since the last commit, for the seal.
+    written: Mutex<BlockChecksums>,
 }
 
 #[derive(Debug, Default)]
@@ -71,7 +74,13 @@ impl Store {
     pub(super) fn create(path: &Path, options: &FormatOptions) -> Result<Self> {
         // a file that grows while others read it is never finished
         let sealed = (options.archive || options.checksums) && !options.appendable;
-        let store = Store { path: path.to_owned(), options: *options, sealed, state: Mutex::default() };
+        let store = Store {
+            path: path.to_owned(),
+            options: *options,
+            sealed,
+            state: Mutex::default(),
+            written: Mutex::default(),
+        };
         let file = h5::File::create_for(store.bounds(), path)?;
         let disk = Some(Growth::of(fs::File::options().write(true).open(path)?)?);
         let file = Some(OpenFile { file, writable: true, copy: None });
@@ -93,7 +102,7 @@ impl Store {
         let sealed = options.archive && !options.appendable || sealed;
         let file = Some(OpenFile { file, writable: false, copy: None });
         let state = StoreState { file, generation: 1, lock, disk: None };
-        Ok(Store { path: path.to_owned(), options, sealed, state: Mutex::new(state) })
+        Ok(Store { path: path.to_owned(), options, sealed, state: Mutex::new(state), written: Mutex::default() })
     }
 
     fn state(&self) -> MutexGuard<'_, StoreState> {
@@ -142,6 +151,19 @@ impl Store {
         }
     }
 
+    /// Notes which bytes were stored for blocks of the virtual file whose group is `path`, each with its number from 0.
+    pub(super) fn wrote<'a>(&self, path: &str, blocks: impl Iterator<Item = (u64, &'a [u8])>) {
+        if self.sealed {
+            let mut written = self.written.lock_unpoisoned();
+            blocks.for_each(|(number, bytes)| written.wrote(path, number, bytes));
+        }
+    }
+
+    /// Forgets which bytes were stored for blocks of the virtual file whose group is `path`, since its dataset is another one.
+    pub(super) fn forget(&self, path: &str) {
+        self.written.lock_unpoisoned().forget(path);
+    }
+
     /// Tells the system to begin writing to the disk the bytes by which a new container file has grown.
     pub(super) fn write_back(&self) {
         self.state().disk.iter_mut().for_each(Growth::write_back);
@@ -178,7 +200,8 @@ impl Store {
         let Some(OpenFile { file, writable: true, copy }) = state.file.take() else { return Ok(()) };
         let publish = || {
             moment("written");
-            let owners = if self.sealed { Some(Owners::of(&file.root()?)?) } else { None };
+            let written = std::mem::take(&mut *self.written.lock_unpoisoned());
+            let owners = if self.sealed { Some(Owners::of(&file.root()?, &written)?) } else { None };
             file.close()?;
             moment("closed");
             let path = copy.as_ref().map_or(&*self.path, Partial::path);
