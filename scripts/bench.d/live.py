@@ -1,7 +1,8 @@
 """Appends visibilities to a live file: h5bridge's library, an h5py SWMR writer doing the same, and plain writes as the limit.
 
 A row has TIME, ANTENNA1, UVW, DATA and FLAG; an integration 378 rows (28 antennas) of 64 channels and 4 correlations, 0.9 MB.
-Only ratios within one run mean anything: every contender runs once a round. The latency is from the moment at which the
+Only ratios within one run mean anything: every contender runs once a round, each after a file of the same size was written and
+removed, since it matters whose memory the system gives it. The latency is from the moment at which the
 writer's commit returns to that at which a reader that polls has the newest row.
 """
 import argparse
@@ -101,6 +102,10 @@ def throughput(folder, arguments, every):
     path = os.path.join(folder, 'live.h5')
     for number in range(arguments.rounds + 1):
         for kind in kinds:
+            with open(path, 'wb', buffering=0) as same_for_all:
+                for _ in range(arguments.integrations):
+                    same_for_all.write(bytes(BASELINES * ROW_BYTES))
+            remove(path)
             os.sync()
             out = subprocess.run(command(kind, path, arguments.integrations, every, 0), check=True, capture_output=True,
                                  text=True).stdout.split()

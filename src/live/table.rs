@@ -187,9 +187,10 @@ impl Column {
         Ok((bytes, shapes))
     }
 
-    fn append(&mut self, (bytes, shapes): &Checked<'_>, most_waiting: usize) -> Result<()> {
+    fn append(&mut self, (bytes, shapes): &Checked<'_>, most_waiting: usize, commits: bool) -> Result<()> {
         match (&mut self.parts, shapes) {
-            (Parts::Dense(stream), _) => stream.push(bytes, most_waiting),
+            // what is committed at once need not be copied; cells of several shapes come one by one
+            (Parts::Dense(stream), _) => stream.push(bytes, if commits { 0 } else { most_waiting }),
             (Parts::Cubes { cubes, map }, shapes) => {
                 let (row_cube, row_index) = &mut **map;
                 let mut rest = &bytes[..];
@@ -303,12 +304,19 @@ impl Table {
         found.ok_or_else(|| Error::usage(format!("column {name} does not exist")))
     }
 
-    pub(super) fn append(&mut self, rows: u64, cells: &[Checked<'_>], most_waiting: usize) -> Result<()> {
+    /// Appends `rows` rows. At most `most_waiting` bytes of each dataset stay in memory. `commits`: whether a commit follows at once.
+    pub(super) fn append(
+        &mut self,
+        rows: u64,
+        cells: &[Checked<'_>],
+        most_waiting: usize,
+        commits: bool,
+    ) -> Result<()> {
         for (column, cells) in self.columns.iter_mut().zip(cells) {
-            column.append(cells, most_waiting).with_context(|| Context::column(&column.name))?;
+            column.append(cells, most_waiting, commits).with_context(|| Context::column(&column.name))?;
         }
         let numbers: Vec<u8> = (self.rows..self.rows + rows).flat_map(u64::to_le_bytes).collect();
-        self.row.push(&numbers, most_waiting)?;
+        self.row.push(&numbers, if commits { 0 } else { most_waiting })?;
         self.rows += rows;
         Ok(())
     }

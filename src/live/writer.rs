@@ -176,8 +176,9 @@ impl Writer {
         self.file()?;
         let streams: usize = self.tables.iter().map(Table::datasets).sum();
         let most_waiting = (WAITING_BYTES / streams.max(1)).min(WAITING_BYTES_OF_COLUMN);
+        let commits = self.is_due(rows);
         let table = &mut self.tables[table];
-        let appended = table.append(rows, cells, most_waiting).with_context(|| Context::table(&table.name));
+        let appended = table.append(rows, cells, most_waiting, commits).with_context(|| Context::table(&table.name));
         self.guard(appended)?;
         self.commit_if_due()
     }
@@ -216,10 +217,15 @@ impl Writer {
     /// # Errors
     /// As [`commit`](Self::commit).
     pub fn commit_if_due(&mut self) -> Result<()> {
-        let waiting: u64 = self.tables.iter().map(|table| table.rows - table.committed).sum();
+        if self.is_due(0) { self.commit() } else { Ok(()) }
+    }
+
+    /// Whether the [`CommitPolicy`](super::CommitPolicy) says that it is time to commit once `more` rows are appended.
+    fn is_due(&self, more: u64) -> bool {
+        let waiting: u64 = more + self.tables.iter().map(|table| table.rows - table.committed).sum::<u64>();
         let late = self.policy.every.is_some_and(|every| self.last_commit.elapsed() >= every);
         let many = self.policy.rows.is_some_and(|rows| waiting >= rows);
-        if waiting > 0 && (late || many) || self.rewritten && late { self.commit() } else { Ok(()) }
+        waiting > 0 && (late || many) || self.rewritten && late
     }
 
     /// Makes all appended rows visible to readers. A reader that first reads the number `committed_rows` of a table, and
