@@ -196,7 +196,10 @@ impl Bucket {
 
 /// Whether the row numbers, each `N` bytes that `row` decodes, begin with 0 and strictly ascend.
 fn ascends_from_0<const N: usize>(rows: &[[u8; N]], row: impl Fn(&[u8; N]) -> u64) -> bool {
-    rows.first().is_some_and(|first| row(first) == 0) && rows.windows(2).all(|pair| row(&pair[0]) < row(&pair[1]))
+    // without an early end, so that several rows are compared at once
+    let ascends =
+        rows.iter().zip(rows.get(1..).unwrap_or_default()).fold(true, |so_far, (a, b)| so_far & (row(a) < row(b)));
+    rows.first().is_some_and(|first| row(first) == 0) && ascends
 }
 
 /// The values of one column in a bucket of IncrementalStMan, from the first value on that a read needs.
@@ -249,11 +252,30 @@ impl Values<'_> {
         None
     }
 
+    /// The offsets of the values that hold for `rows` (counted from 0 at the bucket's first row), if there is another value for
+    /// each row; `None` if one holds for several rows.
+    fn offsets_of_rows(&self, row_bytes: usize, rows: &Range<u64>) -> Option<&[[u8; 4]]> {
+        let count = usize::try_from(rows.end - rows.start).ok().filter(|&count| count > 0)?;
+        let offsets = self.offsets.get(..count)?;
+        let start = |value: usize| match row_bytes {
+            8 => self.starts.as_chunks().0.get(value).map(|&start| self.order.u64(start)),
+            _ => self.starts.as_chunks().0.get(value).map(|&start| self.order.u32(start).into()),
+        };
+        // the starts ascend, as `Bucket::decode` has checked
+        (start(0) == Some(rows.start) && start(count - 1) == Some(rows.end - 1)).then_some(offsets)
+    }
+
     /// Fills `out` with the values that hold for `rows` (counted from 0 at the bucket's first row), `N` bytes for each
     /// row. Returns the index of the last of these values, from 0 in `self`; `None` if a value is outside the data part
     /// or `out` is too short.
     fn fill_cells<const N: usize>(&self, row_bytes: usize, rows: Range<u64>, out: &mut [u8]) -> Option<usize> {
         let (cells, []) = out.as_chunks_mut::<N>() else { return None };
+        if let Some(offsets) = self.offsets_of_rows(row_bytes, &rows).filter(|offsets| offsets.len() == cells.len()) {
+            for (cell, &offset) in cells.iter_mut().zip(offsets) {
+                *cell = *self.data.get(self.order.u32(offset) as usize..)?.first_chunk()?;
+            }
+            return Some(offsets.len() - 1);
+        }
         self.for_each(row_bytes, rows, |offset, rows| {
             let value = self.data.get(offset..)?.first_chunk()?;
             cells.get_mut(rows)?.fill(*value);
@@ -294,6 +316,38 @@ mod tests {
             offsets.iter().for_each(|&offset| put(offset, 4));
         }
         Bucket::decode(bytes, order, 2).unwrap()
+    }
+
+    #[test]
+    fn a_value_for_each_row_is_found_by_its_row() {
+        for (row_bytes, order) in
+            [(4, ByteOrder::Little), (8, ByteOrder::Little), (4, ByteOrder::Big), (8, ByteOrder::Big)]
+        {
+            let put = |word: u64, len: usize| match order {
+                ByteOrder::Little => word.to_le_bytes()[..len].to_vec(),
+                ByteOrder::Big => word.to_be_bytes()[8 - len..].to_vec(),
+            };
+            let words = |words: &[u64], len: usize| words.iter().flat_map(|&word| put(word, len)).collect::<Vec<u8>>();
+            let flags = if row_bytes == 8 { u64::from(WIDE_ROWS) } else { 0 };
+            // values of two bytes for the rows 0, 1, 2, 4 and 5, not in the order of their places
+            let starts = words(&[0, 1, 2, 4, 5], row_bytes);
+            let parts = [put(14 | flags, 4), (10..20).collect(), put(5, 4), starts, words(&[8, 0, 2, 4, 6], 4)];
+            let bucket = Bucket::decode(parts.concat(), order, 1).unwrap();
+            let cell = |row: u64| [18u8, 10, 12, 12, 14, 16, 16][row as usize];
+            for first in 0..7 {
+                for end in first + 1..=7 {
+                    let mut out = vec![0; 2 * (end - first) as usize];
+                    bucket.fill(0, first..end, 2, &mut 0, &mut out).unwrap();
+                    let expected: Vec<u8> = (first..end).flat_map(|row| [cell(row), cell(row) + 1]).collect();
+                    assert_eq!(out, expected, "rows {first}..{end}");
+                }
+            }
+            // a place outside of the data part
+            let starts = words(&[0, 1], row_bytes);
+            let parts = [put(6 | flags, 4), vec![1, 2], put(2, 4), starts, words(&[0, 1], 4)];
+            let bucket = Bucket::decode(parts.concat(), order, 1).unwrap();
+            assert!(bucket.fill(0, 0..2, 2, &mut 0, &mut [0; 4]).is_none());
+        }
     }
 
     #[test]
