@@ -25,8 +25,9 @@ const SMALL_SHARED_TILE_BYTES: u64 = 4 << 10;
 const MANY_TILES: u64 = 4096;
 /// Minimum number of rows that is assumed for an appendable dataset when the shape of its chunks is chosen.
 const APPENDABLE_ROWS: u64 = 1024;
-/// Number of rows whose cell shapes are held in memory at a time while a column is examined.
-const SURVEYED_ROWS: usize = 4096;
+/// Number of rows whose cell shapes are held in memory at a time while a column is examined: few enough to stay in the
+/// processor's cache, and for memory that is used again and again.
+const SURVEYED_ROWS: usize = 1024;
 
 /// The storage form of a column in the HDF5 file. Shapes list the fastest axis first, as casacore does, and rows last.
 #[derive(Debug, Clone, PartialEq, Eq)]

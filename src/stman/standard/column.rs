@@ -197,7 +197,14 @@ impl ColumnCells for StandardColumn {
                 self.for_cells(rows, each).context(&self.shared.place)?;
                 Ok(shapes)
             }
-            Cell::Array => self.arrays(rows)?.into_iter().map(|offset| self.array_shape(offset)).collect(),
+            Cell::Array => {
+                let offsets = self.arrays(rows)?;
+                // usual for a column that nobody fills
+                if offsets.iter().all(|&offset| offset == 0) {
+                    return Ok(vec![None; offsets.len()]);
+                }
+                offsets.into_iter().map(|offset| self.array_shape(offset)).collect()
+            }
             _ => rows.map(|row| self.cell_shape(row)).collect(),
         }
     }
