@@ -5,7 +5,7 @@ use std::path::Path;
 use super::file_set::{FileSet, Folder, SetFile};
 use crate::clone::{Reflink, Sharer};
 use crate::container::ContainerMut;
-use crate::error::{Context, Result, ResultExt};
+use crate::error::{Context, Error, Result, ResultExt};
 use crate::io::{Raw, RawCopy, ReadAt, WriteAt};
 use crate::progress::Progress;
 
@@ -27,15 +27,29 @@ pub(super) struct Copier<'a> {
     sharer: Sharer<'a>,
     /// The directory in which the container is written.
     directory: &'a Path,
+    /// The final name of what is written, as it was given.
+    target: &'a Path,
     /// Two buffers for pieces of a file: while the piece in one is written to the container, the next one is read into the
     /// other.
     buffers: [Vec<u8>; 2],
 }
 
 impl<'a> Copier<'a> {
-    pub(super) fn new(directory: &'a Path, progress: &'a dyn Progress) -> Self {
+    pub(super) fn new(directory: &'a Path, target: &'a Path, progress: &'a dyn Progress) -> Self {
         let sharer = Sharer::new(Reflink::Auto, progress);
-        Copier { progress, sharer, directory, buffers: Default::default() }
+        Copier { progress, sharer, directory, target, buffers: Default::default() }
+    }
+
+    /// Commits what was written to `container`.
+    ///
+    /// # Errors
+    /// Those of the container; the error names the target unless it names a file already.
+    pub(super) fn commit(&self, container: &dyn ContainerMut) -> Result<()> {
+        container.commit().map_err(|error| self.of_target(error))
+    }
+
+    fn of_target(&self, error: Error) -> Error {
+        error.of_file(&Context::path(self.target))
     }
 
     /// Number of bytes so far that the target shares with the source by reflink (common blocks of the file system), not
@@ -53,15 +67,13 @@ impl<'a> Copier<'a> {
         let (from, to) = (file.open()?, target.create(&file.name)?);
         // shared bytes need no space
         if file.len >= LARGE_BYTES && !self.sharer.can_share(&*from, self.directory) {
-            to.reserve(file.len).context(Context::member(&file.name))?;
+            to.reserve(file.len).context(Context::member(&file.name)).map_err(|error| self.of_target(error))?;
         }
         let mut at = 0;
         while at < file.len {
             let copied = copy_raw(&*from, &*to, at, file.len - at, &self.sharer);
             if copied == 0 {
-                return self
-                    .copy_rest(folder, file, &*from, &*to, at, piece_bytes(target))
-                    .context(Context::member(&file.name));
+                return self.copy_rest(folder, file, &*from, &*to, at, piece_bytes(target));
             }
             at += copied;
             self.advance(copied, folder, file)?;
@@ -84,12 +96,14 @@ impl<'a> Copier<'a> {
             piece.resize((file.len - start.min(file.len)).min(piece_bytes) as usize, 0);
             from.read_at(start, piece)
         };
+        let member = || Context::member(&file.name);
         let [mut now, mut next] = std::mem::take(&mut self.buffers);
-        read(at, &mut now)?;
+        read(at, &mut now).with_context(member)?;
         while !now.is_empty() {
             let end = at + now.len() as u64;
             let (written, read) = rayon::join(|| to.write_at(at, &now), || read(end, &mut next));
-            written.and(read)?;
+            written.with_context(member).map_err(|error| self.of_target(error))?;
+            read.with_context(member)?;
             self.advance(now.len() as u64, folder, file)?;
             std::mem::swap(&mut now, &mut next);
             at = end;

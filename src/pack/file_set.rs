@@ -289,7 +289,7 @@ impl FileSet {
 
     /// Adds the path of the source to an error of copying its files, if the error says that the source is damaged.
     pub(super) fn blame(&self, error: Error) -> Error {
-        if error.is_damage() { error.context(Context::path(&self.path)) } else { error }
+        if error.is_damage() { error.of_file(&Context::path(&self.path)) } else { error }
     }
 
     /// Path of the source of the files, as it was given.

@@ -89,11 +89,11 @@ pub(super) fn pack(
             container::set_dtype(&mut files, dtype)?;
         }
         let container = options.format.create_for(output.partial(), &files, &format_options(options, blocks))?;
-        return finish(source, output, progress, |copier| copy_tree(&source.root, &*container, copier));
+        return finish(source, target, output, progress, |copier| copy_tree(&source.root, &*container, copier));
     }
     let output = Output::create_directory(target, publishing, needed(source, target, options))?;
     let directory = Directory::new(output.partial()).write_behind(publishing.sync.is_behind());
-    finish(source, output, progress, |copier| pack_table(&source.root, &directory, options, copier))
+    finish(source, target, output, progress, |copier| pack_table(&source.root, &directory, options, copier))
 }
 
 /// Packs all files with one call of the format's function, for formats whose containers are written as a whole, not file by
@@ -137,19 +137,20 @@ pub(super) fn unpack(
     let needed = source.bytes().saturating_sub(shareable(source, directory_of(target)));
     let output = Output::create_directory(target, publishing, needed)?;
     let directory = Directory::new(output.partial()).write_behind(publishing.sync.is_behind());
-    finish(source, output, progress, |copier| copy_tree(&source.root, &directory, copier))
+    finish(source, target, output, progress, |copier| copy_tree(&source.root, &directory, copier))
 }
 
 /// Calls `write` to copy the files into the unfinished output, makes the output durable (fsync), and gives it its final name;
 /// returns the summary.
 fn finish(
     source: &FileSet,
+    target: &Path,
     output: Output,
     progress: &dyn Progress,
     write: impl FnOnce(&mut Copier<'_>) -> Result<()>,
 ) -> Result<PackSummary> {
     let directory = directory_of(output.partial()).to_owned();
-    let mut copier = Copier::new(&directory, progress);
+    let mut copier = Copier::new(&directory, target, progress);
     write(&mut copier).map_err(|error| source.blame(error))?;
     let shared_bytes = copier.shared();
     let stored_bytes = output.bytes()?;
@@ -173,7 +174,7 @@ fn copy_tree(folder: &Folder, target: &dyn ContainerMut, copier: &mut Copier<'_>
         let nested = target.create_nested(name)?;
         copy_tree(inner, &*nested, copier).context(Context::member(name))?;
     }
-    target.commit()
+    copier.commit(target)
 }
 
 /// Packs a table into the directory `target`, with a container for itself and one for each table below it.
@@ -206,14 +207,14 @@ fn pack_table(folder: &Folder, target: &Directory, options: &PackOptions, copier
         }
     }
     if let Some(container) = container {
-        container.commit()?;
+        copier.commit(&*container)?;
     }
     for (name, inner) in &folder.nested {
         target.create_nested(name)?;
         let nested = Directory::new(target.path(name).expect("a directory has paths"));
         pack_table(inner, &nested, options, copier).context(Context::member(name))?;
     }
-    target.commit()
+    copier.commit(target)
 }
 
 fn make_container(

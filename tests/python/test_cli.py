@@ -594,4 +594,9 @@ def test_a_disk_that_loses_bytes(big_ms, tmp_path):
             h5bridge('to-hdf5', big_ms, source)
         failed = support.on_failing_disk(verb, source, tmp_path / target, microseconds=1000, function='fsync')
         assert failed.returncode == support.FAILED and target + ': Input/output error' in failed.stderr, (verb, failed.stderr)
+    for form in 'multifile', 'multihdf5', 'sion':
+        failed = support.on_failing_disk('pack', '--single-file', '--format', form, big_ms, tmp_path / 'packed', microseconds=1000,
+                                         function='fsync')
+        assert failed.returncode == support.FAILED and 'packed: Input/output error' in failed.stderr, (form, failed.stderr)
+        assert 'big.ms' not in failed.stderr, failed.stderr
     assert os.listdir(tmp_path) == ['whole.h5']

@@ -6,7 +6,7 @@
 //! | `names.rs`        | names of groups, datasets and attributes                                                   |
 //! | `header.rs`       | the list of files and their sizes                                                          |
 //! | `commits.rs`      | the list of commits of a container that is appended to live                                |
-//! | `block_checksums.rs` | checksums of blocks from when they were written                                         |
+//! | `checksums.rs`    | checksums of blocks, from when they were written                                           |
 //! | `seal.rs`         | checksums of every byte, after the end of the HDF5 file                                    |
 //! | `virtual_file.rs` | the bytes of one file: libhdf5 reports once where the blocks are; any thread reads them    |
 //! | `read.rs`         | a container that is read                                                                   |
@@ -16,7 +16,7 @@
 //! | `container.rs`    | a container that is written                                                                |
 //! | `live.rs`         | files that are appended to while other processes read them: in place, with HDF5's SWMR     |
 
-mod block_checksums;
+mod checksums;
 mod commits;
 mod container;
 mod file;

@@ -18,7 +18,7 @@ use std::ops::Range;
 use crc32fast::Hasher as Crc;
 use rayon::prelude::*;
 
-use super::block_checksums::BlockChecksums;
+use super::checksums::BlockChecksums;
 use super::header::file_paths;
 use super::names::DATA;
 use crate::container::Damage;

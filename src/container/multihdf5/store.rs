@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use nix::fcntl::Flock;
 
-use super::block_checksums::BlockChecksums;
+use super::checksums::BlockChecksums;
 use super::lock::{lock_for_reading, lock_for_writing};
 use super::seal::{Owners, Seal};
 use crate::container::FormatOptions;

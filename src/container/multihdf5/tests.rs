@@ -213,6 +213,7 @@ fn any_writes_give_the_bytes_of_a_plain_file() {
                 if options.archive {
                     check_hashes(&*open(&path).unwrap());
                 }
+                assert_eq!(Seal::damage(&FileSource::open(&path).unwrap()).unwrap(), [], "{options:?} round {round}");
             }
             drop((nested, container));
             let container = MultiHdf5Mut::edit(&path).unwrap();
