@@ -199,7 +199,7 @@ impl ColumnCells for StandardColumn {
             }
             Cell::Array => {
                 let offsets = self.arrays(rows)?;
-                // usual for a column that nobody fills
+                // usual for a column without values
                 if offsets.iter().all(|&offset| offset == 0) {
                     return Ok(vec![None; offsets.len()]);
                 }
