@@ -81,7 +81,7 @@ fn pack_eight(values: [u8; 8]) -> u8 {
     const LOWEST: u64 = 0x0101_0101_0101_0101;
     let values = u64::from_le_bytes(values);
     // the highest bit of each byte becomes 1 if any of its bits is
-    let ones = ((values & LOW_SEVEN) + LOW_SEVEN | values) >> 7 & LOWEST;
+    let ones = (((values & LOW_SEVEN) + LOW_SEVEN) | values) >> 7 & LOWEST;
     // the factor moves bit 8 i to bit 56 + i, and no two bits to the same place
     (ones.wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8
 }

@@ -141,8 +141,8 @@ pub(super) fn rebuild(
 ) -> Result<Sha256> {
     let mut sha = Hasher::new();
     let work = |window: Window| {
-        let mut bytes =
-            if window.is_supplied(sources)? { buffers.take(window.len()) } else { buffers.zeros(window.len()) };
+        // a byte that nothing supplies shows in the SHA-256
+        let mut bytes = buffers.take(window.len());
         window.fill(sources, &mut bytes, None)?;
         write(window.bytes.start, &bytes)?;
         Ok(bytes)
@@ -160,20 +160,6 @@ pub(super) fn rebuild(
 impl Window {
     pub(super) fn len(&self) -> usize {
         (self.bytes.end - self.bytes.start) as usize
-    }
-
-    /// Whether one segment (a range of the file that one dataset supplies) supplies every byte of this window, without gaps
-    /// between its blocks.
-    fn is_supplied(&self, sources: &Sources) -> Result<bool> {
-        for segment in &self.segments {
-            let box_bytes = sources.get(segment)?.box_bytes(segment.rows)?;
-            let has_gaps = segment.count > 1 && segment.stride > box_bytes;
-            let end = segment.offset + (segment.count - 1) * segment.stride + box_bytes;
-            if !has_gaps && segment.offset <= self.bytes.start && self.bytes.end <= end {
-                return Ok(true);
-            }
-        }
-        Ok(false)
     }
 
     /// Fills `out` with the bytes of this window (a block of an original casacore file) that datasets supply, those
@@ -373,5 +359,62 @@ impl OpenStream {
         if self.encoding == Encoding::Bytes(ByteOrder::Big) {
             swap_bytes(plain, swap_width(self.reader.data_type));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::error::{Error, ErrorKind};
+    use crate::pool::thread_pool;
+
+    fn files(count: u64) -> Vec<File> {
+        let file = |len| File { path: format!("f{len}").into(), len, sha256: Sha256::default(), segments: 0 };
+        (0..count).map(file).collect()
+    }
+
+    #[test]
+    fn every_file_has_its_turn_the_longest_first() {
+        for threads in 1..=3 {
+            let pool = thread_pool(threads).unwrap();
+            let done = Mutex::new(Vec::new());
+            let work = |number, go_on: &GoOn<'_>| {
+                go_on()?;
+                done.lock().unwrap().push(number);
+                Ok(())
+            };
+            for_files(&files(40), &pool, &(), work).unwrap();
+            let mut done = done.into_inner().unwrap();
+            if threads == 1 {
+                assert!(done.is_sorted_by(|one, next| one > next), "{done:?}");
+            }
+            done.sort_unstable();
+            assert_eq!(done, (0..40).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn an_error_ends_the_work_on_other_files() {
+        let pool = thread_pool(2).unwrap();
+        let ended = Mutex::new(BTreeMap::new());
+        let work = |number, go_on: &GoOn<'_>| {
+            let mut goes_on = go_on();
+            if number == 38 {
+                return Err(Error::format("38 is damaged"));
+            }
+            // until it is told to end
+            while number == 39 && goes_on.is_ok() {
+                std::thread::yield_now();
+                goes_on = go_on();
+            }
+            ended.lock().unwrap().insert(number, goes_on.is_err());
+            goes_on
+        };
+        let error = for_files(&files(40), &pool, &(), work).unwrap_err();
+        assert_eq!((error.kind(), error.message()), (ErrorKind::Format, "38 is damaged"));
+        assert_eq!(ended.into_inner().unwrap(), BTreeMap::from([(39, true)]), "no other file was begun");
     }
 }
