@@ -189,7 +189,7 @@ impl Column {
 
     fn append(&mut self, (bytes, shapes): &Checked<'_>, most_waiting: usize, commits: bool) -> Result<()> {
         match (&mut self.parts, shapes) {
-            // what is committed at once need not be copied; cells of several shapes come one by one
+            // rows that are committed at once need not be copied; cells of several shapes come one by one
             (Parts::Dense(stream), _) => stream.push(bytes, if commits { 0 } else { most_waiting }),
             (Parts::Cubes { cubes, map }, shapes) => {
                 let (row_cube, row_index) = &mut **map;

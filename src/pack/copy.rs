@@ -27,7 +27,7 @@ pub(super) struct Copier<'a> {
     sharer: Sharer<'a>,
     /// The directory in which the container is written.
     directory: &'a Path,
-    /// The final name of what is written, as it was given.
+    /// Path that the user gave for the output, which appears there when it is complete.
     target: &'a Path,
     /// Two buffers for pieces of a file: while the piece in one is written to the container, the next one is read into the
     /// other.
@@ -40,7 +40,7 @@ impl<'a> Copier<'a> {
         Copier { progress, sharer, directory, target, buffers: Default::default() }
     }
 
-    /// Commits what was written to `container`.
+    /// Makes the files that were copied to `container` a part of it.
     ///
     /// # Errors
     /// Those of the container; the error names the target unless it names a file already.

@@ -39,7 +39,7 @@ impl BlockChecksums {
         self.0.remove(path.trim_start_matches('/'));
     }
 
-    /// The checksum of what was stored for a block; `None` if that is not known.
+    /// The checksum of the bytes that were stored for a block; `None` if it is not known.
     pub(super) fn get(&self, path: &str, number: u64) -> Option<BlockChecksum> {
         self.0.get(path.trim_start_matches('/'))?.get(&number).copied()
     }
