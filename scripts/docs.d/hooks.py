@@ -1,6 +1,6 @@
 """Hooks of mkdocs (mkdocs.yml): pages that are generated, and Markdown as GitHub reads it.
 
-The program is $H5BRIDGE, or target/release/h5bridge.
+The program is $H5BRIDGE, or target/debug/h5bridge.
 """
 import ast
 import logging
@@ -29,7 +29,7 @@ TITLES = {}     # of the pages, by path, from the navigation
 
 def on_config(config):
     """Makes the pages of the commands, and puts them into the navigation."""
-    program = os.environ.get('H5BRIDGE') or os.path.join(ROOT, 'target', 'release', 'h5bridge')
+    program = os.environ.get('H5BRIDGE') or os.path.join(ROOT, 'target', 'debug', 'h5bridge')
     MADE.clear()
     MADE.update({COMMANDS + name + '.md': text for name, text in commands.pages(program).items()})
     config.nav = expanded(config.nav)

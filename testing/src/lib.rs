@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 pub use copy::{Copy, copy_tree};
 pub use mutation::{Mutation, mutation, mutations};
-pub use property::{cases, is_long, property};
+pub use property::{cases, is_long, property, step};
 pub use proptest;
 pub use watch::Watch;
 

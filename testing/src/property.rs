@@ -6,9 +6,9 @@ use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};
 
 /// How many times more values a long test run tries.
-const LONG: u32 = 50;
+const LONG: u32 = 10;
 
-/// Whether the tests may take hours: the environment variable `H5BRIDGE_LONG` is 1.
+/// Whether this is a run for the night: the environment variable `H5BRIDGE_LONG` is 1.
 pub fn is_long() -> bool {
     std::env::var_os("H5BRIDGE_LONG").is_some_and(|value| !value.is_empty() && value != "0")
 }
@@ -16,6 +16,11 @@ pub fn is_long() -> bool {
 /// Number of random values to try, if a normal run tries `normal`.
 pub fn cases(normal: u32) -> u32 {
     if is_long() { normal.saturating_mul(LONG) } else { normal }
+}
+
+/// Step through a series of cases, such as the bytes of a header: a long run takes each, another one each `normal`th.
+pub fn step(normal: usize) -> usize {
+    if is_long() { 1 } else { normal }
 }
 
 /// Tests a property: calls `test` with as many random values of `strategy` as [`cases`] says; it panics where the property does

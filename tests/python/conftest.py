@@ -14,7 +14,19 @@ COUNTS = {}
 
 def pytest_sessionstart(session):
     if not os.access(support.H5BRIDGE, os.X_OK):
-        pytest.exit('%s is missing: cargo build --release (or set H5BRIDGE)' % support.H5BRIDGE, returncode=2)
+        pytest.exit('%s is missing: scripts/setup-python builds it (or set H5BRIDGE)' % support.H5BRIDGE, returncode=2)
+
+
+def pytest_configure(config):
+    config.addinivalue_line('markers', 'night(reason): a test of the night tier, which runs with H5BRIDGE_LONG=1 only (docs/testing.md)')
+
+
+def pytest_collection_modifyitems(config, items):
+    if support.LONG:
+        return
+    night = [item for item in items if item.get_closest_marker('night')]
+    config.hook.pytest_deselected(items=night)
+    items[:] = [item for item in items if not item.get_closest_marker('night')]
 
 
 @pytest.fixture

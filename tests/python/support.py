@@ -21,7 +21,12 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), '..', '..'))
 TESTDATA = os.path.join(ROOT, 'testdata')
 SHARED = os.path.join(ROOT, '..', 'shared')
 CORPUS = os.path.join(SHARED, 'corpus')
-H5BRIDGE = os.environ.get('H5BRIDGE', os.path.join(ROOT, 'target', 'release', 'h5bridge'))
+# scripts/setup-python builds both, and sets H5BRIDGE
+H5BRIDGE = os.environ.get('H5BRIDGE', os.path.join(ROOT, 'target', 'debug', 'h5bridge'))
+EXAMPLES = os.path.join(os.path.dirname(H5BRIDGE), 'examples')
+
+# whether this is the night tier: more random cases, all of the corpus, and the tests that are marked `night`
+LONG = bool(os.environ.get('H5BRIDGE_LONG'))
 
 # What has to be read: an issue that adds a storage manager, a kind of table or a container adds it here. Columns of
 # other managers may be left out, with a warning that names the manager; when they are there, they have to be right.
@@ -251,7 +256,7 @@ def convertible():
 def seeds(first, count, many):
     """Of random tests: COUNT of them from FIRST on. H5BRIDGE_LONG=1: MANY; H5BRIDGE_SEED=n: from there on."""
     first = int(os.environ.get('H5BRIDGE_SEED', first))
-    return range(first, first + (many if os.environ.get('H5BRIDGE_LONG') else count))
+    return range(first, first + (many if LONG else count))
 
 
 def cases():
@@ -294,7 +299,7 @@ def corpus_entries(every=False):
 
 def sample(entries, step):
     """Every STEP-th entry, so that all tests together do not take too long; with H5BRIDGE_LONG=1 all."""
-    return entries[::1 if os.environ.get('H5BRIDGE_LONG') else step]
+    return entries[::1 if LONG else step]
 
 
 def corpus_sample(step):

@@ -23,7 +23,6 @@ import batches
 import support
 from support import h5bridge
 
-LONG = bool(os.environ.get('H5BRIDGE_LONG'))
 QUICK = ['--retry-wait', '0.2s', '--min-free', '1M']
 
 
@@ -382,7 +381,7 @@ def test_an_item_that_is_always_killed(tmp_path, big_ms, tables):
 
 def test_runs_and_children_are_killed_at_random(tmp_path, counts):
     """Every item ends in one state, what is done verifies, nothing is left, and another run converts nothing."""
-    number, kills = (1000, 50) if LONG else (80, 8)
+    number, kills = (300, 15) if support.LONG else (80, 8)
     random.seed(int(os.environ.get('H5BRIDGE_SEED', 5)))
     tables = batches.make_tables(tmp_path / 'in', number)
     for path in tables[::100]:
@@ -407,7 +406,7 @@ def test_runs_and_children_are_killed_at_random(tmp_path, counts):
             batches.lose_half(tmp_path / 'out')
             killed['times that half of the targets were lost'] += 1
         restart()
-        time.sleep(random.expovariate(3. if LONG else 6.))
+        time.sleep(random.expovariate(3. if support.LONG else 6.))
         driver = random.choice(drivers)
         both = all(driver.poll() is None for driver in drivers)
         if random.random() < 0.5:
@@ -433,7 +432,7 @@ def test_runs_and_children_are_killed_at_random(tmp_path, counts):
     bad = {str(path) for path in [*tables[::100], *missing]}
     assert {items[identity]['source'] for identity, state in found.items() if state == 'failed'} == bad
     assert {found[identity] for identity, item in items.items() if item['source'] not in bad} <= batches.FINISHED
-    batches.check_targets(manifest, found, sample=1 if LONG else 8)
+    batches.check_targets(manifest, found, sample=1 if support.LONG else 8)
     h5bridge('batch', 'clean', manifest, '--older-than', '0')
     assert not batches.leftovers(tmp_path)
     before = batches.identities(tmp_path)
@@ -448,7 +447,7 @@ def test_runs_and_children_are_killed_at_random(tmp_path, counts):
 def parallel(folder):
     """The path of GNU parallel: that of the machine, or in long tests Debian's."""
     found = shutil.which('parallel')
-    if not found and LONG:
+    if not found and support.LONG:
         subprocess.run('apt-get download parallel && dpkg -x parallel_*.deb .', shell=True, cwd=folder, check=True, capture_output=True)
         found = os.path.join(folder, 'usr', 'bin', 'parallel')
     if not found:
@@ -482,8 +481,8 @@ def measured(*words, code=support.DONE):
 
 def test_many_items(tmp_path, counts):
     """Time and memory of 10^6 items whose work is nothing; CI takes 20,000."""
-    number = 1_000_000 if LONG else 20_000
-    limit = 300 if LONG else 20
+    number = 1_000_000 if support.LONG else 20_000
+    limit = 300 if support.LONG else 20
     for folder in range(number // 1000):
         os.makedirs(tmp_path / 'in' / ('%04d' % folder))
         for name in range(1000):

@@ -41,7 +41,6 @@ FORMS = {
     'single-multihdf5-gzip': ['--single-file', '--compress', 'gzip:1', '--crc'],
 }
 
-LONG = bool(os.environ.get('H5BRIDGE_LONG'))
 
 
 def fixtures():
@@ -83,7 +82,7 @@ def forms_of(name):
     forms, seed = list(FORMS), zlib.crc32(name.encode())
     kinds = [('multifile', 'multifile-crc'), ('multihdf5', 'multihdf5-gzip'),
              ('single-multifile', 'single-multifile-crc'), ('single-multihdf5', 'single-multihdf5-gzip')]
-    chosen = forms if LONG else [pair[seed >> bit & 1] for bit, pair in enumerate(kinds)]
+    chosen = forms if support.LONG else [pair[seed >> bit & 1] for bit, pair in enumerate(kinds)]
     first = (seed >> 4) % len(chosen)
     return chosen[first:] + chosen[:first]
 
@@ -370,7 +369,7 @@ def test_flipped_bytes_are_found(form, tmp_path):
     for container in [packed] if packed.is_file() else list(packed.rglob('table.mf*')):
         content = container.read_bytes()
         rng, last = np.random.default_rng(1), len(content) - 1
-        every = range(len(content)) if os.environ.get('H5BRIDGE_LONG') else rng.choice(len(content), 120).tolist()
+        every = range(len(content)) if support.LONG else rng.choice(len(content), 120).tolist()
         for at in sorted({0, 8, last - 50, last - 20, last - 3, last, *every}):
             changed = bytearray(content)
             changed[at] ^= 1 << at % 8

@@ -28,7 +28,6 @@ from support import h5bridge
 # workers cannot import this module
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
-LONG = bool(os.environ.get('H5BRIDGE_LONG'))
 
 
 @pytest.fixture(scope='module')
@@ -130,7 +129,7 @@ class Killer(threading.Thread):
 
 
 def test_workers_are_killed(tmp_path, cluster, client, counts):
-    number, kills = (1000, 50) if LONG else (60, 3)
+    number, kills = (300, 15) if support.LONG else (60, 3)
     random.seed(int(os.environ.get('H5BRIDGE_SEED', 7)))
     tables = batches.make_tables(tmp_path / 'in', number)
     batches.damage(tables[7])
@@ -165,7 +164,7 @@ def test_workers_are_killed(tmp_path, cluster, client, counts):
     bad = {tables[7], str(tmp_path / 'in' / 'none.ms')}
     assert {items[identity]['source'] for identity, state in found.items() if state == 'failed'} == bad
     assert {found[identity] for identity, item in items.items() if item['source'] not in bad} <= batches.FINISHED
-    batches.check_targets(manifest, found, sample=1 if LONG else 8)
+    batches.check_targets(manifest, found, sample=1 if support.LONG else 8)
     h5bridge('batch', 'clean', manifest, '--older-than', '0')
     assert not batches.leftovers(tmp_path)
     before = batches.identities(tmp_path / 'out')
@@ -321,7 +320,7 @@ def nothing(batch):
 
 
 def test_the_window_keeps_the_scheduler_small(client, counts):
-    number = 1_000_000 if LONG else 20_000
+    number = 1_000_000 if support.LONG else 20_000
     items = ['%x' % item for item in range(number)]
     window = Window(client, nothing, items, str, len, Settings(batch_seconds=2.56))
     begin, most, done = time.monotonic(), 0, 0

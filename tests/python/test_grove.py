@@ -406,9 +406,7 @@ def shape_of(base, file, path):
 
 def test_only_committed_rows_are_shown(folder, ours, tmp_path):
     """Rows after committed_rows are not whole yet: they are neither counted nor read, in any dataset of the table."""
-    writer = os.path.join(os.path.dirname(support.H5BRIDGE), 'examples', 'live_writer')
-    if not os.path.exists(writer):
-        pytest.fail('cargo build --release --examples comes first')
+    writer = os.path.join(support.EXAMPLES, 'live_writer')
     path = folder / 'closed.h5'
     subprocess.run([writer, path, 'all=1', 'channels=8', 'correlations=2', 'baselines=7', 'integrations=20'], check=True,
                    stdout=subprocess.DEVNULL)

@@ -120,7 +120,7 @@ def compare(ours, table, file, asked):
             asked['alike'] += 1
 
 
-@pytest.mark.parametrize('case, table', tables()[::1 if os.environ.get('H5BRIDGE_LONG') else STEP], ids=lambda part: part)
+@pytest.mark.parametrize('case, table', tables()[::1 if support.LONG else STEP], ids=lambda part: part)
 def test_tables_answer_as_their_files(case, table, folder, ours, asked):
     name = '%s/%s/%s' % (os.path.basename(support.TESTDATA), case, table)
     file = folder / ('%s-%s.h5' % (case, table))

@@ -450,7 +450,7 @@ def test_a_sample_of_flag_row_is_not_combined_with_flag(tmp_path):
     assert found['of'] == 'rows' and found['fraction'] == pytest.approx(flag_row.mean(), abs=0.02)
 
 
-@pytest.mark.skipif(not os.environ.get('H5BRIDGE_LONG'), reason='1 GB: H5BRIDGE_LONG=1')
+@pytest.mark.skipif(not support.LONG, reason='1 GB: H5BRIDGE_LONG=1')
 def test_a_gigabyte_takes_less_than_50_ms(tmp_path):
     path = str(tmp_path / 'big.ms')
     subprocess.run([sys.executable, os.path.join(support.ROOT, 'scripts', 'bench.d', 'make_ms.py'), path, '800', '28', '64'],

@@ -16,26 +16,16 @@ import h5py
 import numpy as np
 import pytest
 
-from support import DAMAGED, EXISTS, H5BRIDGE, ROOT, UNSUPPORTED, h5bridge
+from support import DAMAGED, EXAMPLES, EXISTS, H5BRIDGE, ROOT, UNSUPPORTED, h5bridge
 
 LONG = os.environ.get('H5BRIDGE_LIVE') == 'long'
-EXAMPLES = os.path.join(os.path.dirname(os.environ.get('H5BRIDGE', os.path.join(ROOT, 'target', 'release', 'x'))),
-                        'examples')
 CHANNELS, CORRELATIONS = 8, 2
 
 
-@pytest.fixture(scope='module')
-def examples():
-    """Builds the programs that write and read with the library."""
-    if not all(os.path.exists(os.path.join(EXAMPLES, name)) for name in ('live_writer', 'live_reader')):
-        subprocess.run(['cargo', 'build', '--release', '--examples'], cwd=ROOT, check=True)
-    return EXAMPLES
-
-
-def writer(examples, path, **settings):
+def writer(path, **settings):
     """Starts tests/tools/live_writer; returns the process when the file is there."""
     settings = {'all': 1, 'channels': CHANNELS, 'correlations': CORRELATIONS, 'baselines': 7, 'seconds': 600, **settings}
-    command = [os.path.join(examples, 'live_writer'), path] + ['%s=%s' % item for item in settings.items()]
+    command = [os.path.join(EXAMPLES, 'live_writer'), path] + ['%s=%s' % item for item in settings.items()]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     while not os.path.exists(path) and process.poll() is None:
         time.sleep(0.001)
@@ -111,15 +101,15 @@ print(polls, last)
 '''
 
 
-def test_readers_see_what_is_committed(examples, tmp_path):
+def test_readers_see_what_is_committed(tmp_path):
     path = str(tmp_path / 'live.h5')
     wanted, seconds = (5000, 900) if LONG else (60, 20)
-    live = writer(examples, path, every=0.002 if LONG else 0, pace=0.001, seconds=seconds + 60)
+    live = writer(path, every=0.002 if LONG else 0, pace=0.001, seconds=seconds + 60)
     script = tmp_path / 'poll.py'
     script.write_text(POLL.format(folder=os.path.dirname(os.path.abspath(__file__))))
     readers = [subprocess.Popen([sys.executable, str(script), str(seed), path, str(seconds), str(wanted)],
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for seed in range(3)]
-    readers.append(subprocess.Popen([os.path.join(examples, 'live_reader'), path, str(wanted), str(seconds)],
+    readers.append(subprocess.Popen([os.path.join(EXAMPLES, 'live_reader'), path, str(wanted), str(seconds)],
                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
     polls = 0
     try:
@@ -137,7 +127,7 @@ def test_readers_see_what_is_committed(examples, tmp_path):
     assert polls >= wanted * 3
 
 
-def test_killed_writers_lose_nothing_that_was_committed(examples, tmp_path):
+def test_killed_writers_lose_nothing_that_was_committed(tmp_path):
     random.seed(4)
     kills, lost, most = (200 if LONG else 12), 0, 0
     path = str(tmp_path / 'live.h5')
@@ -145,7 +135,7 @@ def test_killed_writers_lose_nothing_that_was_committed(examples, tmp_path):
         if number % 20 == 0 and os.path.exists(path):
             os.unlink(path)
         before = committed(path) if os.path.exists(path) else 0
-        live = writer(examples, path, reopen=int(before > 0), every=random.choice([0, 0, 0.005, 0.03]), report=1,
+        live = writer(path, reopen=int(before > 0), every=random.choice([0, 0, 0.005, 0.03]), report=1,
                       baselines=random.choice([1, 7, 300, 20000]))
         time.sleep(random.uniform(0.005, 0.15))
         live.send_signal(signal.SIGKILL)
@@ -165,7 +155,7 @@ def test_killed_writers_lose_nothing_that_was_committed(examples, tmp_path):
         with h5py.File(path, 'r') as f:
             assert f['MAIN/row'].shape == f['MAIN/DATA'].shape[:1] == (rows,)
             check_rows(f['MAIN'], 0 if number % 10 == 9 else max(0, rows - 2000), rows)
-    out, errors = writer(examples, path, reopen=1, integrations=50).communicate()
+    out, errors = writer(path, reopen=1, integrations=50).communicate()
     assert not errors and check_file(path) == rows + 350
     print('%d kills, %d rows at most, %d rows were not committed' % (kills, most, lost))
 
@@ -182,7 +172,7 @@ def limit_of_file_size():
 
 
 @pytest.mark.parametrize('how', ['largest file', 'full disk'])
-def test_full_disk(examples, tmp_path, how):
+def test_full_disk(tmp_path, how):
     folder = str(tmp_path / 'small')
     os.mkdir(folder)
     if how == 'full disk':
@@ -191,7 +181,7 @@ def test_full_disk(examples, tmp_path, how):
             pytest.skip('a small file system can be mounted by root only')
     try:
         path = os.path.join(folder, 'live.h5')
-        command = [os.path.join(examples, 'live_writer'), path, 'all=1', 'channels=%d' % CHANNELS,
+        command = [os.path.join(EXAMPLES, 'live_writer'), path, 'all=1', 'channels=%d' % CHANNELS,
                    'correlations=%d' % CORRELATIONS, 'baselines=7', 'every=0', 'report=1']
         live = subprocess.run(command, capture_output=True, text=True, timeout=60,
                               preexec_fn=limit_of_file_size if how == 'largest file' else None)
@@ -207,16 +197,16 @@ def test_full_disk(examples, tmp_path, how):
         report = json.loads(h5bridge('repair', path, '--json').stdout)
         assert report['tables'][0]['committed_rows'] == rows
         check_file(path, rows)
-        out, errors = writer(examples, path, reopen=1, integrations=50).communicate()
+        out, errors = writer(path, reopen=1, integrations=50).communicate()
         assert not errors and check_file(path) == rows + 350
     finally:
         if how == 'full disk':
             subprocess.run(['umount', folder], check=False)
 
 
-def test_layout_of_a_live_file(examples, tmp_path):
+def test_layout_of_a_live_file(tmp_path):
     path = str(tmp_path / 'live.h5')
-    out, errors = writer(examples, path, integrations=400, baselines=100, channels=64, correlations=4).communicate()
+    out, errors = writer(path, integrations=400, baselines=100, channels=64, correlations=4).communicate()
     assert not errors
     size = os.path.getsize(path)
     with h5py.File(path, 'r') as f:
@@ -233,13 +223,13 @@ def test_layout_of_a_live_file(examples, tmp_path):
     h5bridge('verify', path, tmp_path / 'archive.h5')
 
 
-def test_one_writer(examples, tmp_path):
+def test_one_writer(tmp_path):
     path = str(tmp_path / 'live.h5')
-    live = writer(examples, path, every=0, pace=0.01)
+    live = writer(path, every=0, pace=0.01)
     try:
         while json.loads(h5bridge('info', path, '--json').stdout)['tables']['.']['nrow'] < 70:
             time.sleep(0.01)
-        second = writer(examples, path, reopen=1)
+        second = writer(path, reopen=1)
         errors = second.communicate()[1]
         assert 'Locked' in errors and 'process %d on ' % live.pid in errors
         assert 'process %d on' % live.pid in h5bridge('repair', path, code=EXISTS).stderr
@@ -256,28 +246,28 @@ def test_one_writer(examples, tmp_path):
         live.kill()
         live.wait()
     # the dead writer's lock is no hindrance, its file's state is
-    out, errors = writer(examples, path, reopen=1).communicate()
+    out, errors = writer(path, reopen=1).communicate()
     assert 'Locked' in errors and 'repair' in errors
     h5bridge('repair', path)
     assert 'was closed' in h5bridge('repair', path).stdout
     check_file(path)
 
 
-def test_writers_go_on_while_others_read(examples, tmp_path):
+def test_writers_go_on_while_others_read(tmp_path):
     path = str(tmp_path / 'live.h5')
     settings = dict(integrations=20, every=0)
-    out, errors = writer(examples, path, **settings).communicate()
+    out, errors = writer(path, **settings).communicate()
     assert not errors
-    ours = subprocess.Popen([os.path.join(examples, 'live_reader'), path, '1000000', '600'], stdout=subprocess.DEVNULL)
+    ours = subprocess.Popen([os.path.join(EXAMPLES, 'live_reader'), path, '1000000', '600'], stdout=subprocess.DEVNULL)
     try:
         with h5py.File(path, 'r', swmr=True, locking=False) as f:
             assert committed_rows(f) == 140
-            out, errors = writer(examples, path, reopen=1, **settings).communicate()
+            out, errors = writer(path, reopen=1, **settings).communicate()
             assert not errors and committed_rows(f) == 280
-            out, errors = writer(examples, path, reopen=1, abandon=1, **settings).communicate()
+            out, errors = writer(path, reopen=1, abandon=1, **settings).communicate()
             assert not errors and committed_rows(f) == 420
             h5bridge('repair', path)
-            out, errors = writer(examples, path, reopen=1, **settings).communicate()
+            out, errors = writer(path, reopen=1, **settings).communicate()
             assert not errors and committed_rows(f) == 560
             for name in ('row', 'TIME', 'ANTENNA1', 'UVW', 'DATA', 'FLAG', 'NAME'):
                 f['MAIN'][name].refresh()
@@ -294,9 +284,9 @@ def committed_rows(f):
     return int(f['MAIN/committed_rows'][0])
 
 
-def test_finalize_told_to_stop_leaves_nothing(examples, tmp_path):
+def test_finalize_told_to_stop_leaves_nothing(tmp_path):
     path = str(tmp_path / 'live.h5')
-    out, errors = writer(examples, path, all=0, baselines=20000, channels=32, integrations=10).communicate()
+    out, errors = writer(path, all=0, baselines=20000, channels=32, integrations=10).communicate()
     assert not errors
     for number in (signal.SIGINT, signal.SIGTERM):
         process = subprocess.Popen([H5BRIDGE, 'finalize', path, '--threads', '1'], stderr=subprocess.PIPE)
@@ -309,9 +299,9 @@ def test_finalize_told_to_stop_leaves_nothing(examples, tmp_path):
     assert os.listdir(tmp_path) == ['live.h5']
 
 
-def test_damage_stays_as_it_is(examples, tmp_path):
+def test_damage_stays_as_it_is(tmp_path):
     path = str(tmp_path / 'live.h5')
-    out, errors = writer(examples, path, baselines=3000, integrations=2, abandon=1).communicate()
+    out, errors = writer(path, baselines=3000, integrations=2, abandon=1).communicate()
     with open(path, 'rb') as f:
         content = f.read()
     with h5py.File(path, 'r', swmr=True) as f:
@@ -374,10 +364,10 @@ time.sleep(600)
 
 
 @pytest.mark.parametrize('datasets', [10, 100, 1000] if LONG else [10, 100])
-def test_commits_do_not_become_dearer(examples, tmp_path, datasets):
+def test_commits_do_not_become_dearer(tmp_path, datasets):
     path = str(tmp_path / 'live.h5')
     commits = ({10: 1_000_000, 100: 100_000, 1000: 10_000}[datasets]) if LONG else 3000
-    live = writer(examples, path, all=0, more=datasets - 6, baselines=1, channels=1, correlations=1, every=0, report=1,
+    live = writer(path, all=0, more=datasets - 6, baselines=1, channels=1, correlations=1, every=0, report=1,
                   integrations=commits, seconds=3000)
     out, errors = live.communicate()
     assert not errors
@@ -389,12 +379,12 @@ def test_commits_do_not_become_dearer(examples, tmp_path, datasets):
     assert tenths[-1] < 2 * tenths[0] + 20
 
 
-def test_recipes_of_the_documentation(examples, tmp_path):
+def test_recipes_of_the_documentation(tmp_path):
     with open(os.path.join(ROOT, 'docs', 'live.md')) as f:
         recipes = re.findall(r'```python\n(.*?)```', f.read(), re.DOTALL)
     assert len(recipes) >= 2
     path = str(tmp_path / 'live.h5')
-    live = writer(examples, path, every=0, pace=0.01)
+    live = writer(path, every=0, pace=0.01)
     try:
         for recipe in recipes:
             # they look as long as the observation lasts

@@ -357,10 +357,7 @@ def test_kinds_of_hdf5_files_are_told_apart(tmp_path):
 
 def live_writer(path):
     """A process that appends to a container."""
-    example = os.path.join(os.path.dirname(support.H5BRIDGE), 'examples', 'live_container')
-    if not os.path.exists(example):
-        pytest.fail('cargo build --release --examples comes first')
-    process = subprocess.Popen([example, path], stdout=subprocess.PIPE)
+    process = subprocess.Popen([os.path.join(support.EXAMPLES, 'live_container'), path], stdout=subprocess.PIPE)
     assert process.stdout.readline() == b'live\n'
     return process
 

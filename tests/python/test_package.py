@@ -148,7 +148,7 @@ def test_corpus(entry, tmp_path, counts):
         if support.outcome(tables, root)[0] != {support.DONE}:
             continue
         cells = sum(f.get('nrow', 0) * len(f.get('columns', ())) for f in support.below(tables, root).values())
-        if cells > 40_000 and not os.environ.get('H5BRIDGE_LONG'):
+        if cells > 40_000 and not support.LONG:
             continue
         path = os.path.normpath(os.path.join(folder, root))
         skipped = support.not_utf8(tables[root]) | support.unreadable(tables[root])
@@ -585,7 +585,7 @@ print('good')
 ORDERS = list(itertools.permutations(['h5bridge', 'h5py', 'netCDF4', 'casacore.tables', 'h5netcdf']))
 
 
-@pytest.mark.parametrize('order', ORDERS if os.environ.get('H5BRIDGE_LONG') else ORDERS[::17], ids=','.join)
+@pytest.mark.parametrize('order', ORDERS if support.LONG else ORDERS[::17], ids=','.join)
 def test_together(order, tmp_path):
     """One interpreter with h5py, netCDF4, h5netcdf and python-casacore, each with an HDF5 of its own."""
     h5bridge.to_hdf5(DEMO, tmp_path / 'a.h5')

@@ -466,7 +466,7 @@ def test_old_many_columns(tmp_path):
     process = support.h5bridge('to-hdf5', path, tmp_path / 'x.h5', *OLD, '--dry-run', code=support.UNSUPPORTED)
     assert '4001' in process.stderr and '4000' in process.stderr
     support.h5bridge('to-hdf5', path, tmp_path / 'x.h5', *OLD, '--dry-run', '--exclude', 'C0')
-    if os.environ.get('H5BRIDGE_LONG'):
+    if support.LONG:
         support.h5bridge('to-hdf5', path, tmp_path / 'x.h5', *OLD, '--exclude', 'C0')
         support.h5bridge('verify', tmp_path / 'x.h5')
 

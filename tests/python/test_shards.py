@@ -495,7 +495,7 @@ def test_killed_at_random_moments(sources, tmp_path, counts):
     print('H5BRIDGE_SEED=%d' % seed)
     chosen = random.Random(seed)
     expected = {sources[0]: sources[1]}
-    kills = 50 if os.environ.get('H5BRIDGE_LONG') else 5
+    kills = 50 if support.LONG else 5
     round_number = 0
     while counts['kills'] < kills:
         source = sources[0] if round_number % 2 == 0 else sources[2]

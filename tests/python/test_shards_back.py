@@ -344,7 +344,7 @@ def test_killed_at_random_moments(blocks, tmp_path, counts):
     seed = int(os.environ.get('H5BRIDGE_SEED', time.time_ns()))
     print('H5BRIDGE_SEED=%d' % seed)
     chosen = random.Random(seed)
-    kills = 50 if os.environ.get('H5BRIDGE_LONG') else 5
+    kills = 50 if support.LONG else 5
     round_number = 0
     while counts['kills'] < kills:
         folder = tmp_path / str(round_number)

@@ -335,7 +335,7 @@ def test_killed_at_any_moment(disk, folder, verb):
         durations.append(time.monotonic() - started)
     duration = min(durations)
     moments = 0
-    for _ in range(100 if os.environ.get('H5BRIDGE_LONG') else 10):
+    for _ in range(100 if support.LONG else 10):
         if target.is_dir():
             shutil.rmtree(target)
         else:

@@ -20,7 +20,6 @@ import batches
 import sharing
 import support
 
-LONG = bool(os.environ.get('H5BRIDGE_LONG'))
 PACKAGES = ['slurmctld', 'slurmd', 'slurm-client', 'slurm-wlm-basic-plugins', 'libhwloc15']
 CONFIGURATION = '''ClusterName=test
 SlurmctldHost=localhost
@@ -115,7 +114,7 @@ class Slurm:
 def slurm(tmp_path_factory):
     folder = str(tmp_path_factory.mktemp('slurm'))
     root = os.environ.get('H5BRIDGE_SLURM')
-    if os.geteuid() or not (root or LONG and shutil.which('apt-get')):
+    if os.geteuid() or not (root or support.LONG and shutil.which('apt-get')):
         pytest.skip('Slurm is started by root with H5BRIDGE_LONG=1, where Debian has it')
     if not root:
         root = os.path.join(folder, 'root')
@@ -174,7 +173,7 @@ def array_of(pid):
 
 
 def test_array_requeue_and_second_array(tmp_path, slurm, counts):
-    number, kills = (1000, 50) if LONG else (60, 4)
+    number, kills = (300, 15) if support.LONG else (60, 4)
     random.seed(int(os.environ.get('H5BRIDGE_SEED', 3)))
     tables = batches.make_tables(tmp_path / 'in', number)
     batches.damage(tables[11])
@@ -217,7 +216,7 @@ def test_array_requeue_and_second_array(tmp_path, slurm, counts):
     bad = {tables[11], str(tmp_path / 'in' / 'none.ms')}
     assert {items[identity]['source'] for identity, state in found.items() if state == 'failed'} == bad
     assert {found[identity] for identity, item in items.items() if item['source'] not in bad} <= batches.FINISHED
-    batches.check_targets(manifest, found, sample=1 if LONG else 8)
+    batches.check_targets(manifest, found, sample=1 if support.LONG else 8)
     support.h5bridge('batch', 'clean', manifest, '--older-than', '0')
     assert not batches.leftovers(tmp_path)
     before = batches.identities(tmp_path / 'out')

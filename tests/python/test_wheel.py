@@ -25,7 +25,7 @@ COMMAND = os.path.join(sysconfig.get_path('scripts'), 'h5bridge')
 COMPLETIONS = {'bash': 'bash-completion/completions/h5bridge', 'zsh': 'zsh/site-functions/_h5bridge',
                'fish': 'fish/vendor_completions.d/h5bridge.fish'}
 EXTRAS = {'xarray', 'dask', 'distributed', 'plot'}
-LONG = os.environ.get('H5BRIDGE_LONG') or os.environ.get('H5BRIDGE_DIST')
+LONG = support.LONG or os.environ.get('H5BRIDGE_DIST')
 
 with open(os.path.join(support.ROOT, 'Cargo.toml'), 'rb') as opened:
     VERSION = tomllib.load(opened)['workspace']['package']['version']

@@ -289,7 +289,7 @@ def test_filters_that_are_not_installed(folder, tmp_path):
            'dataset /MAIN/SCAN_NUMBER: stored with the filter bitshuffle (number 32008), which is not installed: install the HDF5 plugin')
 
 
-@pytest.mark.skipif(not os.environ.get('H5BRIDGE_LONG'), reason='h5py takes half a minute for the sources; set H5BRIDGE_LONG=1')
+@pytest.mark.skipif(not support.LONG, reason='h5py takes half a minute for the sources; set H5BRIDGE_LONG=1')
 def test_virtual_datasets_with_too_many_sources(tmp_path):
     with h5py.File(tmp_path / 'virtual.h5', 'w') as file:
         file['x'] = np.zeros(10)

@@ -206,8 +206,8 @@ def test_any_index(path, group, name):
         whole = xarray.Variable(lazy.dims, np.array(lazy.values))
 
         @hypothesis.given(strategies.data())
-        @hypothesis.settings(max_examples=60 if not os.environ.get('H5BRIDGE_LONG') else 3000, deadline=None,
-                             database=None, derandomize=not os.environ.get('H5BRIDGE_LONG'))
+        @hypothesis.settings(max_examples=60 if not support.LONG else 3000, deadline=None,
+                             database=None, derandomize=not support.LONG)
         def check(data):
             draw = data.draw
             if draw(strategies.booleans()):

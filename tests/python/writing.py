@@ -17,7 +17,7 @@ import numpy as np
 
 import support
 
-SCRIPT = os.environ.get('TABLE_SCRIPT', os.path.join(support.ROOT, 'target', 'release', 'examples', 'table_script'))
+SCRIPT = os.environ.get('TABLE_SCRIPT', os.path.join(support.EXAMPLES, 'table_script'))
 
 
 class ScriptError(Exception):
@@ -39,7 +39,7 @@ class Script:
 
     def __init__(self, path, columns=(), managers=(), order='little', **more):
         if not os.access(SCRIPT, os.X_OK):
-            raise FileNotFoundError('%s is missing: cargo build --release --example table_script' % SCRIPT)
+            raise FileNotFoundError('%s is missing: scripts/setup-python builds it' % SCRIPT)
         self.types = {c['name']: c['type'] for c in columns}
         self.process = subprocess.Popen([SCRIPT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         atexit.register(self.process.kill)

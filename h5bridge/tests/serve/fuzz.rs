@@ -338,7 +338,7 @@ fn any_request_has_an_answer() {
     damage(&path("served/small.h5"), &path("served/damaged.h5"), &[]);
     let server = Server::start(&[text(&path("served"))]);
     let client = RefCell::new(Client::new(&server));
-    property(20_000, request(), |request| match request {
+    property(4000, request(), |request| match request {
         Request::Written { method, target, headers } => {
             let (status, body) = client.borrow_mut().ask(method, &target, &headers);
             check(&server, status, &body, &target);
