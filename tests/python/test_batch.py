@@ -379,6 +379,7 @@ def test_an_item_that_is_always_killed(tmp_path, big_ms, tables):
     assert run(manifest, tmp_path / 'l', '--again')['states']['done'] == 2
 
 
+@pytest.mark.night('minutes of killed processes, many items')
 def test_runs_and_children_are_killed_at_random(tmp_path, counts):
     """Every item ends in one state, what is done verifies, nothing is left, and another run converts nothing."""
     number, kills = (300, 15) if support.LONG else (80, 8)
@@ -455,6 +456,7 @@ def parallel(folder):
     return found
 
 
+@pytest.mark.night('minutes of killed processes, many items')
 def test_gnu_parallel(tmp_path, tables):
     program = parallel(tmp_path)
     manifest = batches.plan(tmp_path, tables)
@@ -479,6 +481,7 @@ def measured(*words, code=support.DONE):
     return time.monotonic() - begin, memory / 1024, process.stdout
 
 
+@pytest.mark.night('minutes of killed processes, many items')
 def test_many_items(tmp_path, counts):
     """Time and memory of 10^6 items whose work is nothing; CI takes 20,000."""
     number = 1_000_000 if support.LONG else 20_000

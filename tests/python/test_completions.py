@@ -72,6 +72,7 @@ def typed(words, start, line, folder):
 
 
 @needs_program('bash')
+@pytest.mark.night('three shells on a terminal')
 @pytest.mark.skipif(not os.path.exists('/usr/share/bash-completion/bash_completion'), reason='bash-completion is missing')
 @pytest.mark.parametrize('line, last', COMPLETED)
 def test_bash(line, last, folder):
@@ -81,6 +82,7 @@ def test_bash(line, last, folder):
 
 
 @needs_program('zsh')
+@pytest.mark.night('three shells on a terminal')
 @pytest.mark.parametrize('line, last', COMPLETED)
 def test_zsh(line, last, folder):
     start = 'unsetopt beep; fpath=($PWD/scripts $fpath); autoload -U compinit; compinit -u -D'
@@ -89,6 +91,7 @@ def test_zsh(line, last, folder):
 
 
 @needs_program('fish')
+@pytest.mark.night('three shells on a terminal')
 @pytest.mark.parametrize('line, last', COMPLETED)
 def test_fish(line, last, folder):
     process = subprocess.run(['fish', '--no-config', '-c', 'source scripts/h5bridge.fish; complete -C "h5bridge %s"' % line],
@@ -97,6 +100,7 @@ def test_fish(line, last, folder):
 
 
 @needs_program('bash')
+@pytest.mark.night('three shells on a terminal')
 def test_bash_shows_files_where_nothing_is_typed(folder):
     script = 'source scripts/h5bridge; COMPREPLY=(x); _h5bridge h5bridge "" info; echo "${#COMPREPLY[@]}"; ' \
              'COMP_WORDS=(h5bridge help ""); COMP_CWORD=2; _h5bridge h5bridge "" help; echo "${COMPREPLY[*]}"'

@@ -128,6 +128,7 @@ class Killer(threading.Thread):
         return self.killed < self.kills and self.error is None
 
 
+@pytest.mark.night('minutes of killed workers')
 def test_workers_are_killed(tmp_path, cluster, client, counts):
     number, kills = (300, 15) if support.LONG else (60, 3)
     random.seed(int(os.environ.get('H5BRIDGE_SEED', 7)))
@@ -185,6 +186,7 @@ def poison(batch, path):
     return [{'id': item, 'state': 'done', 'seconds': 0.1} for item in batch]
 
 
+@pytest.mark.night('minutes of killed workers')
 def test_an_item_that_kills_its_worker_is_found(tmp_path, client):
     items = ['%d' % number for number in range(40)]
     items.insert(17, 'bad')
@@ -249,6 +251,7 @@ def sparse_table(path):
         script.add_rows(1 << 20)
 
 
+@pytest.mark.night('minutes of killed workers')
 def test_a_driver_that_is_interrupted_ends_the_children(tmp_path, client):
     """It is interrupted when a small item is done and large ones, which cannot end by themselves, have begun."""
     small, *endless = [tmp_path / 'in' / ('%04d.ms' % number) for number in range(4)]

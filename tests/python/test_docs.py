@@ -182,6 +182,7 @@ def run_block(block, names, monkeypatch):
     return ''
 
 
+@pytest.mark.night('every block of every page, minutes')
 @pytest.mark.parametrize('page', [page for page in PAGES if any(block.language in LANGUAGES for block in blocks(page))])
 def test_page(page, tmp_path, monkeypatch, counts):
     """Every block of a page runs."""
@@ -239,6 +240,7 @@ def test_marks(page):
 
 # ---- Python ---------------------------------------------------------------------------------------------------------
 
+@pytest.mark.night('every block of every page, minutes')
 def test_types(tmp_path):
     """The pages about Python and the notebook are right for mypy --strict."""
     for page in TYPED:
@@ -254,6 +256,7 @@ def test_types(tmp_path):
     assert found.returncode == 0, found.stdout
 
 
+@pytest.mark.night('every block of every page, minutes')
 def test_notebook(tmp_path):
     """Every cell runs, and the last one has the result that the text promises."""
     nbformat, nbclient = pytest.importorskip('nbformat'), pytest.importorskip('nbclient')

@@ -28,6 +28,7 @@ def cluster():
         yield cluster
 
 
+@pytest.mark.night('a scheduler of Dask')
 def test_a_table_on_two_workers(tmp_path, cluster):
     """A worker is killed on the way; the file is whole."""
     source = sharing.make(tmp_path / 'my.tab', COLUMNS, rows=3333)

@@ -172,6 +172,7 @@ def array_of(pid):
     return variables.get(b'SLURM_ARRAY_JOB_ID', b'').decode()
 
 
+@pytest.mark.night('a Slurm of its own')
 def test_array_requeue_and_second_array(tmp_path, slurm, counts):
     number, kills = (300, 15) if support.LONG else (60, 4)
     random.seed(int(os.environ.get('H5BRIDGE_SEED', 3)))
@@ -256,6 +257,7 @@ def records(target):
     return sum(sum(1 for _ in open(path, 'rb')) for path in glob.glob('%s.shards/ledger/*.ndjson' % target))
 
 
+@pytest.mark.night('a Slurm of its own')
 def test_shards(tmp_path, slurm):
     """The array of docs/shards.md: an element that is killed and one that is told to end keep the commit from running; a second array
     does what they have left, and its commit publishes."""
