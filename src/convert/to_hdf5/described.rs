@@ -15,6 +15,10 @@ use crate::schema::TableInfo;
 use crate::source::{Content, Source, coordinates};
 use crate::value::{Record, Shape};
 
+/// Names and values of the attributes of a table's group, and for each column that is not converted the name of the attribute with
+/// its expression.
+pub(super) type TableAttributes = (Vec<(String, Attribute)>, Vec<Option<String>>);
+
 /// A conversion plan and its source, from which the attributes and axis values of the HDF5 objects are made.
 #[derive(Clone, Copy)]
 pub(super) struct Described<'a> {
@@ -34,7 +38,7 @@ impl<'a> Described<'a> {
         table: &TablePlan,
         info: &TableInfo,
         keywords: &Record,
-    ) -> Result<(Vec<(String, Attribute)>, Vec<Option<String>>)> {
+    ) -> Result<TableAttributes> {
         let keyword = last_part(&table.name);
         let renamed = table.name != MAIN_TABLE && !table.group.ends_with(&format!("/{keyword}"));
         let exact_name = renamed.then(|| keyword.as_bytes().as_bstr());
