@@ -195,6 +195,8 @@ struct Inner {
     source: Option<Arc<dyn StdError + Send + Sync>>,
     /// Whether the error means that the requested data are in another file, to which the opened file refers, and which is not opened.
     elsewhere: bool,
+    /// Whether the error is about an edit that cannot be converted: see [`Error::refused`].
+    refused: bool,
     /// Place in the source code that made the error; only with the feature `record-messages`.
     #[cfg(feature = "record-messages")]
     site: &'static std::panic::Location<'static>,
@@ -232,6 +234,7 @@ impl Error {
             message,
             source: None,
             elsewhere: false,
+            refused: false,
             #[cfg(feature = "record-messages")]
             site: std::panic::Location::caller(),
         }))
@@ -258,11 +261,28 @@ impl Error {
         error
     }
 
+    /// Makes an `Unsupported` error about a part of a file that a user has edited to what cannot be converted.
+    ///
+    /// No caller may go on without the part, see [`may_be_left_out`](Self::may_be_left_out).
+    #[cfg_attr(feature = "record-messages", track_caller)]
+    pub(crate) fn refused(message: impl Into<String>) -> Self {
+        let mut error = Self::unsupported(message);
+        error.0.refused = true;
+        error
+    }
+
+    /// The same error, but about something that no caller may go on without, see
+    /// [`may_be_left_out`](Self::may_be_left_out).
+    pub(crate) fn not_left_out(mut self) -> Self {
+        self.0.refused = true;
+        self
+    }
+
     /// Whether a conversion may leave out a column that fails with this error: the file is sound, but the form of the
-    /// column is not supported. False if the column's elements are in another file that is not opened, since they must
-    /// not be lost silently.
+    /// column is not supported. False if the column's elements are in another file that is not opened, or were edited to
+    /// what cannot be converted, since they must not be lost silently.
     pub(crate) fn may_be_left_out(&self) -> bool {
-        self.kind() == ErrorKind::Unsupported && !self.0.elsewhere
+        self.kind() == ErrorKind::Unsupported && !self.0.elsewhere && !self.0.refused
     }
 
     /// Whether the error means that a source is damaged or incomplete, and not that the call itself cannot continue.

@@ -42,7 +42,7 @@ def part(file):
 
 # ---- the sources ----------------------------------------------------------------------------------------------------
 
-CALL = re.compile(r'(?<!anyhow::)\bError::(new|format|unsupported|usage|limit|not_found|elsewhere)\s*\(')
+CALL = re.compile(r'(?<!anyhow::)\bError::(new|format|unsupported|usage|limit|not_found|elsewhere|refused)\s*\(')
 # Functions that pass a message on; their callers are the places of the errors.
 HELPERS = re.compile(r'\.(misfit|error_at|error)\s*\(|(?<![\w.:])(usage)\s*\(')
 

@@ -102,7 +102,7 @@ def closing(code, start):
 
 
 MESSAGE = re.compile(r'''
-    \bError::(?:new|format|unsupported|usage|limit|not_found|elsewhere|new_err)\s*\(   # the call that makes an error
+    \bError::(?:new|format|unsupported|usage|limit|not_found|elsewhere|refused|new_err)\s*\(   # the call that makes an error
   | \b(?:anyhow|bail)!\s*\(
   | \blet\s+(?:\w*message|problem|wrong|why)\s*=\s                                # or its text, named before
 ''', re.VERBOSE)

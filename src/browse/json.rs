@@ -63,13 +63,13 @@ impl Visitor for JsonElements<'_> {
         self.value(|out| push_string(text, out));
     }
 
-    fn reference(&mut self, kind: ReferenceKind, is_null: bool) {
+    fn reference(&mut self, kind: ReferenceKind, bytes: &[u8]) {
         let name = match kind {
             ReferenceKind::Object => "object",
             ReferenceKind::Region => "region",
             ReferenceKind::Newer => "newer",
         };
-        let null = if is_null { " (null)" } else { "" };
+        let null = if bytes.iter().all(|&byte| byte == 0) { " (null)" } else { "" };
         self.value(|out| push_string(format!("<HDF5 {name} reference{null}>").as_bytes(), out));
     }
 

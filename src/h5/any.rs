@@ -212,6 +212,11 @@ impl AnyDataset {
         Ok(AnyDataset { dataset, stored, elsewhere, apart, keeps_chunks: false, chunks: None })
     }
 
+    /// Offset of the header of the dataset from where libhdf5 counts addresses, in bytes: what references to it are.
+    pub(crate) fn header_address(&self) -> Result<u64> {
+        sys::header_address(&self.dataset)
+    }
+
     /// The element type of the dataset.
     pub(crate) fn element(&self) -> &AnyType {
         self.stored.element()

@@ -178,7 +178,9 @@ pub(crate) trait Visitor {
     fn fixed(&mut self, element: &AnyType, bytes: &[u8]);
     /// Receives a string of variable length, as its bytes.
     fn text(&mut self, text: &[u8]);
-    fn reference(&mut self, kind: ReferenceKind, is_null: bool);
+    /// Receives a reference as its bytes, all of which are 0 if it leads nowhere. One to an object is the address of the
+    /// object's header.
+    fn reference(&mut self, kind: ReferenceKind, bytes: &[u8]);
     /// Receives the beginning of a compound, an array or a sequence, whose members or elements follow.
     fn begin(&mut self);
     fn end(&mut self);

@@ -120,7 +120,7 @@ pub(super) fn get(owner: &Location, name: &str) -> Result<Option<Attribute>> {
         if space.size() > 0 && !space.is_null() {
             let target = Target::Attribute(&attribute);
             match &mut values {
-                Values::Int64(v) if is_uint64(&stored) => {
+                Values::Int64(v) if datatype::is_uint64(&stored) => {
                     v.resize(space.size(), 0);
                     let memory = sys::foreign_type(Foreign::UInt64)?;
                     sys::read(&target, &memory, bytemuck::cast_slice_mut(v))?;
@@ -135,6 +135,13 @@ pub(super) fn get(owner: &Location, name: &str) -> Result<Option<Attribute>> {
         Ok(Some(if space.is_scalar() { Attribute::Scalar(values) } else { Attribute::Array(values) }))
     };
     get().with_context(|| format!("attribute {name}"))
+}
+
+/// The extents of an attribute, slowest axis first; none for a single value or a null dataspace.
+pub(super) fn extents(owner: &Location, name: &str) -> Result<Vec<u64>> {
+    let read =
+        || -> Result<_> { Ok(owner.attr(name)?.space()?.shape().into_iter().map(|extent| extent as u64).collect()) };
+    read().with_context(|| format!("attribute {name}"))
 }
 
 /// Creates an attribute with one value, a compound of 32-bit integers; `fields` are their names and values.
@@ -161,13 +168,9 @@ pub(super) fn fields(owner: &Location, name: &str) -> Result<Vec<String>> {
     })
 }
 
-fn is_uint64(stored: &Datatype) -> bool {
-    matches!(stored.to_descriptor(), Ok(TypeDescriptor::Unsigned(IntSize::U8)))
-}
-
 /// The casacore type as which an attribute stored as `stored` is read. Numbers of types that casacore lacks become Short or
 /// Int64, floating-point ones Double.
-fn memory_element(stored: &Datatype) -> Result<DataType> {
+pub(super) fn memory_element(stored: &Datatype) -> Result<DataType> {
     datatype::recognise(stored).or_else(|error| match (sys::class(stored), stored.to_descriptor()) {
         (H5T_class_t::H5T_INTEGER, Ok(TypeDescriptor::Integer(IntSize::U1))) => Ok(DataType::Short),
         (H5T_class_t::H5T_INTEGER, _) if stored.size() <= 8 => Ok(DataType::Int64),

@@ -11,7 +11,8 @@ use hdf5::plist::group_create::AttrCreationOrder;
 use super::codec::ChunkLimit;
 use super::sys::{self, Foreign, StoredChunk, StoredFilter, Strings, Target};
 use super::{
-    Attribute, Bounds, Compression, Elsewhere, Filter, Pipeline, Plugin, StoredElement, attribute, datatype, group,
+    Attribute, Bounds, Compression, Elsewhere, Filter, Pipeline, Plugin, StoredElement, Wide, attribute, datatype,
+    group,
 };
 use crate::error::{Error, ErrorKind, Result, ResultExt};
 use crate::limits;
@@ -31,8 +32,9 @@ pub(crate) struct DatasetSpec<'a> {
     /// The element type of the new dataset; any type but a record.
     pub(crate) element: DataType,
     pub(crate) shape: &'a Shape,
-    /// Shape of a chunk, fastest axis first, or `None` for one contiguous block; ignored if the dataset is empty and
-    /// cannot grow. Only the last (slowest) axis of a dataset that can grow may have chunks longer than the dataset.
+    /// Shape of a chunk, fastest axis first, or `None` for one contiguous block. Only the last (slowest) axis of a dataset
+    /// that can grow may have chunks longer than the dataset, and axes of a dataset without elements, which always has
+    /// chunks, because `h5repack -f` of HDF5 1.10 refuses blocks without elements.
     pub(crate) chunk: Option<Shape>,
     /// Whether the last (slowest) axis of the dataset may grow.
     pub(crate) appendable: bool,
@@ -59,20 +61,27 @@ impl DatasetSpec<'_> {
         allocation: Allocation,
     ) -> Result<hdf5::Dataset> {
         let fixed = if self.appendable { self.shape.len().saturating_sub(1) } else { self.shape.len() };
-        let chunk = self.chunk.as_ref().filter(|_| self.appendable || !self.shape.contains(&0));
-        if self.appendable && (chunk.is_none() || self.shape.is_empty()) {
+        if self.appendable && (self.chunk.is_none() || self.shape.is_empty()) {
             return Err(Error::usage("a dataset that can grow needs an axis and chunks"));
         }
         let mut creation = creation(bounds);
+        let is_empty = self.shape.contains(&0);
+        let whole = |shape: &Shape| -> Shape { shape.iter().map(|&extent| extent.max(1)).collect() };
+        let chunk = match &self.chunk {
+            Some(chunk) if self.appendable => Some(whole(chunk)),
+            _ if is_empty => Some(whole(self.shape)),
+            chunk => chunk.clone(),
+        };
         if let Some(chunk) = chunk {
             if chunk.len() != self.shape.len()
                 || chunk.contains(&0)
-                || chunk[..fixed].iter().zip(self.shape.iter()).any(|(chunk, extent)| chunk > extent)
+                || chunk[..fixed].iter().zip(self.shape.iter()).any(|(&chunk, &extent)| chunk > extent.max(1))
             {
                 return Err(Error::usage(format!("chunks {chunk} do not fit a dataset of shape {}", self.shape)));
             }
             match allocation {
                 Allocation::Chunks => creation.alloc_time(Some(AllocTime::Incr)),
+                Allocation::Block if is_empty => creation.alloc_time(Some(AllocTime::Incr)),
                 Allocation::Block if self.appendable || !self.compression.is_none() => {
                     return Err(Error::usage("one block for a dataset that can grow or has filters"));
                 }
@@ -80,9 +89,16 @@ impl DatasetSpec<'_> {
                 Allocation::Block => creation.alloc_time(Some(AllocTime::Early)).fill_time(FillTime::Never),
             };
             creation.chunk(chunk.iter().rev().map(|&extent| extent as usize).collect::<Vec<_>>());
-            self.compression.pipeline(self.element.size()).add_to(&mut creation);
+            if self.appendable || !is_empty {
+                self.compression.pipeline(self.element.size()).add_to(&mut creation);
+            }
         }
-        let space = sys::dataspace(&self.shape.reversed(), self.appendable)?;
+        let extents = self.shape.reversed();
+        let space = if is_empty {
+            sys::chunked_dataspace(&extents, self.appendable)?
+        } else {
+            sys::dataspace(&extents, self.appendable)?
+        };
         let datatype = datatype::create(self.element)?;
         sys::create_dataset(parent, name, &datatype, &space, &group::links()?, &creation.finish()?)
     }
@@ -214,6 +230,11 @@ impl Header {
     pub(crate) fn attribute(&self, name: &str) -> Result<Option<Attribute>> {
         attribute::get(&self.dataset, name).with_context(|| format!("dataset {}", self.path))
     }
+
+    /// The extents of the attribute `name` of the dataset, slowest axis first; none for a single value.
+    pub(crate) fn attribute_extents(&self, name: &str) -> Result<Vec<u64>> {
+        attribute::extents(&self.dataset, name).with_context(|| format!("dataset {}", self.path))
+    }
 }
 
 impl fmt::Debug for Header {
@@ -316,6 +337,15 @@ impl Dataset {
         datatype::recognise(&self.layout()?.datatype).with_context(|| self.place())
     }
 
+    /// The casacore type of the dataset's elements, or else the one that can hold them: Short for int8, Double for other
+    /// floating-point numbers.
+    ///
+    /// # Errors
+    /// `Unsupported` with the name of an HDF5 type that casacore has nothing like.
+    pub(crate) fn nearest_type(&self) -> Result<DataType> {
+        attribute::memory_element(&self.layout()?.datatype).with_context(|| self.place())
+    }
+
     /// The kind of index by which HDF5 finds the chunks of the dataset.
     pub(crate) fn index_kind(&self) -> Result<IndexKind> {
         if self.layout()?.chunk.is_none() {
@@ -410,6 +440,41 @@ impl Dataset {
             read.or_else(|error| self.check_filters().and(Err(error)))
         };
         read().with_context(|| self.place())
+    }
+
+    /// The kind of number that the elements are, as [`read_wide`](Self::read_wide) gives them, but without elements.
+    ///
+    /// # Errors
+    /// `Unsupported` with the name of the type unless it is one of numbers that `Wide` can hold.
+    pub(crate) fn wide_kind(&self) -> Result<Wide> {
+        Wide::kind(&self.layout()?.datatype).with_context(|| self.place())
+    }
+
+    /// Reads the elements of `region`, first axis fastest, as the widest numbers of their kind.
+    ///
+    /// # Errors
+    /// Those of [`wide_kind`](Self::wide_kind) and of reading.
+    pub(crate) fn read_wide(&self, region: &Region) -> Result<Wide> {
+        let read = || {
+            region.check(&self.shape()?)?;
+            let count = region.shape.elements()? as usize;
+            if count == 0 {
+                return Wide::kind(&self.layout()?.datatype);
+            }
+            self.check_backed(count)?;
+            let (memory, file) = self.selection(region)?;
+            let target = Target::Dataset { dataset: &self.dataset, memory: &memory, file: &file };
+            let _limit = self.limit_chunks()?;
+            let read = Wide::read(&target, &self.layout()?.datatype, count);
+            // a filter that is missing is the better explanation
+            read.or_else(|error| self.check_filters().and(Err(error)))
+        };
+        read().with_context(|| self.place())
+    }
+
+    /// The type of the elements in the file, in words.
+    pub(crate) fn type_name(&self) -> Result<String> {
+        Ok(datatype::name(&self.layout()?.datatype))
     }
 
     /// The element type of the dataset in the file, which casacore may lack; [`read_rows`](Self::read_rows) reads elements of

@@ -56,12 +56,21 @@ pub(super) fn recognise(datatype: &Datatype) -> Result<DataType> {
 
 /// The error for an HDF5 type to which no casacore element type corresponds; its message names the type.
 pub(super) fn unsupported(datatype: &Datatype) -> Error {
+    Error::unsupported(format!("HDF5 type {}, which no casacore type stands for", name(datatype)))
+}
+
+/// Whether elements of the type are unsigned integers of 64 bits, which casacore does not have.
+pub(super) fn is_uint64(datatype: &Datatype) -> bool {
+    matches!(datatype.to_descriptor(), Ok(TypeDescriptor::Unsigned(IntSize::U8)))
+}
+
+/// The name of an HDF5 type for the user.
+pub(super) fn name(datatype: &Datatype) -> String {
     let bits = 8 * datatype.size();
-    let name = match (datatype.to_descriptor(), sys::class(datatype)) {
+    match (datatype.to_descriptor(), sys::class(datatype)) {
         (Ok(descriptor), _) => descriptor.to_string(),
         (Err(_), H5T_class_t::H5T_FLOAT) => format!("float{bits}"),
         (Err(_), H5T_class_t::H5T_INTEGER) => format!("an integer of {bits} bits"),
         (Err(_), class) => format!("class {class:?}"),
-    };
-    Error::unsupported(format!("HDF5 type {name}, which no casacore type stands for"))
+    }
 }

@@ -278,8 +278,15 @@ impl Group {
         let create = || -> Result<_> {
             self.check_new(name)?;
             let datatype = sys::foreign_type(sys::Foreign::FloatBigEndian)?;
-            let space = sys::dataspace(&[len], false)?;
-            let create = super::dataset::creation(self.bounds).finish()?;
+            let mut create = super::dataset::creation(self.bounds);
+            // as all datasets without elements, see DatasetSpec::chunk
+            let space = if len == 0 {
+                create.chunk([1]);
+                sys::chunked_dataspace(&[0], false)?
+            } else {
+                sys::dataspace(&[len], false)?
+            };
+            let create = create.finish()?;
             let dataset = sys::create_dataset(&self.group, name, &datatype, &space, &links()?, &create)?;
             sys::set_scale(&dataset, &format!("This is a netCDF dimension but not a netCDF variable. {len:10}"))?;
             Ok(dataset)
@@ -416,6 +423,17 @@ impl Group {
         })
     }
 
+    /// The kind of the object to which the link `name` leads after all further links.
+    ///
+    /// # Errors
+    /// Those of following a link: it leads nowhere, in a circle, or to another file that must not be opened.
+    pub(crate) fn target_kind(&self, name: &str) -> Result<LinkKind> {
+        match self.find(name)? {
+            Located::Group(_) => Ok(LinkKind::Group),
+            Located::Member(parent, last) => parent.kind_of(&last),
+        }
+    }
+
     /// Sets the attribute `name` of the group; an existing attribute of this name is replaced.
     pub(crate) fn set_attribute(&self, name: &str, value: &Attribute) -> Result<()> {
         attribute::set(&self.group, name, value, Charset::Utf8).with_context(|| self.place())
@@ -447,6 +465,11 @@ impl Group {
     /// The names of the group's attributes, in order of creation if the file records that, else in order of names.
     pub(crate) fn attributes(&self) -> Result<Vec<String>> {
         attribute::names(&self.group).with_context(|| self.place())
+    }
+
+    /// The extents of the attribute `name` of the group, slowest axis first; none for a single value.
+    pub(crate) fn attribute_extents(&self, name: &str) -> Result<Vec<u64>> {
+        attribute::extents(&self.group, name).with_context(|| self.place())
     }
 
     /// The value of the attribute `name` of the group; `None` if the attribute is missing.

@@ -33,10 +33,12 @@ mod live;
 mod lock;
 mod repair;
 mod row_count;
+mod scales;
 mod stored_element;
 mod stored_filter;
 mod sys;
 mod virtual_dataset;
+mod wide;
 
 /// Largest number of axes that HDF5 permits for a dataset.
 pub(crate) const MAX_AXES: usize = 32;
@@ -58,8 +60,10 @@ pub(crate) use group::{Group, LinkKind};
 pub(crate) use live::{Element, LiveDataset, LiveFile, LiveSpec};
 pub(crate) use lock::{locked, retry_while_locked};
 pub(crate) use repair::Superblock;
+pub(crate) use scales::{Attachments, Scale};
 pub(crate) use sys::{Link, clone_range, prefer_huge_pages};
 pub(crate) use virtual_dataset::{VirtualSource, VirtualSpec};
+pub(crate) use wide::Wide;
 
 #[cfg(test)]
 mod tests;

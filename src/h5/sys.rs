@@ -386,10 +386,19 @@ pub(crate) fn prefer_huge_pages<T>(memory: &mut [T]) {
 
 /// Makes an HDF5 dataspace with `extents`, slowest axis first; if `unlimited`, the first axis may grow without limit.
 pub(super) fn dataspace(extents: &[u64], unlimited: bool) -> Result<Dataspace> {
-    let mut limits = extents.to_vec();
-    if let (true, Some(first)) = (unlimited, limits.first_mut()) {
-        *first = H5S_UNLIMITED;
-    }
+    dataspace_with(extents, |axis, _| unlimited && axis == 0)
+}
+
+/// Makes an HDF5 dataspace with `extents`, slowest axis first, for the elements of a chunked dataset: the first axis may grow
+/// without limit if `unlimited`, and so may axes without extent, because chunks are not larger than the limits of a dataset.
+pub(super) fn chunked_dataspace(extents: &[u64], unlimited: bool) -> Result<Dataspace> {
+    dataspace_with(extents, |axis, extent| extent == 0 || unlimited && axis == 0)
+}
+
+/// Makes an HDF5 dataspace with `extents`; `is_unlimited` is called with the number of each axis and its extent.
+fn dataspace_with(extents: &[u64], is_unlimited: impl Fn(usize, u64) -> bool) -> Result<Dataspace> {
+    let limit = |(axis, &extent): (usize, &u64)| if is_unlimited(axis, extent) { H5S_UNLIMITED } else { extent };
+    let limits: Vec<u64> = extents.iter().enumerate().map(limit).collect();
     let axes = extents.len() as c_int;
     Ok(create!(Dataspace, h5s::H5Screate_simple(axes, extents.as_ptr(), limits.as_ptr()))?)
 }
@@ -849,6 +858,37 @@ pub(super) fn set_scale(dataset: &hdf5::Dataset, name: &str) -> Result<()> {
 pub(super) fn attach_scale(dataset: &hdf5::Dataset, scale: &hdf5::Dataset, axis: u32) -> Result<()> {
     call!(H5DSattach_scale(dataset.id(), scale.id(), axis))?;
     Ok(())
+}
+
+/// Sets the attribute `DIMENSION_LIST` of a dataset that has none: for each axis, slowest first, the reference to its scale,
+/// which is the address of the scale's header.
+pub(super) fn set_dimension_list(dataset: &hdf5::Dataset, scales: &[u64]) -> Result<()> {
+    let list = create!(Datatype, h5t::H5Tvlen_create(*H5T_STD_REF_OBJ))?;
+    let space = dataspace(&[scales.len() as u64], false)?;
+    let attribute = create_attribute(dataset, "DIMENSION_LIST", &list, &space, &AttributeCreate::build().finish()?)?;
+    let one = |address: &u64| h5t::hvl_t { len: 1, p: ptr::from_ref(address).cast_mut().cast() };
+    let lists: Vec<h5t::hvl_t> = scales.iter().map(one).collect();
+    // SAFETY: one sequence per axis, each of one reference, which is an address of 64 bits; libhdf5 does not write to them
+    Ok(unsafe { Target::Attribute(&attribute).write(&list, lists.as_ptr().cast()) }?)
+}
+
+/// Sets the attribute `REFERENCE_LIST` of a scale that has none: for each use the reference to the dataset, which is the address
+/// of its header, and the number of the axis, slowest first.
+pub(super) fn set_reference_list(scale: &hdf5::Dataset, users: &[(u64, u32)]) -> Result<()> {
+    #[repr(C)]
+    struct Use {
+        dataset: u64,
+        dimension: u32,
+        padding: u32,
+    }
+    let record = create!(Datatype, h5t::H5Tcreate(H5T_class_t::H5T_COMPOUND, size_of::<Use>()))?;
+    call!(h5t::H5Tinsert(record.id(), c"dataset".as_ptr(), 0, *H5T_STD_REF_OBJ))?;
+    call!(h5t::H5Tinsert(record.id(), c"dimension".as_ptr(), size_of::<u64>(), *H5T_NATIVE_UINT))?;
+    let space = dataspace(&[users.len() as u64], false)?;
+    let attribute = create_attribute(scale, "REFERENCE_LIST", &record, &space, &AttributeCreate::build().finish()?)?;
+    let uses: Vec<Use> = users.iter().map(|&(dataset, dimension)| Use { dataset, dimension, padding: 0 }).collect();
+    // SAFETY: one element of the type for each use
+    Ok(unsafe { Target::Attribute(&attribute).write(&record, uses.as_ptr().cast()) }?)
 }
 
 pub(super) fn has_attribute(owner: &Location, name: &str) -> Result<bool> {
@@ -1422,7 +1462,7 @@ unsafe fn visit(element: &AnyType, bytes: &[u8], visitor: &mut dyn Visitor) {
             }
             visitor.end();
         }
-        AnyClass::Reference(kind) => visitor.reference(*kind, bytes.iter().all(|&byte| byte == 0)),
+        AnyClass::Reference(kind) => visitor.reference(*kind, bytes),
         _ => visitor.fixed(element, bytes),
     }
 }

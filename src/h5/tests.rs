@@ -304,7 +304,9 @@ fn without_elements() {
         let mut out = Values::new(DataType::Float);
         dataset.read_region(&Region::whole(&shape), &mut out).unwrap();
         assert!(out.is_empty());
-        assert_eq!(dataset.index_kind().unwrap(), IndexKind::None);
+        // h5repack needs chunks, and the axis without extent may grow
+        assert_eq!(dataset.index_kind().unwrap(), IndexKind::ExtensibleArray);
+        assert!(dataset.filters().unwrap().is_empty());
         assert!(dataset.chunks().unwrap().is_empty());
     }
     let scalar = root.create_dataset("scalar", &spec(DataType::String, &Shape::scalar(), None)).unwrap();

@@ -16,6 +16,7 @@ pub(super) struct Facts {
     pub(super) types: Vec<String>,
     /// Number of groups in the file.
     pub(super) groups: u64,
+    pub(super) group_paths: Vec<String>,
 }
 
 /// What the rules of `h5bridge lint` examine of the HDF5 file as a whole: the version of its superblock, and whether it
@@ -55,6 +56,8 @@ pub(super) struct DatasetFacts {
     pub(super) elsewhere: Option<String>,
     /// Number of dimension scales attached to each axis of the dataset, slowest axis first; empty if the dataset has no scales.
     pub(super) scales: Vec<usize>,
+    /// Number of references to dimension scales that lead to none.
+    pub(super) lost_scales: usize,
 }
 
 /// Kind of group that a dataset is in: that of a table or of a column (docs/layout.md), or another group.

@@ -2,7 +2,7 @@
 
 use super::facts::{AttributeFacts, DatasetFacts, Facts, FileFacts, LinkFacts, Place};
 use crate::h5::{AnyClass, AnyType, IndexKind, Order, fits_header};
-use crate::native::COMMITTED_ROWS;
+use crate::native::{COMMITTED_ROWS, last_part};
 
 /// A program or library that reads HDF5 files. Rules of `lint` name the readers that do not support what they find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,6 +115,8 @@ enum Check {
     Link(fn(&LinkFacts) -> Option<String>),
     Dataset(fn(&DatasetFacts) -> Option<String>),
     Attribute(fn(&AttributeFacts) -> Option<String>),
+    /// Examines the names of groups, datasets, links and attributes.
+    Name(fn(&str) -> Option<String>),
     /// The rule has a finding for each table and column that cannot be read.
     Unreadable,
     /// The rule has a finding for each committed (named) type, which docs/layout.md does not allow.
@@ -142,11 +144,21 @@ impl Rule {
                 let check = |one: &AttributeFacts| Some(of(&one.path, Some(&one.name), check(one)?));
                 facts.attributes.iter().filter_map(check).collect()
             }
+            Check::Name(check) => {
+                let datasets = facts.datasets.iter().map(|dataset| &dataset.path);
+                let paths = facts.group_paths.iter().chain(datasets).chain(facts.links.iter().map(|link| &link.path));
+                let objects = paths.filter_map(|path| Some(of(path, None, check(last_part(path))?)));
+                let attribute = |one: &AttributeFacts| Some(of(&one.path, Some(&one.name), check(&one.name)?));
+                objects.chain(facts.attributes.iter().filter_map(attribute)).collect()
+            }
             Check::Unreadable => facts.unreadable.iter().map(|(path, why)| of(path, None, why.clone())).collect(),
             Check::Type => facts.types.iter().map(|path| of(path, None, "a committed type".to_owned())).collect(),
         }
     }
 }
+
+/// Largest number of bytes of a name that netCDF readers show: `NC_MAX_NAME` (256) has room for a NUL.
+const NETCDF_NAME: usize = 255;
 
 /// Readers that know structures of HDF5 1.8 only.
 const OLD_READERS: &[Reader] = &[Reader::H5dump18, Reader::OldMatlab];
@@ -248,6 +260,26 @@ pub(super) static RULES: &[Rule] = &[
             IndexKind::None | IndexKind::BtreeV1 => None,
             newer => Some(format!("chunk index {newer}")),
         }),
+    },
+    Rule {
+        name: "lost-scale",
+        requirement: Requirement::Reader,
+        readers: &[Reader::H5py, Reader::XarrayH5netcdf, Reader::XarrayNetcdf4, Reader::Netcdf4],
+        why: "a reference to the scale of an axis leads nowhere, as when objects were copied from another file one by one",
+        next: "h5bridge to-hdf5 FILE OUT.h5 makes a copy with scales; h5py: copy whole files",
+        check: Check::Dataset(|dataset| match dataset.lost_scales {
+            0 => None,
+            1 => Some("a reference to a scale that is not in the file".to_owned()),
+            count => Some(format!("{count} references to scales that are not in the file")),
+        }),
+    },
+    Rule {
+        name: "long-name",
+        requirement: Requirement::Reader,
+        readers: &[Reader::XarrayNetcdf4, Reader::Netcdf4],
+        why: "names of netCDF have less than 256 bytes",
+        next: "rename the object or attribute; the attribute ctds_name keeps the long name of a column",
+        check: Check::Name(|name| (name.len() > NETCDF_NAME).then(|| format!("a name of {} bytes", name.len()))),
     },
     Rule {
         name: "growing",

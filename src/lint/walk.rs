@@ -25,9 +25,10 @@ pub(super) fn collect(path: &Path) -> Result<Facts> {
         let source = FileSource::open(path)?;
         let is_live = Superblock::read(&source).is_ok_and(|superblock| superblock.is_live());
         facts.file = FileFacts { superblock: h5::superblock_version(&source)?, is_live };
-        let mut walk = Walk { facts, places, seen: BTreeSet::new() };
+        let (seen, scales, references) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
+        let mut walk = Walk { facts, places, seen, scales, references };
         walk.group(&File::open_shared(path)?.root()?, 0)?;
-        Ok(walk.facts)
+        Ok(walk.finish())
     };
     read().context(Context::path(path))
 }
@@ -70,6 +71,7 @@ fn check_tables(path: &Path, facts: &mut Facts) -> Result<BTreeMap<String, Place
                 continue;
             }
         };
+        facts.unreadable.extend_from_slice(table.left_out());
         for index in 0..table.columns().len() {
             let mut check = || -> Result<()> {
                 let datasets = table.dataset_paths(index)?;
@@ -99,15 +101,28 @@ struct Walk {
     places: BTreeMap<String, Place>,
     /// Identities of the groups that were read already: hard links may form cycles, and each group is read once.
     seen: BTreeSet<String>,
+    /// Addresses of the headers of all dimension scales that were read.
+    scales: BTreeSet<u64>,
+    /// The addresses to which references to dimension scales lead, for each dataset in `facts`.
+    references: Vec<Vec<u64>>,
 }
 
 impl Walk {
+    /// The facts, once all objects were read.
+    fn finish(mut self) -> Facts {
+        for (dataset, references) in self.facts.datasets.iter_mut().zip(&self.references) {
+            dataset.lost_scales = references.iter().filter(|address| !self.scales.contains(address)).count();
+        }
+        self.facts
+    }
+
     fn group(&mut self, group: &Group, depth: usize) -> Result<()> {
         limits::depth(depth, "groups")?;
         if !self.seen.insert(group.id()?) {
             return Ok(());
         }
         self.facts.groups += 1;
+        self.facts.group_paths.push(group.path().to_owned());
         for name in group.attributes()? {
             self.attribute(group.path(), &name, group.any_attribute(&name)?)?;
         }
@@ -138,7 +153,7 @@ impl Walk {
     }
 
     fn dataset(&mut self, dataset: &AnyDataset, path: String, place: Place, is_scale: bool) -> Result<()> {
-        let mut scales = ScaleCount::default();
+        let mut scales = ScaleReferences::default();
         for name in dataset.attributes()? {
             let attribute = dataset.any_attribute(&name)?;
             if let Some(attribute) = attribute.as_ref().filter(|_| name == DIMENSION_LIST) {
@@ -157,10 +172,15 @@ impl Walk {
                 index: dataset.index_kind()?,
                 plugins: dataset.plugins()?,
                 elsewhere: dataset.elsewhere().map(ToString::to_string),
-                scales: scales.0,
+                scales: scales.0.iter().map(Vec::len).collect(),
+                lost_scales: 0,
             })
         };
+        if is_scale {
+            self.scales.insert(dataset.header_address().with_context(|| format!("dataset {path}"))?);
+        }
         self.facts.datasets.push(read().with_context(|| format!("dataset {path}"))?);
+        self.references.push(scales.0.concat());
         Ok(())
     }
 
@@ -185,24 +205,25 @@ fn elsewhere(link: &Link) -> Option<String> {
     }
 }
 
-/// Counts the dimension scales of a dataset: the number of references in each element of its attribute `DIMENSION_LIST`, one
+/// Collects the references to the dimension scales of a dataset: those in each element of its attribute `DIMENSION_LIST`, one
 /// element per axis.
 #[derive(Default)]
-struct ScaleCount(Vec<usize>);
+struct ScaleReferences(Vec<Vec<u64>>);
 
-impl Visitor for ScaleCount {
+impl Visitor for ScaleReferences {
     fn fixed(&mut self, _: &AnyType, _: &[u8]) {}
 
     fn text(&mut self, _: &[u8]) {}
 
-    fn reference(&mut self, _: ReferenceKind, is_null: bool) {
-        if let Some(last) = self.0.last_mut() {
-            *last += usize::from(!is_null);
+    fn reference(&mut self, kind: ReferenceKind, bytes: &[u8]) {
+        let address = bytes.first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
+        if let Some(last) = self.0.last_mut().filter(|_| address != 0 && kind == ReferenceKind::Object) {
+            last.push(address);
         }
     }
 
     fn begin(&mut self) {
-        self.0.push(0);
+        self.0.push(Vec::new());
     }
 
     fn end(&mut self) {}

@@ -80,20 +80,20 @@ impl Structure {
             group.create_live(COMMITTED_ROWS, &LiveSpec { element: Element::Counter, cell: &SCALAR, chunk_rows: 1 })?;
         committed.set_attribute(LONG_NAME, &Attribute::string("rows that are complete in every column"))?;
         let only = axes.axes(&[1], &["committed"]);
-        scales.attach(&committed, &only, &axes)?;
+        scales.attach_named(&committed, &only, &axes)?;
         for (position, (column, link)) in table.columns.iter().zip(&links).enumerate() {
             let desc = &column.info.desc;
             let exact_name = (desc.name != *link).then_some(desc.name.as_bstr());
             let attributes = Attributes::of_column(exact_name, desc.comment.as_bstr(), &desc.keywords, &table_path_of);
             let cubes = if let CellShapes::Several(shapes) = &column.cells { shapes.len() } else { 0 };
             let roles = |axes: usize| column.roles(is_ms, axes);
-            let new = NewColumn { attributes: &attributes, roles: &roles, cubes, flags: None };
+            let new = NewColumn { attributes: &attributes, roles: &roles, cubes };
             let form = column.stored_form(link);
             form.create(&group, &new, &mut scales, &mut axes, &mut ColumnMaker { spec: column, row: &row_scale })
                 .with_context(|| Context::column(&desc.name))?;
             ColumnDocument::new(&column.info, position, &form, &table_name).write(&exact)?;
         }
-        Ok(())
+        scales.finish()
     }
 }
 

@@ -48,7 +48,7 @@ pub(super) enum Growing<T> {
 impl ColumnLayout {
     /// Opens the datasets of the column: calls `open` with the HDF5 path of each, and returns the results.
     pub(super) fn open<T>(&self, mut open: impl FnMut(&str) -> Result<T>) -> Result<Growing<T>> {
-        match self.form.open(self.positions.len(), None, |path| open(&format!("{}/{path}", self.table)))? {
+        match self.form.open(self.positions.len(), |path| open(&format!("{}/{path}", self.table)))? {
             Members::Dense { data, .. } => Ok(Growing::Dense(data)),
             Members::Cubes { cubes, row_cube, row_index } => Ok(Growing::Cubes { cubes, row_cube, row_index }),
             Members::Ragged { .. } => Err(does_not_grow(&self.info)),

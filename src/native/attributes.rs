@@ -3,6 +3,8 @@
 //!
 //! The attributes that the exact keywords give are computed once more and compared with the existing ones.
 
+use std::collections::HashMap;
+
 use bstr::{BStr, BString, ByteSlice};
 
 use super::names::{link_name, unique};
@@ -42,6 +44,10 @@ pub(crate) fn taql_of(name: &str) -> String {
 }
 
 const TAQL: &str = "__taql";
+
+/// Attribute by which xarray marks a dataset of int8 whose elements are Bools, and its value.
+pub(super) const DTYPE: &str = "dtype";
+pub(super) const BOOL: &str = "bool";
 
 /// Attributes of a column that show its measure, each with the field of the keyword MEASINFO that it comes from.
 const MEASURE: [(&str, &str); 2] = [(MEASURE_TYPE, "type"), (MEASURE_REF, "Ref")];
@@ -159,6 +165,18 @@ impl Attributes {
         self.0.iter()
     }
 
+    /// The keywords that refer to tables, in a record that the attributes were made from: names of their attributes, and the
+    /// references as stored.
+    pub(crate) fn tables<'a>(&'a self, keywords: &'a Record) -> impl Iterator<Item = (&'a str, &'a BString)> {
+        self.0.iter().filter_map(|readable| match &readable.origin {
+            Origin::Keyword(path) => match value_at(keywords, path) {
+                Some(Value::Table(stored)) => Some((readable.name.as_str(), stored)),
+                _ => None,
+            },
+            _ => None,
+        })
+    }
+
     fn add_nested(&mut self, prefix: &str, path: &[usize], record: &Record, table_path: &dyn Fn(&BStr) -> String) {
         for (number, field) in record.fields.iter().enumerate() {
             let name = format!("{prefix}{}", field.name.to_str_lossy());
@@ -256,15 +274,30 @@ pub(crate) enum Object {
 }
 
 impl Object {
-    /// Names and values of the attributes of the object, in the order of the file, without those that HDF5 and netCDF
-    /// use themselves; the value is `None` if it cannot be read.
-    fn attributes(&self) -> Result<Vec<(String, Option<Attribute>)>> {
+    /// The attributes of the object, in the order of the file, without those that HDF5 and netCDF use themselves.
+    fn attributes(&self) -> Result<Found> {
         let names = match self {
             Object::Group(group) => group.attributes()?,
             Object::Dataset(dataset) => dataset.attributes()?,
         };
         let names = names.into_iter().filter(|name| !RESERVED.contains(&name.as_str()));
-        Ok(names.map(|name| (name.clone(), self.attribute(&name).ok().flatten())).collect())
+        let read = |name: String| {
+            let value = self.attribute(&name).ok().flatten();
+            let extents = match &value {
+                Some(Attribute::Array(_)) => self.extents(&name).unwrap_or_default(),
+                _ => Vec::new(),
+            };
+            FoundAttribute { axes: Some(Shape::from_reversed(&extents)).filter(|axes| axes.len() > 1), name, value }
+        };
+        Ok(Found(names.map(read).collect()))
+    }
+
+    /// The extents of the attribute `name`, slowest axis first; none for a single value.
+    fn extents(&self, name: &str) -> Result<Vec<u64>> {
+        match self {
+            Object::Group(group) => group.attribute_extents(name),
+            Object::Dataset(dataset) => dataset.attribute_extents(name),
+        }
     }
 
     pub(crate) fn attribute(&self, name: &str) -> Result<Option<Attribute>> {
@@ -285,64 +318,132 @@ pub(crate) struct Changes {
 }
 
 /// Finds the edits of a user: compares the attributes of a group or dataset with those that were made from its exact
-/// `keywords` in the group `_ctds` (`expected`); returns keywords and properties after the edits.
-pub(crate) fn diff(object: &Object, expected: &Attributes, keywords: &Record) -> Result<Changes> {
+/// `keywords` in the group `_ctds` (`expected`); returns keywords and properties after the edits. `own` are the names of
+/// attributes that are properties and no keywords; `others` those of attributes that are neither.
+pub(crate) fn diff(
+    object: &Object,
+    expected: &Attributes,
+    keywords: &Record,
+    own: &[&'static str],
+    others: &[&str],
+) -> Result<Changes> {
     let mut changes = Changes { keywords: keywords.clone(), own: Vec::new(), notes: Vec::new() };
-    let found = Found(object.attributes()?);
+    let found = object.attributes()?;
+    let written: HashMap<&str, &Readable> =
+        expected.iter().map(|readable| (readable.name.as_str(), readable)).collect();
+    // a keyword that was written has the attribute of its shape, if any, under the name that was free then
+    let shapes: HashMap<&[usize], &str> = expected
+        .iter()
+        .filter_map(|readable| match &readable.origin {
+            Origin::Shape(path) => Some((path.as_slice(), readable.name.as_str())),
+            _ => None,
+        })
+        .collect();
     for readable in expected.iter() {
-        changes.compare(readable, &found);
+        let shape = match &readable.origin {
+            Origin::Keyword(path) => match shapes.get(path.as_slice()) {
+                Some(name) => found.get(name).and_then(FoundAttribute::as_extents),
+                // an edit of a keyword with one axis may give it more
+                None => found.shape(&readable.name).filter(|_| !written.contains_key(&*shape_of(&readable.name))),
+            },
+            _ => None,
+        };
+        changes.compare(readable, &found, shape);
     }
-    let is_expected = |name: &str| expected.iter().any(|readable| readable.name == name);
-    for (name, value) in found.0.iter().filter(|(name, _)| !is_expected(name) && !is_taql(name)) {
-        if found.is_shape(name) {
-            // an edit of a keyword with one axis may give it more
-        } else if let Some(value) = value {
-            add(&mut changes.keywords, name, natural(value, found.shape(name)));
-            changes.notes.push(format!("attribute {name} was added"));
-        } else {
-            changes.notes.push(format!("attribute {name} is of a type that no keyword can have"));
+    for attribute in found.0.iter().filter(|found| !written.contains_key(found.name.as_str())) {
+        let name = attribute.name.as_str();
+        if others.contains(&name) || found.is_shape(name) || object.is_mark_of_bool(attribute) {
+            continue;
         }
+        let note = match (&attribute.value, own.iter().find(|own| **own == name && **own != CTDS_NAME)) {
+            (None, _) => format!("attribute {name} is of a type that no keyword can have"),
+            (Some(value), Some(own)) => match text(value) {
+                Some(text) => {
+                    changes.own.push((own, text));
+                    format!("attribute {name} was added")
+                }
+                None => format!("attribute {name} is left out: it has to be one string"),
+            },
+            (Some(value), None) => {
+                add(&mut changes.keywords, name, natural(value, attribute.shape(&found)));
+                format!("attribute {name} was added")
+            }
+        };
+        changes.notes.push(note);
     }
     Ok(changes)
 }
 
-/// The attributes that a group or dataset has in the file now: name and value, which is `None` if it cannot be read.
-struct Found(Vec<(String, Option<Attribute>)>);
+/// An attribute that a group or dataset has in the file now.
+struct FoundAttribute {
+    name: String,
+    /// `None` if it cannot be read.
+    value: Option<Attribute>,
+    /// The attribute's own extents, fastest axis first, if it has several axes.
+    axes: Option<Shape>,
+}
+
+impl FoundAttribute {
+    /// The shape that the attribute states if it is that of another one, fastest axis first.
+    fn as_extents(&self) -> Option<Shape> {
+        self.value.as_ref().and_then(extents)
+    }
+
+    /// Shape of the array that the attribute is: its own, or the one that `NAME__shape` records.
+    fn shape(&self, found: &Found) -> Option<Shape> {
+        self.axes.clone().or_else(|| found.shape(&self.name))
+    }
+}
+
+/// The attributes that a group or dataset has in the file now.
+struct Found(Vec<FoundAttribute>);
 
 impl Found {
-    fn get(&self, name: &str) -> Option<&Option<Attribute>> {
-        self.0.iter().find(|(other, _)| other == name).map(|(_, value)| value)
+    fn get(&self, name: &str) -> Option<&FoundAttribute> {
+        self.0.iter().find(|found| found.name == name)
     }
 
     /// Shape of the array in the keyword `name`, fastest axis first, as the attribute `NAME__shape` records it; `None` if that
     /// attribute is missing.
     fn shape(&self, name: &str) -> Option<Shape> {
-        self.get(&shape_of(name))?.as_ref().and_then(extents)
+        self.get(&shape_of(name))?.as_extents()
     }
 
     /// Whether the attribute `name` records the shape of another attribute in the file: `NAME__shape` beside `NAME`.
     fn is_shape(&self, name: &str) -> bool {
-        name.strip_suffix(SHAPE).is_some_and(|of| self.get(of).is_some())
+        name.strip_suffix(SHAPE).is_some_and(|of| self.get(of).is_some_and(|of| of.axes.is_none()))
+            && self.get(name).is_some_and(|shape| shape.as_extents().is_some())
+    }
+}
+
+impl Object {
+    /// Whether the attribute is xarray's mark of a dataset whose integers are Bools.
+    fn is_mark_of_bool(&self, attribute: &FoundAttribute) -> bool {
+        let value = || attribute.value.as_ref().and_then(text);
+        matches!(self, Object::Dataset(_)) && attribute.name == DTYPE && value().is_some_and(|text| text == BOOL)
     }
 }
 
 impl Changes {
     /// Compares an attribute as it was written with the one that the file has now, in `found`. If the values differ,
     /// applies the new one to the keyword or property, if possible, and adds a note for the user.
-    fn compare(&mut self, readable: &Readable, found: &Found) {
+    /// `shape` is the array shape that the attribute for it records, fastest axis first.
+    fn compare(&mut self, readable: &Readable, found: &Found, shape: Option<Shape>) {
         let name = &readable.name;
-        let Some(value) = found.get(name) else {
+        let Some(FoundAttribute { value, axes, .. }) = found.get(name) else {
             // a file for HDF5 1.8 never had it
             if readable.value.fits_header(name) {
                 self.notes.push(format!("attribute {name} is gone; what it said is kept"));
             }
             return;
         };
-        if value.as_ref().is_some_and(|value| same(&readable.value, value)) {
+        // an attribute with several axes states its shape itself
+        let is_shaped = axes.as_ref().is_none_or(|axes| self.has_shape(readable, axes));
+        if is_shaped && value.as_ref().is_some_and(|value| same(&readable.value, value)) {
             return;
         }
         let edited = match value {
-            Some(value) => self.edit(readable, value, found.shape(name)),
+            Some(value) => self.edit(readable, value, axes.clone().or(shape)),
             None => Edit::Impossible,
         };
         self.notes.push(match edited {
@@ -352,6 +453,12 @@ impl Changes {
             }
             Edit::DoneBefore => return,
         });
+    }
+
+    /// Whether the keyword that an attribute was made from is an array of this shape.
+    fn has_shape(&mut self, readable: &Readable, axes: &Shape) -> bool {
+        let Origin::Keyword(path) = &readable.origin else { return true };
+        matches!(field(&mut self.keywords, path), Some(Value::Array(shape, _)) if shape == axes)
     }
 
     /// Applies the new value of an edited attribute to the keyword or property that it was made from; `shape` is the array
@@ -399,19 +506,18 @@ enum Edit {
     Impossible,
 }
 
-/// Whether an attribute of this name (`NAME__taql`) holds the TaQL expression of a column that has no dataset.
-fn is_taql(name: &str) -> bool {
-    name.ends_with(TAQL)
-}
-
 /// Makes keywords from the attributes of a group or dataset without a description in the group `_ctds`, except those
 /// named in `own`; also returns notes on attributes that cannot be keywords.
 pub(super) fn keywords(object: &Object, own: &[&str]) -> Result<(Record, Vec<String>)> {
-    let found = Found(object.attributes()?);
+    let found = object.attributes()?;
     let (mut keywords, mut notes) = (Record::default(), Vec::new());
-    for (name, value) in found.0.iter().filter(|(name, _)| !own.contains(&name.as_str()) && !found.is_shape(name)) {
-        match value {
-            Some(value) => add(&mut keywords, name, natural(value, found.shape(name))),
+    for attribute in &found.0 {
+        let name = attribute.name.as_str();
+        if own.contains(&name) || found.is_shape(name) || object.is_mark_of_bool(attribute) {
+            continue;
+        }
+        match &attribute.value {
+            Some(value) => add(&mut keywords, name, natural(value, attribute.shape(&found))),
             None => notes.push(format!("attribute {name} is of a type that no keyword can have")),
         }
     }
@@ -476,6 +582,16 @@ fn field<'a>(record: &'a mut Record, path: &[usize]) -> Option<&'a mut Value> {
     match (rest, value) {
         ([], value) => Some(value),
         (rest, Value::Record(nested)) => field(nested, rest),
+        _ => None,
+    }
+}
+
+fn value_at<'a>(record: &'a Record, path: &[usize]) -> Option<&'a Value> {
+    let (first, rest) = path.split_first()?;
+    let value = &record.fields.get(*first)?.value;
+    match (rest, value) {
+        ([], value) => Some(value),
+        (rest, Value::Record(nested)) => value_at(nested, rest),
         _ => None,
     }
 }
@@ -557,6 +673,12 @@ fn as_type(found: &Values, data_type: DataType) -> Option<Values> {
         (DataType::Float, _) => Values::Float(floats(found)?.into_iter().map(|value| value as f32).collect()),
         (DataType::Double, _) => Values::Double(floats(found)?),
         (DataType::Complex, Values::Complex(v)) => Values::Complex(v.clone()),
+        (DataType::Complex, Values::DComplex(v)) => {
+            Values::Complex(v.iter().map(|z| Complex32::new(z.re as f32, z.im as f32)).collect())
+        }
+        (DataType::DComplex, Values::Complex(v)) => {
+            Values::DComplex(v.iter().map(|z| Complex64::new(z.re.into(), z.im.into())).collect())
+        }
         (DataType::DComplex, Values::DComplex(v)) => Values::DComplex(v.clone()),
         (DataType::Complex, _) => {
             let pairs: Vec<Complex64> = pairs(floats(found)?)?;

@@ -1,11 +1,13 @@
 //! Chooses and writes the dimension scales of a native HDF5 file: datasets that give the axes of other datasets names
 //! and coordinates. docs/layout.md, "Dimension scales".
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
 
 use super::attributes::{LONG_NAME, UNITS};
 use crate::error::{Error, Result};
-use crate::h5::{Attribute, Compression, Dataset, DatasetSpec, Group};
+use crate::h5::{Attachments, Attribute, Compression, Dataset, DatasetSpec, Group, Scale};
 use crate::value::{Region, Shape, Values};
 
 /// Roles (meanings) of the axes of a column's cells: `corr`, `chan`, `uvw` …, or `dim` if unknown; fastest axis first, without
@@ -200,46 +202,54 @@ pub(crate) struct NewScale<'a> {
     pub(crate) attributes: &'a [(&'static str, &'static str)],
 }
 
-/// The dimension scales in one group of the file, each created when the first axis needs it.
+/// The dimension scales in one group of the file, each created when the first axis needs it, and what the scales of a table
+/// are attached to.
 pub(crate) struct Scales {
     group: Group,
-    made: Vec<(String, Dataset)>,
+    made: HashMap<String, Scale>,
+    /// Shared by the scales in the group of a table and in the groups of its columns.
+    attachments: Rc<RefCell<Attachments>>,
 }
 
 impl Scales {
     pub(crate) fn new(group: &Group) -> Self {
-        Scales { group: group.clone(), made: Vec::new() }
+        Scales { group: group.clone(), made: HashMap::new(), attachments: Rc::default() }
     }
 
-    /// Attaches the dimension scales of `axes` to the fastest axes of a dataset, fastest first; an axis that is not
+    /// The dimension scales in a group of a column.
+    pub(super) fn inside(&self, group: &Group) -> Self {
+        Scales { attachments: self.attachments.clone(), ..Scales::new(group) }
+    }
+
+    /// Attaches a dimension scale to each axis of a dataset; `scales` lists them, fastest axis first.
+    pub(super) fn attach(&self, dataset: &Dataset, scales: &[Scale]) -> Result<()> {
+        self.attachments.borrow_mut().attach(dataset, scales)
+    }
+
+    /// Attaches dimension scales in the group to all `axes` of a dataset, fastest first; an axis that is not
     /// [`NewAxis::Named`] is an error.
-    pub(crate) fn attach(&mut self, dataset: &Dataset, axes: &[NewAxis], names: &AxisNames<'_>) -> Result<()> {
-        axes.iter().enumerate().try_for_each(|(number, axis)| match axis {
-            NewAxis::Named { name, role, len } => {
-                self.attach_one(dataset, number, name, &names.scale(role, *len), *len)
-            }
+    pub(crate) fn attach_named(&mut self, dataset: &Dataset, axes: &[NewAxis], names: &AxisNames<'_>) -> Result<()> {
+        let scale = |axis: &NewAxis| match axis {
+            NewAxis::Named { name, role, len } => self.named(name, &names.scale(role, *len), *len),
             NewAxis::Rows | NewAxis::Positions(_) => Err(Error::usage("an axis whose scale is not the group's")),
-        })
+        };
+        let scales = axes.iter().map(scale).collect::<Result<Vec<_>>>()?;
+        self.attach(dataset, &scales)
     }
 
-    /// Attaches the dimension scale `name` to the axis number `axis` (from 0, fastest first) of a dataset; creates it with
-    /// length `len` if it does not exist.
-    pub(super) fn attach_one(
-        &mut self,
-        dataset: &Dataset,
-        axis: usize,
-        name: &str,
-        scale: &NewScale<'_>,
-        len: u64,
-    ) -> Result<()> {
-        let made = match self.made.iter().position(|(known, _)| known == name) {
-            Some(made) => made,
-            None => {
-                self.made.push((name.to_owned(), self.make(name, scale, len)?));
-                self.made.len() - 1
-            }
-        };
-        dataset.attach_scale(axis, &self.made[made].1)
+    /// Tells each scale of the table what it is attached to. Called once, when all datasets of the table are made.
+    pub(crate) fn finish(self) -> Result<()> {
+        self.attachments.borrow_mut().write()
+    }
+
+    /// The dimension scale `name`; creates it with length `len` if it does not exist.
+    pub(super) fn named(&mut self, name: &str, scale: &NewScale<'_>, len: u64) -> Result<Scale> {
+        if let Some(made) = self.made.get(name) {
+            return Ok(made.clone());
+        }
+        let made = self.make(name, scale, len)?.as_scale()?;
+        self.made.insert(name.to_owned(), made.clone());
+        Ok(made)
     }
 
     fn make(&self, name: &str, scale: &NewScale<'_>, len: u64) -> Result<Dataset> {

@@ -126,11 +126,16 @@ pub(super) struct Cubes {
     pub(super) cubes: Vec<Reader>,
     pub(super) row_cube: Reader,
     pub(super) row_index: Reader,
+    /// Rows that a user has added to the table, but not to this column: they are undefined.
+    pub(super) added: Range<u64>,
 }
 
 impl Cubes {
     /// Finds the cell of a row: the hypercube that has it, and its position (from 0) there; `None` if the cell is undefined.
     fn locate(&self, row: u64) -> Result<Option<(&Reader, u64)>> {
+        if self.added.contains(&row) {
+            return Ok(None);
+        }
         let cube = self.row_cube.integers(row..row + 1)?;
         let [cube] = cube.as_slice() else { return Ok(None) };
         if *cube < 0 {
@@ -200,7 +205,9 @@ impl ColumnCells for Cubes {
         let cell: Shape = reader.shape[..reader.shape.len() - 1].into();
         let region = region.cloned().unwrap_or_else(|| Region::whole(&cell));
         region.check(&cell)?;
-        reader.read(&Region { start: region.start.with_axis(index), shape: region.shape.with_axis(1) }, out)
+        reader
+            .read(&Region { start: region.start.with_axis(index), shape: region.shape.with_axis(1) }, out)
+            .with_context(|| Context::Row(row))
     }
 }
 
@@ -209,6 +216,8 @@ pub(super) struct Ragged {
     pub(super) offset: Reader,
     pub(super) shape: Reader,
     pub(super) defined: Reader,
+    /// Rows that a user has added to the table, but not to this column: they are undefined.
+    pub(super) added: Range<u64>,
     pub(super) raw: HashMap<u64, BString>,
     /// Offsets and shapes of the cells near the row that was read last, kept for the next read.
     pub(super) known: Mutex<Arc<RaggedRows>>,
@@ -223,7 +232,7 @@ pub(super) struct RaggedRows {
     /// cells with fewer axes. Empty if no cell of these rows is defined.
     extents: Vec<i32>,
     /// Index (from 0) of the first element of each cell in the dataset of all elements, then the end of the last cell: one
-    /// entry more than rows. Empty if no cell of these rows is defined.
+    /// entry more than rows, fewer where the dataset of offsets ends earlier. Empty if no cell of these rows is defined.
     offsets: Vec<i64>,
 }
 
@@ -239,8 +248,8 @@ impl Ragged {
             let width = self.shape.shape[0];
             let count = (RAGGED_EXTENTS / width.max(1)).max(1);
             let start = row - row % count;
-            // one that grows need not have the same length everywhere
-            let there = self.defined.rows().min(self.shape.rows()).min(self.offset.rows().saturating_sub(1));
+            // one that grows, or has got rows from a user, need not have the same length everywhere
+            let there = self.defined.rows().min(self.shape.rows());
             let rows = start..there.min(start + count);
             if !rows.contains(&row) {
                 return Err(Error::format(format!("row {row} does not exist, the column has {there} rows")));
@@ -252,7 +261,7 @@ impl Ragged {
                 let mut values = Values::new(DataType::Int);
                 self.shape.read(&Region::rows(&Shape::from([width]), rows.clone()), &mut values)?;
                 let Values::Int(values) = values else { unreachable!("read as Int") };
-                (extents, offsets) = (values, self.offset.integers(start..rows.end + 1)?);
+                (extents, offsets) = (values, self.offset.integers(start..self.offset.rows().min(rows.end + 1))?);
             }
             *known = Arc::new(RaggedRows { rows, defined, extents, offsets });
         }
@@ -262,6 +271,9 @@ impl Ragged {
 
 impl ColumnCells for Ragged {
     fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
+        if self.added.contains(&row) {
+            return Ok(None);
+        }
         let (rows, number) = self.rows(row)?;
         if rows.defined[number] != 1 {
             return Ok(None);
@@ -275,7 +287,10 @@ impl ColumnCells for Ragged {
     fn read_cell(&self, row: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
         let shape = self.cell_shape(row)?.ok_or_else(|| undefined(row))?;
         let (rows, number) = self.rows(row)?;
-        let (start, end, elements) = (rows.offsets[number], rows.offsets[number + 1], shape.elements()?);
+        let (Some(&start), Some(&end)) = (rows.offsets.get(number), rows.offsets.get(number + 1)) else {
+            return Err(Error::format(format!("row {row} is defined, but the dataset offset ends before it")));
+        };
+        let elements = shape.elements()?;
         let range = u64::try_from(start).ok().zip(u64::try_from(end).ok()).map(|(start, end)| start..end);
         let fits = |range: &Range<u64>| {
             range.end.checked_sub(range.start) == Some(elements) && range.end <= self.values.rows()
@@ -283,11 +298,12 @@ impl ColumnCells for Ragged {
         let Some(range) = range.filter(fits) else {
             return Err(Error::format(format!("row {row}: elements {start} to {end} for a cell of shape {shape}")));
         };
-        crate::table::read_part(region, &shape, out, |out| {
+        let read = crate::table::read_part(region, &shape, out, |out| {
             let base = out.len();
             self.values.read_range(range.clone(), out)?;
             restore(&self.raw, range.start, base, out);
             Ok(())
-        })
+        });
+        read.with_context(|| Context::Row(row))
     }
 }

@@ -9,6 +9,7 @@ use bstr::{BString, ByteSlice};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::attributes::taql_of;
 use super::form::{FormKind, StoredForm};
 use super::json::{self, JsonRecord, JsonString};
 use super::names::{CTDS, MAIN_TABLE, table_path};
@@ -367,6 +368,14 @@ pub(crate) struct ColumnDocument {
     /// Why the cells of the column are not in the file; absent if they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reason: Option<JsonString>,
+    /// Name of the dataset that tells which cells of a dense column are defined; absent if all are, and in files from before
+    /// the name was recorded, where it is `LINK__defined`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    defined: Option<String>,
+    /// Name of the attribute of the table's group that shows the TaQL expression of a column without cells; absent if it has
+    /// none, and in files from before the name was recorded, where it is `NAME__taql`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    taql: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -401,6 +410,8 @@ impl ColumnDocument {
             keywords: JsonRecord::new(&desc.keywords, table_names),
             manager_number: None,
             reason: (form.kind == FormKind::Missing).then(|| JsonString(form.reason.as_str().into())),
+            defined: form.flags.clone(),
+            taql: form.expression.clone(),
         }
     }
 
@@ -459,7 +470,14 @@ impl ColumnDocument {
             may_be_undefined: false,
         };
         let reason = self.reason.unwrap_or_default().0.to_str_lossy().into_owned();
-        let form = StoredForm { kind: form, link: self.link.0.to_str_lossy().into_owned(), reason };
+        let link = self.link.0.to_str_lossy().into_owned();
+        let form = match form {
+            FormKind::Missing => {
+                let usual = || info.expression().map(|_| taql_of(&info.desc.name.to_str_lossy()));
+                StoredForm::missing(link, reason, self.taql.or_else(usual))
+            }
+            kind => StoredForm::new(kind, link).with_flags(self.defined.filter(|_| kind == FormKind::Dense)),
+        };
         Ok(DescribedColumn { info, form, manager: self.manager_number.flatten() })
     }
 }
@@ -521,7 +539,7 @@ pub(crate) fn documents_of(table: &Table) -> Result<Vec<String>> {
     let mut texts = vec![json::encode(&document)?];
     for (position, info) in table.columns().iter().enumerate() {
         let kind = if info.data_type() == DataType::Record { FormKind::Record } else { FormKind::Ragged };
-        let form = StoredForm { kind, link: "x".into(), reason: String::new() };
+        let form = StoredForm::new(kind, "x");
         texts.push(json::encode(&ColumnDocument::new(info, position, &form, names))?);
     }
     Ok(texts)
@@ -540,7 +558,7 @@ mod tests {
             manager_name: "n".into(),
             may_be_undefined: false,
         };
-        let form = StoredForm { kind: FormKind::Dense, link: "A".into(), reason: String::new() };
+        let form = StoredForm::new(FormKind::Dense, "A");
         let text = json::encode(&ColumnDocument::new(&info, 0, &form, &|_| String::new())).unwrap();
         let changed = |from: &str, to: &str| {
             assert!(text.contains(from), "{from} in {text}");

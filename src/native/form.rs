@@ -70,8 +70,14 @@ pub(crate) struct StoredForm {
     pub(crate) kind: FormKind,
     /// Name of the column's dataset or group, in the group of its table.
     pub(crate) link: String,
+    /// Name of the dataset that tells which cells of a dense column are defined, in the group of the table; `None` if all
+    /// are, and for columns of other forms.
+    pub(crate) flags: Option<String>,
     /// Why the cells of the column are not in the file; empty if they are.
     pub(crate) reason: String,
+    /// Name of the attribute of the table's group that shows the TaQL expression of a column without cells; `None` if it
+    /// has none.
+    pub(crate) expression: Option<String>,
 }
 
 /// The storage form of a column's cells in a native HDF5 file.
@@ -193,12 +199,18 @@ impl FormKind {
 impl StoredForm {
     /// Describes a column whose cells are in the file, in the dataset or group `link`.
     pub(crate) fn new(kind: FormKind, link: impl Into<String>) -> Self {
-        StoredForm { kind, link: link.into(), reason: String::new() }
+        StoredForm { kind, link: link.into(), flags: None, reason: String::new(), expression: None }
     }
 
-    /// Describes a column whose cells are not in the file; `reason` tells the user why.
-    pub(crate) fn missing(link: String, reason: String) -> Self {
-        StoredForm { kind: FormKind::Missing, link, reason }
+    /// Sets the name of the dataset that tells which cells of a dense column are defined.
+    pub(crate) fn with_flags(self, flags: Option<String>) -> Self {
+        StoredForm { flags, ..self }
+    }
+
+    /// Describes a column whose cells are not in the file; `reason` tells the user why. `expression` names the attribute of
+    /// the table's group with the TaQL expression of the column.
+    pub(crate) fn missing(link: String, reason: String, expression: Option<String>) -> Self {
+        StoredForm { kind: FormKind::Missing, link, flags: None, reason, expression }
     }
 
     /// Counts the hypercubes that the column has in the file; 0 if it is not stored as hypercubes (a dataset for each). `table` is the group of
@@ -212,22 +224,17 @@ impl StoredForm {
     }
 
     /// Calls `open` with the path, below the table's group, of each dataset of the column; returns the results. `cubes`
-    /// is the number of hypercubes. `flags` names the dataset that tells which cells of a dense column (cells of one
-    /// shape, in one dataset) are defined; `None` if all are.
+    /// is the number of hypercubes.
     ///
     /// # Errors
     /// `Unsupported` if the column is missing, and those of `open`.
-    pub(crate) fn open<T>(
-        &self,
-        cubes: usize,
-        flags: Option<&str>,
-        mut open: impl FnMut(&str) -> Result<T>,
-    ) -> Result<Members<T>> {
+    pub(crate) fn open<T>(&self, cubes: usize, mut open: impl FnMut(&str) -> Result<T>) -> Result<Members<T>> {
         let path = |name: &str| format!("{}/{name}", self.link);
         Ok(match self.kind {
             FormKind::Missing => return Err(Error::unsupported(self.reason.as_str())),
             FormKind::Dense | FormKind::Record => {
-                Members::Dense { data: open(&self.link)?, flags: flags.map(open).transpose()? }
+                let data = open(&self.link)?;
+                Members::Dense { data, flags: self.flags.as_deref().map(open).transpose()? }
             }
             FormKind::Cubes => Members::Cubes {
                 cubes: (0..cubes).map(|number| open(&path(&cube_name(number)))).collect::<Result<_>>()?,
@@ -275,7 +282,7 @@ impl StoredForm {
                 let mut axes = names.axes(&cell, &(column.roles)(cell.len()));
                 axes.push(NewAxis::Rows);
                 let data = NewDataset { name: self.link.clone(), part: Part::Data, axes };
-                Ok(Members::Dense { data, flags: column.flags.map(|name| of_rows(name, Part::Defined)) })
+                Ok(Members::Dense { data, flags: self.flags.as_deref().map(|name| of_rows(name, Part::Defined)) })
             }
             FormKind::Cubes => {
                 let mut cubes = Vec::new();
@@ -341,7 +348,7 @@ impl StoredForm {
         }
         let group = table.create_group(&self.link)?;
         column.attributes.write(|name, value| group.set_attribute(name, value))?;
-        let mut local = Scales::new(&group);
+        let mut local = scales.inside(&group);
         datasets.try_map(|new| {
             let made = maker.make(&group, &new.name, new.part)?;
             attach_all(&made, &new, &group, &mut local, names, maker)?;
@@ -369,20 +376,19 @@ fn attach_all<M: Maker>(
     names: &AxisNames<'_>,
     maker: &mut M,
 ) -> Result<()> {
-    for (number, axis) in new.axes.iter().enumerate() {
-        match axis {
-            NewAxis::Named { name, role, len } => {
-                scales.attach_one(maker.dataset(made), number, name, &names.scale(role, *len), *len)?;
-            }
-            NewAxis::Rows => maker.dataset(made).attach_scale(number, maker.row())?,
+    let mut attached = Vec::new();
+    for axis in &new.axes {
+        attached.push(match axis {
+            NewAxis::Named { name, role, len } => scales.named(name, &names.scale(role, *len), *len)?,
+            NewAxis::Rows => maker.row().as_scale()?,
             NewAxis::Positions(name) => {
                 let positions = maker.make(group, name, Part::Position)?;
                 maker.dataset(&positions).make_scale(name)?;
-                maker.dataset(made).attach_scale(number, maker.dataset(&positions))?;
+                maker.dataset(&positions).as_scale()?
             }
-        }
+        });
     }
-    Ok(())
+    scales.attach(maker.dataset(made), &attached)
 }
 
 /// Everything about a new column, except its elements, that is needed to create its datasets: attributes, axis roles,
@@ -393,9 +399,6 @@ pub(crate) struct NewColumn<'a> {
     pub(crate) roles: &'a dyn Fn(usize) -> Vec<&'a str>,
     /// Number of hypercubes of the new column; 0 if it is not stored as hypercubes.
     pub(crate) cubes: usize,
-    /// The name of the dataset that tells which cells of a dense column (cells of one shape, in one dataset) are
-    /// defined; `None` if all are.
-    pub(crate) flags: Option<&'a str>,
 }
 
 /// The part of a column that a dataset of a native HDF5 file holds: its cells, or data that locates them.

@@ -7,6 +7,7 @@ mod axes;
 mod cells;
 mod digests;
 mod document;
+mod exact;
 mod form;
 pub(crate) mod json;
 mod names;

@@ -100,10 +100,13 @@ pub(crate) fn missing_link(name: &str) -> String {
 }
 
 /// The name of the group, in the table's group under `_ctds` ([`CTDS`]), with the exact strings of a column that HDF5
-/// strings cannot hold: `strings.LINK`, where `link` is the name of the column's dataset or group.
+/// strings cannot hold: `strings.LINK`, where `link` is the name of the column's dataset or group. No table's group has such
+/// a name, see [`Names::unique_table`].
 pub(super) fn raw_strings_group(link: &str) -> String {
-    format!("strings.{link}")
+    format!("{RAW_STRINGS}{link}")
 }
+
+const RAW_STRINGS: &str = "strings.";
 
 /// The names in use in each group of a native HDF5 file that is being created, by the group's path; keeps names unique.
 #[derive(Debug, Default)]
@@ -138,6 +141,13 @@ impl Names {
         let name = unique(&link_name(wanted), |name| taken.contains(name));
         taken.insert(name.clone());
         name
+    }
+
+    /// Chooses a free name for the group of a table in `group`, as [`unique`](Self::unique) does. The table has a group of
+    /// the same name below `_ctds`, so that it gets none of the names that are used there: `_` precedes them.
+    pub(crate) fn unique_table(&mut self, group: &str, wanted: &str) -> String {
+        let is_used = wanted.starts_with(RAW_STRINGS) || group.is_empty() && wanted == RESTORE;
+        self.unique(group, &if is_used { format!("_{wanted}") } else { wanted.to_owned() })
     }
 }
 
@@ -192,5 +202,7 @@ mod tests {
         assert_eq!(names.unique("/MAIN", "a_b"), "a_b__2");
         assert_eq!(names.unique("/OTHER", "a_b"), "a_b");
         assert_eq!(names.unique("/OTHER", "."), "_.");
+        assert_eq!(names.unique_table("/OTHER", "strings.A"), "_strings.A");
+        assert_eq!([names.unique_table("", "restore"), names.unique_table("/A", "restore")], ["_restore", "restore"]);
     }
 }

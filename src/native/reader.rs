@@ -3,7 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use super::exact::{self, Misfit};
+use super::form::Part;
+use crate::error::{Context, Error, Result};
 use crate::grid::{ChunkCache, ChunkRead, ChunkStorage, read_region};
 use crate::h5::{ChunkReader, Dataset};
 use crate::io::ReadAt;
@@ -17,7 +19,11 @@ const CACHE_BYTES: usize = 8 << 20;
 #[derive(Debug)]
 pub(crate) struct Reader {
     pub(crate) shape: Shape,
+    /// The type of the elements that are read; see `converts`.
     pub(crate) data_type: DataType,
+    /// The part of a column that the dataset holds, if its elements have another type than `data_type` and are converted
+    /// where the values fit; otherwise `None`.
+    converts: Option<Part>,
     pub(super) chunks: Option<ChunkReader>,
     dataset: Dataset,
     cache: ChunkCache,
@@ -42,7 +48,42 @@ impl Reader {
 
     fn with_chunks(dataset: Dataset, chunks: Option<ChunkReader>, cache: usize) -> Result<Self> {
         let (shape, data_type) = (dataset.shape()?, dataset.data_type()?);
-        Ok(Reader { shape, data_type, chunks, dataset, cache: ChunkCache::new(cache) })
+        Ok(Reader { shape, data_type, converts: None, chunks, dataset, cache: ChunkCache::new(cache) })
+    }
+
+    /// Prepares to read `dataset`, which holds `part` of a column, but has elements of another type than `wanted`, as
+    /// elements of `wanted`.
+    ///
+    /// # Errors
+    /// `Unsupported` if no element of the dataset's type can become one of `wanted` without loss.
+    pub(super) fn converting(dataset: Dataset, wanted: DataType, part: Part) -> Result<Self> {
+        let is_possible = dataset.wide_kind().is_ok_and(|kind| exact::is_possible(&kind, wanted));
+        if !is_possible {
+            let found = dataset.type_name()?;
+            let message = format!(
+                "elements of the HDF5 type {found}, which cannot become {wanted}, the type of the column, without loss"
+            );
+            return Err(Error::refused(message).context(format!("dataset {}", dataset.path())));
+        }
+        let cache = ChunkCache::new(CACHE_BYTES);
+        Ok(Reader { shape: dataset.shape()?, data_type: wanted, converts: Some(part), chunks: None, dataset, cache })
+    }
+
+    /// Appends the elements of a region of the dataset, which holds `part` of a column, to `out`, converted to its type.
+    fn convert(&self, part: Part, region: &Region, out: &mut Values) -> Result<()> {
+        let wide = self.dataset.read_wide(region)?;
+        let values = exact::converted(&wide, self.data_type).map_err(|Misfit { index, value }| {
+            let cell = region.shape.split_last().and_then(|(cell, _)| cell.elements().ok()).unwrap_or(1).max(1);
+            let place = region.start.last().copied().unwrap_or_default().saturating_add(index as u64 / cell);
+            let place = match part {
+                Part::Cube(_) | Part::Position => Context::Other(format!("position {place}")),
+                Part::Values | Part::Offset => Context::Other(format!("element {place}")),
+                Part::Data | Part::RowCube | Part::RowIndex | Part::Shape | Part::Defined => Context::Row(place),
+            };
+            let message = format!("the value {value} cannot become {}, the type of the column", self.data_type);
+            Error::refused(message).context(place).context(format!("dataset {}", self.dataset.path()))
+        })?;
+        out.extend_from(&values, 0..values.len())
     }
 
     /// Returns the reader unchanged, or an error if its dataset does not have this number of axes.
@@ -70,9 +111,10 @@ impl Reader {
             let message = format!("elements of type {}, but the column's are {}", self.data_type, out.data_type());
             return Err(Error::format(message).context(format!("dataset {}", self.dataset.path())));
         }
-        match &self.chunks {
-            Some(chunks) => read_region(chunks, &self.cache, 0, region, out),
-            None => self.dataset.read_region(region, out),
+        match (self.converts, &self.chunks) {
+            (Some(part), _) => self.convert(part, region, out),
+            (None, Some(chunks)) => read_region(chunks, &self.cache, 0, region, out),
+            (None, None) => self.dataset.read_region(region, out),
         }
     }
 

@@ -1,14 +1,14 @@
 //! Opens the tables of native HDF5 files (columns as datasets) and reads their keywords, their cells, how these are
 //! stored, and which HDF5 attributes a user has edited. docs/layout.md.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use bstr::{BStr, BString, ByteSlice};
 
-use super::attributes::{self, Attributes, Edited, Object, TABLE_SUBTYPE, TABLE_TYPE};
+use super::attributes::{self, Attributes, Edited, OF_COLUMN, OF_TABLE, Object, TABLE_SUBTYPE, TABLE_TYPE};
 use super::cells::{Cubes, Dense, Ragged, Records};
 use super::digests::StoredDigests;
 use super::document::{DescribedTable, Layout, check_format, described_columns, described_tables, open_dataset};
@@ -16,7 +16,7 @@ use super::form::{FormKind, Members, Part, StoredForm};
 use super::names::{MAIN_TABLE, ROW, defined_flags, last_part, row_name, table_of_path, table_path};
 use super::raw_strings::RawStrings;
 use super::reader::Reader;
-use super::undescribed;
+use super::undescribed::{self, Notes};
 use crate::container;
 use crate::damage::Damage;
 use crate::error::{Context, Error, Result, ResultExt};
@@ -60,10 +60,12 @@ pub(crate) fn open(path: &Path, options: OpenOptions) -> Result<Vec<NativeEntry>
         let root = file.root()?;
         check_format(&root)?;
         let mut tables = Vec::new();
-        for described in described_tables(&root)? {
-            add_described(&root, &described, &source, &mut tables);
+        let described = described_tables(&root)?;
+        let known = described.iter().map(|table| table.path.clone()).collect();
+        for table in &described {
+            add_described(&root, table, &known, &source, &mut tables);
         }
-        find_more_tables(&root, &source, &mut tables)?;
+        find_more_tables(&root, &known, &source, &mut tables)?;
         if tables.first().is_none_or(|table| table.name != MAIN_TABLE) {
             return Err(Error::format(format!("table {} is missing", table_path(MAIN_TABLE))));
         }
@@ -73,7 +75,15 @@ pub(crate) fn open(path: &Path, options: OpenOptions) -> Result<Vec<NativeEntry>
     open().context(&place)
 }
 
-fn add_described(root: &Group, described: &DescribedTable, source: &Arc<dyn ReadAt>, tables: &mut Vec<NativeEntry>) {
+/// Opens a table that the group `_ctds` describes and adds it to `tables`; `known` are the paths of the groups of all such
+/// tables.
+fn add_described(
+    root: &Group,
+    described: &DescribedTable,
+    known: &HashSet<String>,
+    source: &Arc<dyn ReadAt>,
+    tables: &mut Vec<NativeEntry>,
+) {
     let path = &described.path;
     // the group's name differs where the table's was taken; a damaged document shows when the table is opened
     let name = described.name().unwrap_or_else(|| table_of_path(path).to_owned());
@@ -82,16 +92,25 @@ fn add_described(root: &Group, described: &DescribedTable, source: &Arc<dyn Read
         Some((parent, _)) => tables.iter().position(|table| table.name == parent).or(Some(0)),
         None => Some(0),
     };
-    let table = NativeTable::open(root, described, source.clone()).with_context(|| format!("group {path}"));
+    let table = NativeTable::open(root, described, known, source.clone()).with_context(|| format!("group {path}"));
     tables.push(NativeEntry { name, parent, group: path.clone(), table });
 }
 
 /// Opens the tables that a user has added to a native HDF5 file and that its group `_ctds` does not describe, and adds
-/// them to `tables`.
-fn find_more_tables(root: &Group, source: &Arc<dyn ReadAt>, tables: &mut Vec<NativeEntry>) -> Result<()> {
+/// them to `tables`. A group that cannot be a table is noted in the table that it would be a subtable of.
+fn find_more_tables(
+    root: &Group,
+    known: &HashSet<String>,
+    source: &Arc<dyn ReadAt>,
+    tables: &mut Vec<NativeEntry>,
+) -> Result<()> {
     let main = table_path(MAIN_TABLE);
     if tables.is_empty() && root.has(&main[1..]) {
-        tables.push(by_hand(root, table_of_path(&main).to_owned(), None, main, source));
+        let table = NativeTable::open_by_hand(root, &main, known, source.clone());
+        // a file needs its main table
+        let table = table.map_err(Error::not_left_out).with_context(|| format!("group {main}"));
+        let name = table_of_path(&main).to_owned();
+        tables.push(NativeEntry { name, parent: None, group: main, table });
     }
     let mut next = 0;
     while next < tables.len() {
@@ -100,36 +119,57 @@ fn find_more_tables(root: &Group, source: &Arc<dyn ReadAt>, tables: &mut Vec<Nat
         let inside = |group: &Group, prefix: &str| -> Result<Vec<String>> {
             Ok(undescribed::tables_in(group)?.into_iter().map(|name| format!("{prefix}/{name}")).collect())
         };
+        let mut notes = Notes::default();
         let mut paths = root.group(&path[1..]).map_or(Ok(Vec::new()), |group| inside(&group, &path))?;
         if next == 0 {
             paths.append(&mut inside(root, "")?);
+            undescribed::note_strays(root, &mut notes)?;
         }
         for path in paths {
-            if !tables.iter().any(|table| table.group == path) {
-                let depth = path.matches('/').count();
-                crate::limits::depth(depth, "groups")?;
-                // groups may lead to each other in a circle
-                crate::limits::tables(tables.len())?;
-                let own = last_part(&path);
-                let name = if name == MAIN_TABLE { own.to_owned() } else { format!("{name}/{own}") };
-                tables.push(by_hand(root, name, Some(next), path, source));
+            if tables.iter().any(|table| table.group == path) {
+                continue;
             }
+            if leads_back(root, &path)? {
+                notes.not_a_subtable(path, "it leads back to a group that it is in");
+                continue;
+            }
+            crate::limits::depth(path.matches('/').count(), "groups")?;
+            crate::limits::tables(tables.len())?;
+            let own = last_part(&path);
+            let name = if name == MAIN_TABLE { own.to_owned() } else { format!("{name}/{own}") };
+            match NativeTable::open_by_hand(root, &path, known, source.clone()) {
+                Err(error) if error.may_be_left_out() => notes.not_a_subtable(path, error),
+                table => tables.push(NativeEntry {
+                    name,
+                    parent: Some(next),
+                    group: path.clone(),
+                    table: table.with_context(|| format!("group {path}")),
+                }),
+            }
+        }
+        if let Ok(table) = &mut tables[next].table {
+            table.notes.append(notes);
         }
         next += 1;
     }
     Ok(())
 }
 
-/// Opens the table that a user has made in the group at `path`, without a description in the group `_ctds`; returns a
-/// [`NativeEntry`] that holds the table or the error of opening it.
-fn by_hand(root: &Group, name: String, parent: Option<usize>, path: String, source: &Arc<dyn ReadAt>) -> NativeEntry {
-    let table = NativeTable::open_by_hand(root, &path, source.clone()).with_context(|| format!("group {path}"));
-    NativeEntry { name, parent, group: path, table }
+/// Whether the group at `path` is one of those on the way to it, because links lead in a circle.
+fn leads_back(root: &Group, path: &str) -> Result<bool> {
+    let id = root.group(path.trim_start_matches('/'))?.id()?;
+    let above = path.match_indices('/').skip(1).map(|(end, _)| &path[1..end]);
+    let mut ids = above.map(|path| root.group(path)?.id());
+    Ok(id == root.id()? || ids.any(|above| above.is_ok_and(|above| above == id)))
 }
 
 /// An open table of a native HDF5 file.
 pub(crate) struct NativeTable {
     rows: u64,
+    /// Number of rows that the file was written with; a user may have added or removed rows since.
+    written_rows: u64,
+    /// Name of the dimension scale of the table's rows.
+    row: String,
     /// Whether the file is live: it may have further rows that are not yet committed.
     live: bool,
     /// The parts of the conversion's source, in any of its tables, that could not be read and are not in the file;
@@ -151,9 +191,9 @@ pub(crate) struct NativeTable {
     /// The exact name of the table if the name of its group differs from it; `None` if both agree, and for the main
     /// table.
     exact_name: Option<BString>,
-    /// Sentences for the user about columns that were added or removed after the file was written, and about parts of
+    /// What the user is told about columns that were added or removed after the file was written, and about parts of
     /// the table that cannot be used.
-    notes: Vec<String>,
+    notes: Notes,
     group: Group,
     /// The group `/_ctds/TABLE` that describes the table exactly; `None` for a table that a user added to the file.
     exact: Option<Group>,
@@ -161,7 +201,13 @@ pub(crate) struct NativeTable {
 }
 
 impl NativeTable {
-    fn open(root: &Group, described: &DescribedTable, source: Arc<dyn ReadAt>) -> Result<Self> {
+    /// Opens a table that the group `_ctds` describes; `tables` are the paths of the groups of all such tables.
+    fn open(
+        root: &Group,
+        described: &DescribedTable,
+        tables: &HashSet<String>,
+        source: Arc<dyn ReadAt>,
+    ) -> Result<Self> {
         let (path, exact) = (&described.path, &described.exact);
         let group = root.group(&path[1..])?;
         let document = described.document()?;
@@ -176,33 +222,45 @@ impl NativeTable {
         let mut table_names = HashMap::new();
         document.keywords.collect_table_names(&mut table_names);
         let mut found = described_columns(exact, &mut table_names)?;
-        let mut notes = Vec::new();
+        let mut notes = Notes::default();
         found.retain(|column| {
             let is_present = column.form.kind == FormKind::Missing || group.has(&column.form.link);
             if !is_present {
-                notes.push(format!("column {} was removed", column.info.desc.name));
+                notes.say(format!("column {} was removed", column.info.desc.name));
             }
             is_present
         });
         let bindings = found.iter().map(|column| column.manager).collect();
         let (mut columns, mut forms): (Vec<ColumnInfo>, Vec<StoredForm>) =
             found.into_iter().map(|column| (column.info, column.form)).unzip();
+        find_flags(&group, &mut forms);
+        let written_rows = rows;
+        let mut rows = rows;
+        if !live && let Some(found) = edited_rows(&group, &forms, rows) {
+            notes.say(format!("the table has {found} rows, it was written with {rows}"));
+            rows = found;
+        }
         let described = columns.len();
         // nothing can be added to a live table
-        let added = if live { Vec::new() } else { undescribed::columns(&group, &forms, &mut notes)? };
-        for (column, form, _) in added {
-            notes.push(format!("column {} was added", column.desc.name));
-            columns.push(column);
-            forms.push(form);
+        let added = if live { Vec::new() } else { undescribed::columns(&group, &forms, tables, &mut notes)? };
+        for (column, form, found) in added {
+            if found == rows {
+                notes.say(format!("column {} was added", column.desc.name));
+                columns.push(column);
+                forms.push(form);
+            } else {
+                notes.not_a_column(&group, &form.link, format!("it has {found} rows, the table has {rows}"));
+            }
         }
         let layout = Layout { bindings, ..document.layout()? };
-        let groups = groups(&group, &keywords, &columns, &forms)?;
         let keyword = last_part(&document.name);
         let is_main = matches!(document.name.as_str(), "" | MAIN_TABLE);
         let exact_name = (!is_main && !path.ends_with(&format!("/{keyword}"))).then(|| keyword.into());
         let exact = Some(exact.clone());
         let mut table = NativeTable {
             rows,
+            written_rows,
+            row: if document.row.is_empty() { row_name(path) } else { document.row.clone() },
             live,
             keywords,
             info: document.info(),
@@ -210,7 +268,7 @@ impl NativeTable {
             described,
             forms,
             table_names,
-            groups,
+            groups: HashMap::new(),
             layout,
             exact_name,
             notes,
@@ -222,25 +280,79 @@ impl NativeTable {
         for index in 0..table.columns.len() {
             let form = &table.forms[index];
             // salvaged columns of any kind have undefined cells
-            table.columns[index].may_be_undefined = form.kind == FormKind::Dense && table.flags(&form.link).is_some();
+            table.columns[index].may_be_undefined = form.flags.is_some();
         }
+        table.groups = table.find_groups()?;
         Ok(table)
+    }
+
+    /// The path of the group of each subtable, by the reference that keywords store.
+    fn find_groups(&self) -> Result<HashMap<BString, String>> {
+        let mut found = HashMap::new();
+        if names_table(&self.keywords) {
+            add_groups(&self.keywords, &self.written_attributes(), &|name| self.group.attribute(name), &mut found)?;
+        }
+        for (info, form) in self.columns.iter().zip(&self.forms).take(self.described) {
+            let keywords = &info.desc.keywords;
+            if form.kind != FormKind::Missing && names_table(keywords) {
+                let object = self.object(form)?;
+                let attributes = self.written_column_attributes(info, form);
+                add_groups(keywords, &attributes, &|name| object.attribute(name), &mut found)?;
+            }
+        }
+        Ok(found)
+    }
+
+    /// The attributes that the group of the table was written with.
+    fn written_attributes(&self) -> Attributes {
+        let exact_name = self.exact_name.as_ref().map(|name| name.as_bstr());
+        Attributes::of_table(exact_name, &self.info, &self.keywords, &|stored| self.path_of(stored))
+    }
+
+    /// The attributes that the dataset or group of a column was written with.
+    fn written_column_attributes(&self, info: &ColumnInfo, form: &StoredForm) -> Attributes {
+        let desc = &info.desc;
+        let exact_name = (form.link != desc.name.to_str_lossy()).then(|| desc.name.as_bstr());
+        Attributes::of_column(exact_name, desc.comment.as_bstr(), &desc.keywords, &|stored| self.path_of(stored))
+    }
+
+    /// The path of the group of the subtable that a keyword stores as `stored`; `stored` if the file lacks it.
+    fn path_of(&self, stored: &BStr) -> String {
+        self.groups.get(stored).cloned().unwrap_or_else(|| stored.to_string())
     }
 
     /// Opens the table that a user has made in the group at `path`, for example with h5py. The group `_ctds` has no
     /// description of it: columns, rows and keywords are taken from the datasets and attributes of the group.
-    fn open_by_hand(root: &Group, path: &str, source: Arc<dyn ReadAt>) -> Result<Self> {
+    ///
+    /// # Errors
+    /// `Unsupported` if its datasets have different numbers of rows, as columns never have.
+    fn open_by_hand(root: &Group, path: &str, tables: &HashSet<String>, source: Arc<dyn ReadAt>) -> Result<Self> {
         let group = root.group(&path[1..])?;
         let mut found = undescribed::table(root, &group)?;
-        let columns = undescribed::columns(&group, &[], &mut found.notes)?;
-        let rows = if group.has(ROW) {
-            group.dataset(ROW)?.shape()?.last().copied()
-        } else {
-            columns.first().map(|(_, _, rows)| *rows)
+        let mut columns = undescribed::columns(&group, &[], tables, &mut found.notes)?;
+        let rows = match (group.has(ROW), columns.first()) {
+            (true, _) => group.dataset(ROW)?.shape()?.last().copied().unwrap_or_default(),
+            (false, first) => first.map_or(0, |(_, _, rows)| *rows),
         };
+        if group.has(ROW) {
+            columns.retain(|(_, form, found_rows)| {
+                let is_column = *found_rows == rows;
+                if !is_column {
+                    let why = format!("it has {found_rows} rows, the table has {rows}");
+                    found.notes.not_a_column(&group, &form.link, why);
+                }
+                is_column
+            });
+        }
+        if columns.iter().any(|(_, _, found)| *found != rows) {
+            let lengths = columns.iter().map(|(_, form, rows)| (form.link.clone(), *rows));
+            return Err(Error::unsupported(unequal(lengths)));
+        }
         let (columns, forms) = columns.into_iter().map(|(column, form, _)| (column, form)).unzip();
         Ok(NativeTable {
-            rows: rows.unwrap_or_default(),
+            rows,
+            written_rows: rows,
+            row: row_name(path),
             live: false,
             keywords: found.keywords,
             info: found.info,
@@ -269,8 +381,20 @@ impl NativeTable {
         object(&self.group, form)
     }
 
-    /// Makes a reader for a dataset of the table. In a live file (an HDF5 file that is read while it is written) the dataset
-    /// must have the table's rows as its slowest axis.
+    /// Makes a reader for a dataset of the table that holds `part` of the column number `index` (from 0). In a live file
+    /// (an HDF5 file that is read while it is written) the dataset must have the table's rows as its slowest axis. Elements
+    /// of a type that the part does not have are converted.
+    fn part_reader(&self, index: usize, part: Part, dataset: Dataset) -> Result<Reader> {
+        let wanted = part.element(self.columns[index].data_type());
+        match dataset.data_type() {
+            Ok(found) if found == wanted => {}
+            _ => return Reader::converting(dataset, wanted, part),
+        }
+        // the number of committed rows does not tell which cells of a hypercube are complete: libhdf5 reads them
+        if self.live && matches!(part, Part::Cube(_)) { Reader::new(dataset, None) } else { self.reader(dataset) }
+    }
+
+    /// Makes a reader for a dataset of the table. In a live file the dataset must have the table's rows as its slowest axis.
     fn reader(&self, dataset: Dataset) -> Result<Reader> {
         let source = self.source.clone();
         let chunks = if self.live {
@@ -281,16 +405,16 @@ impl NativeTable {
         Reader::new(dataset, chunks)
     }
 
-    /// Makes a reader for the dataset of a hypercube. A live file is read through libhdf5, because its number of
-    /// committed rows does not tell which cells of a hypercube are complete.
-    fn cube_reader(&self, dataset: Dataset) -> Result<Reader> {
-        if self.live { Reader::new(dataset, None) } else { self.reader(dataset) }
-    }
-
     /// The exact strings of the column `link` that its dataset cannot hold, by the element's number in the dataset (from 0);
     /// empty if it holds all.
     fn raw_strings(&self, link: &str) -> Result<HashMap<u64, BString>> {
         self.exact.as_ref().map_or(Ok(HashMap::new()), |exact| RawStrings::read(exact, link))
+    }
+
+    /// Path from the root of each object in the group of the table, or of a subtable that cannot be one, that is left out,
+    /// and why.
+    pub(crate) fn left_out(&self) -> &[(String, String)] {
+        &self.notes.left_out
     }
 
     /// The parts of the conversion's source, in any of its tables, that could not be read and are not in the file;
@@ -299,21 +423,17 @@ impl NativeTable {
         &self.damage
     }
 
-    /// The name of the dataset that tells which cells of a dense column (cells of one shape, in one dataset) are
-    /// defined; `None` if it is missing. `link` is the name of the column's dataset.
-    fn flags(&self, link: &str) -> Option<String> {
-        let flags = defined_flags(link);
-        // a column may have this name too
-        (self.group.has(&flags) && !self.forms.iter().any(|form| form.link == flags)).then_some(flags)
-    }
-
-    /// Fails unless the number of rows `found` in the dataset `link` is the expected one. It may be larger in a live file
-    /// (an HDF5 file that is read while it is written), where rows may not be committed yet.
+    /// Fails unless a dataset of a column has the expected number of rows, by its number `found`. It may be larger in a live
+    /// file (an HDF5 file that is read while it is written), where rows may not be committed yet.
     fn check_rows(&self, link: &str, found: u64, expected: u64) -> Result<()> {
         if found == expected || self.live && found > expected {
             return Ok(());
         }
-        Err(Error::format(format!("{link} has {found} rows where {expected} are expected")))
+        if self.live {
+            return Err(Error::format(format!("{link} has {found} rows where {expected} are expected")));
+        }
+        let lengths = self.forms.iter().flat_map(|form| row_counts(&self.group, form).unwrap_or_default());
+        Err(Error::refused(unequal(lengths)))
     }
 
     /// Lists the datasets of the column with the number `index` (from 0), each by its group, its name in that group,
@@ -327,7 +447,7 @@ impl NativeTable {
         if self.group.elsewhere(&form.link)?.is_some() {
             return Ok(vec![whole(form.link.clone())]);
         }
-        let paths = form.open(form.cubes(&self.group)?, None, |path| Ok(path.to_owned()))?.into_list();
+        let paths = form.open(form.cubes(&self.group)?, |path| Ok(path.to_owned()))?.into_list();
         let in_group = |path: String| match path.split_once('/') {
             Some((group, name)) => Ok((self.group.group(group)?, name.to_owned(), path)),
             None => Ok(whole(path)),
@@ -352,11 +472,11 @@ impl NativeTable {
     /// The number (from 0) that each row had in the source of the conversion, as this table's dimension scale of rows
     /// records it; `None` without such a scale, or if the scale of a file that is not live has another number of rows.
     pub(crate) fn row_numbers(&self) -> Result<Option<Vec<i64>>> {
-        let name = row_name(self.group.path());
-        if !self.group.has(&name) {
+        // rows that a user has added have no numbers
+        if !self.group.has(&self.row) || self.rows > self.written_rows && !self.live {
             return Ok(None);
         }
-        let scale = self.reader(self.group.dataset(&name)?)?.with_axes(1)?;
+        let scale = self.reader(self.group.dataset(&self.row)?)?.with_axes(1)?;
         if !self.live && scale.rows() != self.rows {
             return Ok(None);
         }
@@ -366,11 +486,10 @@ impl NativeTable {
     /// The number (from 0) that the first row had in the source of the conversion, as this table's dimension scale of
     /// rows records it; `None` without such a scale, or if the scale or the table has no rows.
     pub(crate) fn first_row(&self) -> Result<Option<i64>> {
-        let name = row_name(self.group.path());
-        if self.rows == 0 || !self.group.has(&name) {
+        if self.rows == 0 || !self.group.has(&self.row) {
             return Ok(None);
         }
-        let scale = self.reader(self.group.dataset(&name)?)?.with_axes(1)?;
+        let scale = self.reader(self.group.dataset(&self.row)?)?.with_axes(1)?;
         Ok(if scale.rows() == 0 { None } else { scale.integers(0..1)?.first().copied() })
     }
 
@@ -390,29 +509,42 @@ impl NativeTable {
     /// file.
     pub(crate) fn missing(&self, index: usize) -> Option<Error> {
         let form = &self.forms[index];
-        (form.kind == FormKind::Missing).then(|| form.open(0, None, |_| Ok(())).err()).flatten()
+        (form.kind == FormKind::Missing).then(|| form.open(0, |_| Ok(())).err()).flatten()
     }
 
     pub(crate) fn cells(&self, index: usize) -> Result<Box<dyn ColumnCells>> {
         let form = &self.forms[index];
-        let flags = self.flags(&form.link).filter(|_| form.kind == FormKind::Dense);
         let open = |path: &str| open_dataset(&self.group, path);
-        match form.open(form.cubes(&self.group)?, flags.as_deref(), open)? {
+        let read = |part: Part, axes: usize, dataset: Dataset| self.part_reader(index, part, dataset)?.with_axes(axes);
+        match form.open(form.cubes(&self.group)?, open)? {
             Members::Dense { data, flags } => self.dense(index, data, flags),
             Members::Cubes { cubes, row_cube, row_index } => {
-                let row_cube = self.rows_of(form, self.reader(row_cube)?.with_axes(1)?, self.rows)?;
-                let row_index = self.rows_of(form, self.reader(row_index)?.with_axes(1)?, self.rows)?;
-                let cubes = cubes.into_iter().map(|cube| self.cube_reader(cube)).collect::<Result<_>>()?;
-                Ok(Box::new(Cubes { cubes, row_cube, row_index }))
+                let row_cube = self.rows_of(form, read(Part::RowCube, 1, row_cube)?)?;
+                let row_index = self.rows_of(form, read(Part::RowIndex, 1, row_index)?)?;
+                let added = row_cube.rows().min(row_index.rows())..self.rows;
+                let cube = |(number, cube)| self.part_reader(index, Part::Cube(number), cube);
+                let cubes = cubes.into_iter().enumerate().map(cube).collect::<Result<_>>()?;
+                Ok(Box::new(Cubes { cubes, row_cube, row_index, added }))
             }
-            Members::Ragged { values, offset, shape, defined } => Ok(Box::new(Ragged {
-                values: self.reader(values)?.with_axes(1)?,
-                offset: self.rows_of(form, self.reader(offset)?.with_axes(1)?, self.rows.saturating_add(1))?,
-                shape: self.rows_of(form, self.reader(shape)?.with_axes(2)?, self.rows)?,
-                defined: self.rows_of(form, self.reader(defined)?.with_axes(1)?, self.rows)?,
-                raw: self.raw_strings(&form.link)?,
-                known: Mutex::default(),
-            })),
+            Members::Ragged { values, offset, shape, defined } => {
+                let offset = read(Part::Offset, 1, offset)?;
+                // an axis of offsets does not grow: rows that a user has added are undefined
+                if self.rows == self.written_rows {
+                    self.check_rows(&form.link, offset.rows(), self.rows.saturating_add(1))?;
+                }
+                let shape = self.rows_of(form, read(Part::Shape, 2, shape)?)?;
+                let defined = self.rows_of(form, read(Part::Defined, 1, defined)?)?;
+                let added = shape.rows().min(defined.rows())..self.rows;
+                Ok(Box::new(Ragged {
+                    values: read(Part::Values, 1, values)?,
+                    offset,
+                    shape,
+                    defined,
+                    added,
+                    raw: self.raw_strings(&form.link)?,
+                    known: Mutex::default(),
+                }))
+            }
         }
     }
 
@@ -421,23 +553,30 @@ impl NativeTable {
     /// defined, `None` if all are.
     fn dense(&self, index: usize, data: Dataset, flags: Option<Dataset>) -> Result<Box<dyn ColumnCells>> {
         let StoredForm { kind, link, .. } = &self.forms[index];
-        let data = self.reader(data)?;
+        let data = self.part_reader(index, Part::Data, data)?;
         let (cell, rows) = data.shape.split_last().ok_or_else(|| Error::format("the dataset has no axes"))?;
         self.check_rows(link, rows, self.rows)?;
         let is_record = *kind == FormKind::Record;
         let expected = self.columns[index].shape.as_ref().filter(|_| !is_record);
         if expected.is_some_and(|expected| *expected != cell) || is_record && !cell.is_empty() {
-            return Err(Error::format(format!("{link} has cells of shape {cell}, which its column has not")));
+            return Err(Error::refused(format!("{link} has cells of shape {cell}, which its column has not")));
         }
-        let defined = flags.map(|flags| self.reader(flags)?.with_axes(1)).transpose()?;
+        let read = |flags| {
+            let flags = self.part_reader(index, Part::Defined, flags)?.with_axes(1)?;
+            self.check_rows(link, flags.rows(), self.rows).map(|()| flags)
+        };
+        let defined = flags.map(read).transpose()?;
         let dense = Dense { data, cell, defined, raw: self.raw_strings(link)? };
         Ok(if is_record { Box::new(Records(dense)) } else { Box::new(dense) })
     }
 
-    /// Returns `reader` unchanged, or an error if its dataset does not have the expected number of rows (more are allowed in a
-    /// live table).
-    fn rows_of(&self, form: &StoredForm, reader: Reader, expected: u64) -> Result<Reader> {
-        self.check_rows(&form.link, reader.rows(), expected)?;
+    /// Returns `reader` of a dataset of a column that is a group unchanged, or an error if it does not have the rows of the
+    /// table. More are allowed in a live table, and rows that a user has added to the table may be missing.
+    fn rows_of(&self, form: &StoredForm, reader: Reader) -> Result<Reader> {
+        let is_short = self.written_rows < self.rows && reader.rows() == self.written_rows;
+        if !is_short {
+            self.check_rows(&form.link, reader.rows(), self.rows)?;
+        }
         Ok(reader)
     }
 
@@ -450,8 +589,9 @@ impl NativeTable {
     }
 
     pub(crate) fn only_dataset(&self, index: usize) -> Option<String> {
-        let StoredForm { kind, link, .. } = &self.forms[index];
-        let only = *kind == FormKind::Dense && self.flags(link).is_none();
+        let StoredForm { kind, link, flags, .. } = &self.forms[index];
+        let has_type = || self.group.dataset(link)?.data_type().map(|found| found == self.columns[index].data_type());
+        let only = *kind == FormKind::Dense && flags.is_none() && has_type().unwrap_or_default();
         only.then(|| format!("{}/{link}", self.group.path()))
     }
 
@@ -487,9 +627,8 @@ impl NativeTable {
         if form.kind == FormKind::Missing {
             return Ok(Vec::new());
         }
-        let flags = self.flags(&form.link).filter(|_| form.kind == FormKind::Dense);
         let path = |path: &str| Ok(format!("{}/{path}", self.group.path()));
-        let members = form.open(form.cubes(&self.group)?, flags.as_deref(), path)?;
+        let members = form.open(form.cubes(&self.group)?, path)?;
         Ok(members.parts().into_iter().map(|(part, path)| (part, path.clone())).collect())
     }
 
@@ -513,7 +652,9 @@ impl NativeTable {
                 path.strip_prefix(self.group.path()).unwrap_or(&path).trim_start_matches('/'),
             )?;
             let (Some(chunk), Some(offset)) = (dataset.chunk()?, dataset.block()?) else { return Ok(Vec::new()) };
-            if dataset.raw_order()? != Some(ByteOrder::Little) || dataset.data_type()? == DataType::Bool {
+            let data_type = self.columns[index].data_type();
+            let is_other = dataset.data_type()? != data_type || data_type == DataType::Bool;
+            if dataset.raw_order()? != Some(ByteOrder::Little) || is_other {
                 return Ok(Vec::new());
             }
             let cube = LinkedCube { shape: dataset.shape()?, chunk, offset };
@@ -532,14 +673,14 @@ impl NativeTable {
 
     pub(crate) fn edited(&self) -> Result<Edited> {
         let mut edited = Edited::nothing(&self.info, &self.keywords, &self.columns);
-        edited.notes = self.notes.clone();
+        edited.notes = self.notes.texts.clone();
         if self.exact.is_none() {
             return Ok(edited);
         }
-        let table_path = |stored: &BStr| self.groups.get(stored).cloned().unwrap_or_else(|| stored.to_string());
-        let exact_name = self.exact_name.as_ref().map(|name| name.as_bstr());
-        let expected = Attributes::of_table(exact_name, &self.info, &self.keywords, &table_path);
-        let changes = attributes::diff(&Object::Group(self.group.clone()), &expected, &self.keywords)?;
+        let expected = self.written_attributes();
+        let expressions: Vec<&str> = self.forms.iter().filter_map(|form| form.expression.as_deref()).collect();
+        let object = Object::Group(self.group.clone());
+        let changes = attributes::diff(&object, &expected, &self.keywords, &OF_TABLE, &expressions)?;
         edited.keywords = changes.keywords;
         edited.notes.extend(changes.notes);
         for (name, text) in changes.own {
@@ -555,9 +696,8 @@ impl NativeTable {
             if form.kind == FormKind::Missing {
                 continue;
             }
-            let exact_name = (form.link.as_bytes() != desc.name).then(|| desc.name.as_bstr());
-            let expected = Attributes::of_column(exact_name, desc.comment.as_bstr(), &desc.keywords, &table_path);
-            let changes = attributes::diff(&self.object(form)?, &expected, &desc.keywords)?;
+            let expected = self.written_column_attributes(info, form);
+            let changes = attributes::diff(&self.object(form)?, &expected, &desc.keywords, &OF_COLUMN, &[])?;
             *keywords = changes.keywords;
             attributes::apply_own(&changes.own, comment, keywords);
             edited.notes.extend(changes.notes.into_iter().map(|note| format!("column {}: {note}", desc.name)));
@@ -653,31 +793,97 @@ pub struct Elsewhere {
     pub text: String,
 }
 
-/// Maps the reference to each subtable, as a keyword stores it (`././ANTENNA`), to the path of the subtable's group,
-/// read from the attribute that shows the keyword (`Table: /ANTENNA`).
-fn groups(
-    group: &Group,
+/// Adds the subtables to which `keywords` refer to `found`: the reference as a keyword stores it (`././ANTENNA`), and the path
+/// of the subtable's group, which the attribute of the keyword shows (`Table: /ANTENNA`). `attributes` are those made from
+/// the keywords, `read` reads one from the file.
+fn add_groups(
     keywords: &Record,
-    columns: &[ColumnInfo],
-    forms: &[StoredForm],
-) -> Result<HashMap<BString, String>> {
-    let mut found = HashMap::new();
-    let mut look = |record: &Record, read: &dyn Fn(&str) -> Result<Option<Attribute>>| -> Result<()> {
-        for (name, stored) in table_fields("", record) {
-            let text = read(&name)?.as_ref().and_then(attributes::text);
-            if let Some(path) = text.as_ref().and_then(|text| text.to_str().ok()?.strip_prefix("Table: "))
-                && path.starts_with('/')
-            {
-                found.entry(stored.clone()).or_insert_with(|| path.to_owned());
-            }
+    attributes: &Attributes,
+    read: &dyn Fn(&str) -> Result<Option<Attribute>>,
+    found: &mut HashMap<BString, String>,
+) -> Result<()> {
+    for (name, stored) in attributes.tables(keywords) {
+        let text = read(name)?.as_ref().and_then(attributes::text);
+        if let Some(path) = text.as_ref().and_then(|text| text.to_str().ok()?.strip_prefix("Table: "))
+            && path.starts_with('/')
+        {
+            found.entry(stored.clone()).or_insert_with(|| path.to_owned());
         }
-        Ok(())
-    };
-    look(keywords, &|name| group.attribute(name))?;
-    for (column, form) in columns.iter().zip(forms).filter(|(_, form)| form.kind != FormKind::Missing) {
-        look(&column.desc.keywords, &|name| object(group, form)?.attribute(name))?;
     }
-    Ok(found)
+    Ok(())
+}
+
+/// Whether a record, or one nested in it, refers to a table.
+fn names_table(record: &Record) -> bool {
+    record.fields.iter().any(|field| match &field.value {
+        Value::Table(_) => true,
+        Value::Record(nested) => names_table(nested),
+        _ => false,
+    })
+}
+
+/// Finds the datasets that tell which cells of dense columns are defined, where no document records them: those of files from
+/// before the names were recorded, or that a user has added. They are called `LINK__defined`, and no column's.
+fn find_flags(group: &Group, forms: &mut [StoredForm]) {
+    let claimed: HashSet<&str> =
+        forms.iter().flat_map(|form| std::iter::once(form.link.as_str()).chain(form.flags.as_deref())).collect();
+    let find = |form: &StoredForm| {
+        let usual =
+            || Some(defined_flags(&form.link)).filter(|name| !claimed.contains(name.as_str()) && group.has(name));
+        form.flags.clone().or_else(|| usual().filter(|_| form.kind == FormKind::Dense))
+    };
+    let found: Vec<Option<String>> = forms.iter().map(find).collect();
+    for (form, flags) in forms.iter_mut().zip(found) {
+        form.flags = flags;
+    }
+}
+
+/// The number of rows of a table, other than the one that was `written`, if a user has added rows to all columns, or removed
+/// rows from all; `None` if nothing was changed, or not in all columns alike. Columns that are groups need not have the added
+/// rows. Columns that cannot be opened do not count.
+fn edited_rows(group: &Group, forms: &[StoredForm], written: u64) -> Option<u64> {
+    let counts = |is_group: bool| {
+        let forms = forms.iter().filter(move |form| form.has_group() == is_group);
+        forms.filter_map(|form| row_counts(group, form).ok()).flatten().map(|(_, rows)| rows)
+    };
+    // a file without such edits is known by one column
+    let first = counts(false).chain(counts(true)).next().filter(|first| *first != written)?;
+    let is_equal = counts(false).all(|rows| rows == first);
+    let fits = |rows: u64| rows == first || rows == written && written < first;
+    (is_equal && counts(true).all(fits)).then_some(first)
+}
+
+/// The number of rows of each dataset of a column that has an axis of the table's rows, by the dataset's path in the group
+/// of the table; none for a column without cells in the file.
+fn row_counts(group: &Group, form: &StoredForm) -> Result<Vec<(String, u64)>> {
+    if form.kind == FormKind::Missing {
+        return Ok(Vec::new());
+    }
+    let members = form.open(0, |path| Ok(path.to_owned()))?;
+    let paths = members.parts().into_iter().filter(|(part, _)| !matches!(part, Part::Values | Part::Offset));
+    let count = |(_, path): (Part, &String)| {
+        let shape = open_dataset(group, path)?.shape()?;
+        Ok((path.clone(), shape.last().copied().unwrap_or_default()))
+    };
+    paths.map(count).collect()
+}
+
+/// Largest number of names that a message lists for each number of rows.
+const LISTED: usize = 20;
+
+/// A sentence about columns with different numbers of rows: all numbers, and the columns that have each.
+fn unequal(lengths: impl IntoIterator<Item = (String, u64)>) -> String {
+    let mut by_rows: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    for (name, rows) in lengths {
+        by_rows.entry(rows).or_default().push(name);
+    }
+    let list = |(rows, names): (&u64, &Vec<String>)| {
+        let more = names.len().saturating_sub(LISTED);
+        let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+        format!("{rows} in {}{rest}", names[..names.len() - more].join(", "))
+    };
+    let lists: Vec<String> = by_rows.iter().map(list).collect();
+    format!("the columns have different numbers of rows: {}", lists.join("; "))
 }
 
 fn object(group: &Group, form: &StoredForm) -> Result<Object> {
@@ -685,19 +891,4 @@ fn object(group: &Group, form: &StoredForm) -> Result<Object> {
         FormKind::Dense | FormKind::Record => Object::Dataset(group.header(&form.link)?),
         _ => Object::Group(group.group(&form.link)?),
     })
-}
-
-/// Finds the references to subtables in a record and its nested records: for each the name of the attribute that shows
-/// it (field names joined by `.`, after `prefix`), and the reference as stored.
-fn table_fields<'a>(prefix: &str, record: &'a Record) -> Vec<(String, &'a BString)> {
-    let mut found = Vec::new();
-    for field in &record.fields {
-        let name = format!("{prefix}{}", field.name.to_str_lossy());
-        match &field.value {
-            Value::Table(stored) => found.push((name, stored)),
-            Value::Record(nested) => found.append(&mut table_fields(&format!("{name}."), nested)),
-            _ => {}
-        }
-    }
-    found
 }

@@ -1,18 +1,19 @@
 //! Reads tables and columns that a user made in a native HDF5 file or added to it, for example with h5py, so that the
 //! group `_ctds` does not describe them. docs/layout.md, "Files made by hand".
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use bstr::{BString, ByteSlice};
 
 use super::attributes::{
-    CTDS_NAME, OF_COLUMN, OF_TABLE, Object, README, TABLE_SUBTYPE, TABLE_TYPE, UNITS, apply_own, keywords, text,
+    BOOL, CTDS_NAME, DTYPE, OF_COLUMN, OF_TABLE, Object, README, TABLE_SUBTYPE, TABLE_TYPE, UNITS, apply_own, keywords,
+    text,
 };
 use super::document::open_dataset;
 use super::form::{FormKind, Members, StoredForm};
 use super::names::{CTDS, QUICKLOOK_VERSION, defined_flags, flags_of, last_part};
 use crate::error::{Error, Result};
-use crate::h5::{Attribute, Group, LinkKind};
+use crate::h5::{Attribute, Dataset, Group, LinkKind};
 use crate::schema::{ColumnDesc, ColumnKind, TableInfo};
 use crate::table::ColumnInfo;
 use crate::value::{DataType, Record, Shape, Value, Values};
@@ -31,7 +32,40 @@ pub(super) struct HandmadeTable {
     pub(super) groups: HashMap<BString, String>,
     /// Sentences for the user about attributes and datasets that cannot be keywords and columns of a table that a user
     /// made in an HDF5 file.
-    pub(super) notes: Vec<String>,
+    pub(super) notes: Notes,
+}
+
+/// What the user is told about a table: sentences, and which objects in its group are left out.
+#[derive(Debug, Default)]
+pub(super) struct Notes {
+    /// Sentences, also about the objects that are left out.
+    pub(super) texts: Vec<String>,
+    /// Path from the root of each object that is neither a column nor a subtable, and why.
+    pub(super) left_out: Vec<(String, String)>,
+}
+
+impl Notes {
+    pub(super) fn say(&mut self, text: impl Into<String>) {
+        self.texts.push(text.into());
+    }
+
+    /// Notes that the member `link` of `group` is not a column.
+    pub(super) fn not_a_column(&mut self, group: &Group, link: &str, why: impl std::fmt::Display) {
+        self.say(format!("{link} is not a column: {why}"));
+        self.left_out.push((format!("{}/{link}", group.path().trim_end_matches('/')), why.to_string()));
+    }
+
+    /// Notes that the object at `path`, from the root, is not a subtable.
+    pub(super) fn not_a_subtable(&mut self, path: String, why: impl std::fmt::Display) {
+        self.say(format!("{path} is not a subtable: {why}"));
+        self.left_out.push((path, why.to_string()));
+    }
+
+    /// Appends all that `other` has.
+    pub(super) fn append(&mut self, mut other: Notes) {
+        self.texts.append(&mut other.texts);
+        self.left_out.append(&mut other.left_out);
+    }
 }
 
 /// Reads the table that a user made in `group` from its attributes.
@@ -39,10 +73,10 @@ pub(super) fn table(root: &Group, group: &Group) -> Result<HandmadeTable> {
     let object = Object::Group(group.clone());
     let own = |name: &str| Ok::<_, Error>(object.attribute(name)?.as_ref().and_then(text).unwrap_or_default());
     let info = TableInfo { table_type: own(TABLE_TYPE)?, sub_type: own(TABLE_SUBTYPE)?, readme: own(README)? };
-    let (mut keywords, notes) = keywords(&object, &OF_TABLE)?;
+    let (mut keywords, texts) = keywords(&object, &OF_TABLE)?;
     let mut groups = HashMap::new();
     refer(root, &mut keywords, &mut groups);
-    Ok(HandmadeTable { info, keywords, groups, notes })
+    Ok(HandmadeTable { info, keywords, groups, notes: Notes { texts, left_out: Vec::new() } })
 }
 
 /// Replaces keywords such as `Table: /ANTENNA` by references to subtables, and adds the paths of their groups to `groups`.
@@ -65,13 +99,17 @@ fn refer(root: &Group, record: &mut Record, groups: &mut HashMap<BString, String
     }
 }
 
-/// The names of the groups directly in `group` that are tables: all except `_ctds`, groups with the datasets of a
-/// column (hypercubes or ragged), and quicklooks (visibilities at reduced resolution, marked by the attribute
-/// `quicklook_version`).
+/// The names of the groups directly in `group`, or to which soft links in it lead, that are tables: all except `_ctds`,
+/// groups with the datasets of a column (hypercubes or ragged), and quicklooks (visibilities at reduced resolution, marked
+/// by the attribute `quicklook_version`).
 pub(super) fn tables_in(group: &Group) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for (name, kind) in group.links()? {
-        if kind != LinkKind::Group || name == CTDS {
+        let is_group = match kind {
+            LinkKind::Soft => matches!(group.target_kind(&name), Ok(LinkKind::Group)),
+            kind => kind == LinkKind::Group,
+        };
+        if !is_group || name == CTDS {
             continue;
         }
         let inside = group.group(&name)?;
@@ -82,34 +120,82 @@ pub(super) fn tables_in(group: &Group) -> Result<Vec<String>> {
     Ok(found)
 }
 
+/// Notes the members of the root group that belong to no table.
+pub(super) fn note_strays(root: &Group, notes: &mut Notes) -> Result<()> {
+    for (name, kind) in root.links()? {
+        let target = if kind == LinkKind::Soft { root.target_kind(&name) } else { Ok(kind) };
+        match target {
+            Ok(LinkKind::Dataset | LinkKind::Other) => notes.not_a_subtable(format!("/{name}"), "it is not a group"),
+            Ok(LinkKind::Group) if FormKind::of_group(&root.group(&name)?).is_some() => {
+                notes.not_a_subtable(format!("/{name}"), "it is a column, which belongs in the group of a table");
+            }
+            Ok(_) => {}
+            Err(error) => notes.not_a_subtable(format!("/{name}"), error),
+        }
+    }
+    Ok(())
+}
+
 /// Finds the columns that a user put into a group, with description, storage form and number of rows, except those
-/// in `known`. Adds to `notes` which other members of the group cannot be columns, and why.
+/// in `known`. Adds to `notes` which other members of the group cannot be columns, and why. `tables` are the paths of groups
+/// that are tables, whatever they contain.
 pub(super) fn columns(
     group: &Group,
     known: &[StoredForm],
-    notes: &mut Vec<String>,
+    tables: &HashSet<String>,
+    notes: &mut Notes,
 ) -> Result<Vec<(ColumnInfo, StoredForm, u64)>> {
     let mut found = Vec::new();
+    let known = Known::new(known);
     for (link, kind) in group.links()? {
-        let flags_of = flags_of(&link).is_some_and(|of| group.has(of));
-        if flags_of || known.iter().any(|form| form.link == link) {
+        let is_table = || tables.contains(&format!("{}/{link}", group.path().trim_end_matches('/')));
+        if known.has(&link) || known.is_flags(group, &link) || is_table() {
             continue;
         }
-        let column = match kind {
-            LinkKind::Dataset => dense(group, &link, notes),
-            LinkKind::Group => several(group, &link, notes),
-            LinkKind::Soft => Err(Error::unsupported("soft links are not read")),
-            LinkKind::Elsewhere => group.dataset(&link).map(|_| None),
-            LinkKind::Other => Ok(None),
+        let target = match kind {
+            LinkKind::Soft => group.target_kind(&link),
+            kind => Ok(kind),
+        };
+        let column = match target {
+            Ok(LinkKind::Dataset) => dense(group, &known, &link, notes),
+            Ok(LinkKind::Group) => several(group, &link, notes),
+            Ok(LinkKind::Elsewhere) => group.dataset(&link).map(|_| None),
+            Ok(LinkKind::Soft | LinkKind::Other) => Err(Error::unsupported("it is neither a dataset nor a group")),
+            // a link without a target is an edit, not damage
+            Err(error) if error.leads_elsewhere() => Err(error),
+            Err(error) => Err(Error::unsupported(error.to_string())),
         };
         match column {
-            Ok(Some((info, kind, rows))) => found.push((info, StoredForm::new(kind, link), rows)),
+            Ok(Some((info, form, rows))) => found.push((info, form, rows)),
             Ok(None) => {}
-            Err(error) if error.may_be_left_out() => notes.push(format!("{link} is not a column: {error}")),
+            Err(error) if error.may_be_left_out() => notes.not_a_column(group, &link, error),
             Err(error) => return Err(error.context(link)),
         }
     }
     Ok(found)
+}
+
+/// The names of datasets and groups that columns have already.
+struct Known<'a> {
+    forms: HashMap<&'a str, &'a StoredForm>,
+    flags: HashSet<&'a str>,
+}
+
+impl<'a> Known<'a> {
+    fn new(forms: &'a [StoredForm]) -> Self {
+        let flags = forms.iter().filter_map(|form| form.flags.as_deref()).collect();
+        Known { forms: forms.iter().map(|form| (form.link.as_str(), form)).collect(), flags }
+    }
+
+    fn has(&self, link: &str) -> bool {
+        self.forms.contains_key(link) || self.flags.contains(link)
+    }
+
+    /// Whether the member `link` of a group tells which cells of a column are defined that a user has made: `COLUMN__defined`
+    /// beside `COLUMN`, unless `COLUMN` does so itself.
+    fn is_flags(&self, group: &Group, link: &str) -> bool {
+        flags_of(link).is_some_and(|of| !self.has(of) && group.has(of) && !self.is_flags(group, of))
+    }
 }
 
 /// Whether a dataset is a dimension scale; `class` is its attribute `CLASS`, `None` if it has none.
@@ -119,7 +205,12 @@ pub(crate) fn is_scale(class: Option<&Attribute>) -> bool {
 
 /// Describes the column that the single dataset `link` stores, and counts its rows, the extent of the slowest axis;
 /// `None` for dimension scales and datasets without axes.
-fn dense(group: &Group, link: &str, notes: &mut Vec<String>) -> Result<Option<(ColumnInfo, FormKind, u64)>> {
+fn dense(
+    group: &Group,
+    known: &Known<'_>,
+    link: &str,
+    notes: &mut Notes,
+) -> Result<Option<(ColumnInfo, StoredForm, u64)>> {
     let dataset = group.dataset(link)?;
     let class = dataset.attribute("CLASS").ok().flatten();
     if is_scale(class.as_ref()) {
@@ -127,52 +218,56 @@ fn dense(group: &Group, link: &str, notes: &mut Vec<String>) -> Result<Option<(C
     }
     let shape = dataset.shape()?;
     let Some((cell, rows)) = shape.split_last() else {
-        notes.push(format!("dataset {link} has no rows and is not a column"));
+        notes.not_a_column(group, link, "it is a single value, without rows");
         return Ok(None);
     };
-    let data_type = dataset.data_type()?;
-    let direct = !cell.is_empty() && cell.elements()? <= DIRECT_ELEMENTS && !group.has(&defined_flags(link));
+    let is_bool = dataset.attribute(DTYPE).ok().flatten().as_ref().and_then(text).is_some_and(|text| text == BOOL);
+    let data_type = if is_bool { DataType::Bool } else { dataset.nearest_type()? };
+    let flags = Some(defined_flags(link)).filter(|flags| group.has(flags) && known.is_flags(group, flags));
+    let direct = !cell.is_empty() && cell.elements()? <= DIRECT_ELEMENTS && flags.is_none();
     let axes = cell.len() as i32;
     let mut info = describe(&Object::Dataset(group.header(link)?), link, data_type, axes, notes)?;
     if direct {
         info.desc = info.desc.direct(cell.clone());
         info.shape = Some(cell);
     }
-    Ok(Some((info, FormKind::Dense, rows)))
+    Ok(Some((info, StoredForm::new(FormKind::Dense, link).with_flags(flags), rows)))
 }
 
 /// Describes the column whose cells several datasets in the group `link` store (hypercubes, or cells of differing
 /// shapes), and counts its rows; `None` if the group is not a column.
-fn several(group: &Group, link: &str, notes: &mut Vec<String>) -> Result<Option<(ColumnInfo, FormKind, u64)>> {
+fn several(group: &Group, link: &str, notes: &mut Notes) -> Result<Option<(ColumnInfo, StoredForm, u64)>> {
     let column = group.group(link)?;
     let Some(kind) = FormKind::of_group(&column) else { return Ok(None) };
-    let (data, rows) = match StoredForm::new(kind, link).open(1, None, |path| open_dataset(group, path))? {
+    let form = StoredForm::new(kind, link);
+    let rows = |dataset: &Dataset| Ok::<_, Error>(dataset.shape()?.last().copied().unwrap_or_default());
+    let (data, counts) = match form.open(1, |path| open_dataset(group, path))? {
         Members::Dense { .. } => return Ok(None),
-        Members::Cubes { mut cubes, row_cube, .. } => (cubes.swap_remove(0), row_cube),
-        Members::Ragged { values, defined, .. } => (values, defined),
+        Members::Cubes { mut cubes, row_cube, row_index } => {
+            (cubes.swap_remove(0), vec![rows(&row_cube)?, rows(&row_index)?])
+        }
+        Members::Ragged { values, offset, shape, defined } => {
+            (values, vec![rows(&defined)?, rows(&shape)?, rows(&offset)?.saturating_sub(1)])
+        }
     };
+    if counts.iter().any(|count| *count != counts[0]) {
+        return Err(Error::unsupported(format!("its datasets have different numbers of rows: {counts:?}")));
+    }
     let axes = if kind == FormKind::Cubes { data.shape()?.len() as i32 - 1 } else { -1 };
-    let rows = rows.shape()?.last().copied().unwrap_or_default();
-    let info = describe(&Object::Group(column), link, data.data_type()?, axes, notes)?;
-    Ok(Some((info, kind, rows)))
+    let info = describe(&Object::Group(column), link, data.nearest_type()?, axes, notes)?;
+    Ok(Some((info, form, counts[0])))
 }
 
 /// Makes the description of a column from the attributes of its dataset or group. `axes` is the number of axes of a cell, -1 if
 /// it varies.
-fn describe(
-    object: &Object,
-    link: &str,
-    data_type: DataType,
-    axes: i32,
-    notes: &mut Vec<String>,
-) -> Result<ColumnInfo> {
+fn describe(object: &Object, link: &str, data_type: DataType, axes: i32, notes: &mut Notes) -> Result<ColumnInfo> {
     let own = |name: &str| Ok::<_, Error>(object.attribute(name)?.as_ref().and_then(text));
     let name = own(CTDS_NAME)?.unwrap_or_else(|| link.into());
     let kind = if axes == 0 { ColumnKind::Scalar } else { ColumnKind::Array };
     let mut desc = ColumnDesc::new(name, data_type, kind);
     desc.ndim = axes;
     let (found, odd) = keywords(object, &OF_COLUMN)?;
-    notes.extend(odd.into_iter().map(|note| format!("{link}: {note}")));
+    odd.into_iter().for_each(|note| notes.say(format!("{link}: {note}")));
     desc.keywords = found;
     for attribute in &OF_COLUMN[1..] {
         // an exact keyword says more than the first of its elements

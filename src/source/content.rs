@@ -254,6 +254,12 @@ impl Content {
         self.as_native().map_or(&[], NativeTable::damage)
     }
 
+    /// The objects in an HDF5 file that are in the group of the table, but neither columns nor subtables, each with the
+    /// reason; empty for other tables.
+    pub(crate) fn left_out(&self) -> &[(String, String)] {
+        self.as_native().map_or(&[], NativeTable::left_out)
+    }
+
     /// Describes how each dataset of a column, by the column's number from 0, is stored; empty if the table is not in an HDF5
     /// file.
     pub(crate) fn storage(&self, index: usize) -> Result<Vec<DatasetInfo>> {

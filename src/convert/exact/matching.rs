@@ -115,7 +115,7 @@ impl<'a> Placing<'a> {
         let offsets = match &column.form {
             ColumnForm::Ragged { .. } => {
                 let open = |path: &str| open_dataset(root, &format!("{}/{path}", table.group));
-                match form.open(0, None, open)? {
+                match form.open(0, open)? {
                     Members::Ragged { offset, .. } => Some(Reader::of_file(offset, source.clone())?),
                     Members::Dense { .. } | Members::Cubes { .. } => None,
                 }

@@ -4,7 +4,7 @@
 use bstr::{BStr, ByteSlice};
 
 use super::layout_choice::{ColumnForm, Growth, chunk_rows};
-use super::plan::{ColumnPlan, Plan, TablePlan};
+use super::plan::{ColumnPlan, MissingColumn, Plan, TablePlan};
 use crate::error::{Error, Result};
 use crate::h5::Attribute;
 use crate::native::{
@@ -14,6 +14,10 @@ use crate::native::{
 use crate::schema::TableInfo;
 use crate::source::{Content, Source, coordinates};
 use crate::value::{Record, Shape};
+
+/// Names and values of the attributes of a table's group, and for each column that is not converted the name of the attribute with
+/// its expression.
+pub(super) type TableAttributes = (Vec<(String, Attribute)>, Vec<Option<String>>);
 
 /// A conversion plan and its source, from which the attributes and axis values of the HDF5 objects are made.
 #[derive(Clone, Copy)]
@@ -27,13 +31,14 @@ impl<'a> Described<'a> {
         self.source.tables[table.source].content()
     }
 
-    /// Attributes of a table's group, made from its keywords and type, and the expressions (TaQL) of virtual columns that are not converted.
+    /// Attributes of a table's group, made from its keywords and type, and after them the expressions (TaQL) of virtual columns that
+    /// are not converted; for each of `table.missing` the name of the attribute with its expression, `None` without one.
     pub(super) fn table_attributes(
         self,
         table: &TablePlan,
         info: &TableInfo,
         keywords: &Record,
-    ) -> Result<Vec<(String, Attribute)>> {
+    ) -> Result<TableAttributes> {
         let keyword = last_part(&table.name);
         let renamed = table.name != MAIN_TABLE && !table.group.ends_with(&format!("/{keyword}"));
         let exact_name = renamed.then(|| keyword.as_bytes().as_bstr());
@@ -42,14 +47,15 @@ impl<'a> Described<'a> {
         let mut listed: Vec<(String, Attribute)> =
             attributes.iter().map(|attribute| (attribute.name.clone(), attribute.value.clone())).collect();
         let content = self.content(table)?;
-        for column in &table.missing {
+        let mut show = |column: &MissingColumn| {
             // the expression that casacore would evaluate is shown to readers
-            if let Some(expression) = content.columns()[column.index].expression() {
-                let name = unique(&taql_of(&column.name), |name| attributes.iter().any(|other| other.name == name));
-                listed.push((name, text_attribute(expression)));
-            }
-        }
-        Ok(listed)
+            let expression = content.columns()[column.index].expression()?;
+            let name = unique(&taql_of(&column.name), |name| listed.iter().any(|(other, _)| other == name));
+            listed.push((name.clone(), text_attribute(expression)));
+            Some(name)
+        };
+        let expressions = table.missing.iter().map(&mut show).collect();
+        Ok((listed, expressions))
     }
 
     /// HDF5 attributes of a column, made from its comment and its keywords.
@@ -99,8 +105,7 @@ impl ColumnPlan {
         let is_ms = table.source == 0 && names.is_measurement_set();
         let roles = |axes: usize| axis_roles(is_ms, &self.name, axes);
         let cubes = if let ColumnForm::Cubes { cubes } = &self.form { cubes.len() } else { 0 };
-        let flags = self.defined_link.as_deref();
-        work(&NewColumn { attributes, roles: &roles, cubes, flags }, names)
+        work(&NewColumn { attributes, roles: &roles, cubes }, names)
     }
 
     /// Shape and chunk shape of one of the column's datasets, fastest axis first, if the table has `rows` rows.

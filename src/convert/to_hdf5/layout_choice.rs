@@ -127,22 +127,20 @@ impl ColumnForm {
     /// `H5Dget_chunk_index_type`.
     pub(super) fn chunk_index(&self, growth: Growth, allocation: Allocation) -> &'static str {
         let of = |shape: &Shape, chunk: &Shape| {
-            if growth == Growth::Rows && !chunk.contains(&0) {
-                "extensible_array"
-            } else if shape.contains(&0) {
-                "none"
-            } else if shape == chunk {
-                "single"
-            } else if allocation == Allocation::Block {
-                "implicit"
-            } else {
-                "fixed_array"
+            // axes without extent may grow, too
+            let rows_grow = growth == Growth::Rows && shape.last() != Some(&0);
+            match shape.iter().filter(|&&extent| extent == 0).count() + usize::from(rows_grow) {
+                0 if shape == chunk => "single",
+                0 if allocation == Allocation::Block => "implicit",
+                0 => "fixed_array",
+                1 => "extensible_array",
+                _ => "btree_v2",
             }
         };
         match self {
             ColumnForm::Dense { shape, chunk, .. } => of(shape, chunk),
             ColumnForm::Cubes { cubes } => cubes.first().map_or("none", |(shape, chunk)| of(shape, chunk)),
-            ColumnForm::Ragged { elements: 0, .. } => "none",
+            ColumnForm::Ragged { elements: 0, .. } => "extensible_array",
             ColumnForm::Ragged { elements, .. } if elements * 16 <= CHUNK_BYTES => "single",
             ColumnForm::Ragged { .. } => "fixed_array",
         }

@@ -166,7 +166,7 @@ impl TableOutline {
             row: table.row.clone(),
             rows: table.rows.end - table.rows.start,
             row_numbers: content.row_numbers()?,
-            attributes: record(described.table_attributes(table, &edited.info, &edited.keywords)?),
+            attributes: record(described.table_attributes(table, &edited.info, &edited.keywords)?.0),
             columns: Vec::new(),
             coordinates: Vec::new(),
         };

@@ -13,8 +13,8 @@ use crate::error::{Context, Error, ErrorKind, Result, ResultExt, column_context 
 use crate::h5::{self, Allocation, Compression, VirtualSource};
 use crate::limits;
 use crate::native::{
-    FormKind, MAIN_TABLE, MAX_CUBES, Names, StoredForm, defined_flags, last_part, row_name, source_name, split_name,
-    stored_size, table_path,
+    FormKind, MAIN_TABLE, MAX_CUBES, Names, StoredForm, defined_flags, last_part, missing_link, row_name, source_name,
+    split_name, stored_size, table_path,
 };
 use crate::source::tree::Tree;
 use crate::source::{Averaging, Content, Predicate, Source, no_column};
@@ -195,6 +195,8 @@ pub struct MissingColumn {
     pub(crate) index: usize,
     /// Name in its table of the column that is not converted.
     pub name: String,
+    /// Name that stands for that of a dataset or group in the document of the column.
+    pub(crate) link: String,
     /// Type of the casacore data manager that holds the column that is not converted.
     pub manager: String,
     /// The reason why the column is not converted, as a sentence.
@@ -313,6 +315,8 @@ impl Plan {
         if let Some(error) = content.as_table().and_then(Table::unreadable).filter(|_| !source.is_salvaged()) {
             return Err(error);
         }
+        let left_out = content.left_out().iter();
+        self.warnings.extend(left_out.map(|(path, why)| format!("{path} is not converted: {why}")));
         let (columns, missing) = (Vec::new(), Vec::new());
         let mut plan =
             TablePlan { source: index, name: table.name.clone(), group: group.clone(), row, rows, columns, missing };
@@ -334,9 +338,9 @@ impl Plan {
         };
         let keyword = last_part(name);
         match groups.get(parent).and_then(Option::as_ref).filter(|parent| **parent != main) {
-            Some(parent) => format!("{parent}/{}", self.names.unique(parent, keyword)),
+            Some(parent) => format!("{parent}/{}", self.names.unique_table(parent, keyword)),
             // subtables of the main table lie beside it
-            None => format!("/{}", self.names.unique("", keyword)),
+            None => format!("/{}", self.names.unique_table("", keyword)),
         }
     }
 
@@ -365,7 +369,8 @@ impl Plan {
                 if error.may_be_left_out() {
                     self.warnings.push(format!("{} is not converted: {error}", place(&table.name, &name)));
                 }
-                table.missing.push(MissingColumn { index, name, manager, reason: error.to_string() });
+                let link = self.names.unique(&table.group, &missing_link(&name));
+                table.missing.push(MissingColumn { index, name, link, manager, reason: error.to_string() });
             }
             Err(error) => return Err(error.context(place(&table.name, &name))),
         }
@@ -500,7 +505,7 @@ impl ColumnPlan {
             (ColumnForm::Cubes { .. }, _) => FormKind::Cubes,
             (ColumnForm::Ragged { .. }, _) => FormKind::Ragged,
         };
-        StoredForm::new(kind, self.link.as_str())
+        StoredForm::new(kind, self.link.as_str()).with_flags(self.defined_link.clone())
     }
 
     fn new(

@@ -25,8 +25,7 @@ use crate::h5::{Allocation, Attribute, ChunkInfo, Compression, Dataset, DatasetS
 use crate::io::{FileTarget, Growth};
 use crate::native::{
     self, AVERAGED, AxisNames, ColumnDocument, Dimensions, Maker, Members, Part, RawStrings, SOURCE_DIGEST, Scales,
-    StoredColumnDigests, StoredDigests, StoredForm, TableDocument, TreeDimensions, display_name, missing_link,
-    stored_size,
+    StoredColumnDigests, StoredDigests, StoredForm, TableDocument, TreeDimensions, display_name, stored_size,
 };
 use crate::pool::thread_pool;
 use crate::progress::Progress;
@@ -171,7 +170,8 @@ impl<'a> Writer<'a> {
         dimensions: &mut Dimensions,
     ) -> Result<()> {
         let content = self.content(table)?;
-        for (name, value) in self.described().table_attributes(table, content.info(), content.keywords())? {
+        let (attributes, expressions) = self.described().table_attributes(table, content.info(), content.keywords())?;
+        for (name, value) in attributes {
             if self.options.hdf5.holds(&name, &value) {
                 group.set_attribute(&name, &value)?;
             } else {
@@ -179,8 +179,8 @@ impl<'a> Writer<'a> {
             }
         }
         self.write_table_document(table, content, exact)?;
-        for column in &table.missing {
-            let form = StoredForm::missing(missing_link(&column.name), column.reason.clone());
+        for (column, expression) in table.missing.iter().zip(expressions) {
+            let form = StoredForm::missing(column.link.clone(), column.reason.clone(), expression);
             self.write_column_document(content, &form, column.index, exact)?;
         }
         let row_scale = self.write_rows(number, table, group)?;
@@ -212,7 +212,7 @@ impl<'a> Writer<'a> {
                 (Allocation::Block, _) => {}
             }
         }
-        Ok(())
+        scales.finish()
     }
 
     /// Records which datasets of a column are contiguous blocks of tiles, to be filled before the other datasets.
@@ -377,8 +377,7 @@ impl<'a> Writer<'a> {
     ) -> Result<DatasetSink> {
         let chunk = spec.chunk.clone().unwrap_or_else(|| spec.shape.clone());
         let compression = if spec.element.is_fixed_size() { spec.compression } else { Compression::NONE };
-        // HDF5 has no chunks without elements
-        let appendable = spec.appendable && self.options.appendable && !chunk.contains(&0);
+        let appendable = spec.appendable && self.options.appendable;
         let spec = DatasetSpec { appendable, compression, ..spec };
         let dataset = self.datasets.add(group.create_allocated(name, &spec, allocation)?);
         let size = spec.element.size();

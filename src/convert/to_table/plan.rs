@@ -182,7 +182,8 @@ impl Planner<'_> {
             let is_named =
                 names_table(keywords, &stored) || columns.iter().any(|(_, keywords)| names_table(keywords, &stored));
             if !is_named {
-                keywords.set(last_part(&child.name), Value::Table(stored));
+                let name = unique(last_part(&child.name), |name| keywords.get(name).is_some());
+                keywords.set(name, Value::Table(stored));
             }
         }
     }
