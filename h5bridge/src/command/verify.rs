@@ -297,7 +297,11 @@ fn check(source: &Path, global: &Global, out: &mut impl Write) -> Result<Status>
         Some(true) => format!("no damage: {}", compared(&result)),
         Some(false) => {
             let places = result.damaged.len();
-            format!("damaged: {}, {places} places; `h5bridge help damage`; {}", source.display(), compared(&result))
+            let compared = match result.files + result.blocks {
+                0 => String::new(),
+                _ => format!("; {}", compared(&result)),
+            };
+            format!("damaged: {}, {places} places; `h5bridge help damage`{compared}", source.display())
         }
     };
     let damaged = result.damaged.iter().map(|(file, error)| json!({"file": file, "error": error.to_string()}));

@@ -50,7 +50,7 @@ pub(super) struct Pending {
     slack: Option<Range<u64>>,
     /// Whether a commit failed half way: which header is in the file is then unknown.
     failed: bool,
-    /// For a new MultiFile of version 1, the path of the second file of its header; `None` for version 2.
+    /// Path of the second file of the header of a new MultiFile of version 1; `None` for version 2.
     extension: Option<PathBuf>,
 }
 
