@@ -56,6 +56,7 @@ mod h5;
 #[doc(hidden)]
 pub mod internals;
 pub mod io;
+mod lfs;
 mod limits;
 pub mod lint;
 pub mod live;
@@ -79,8 +80,8 @@ mod thin;
 pub mod value;
 
 pub use container::{
-    Container, ContainerInfo, ContainerMut, Directory, FileLayout, FormatOptions, LiveContainer, LiveContainerReader,
-    MultiFile, MultiFileMut, MultiHdf5Mut, Properties, Property,
+    BlockCheck, Container, ContainerInfo, ContainerMut, Directory, FileLayout, FormatOptions, LiveContainer,
+    LiveContainerReader, MultiFile, MultiFileMut, MultiHdf5Mut, Properties, Property,
 };
 pub use error::{Context, Error, ErrorKind, Result, shown_path};
 pub use h5::{Compression, Plugin};

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use ctds_hdf5::convert::Damage;
+use ctds_hdf5::convert::{Damage, Source};
 use ctds_hdf5::{Error, ErrorKind, Plugin};
 use serde_json::{Value, json};
 
@@ -48,12 +48,34 @@ impl fmt::Display for Suggestion {
     }
 }
 
-/// Adds a hint to an error of reading a source: if the source is damaged, the command-line `options` that leave out the damaged parts.
-pub(crate) fn suggest(error: Error, options: impl Into<String>) -> anyhow::Error {
-    match error.kind() {
-        ErrorKind::Format | ErrorKind::Limit => anyhow::Error::new(error).context(Suggestion(options.into())),
-        _ => error.into(),
+/// State of a run that has failed on a damaged source: whether `--salvage` was given, and whether it helps with this source.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Salvaging {
+    pub(crate) is_given: bool,
+    /// Whether what is damaged can be left out, because the rest of the source can be opened without it.
+    pub(crate) helps: bool,
+}
+
+impl Salvaging {
+    /// Finds out whether `--salvage` helps with the table or native file `source`: its main table must open without the option.
+    pub(crate) fn of_tables(is_given: bool, source: &Path) -> Self {
+        let helps = Source::open_served(source, &|_| true).is_ok_and(|source| source.tables()[0].columns().is_ok());
+        Salvaging { is_given, helps }
     }
+}
+
+/// Adds a hint to an error of reading a source: if the source is damaged, the command-line `options` that leave out the damaged
+/// parts, or with `--salvage` that nothing can be left out.
+pub(crate) fn suggest(error: Error, salvaging: Salvaging, options: impl Into<String>) -> anyhow::Error {
+    let hint = match (error.kind(), salvaging) {
+        (ErrorKind::Format | ErrorKind::Limit, Salvaging { is_given: false, helps: true }) => options.into(),
+        (ErrorKind::Format | ErrorKind::Limit, Salvaging { is_given: true, helps: false }) => {
+            let needed = if error.to_string().contains("table.dat") { "a whole table.dat" } else { "its main table" };
+            format!("nothing of the source can be salvaged without {needed}")
+        }
+        _ => return error.into(),
+    };
+    anyhow::Error::new(error).context(Suggestion(hint))
 }
 
 /// Formats an error as one sentence; if it has a `Suggestion` (a hint at command-line options), the hint comes last, in

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+import warnings
+from collections.abc import ItemsView, Iterator, Mapping, ValuesView
 from dataclasses import replace
 from typing import Any, Self
 
@@ -114,7 +115,10 @@ class Table:
 
     @property
     def subtables(self) -> Mapping[str, Table]:
-        """The tables that this one's keywords name, by these names; each is opened when it is looked up."""
+        """The tables that this one's keywords name, by these names; each is opened when it is looked up.
+
+        `items()` and `values()` leave out those that cannot be opened, and warn of each.
+        """
         if self._subtables is None:
             self._subtables = _Subtables(self)
         return self._subtables
@@ -177,6 +181,34 @@ def _reopen(path: str, options: dict[str, Any], name: str) -> Table:
     raise _errors.NotFoundError(f"{path}: no table {name}{_native.instead(name, names)}")
 
 
+class _OpenedItems(ItemsView[str, Table]):
+    """The subtables that can be opened; a warning names each other one and says why."""
+
+    def __init__(self, tables: Mapping[str, Table]) -> None:
+        super().__init__(tables)
+        self._tables = tables
+
+    def __iter__(self) -> Iterator[tuple[str, Table]]:
+        for name in self._tables:
+            try:
+                table = self._tables[name]
+            except _errors.Error as error:
+                warnings.warn(f"subtable {name} is left out: {error}", stacklevel=2)
+                continue
+            yield name, table
+
+
+class _OpenedValues(ValuesView[Table]):
+    """As `_OpenedItems`, without the names."""
+
+    def __init__(self, tables: Mapping[str, Table]) -> None:
+        super().__init__(tables)
+        self._tables = tables
+
+    def __iter__(self) -> Iterator[Table]:
+        return (table for _, table in _OpenedItems(self._tables))
+
+
 class _Subtables(Mapping[str, Table]):
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -191,6 +223,12 @@ class _Subtables(Mapping[str, Table]):
             raise KeyError(_missing(self._table.path, "subtable", name, self._numbers)) from None
         table = self._table
         return Table(os.path.join(table.path, name), table._open.options, table._open, number)
+
+    def items(self) -> ItemsView[str, Table]:
+        return _OpenedItems(self)
+
+    def values(self) -> ValuesView[Table]:
+        return _OpenedValues(self)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._numbers)

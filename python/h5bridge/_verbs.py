@@ -430,6 +430,7 @@ def pack(
     crc: bool = False,
     compress: str | None = None,
     salvage: bool = False,
+    follow_references: bool = False,
     overwrite: bool = False,
     sync: Sync = "behind",
     lock: bool = True,
@@ -439,10 +440,12 @@ def pack(
     """Puts the files of a table and of its subtables into containers, byte for byte.
 
     `format` is `multifile` (the default), `multihdf5`, `hdf5`, `vt`, `sion`, `blz`, `bcolz` or `bloscpack`;
-    `single_file` puts everything into one file. Errors and interrupts are those of `to_hdf5`.
+    `single_file` puts everything into one file. `follow_references` packs also the tables in other places that
+    hold rows, columns or subtables of the source. Errors and interrupts are those of `to_hdf5`.
     """
     words = _option("--format", format) + _flag("--single-file", single_file) + _option("--block-size", block_size)
     words += _flag("--crc", crc) + _option("--compress", compress) + _flag("--salvage", salvage)
+    words += _flag("--follow-references", follow_references)
     words += _flag("--overwrite", overwrite) + _option("--sync", sync) + _locking(lock, lock_timeout)
     return _packed(call("pack", words, [source, out], progress))
 

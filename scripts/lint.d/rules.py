@@ -10,7 +10,7 @@ LAYERS = [
     ['blosc'],
     ['value'],
     ['io'],
-    ['grid', 'progress', 'pool', 'output'],
+    ['grid', 'lfs', 'progress', 'pool', 'output'],
     ['call', 'staged'],
     ['aipsio'],
     ['h5'],

@@ -190,7 +190,7 @@ impl Array {
         let value = superchunk.metadata.as_ref().map_or(&Json::Null, |metadata| &metadata.value);
         let is_array = value.get("container").and_then(Json::as_str) == Some("numpy");
         let (text, shape) = match value.get("dtype").and_then(Json::as_str).filter(|_| is_array) {
-            Some(text) => (text.to_owned(), extents(value.get("shape")).context("metadata")?),
+            Some(text) => (text.to_owned(), stored_extents(value.get("shape")).context("metadata")?),
             None => ("|u1".to_owned(), vec![superchunk.bytes()?]),
         };
         let dtype = Dtype::parse(&text)?;
@@ -339,6 +339,14 @@ fn extents(shape: Option<&Json>) -> Result<Vec<u64>> {
     let list = shape.and_then(Json::as_array).filter(|list| (1..=32).contains(&list.len()));
     let extents = list.and_then(|list| list.iter().map(Json::as_u64).collect::<Option<Vec<_>>>());
     extents.ok_or_else(|| Error::format("the shape is not a list of 1 to 32 extents"))
+}
+
+/// Reads the extents of a numpy array as bloscpack stores it: one without axes is one row of one element.
+fn stored_extents(shape: Option<&Json>) -> Result<Vec<u64>> {
+    match shape.and_then(Json::as_array) {
+        Some(list) if list.is_empty() => Ok(vec![1]),
+        _ => extents(shape),
+    }
 }
 
 /// Size in bytes of one decoded row, which is one index of the slowest axis, of an array with this element type and shape

@@ -21,6 +21,7 @@ fn options(format: &Format) -> Vec<FormatOptions> {
     let archive = FormatOptions { archive: true, checksums: true, ..plain };
     match format.name {
         "multifile" => vec![plain, archive, FormatOptions { checksums: true, ..plain }],
+        "multifile1" => vec![plain],
         "multihdf5" => vec![plain, archive, FormatOptions { compression: Compression::gzip(3), ..archive }],
         name => panic!("{name} is a format without a sample here"),
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::format::Salvaged;
 use super::{Container, Directory, FORMATS, Format};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
+use crate::lfs;
 use crate::limits;
 use crate::suggest::instead;
 
@@ -72,6 +73,7 @@ pub(crate) fn outermost(path: &Path) -> Result<Option<Outermost<'_>>> {
     }
     let name = name.ok_or_else(|| Error::unsupported("the file's name is not UTF-8"))?;
     let Some(format) = recognise(&directory, name)? else {
+        lfs::check(found)?;
         return Err(match below.as_os_str().is_empty() {
             true => not_a_container(),
             false => Error::not_found(format!("{} is neither a directory nor a container", found.display())),

@@ -142,6 +142,28 @@ pub trait Container: Debug + Send + Sync {
     fn check(&self) -> Result<bool> {
         Ok(self.describe().checksum.is_some())
     }
+
+    /// Compares the blocks of a container that has blocks instead of files with the hashes that name them; `None` for every
+    /// other container.
+    ///
+    /// # Errors
+    /// Those of reading the blocks; damage is in the result.
+    fn check_blocks(&self) -> Result<Option<BlockCheck>> {
+        Ok(None)
+    }
+}
+
+/// Result of comparing the blocks of a container with the hashes that name them.
+#[derive(Debug, Clone, Default)]
+pub struct BlockCheck {
+    /// Number of blocks that have the hash by which an index or an archive names them.
+    pub blocks: u64,
+    /// Sum of the lengths of these blocks, in bytes.
+    pub bytes: u64,
+    /// Number of blocks that nothing names: what their bytes should be is not known.
+    pub unnamed: u64,
+    /// An error for each damaged or missing block.
+    pub damage: Vec<Error>,
 }
 
 /// Facts about a container as a whole. Fields that its format does not have are `None`.
@@ -280,6 +302,7 @@ pub struct FormatOptions {
 /// All formats of containers, in the order in which they are tried on a file.
 pub(crate) static FORMATS: &[&Format] = &[
     &multifile::FORMAT,
+    &multifile::VERSION_1,
     // only one of them takes an HDF5 file without looking into it
     &hdf5::FORMAT,
     &multihdf5::FORMAT,

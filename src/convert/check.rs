@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::exact::{ChangedFile, changed_files};
-use crate::error::{Context, Error, Result, column_context as place};
+use crate::error::{Context, Error, ErrorKind, Result, column_context as place};
 use crate::progress::Progress;
 use crate::source::digest::CellDigest;
 use crate::source::stored_digests::changes;
@@ -24,7 +24,13 @@ fn check_source(source: &Source, path: &Path, progress: &dyn Progress) -> Result
     let mut all = Comparison { damage: source.damage().to_vec(), ..Comparison::default() };
     let mut has_digests = false;
     for table in source.tables() {
-        let content = table.content()?;
+        let content = match table.content() {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                all.differ(&table.name, None, "a table".to_owned(), format!("no such table: {error}"));
+                continue;
+            }
+            content => content?,
+        };
         let Some(stored) = content.stored_digests()? else {
             all.skipped.push(format!("table {}, which has no digests", table.name));
             continue;
@@ -39,9 +45,11 @@ fn check_source(source: &Source, path: &Path, progress: &dyn Progress) -> Result
                 Some(_) => all.columns += 1,
                 None => all.skipped.push(format!("{}, which has no digest", place(&table.name, name))),
             }
+            let is_compared = column.sha256.is_some() && content.columns().iter().any(|info| info.desc.name == name);
+            all.cells = all.cells.saturating_add(if is_compared { content.rows() } else { 0 });
         }
-        all.cells = all.cells.saturating_add(content.rows().saturating_mul(content.columns().len() as u64));
     }
+    let has_digests = has_digests || !all.differences.is_empty();
     if !has_digests && path.is_dir() {
         let message = "a table directory, which has no digests of its own: name a second source to compare it with";
         return Err(Error::usage(message).context(Context::path(path)));

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::lock::WriterLock;
+use super::not_followed::NotFollowed;
 use crate::call::{Call, call_setters};
 use crate::convert::{Compress, Plan, ToHdf5Options, ToHdf5Summary, to_hdf5};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
@@ -23,6 +24,9 @@ pub struct FinalizeSummary {
     /// Result of comparing the archive file, value by value, with the live file, or with the table given by
     /// [`Finalize::source`]. It lists no differences: [`Finalize::write`] fails if any are found.
     pub comparison: Comparison,
+    /// The parts of the followed table that the live file, and so the archive file, does not hold; none with
+    /// [`Finalize::source`].
+    pub not_followed: NotFollowed,
 }
 
 /// Converts a live file (HDF5, to which rows were appended while others read it) to an archive file: HDF5 with large
@@ -125,6 +129,7 @@ impl<'a> Finalize<'a> {
         // no writer opens the file while it is read
         let _lock = WriterLock::take(live)?;
         let own = Source::open(live)?;
+        let not_followed = if source.is_some() { NotFollowed::default() } else { NotFollowed::read(live)? };
         if let Some(source) = &source {
             check_source(&own, source).with_context(|| Context::path(live))?;
         }
@@ -145,7 +150,7 @@ impl<'a> Finalize<'a> {
             return Err(Error::new(ErrorKind::Format, message).context(Context::path(target)));
         }
         output.commit()?;
-        Ok(FinalizeSummary { summary, comparison })
+        Ok(FinalizeSummary { summary, comparison, not_followed })
     }
 }
 

@@ -7,6 +7,7 @@ use super::create;
 use super::declare::TableSpec;
 use super::layout;
 use super::lock::WriterLock;
+use super::not_followed::NotFollowed;
 use super::writer::Writer;
 use crate::error::{Context, Result, ResultExt};
 use crate::output::Output;
@@ -21,6 +22,7 @@ pub struct Schema {
     tables: Vec<TableSpec>,
     if_exists: IfExists,
     policy: CommitPolicy,
+    not_followed: NotFollowed,
 }
 
 impl Schema {
@@ -50,6 +52,12 @@ impl Schema {
         self
     }
 
+    /// Records the parts of the followed table that the file will not hold.
+    pub(super) fn not_followed(mut self, parts: NotFollowed) -> Self {
+        self.not_followed = parts;
+        self
+    }
+
     /// Creates the live file at `path`, with all declared tables but without rows, and opens it for appending. The file gets
     /// its name only when it is complete.
     ///
@@ -62,6 +70,7 @@ impl Schema {
         let output = Output::create(path, self.if_exists.into(), 0)?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let (layout, file) = create::create(output.partial(), &name, &self.tables)
+            .and_then(|file| self.not_followed.write(&file.root()?).map(|()| file))
             .and_then(|file| Ok((layout::read(&file.root()?)?, file)))
             .with_context(|| Context::path(path))?;
         let mut writer = Writer::new(file.go_live()?, output.partial(), &layout, self.policy, lock)?;

@@ -252,8 +252,9 @@ fn grows(look: &Look) -> bool {
 /// antenna if that is `None`; `Unknown` if no such antenna has rows.
 fn antennas(integration: Option<&Integration>, wanted: Option<&str>) -> Finding {
     let Some(integration) = integration else { return Finding::Unknown };
-    let is_wanted =
-        |flags: &&AntennaFlags| wanted.is_none_or(|name| flags.name == name || is_number(name, flags.number));
+    let is_wanted = |flags: &&AntennaFlags| {
+        wanted.is_none_or(|name| flags.name == name || is_number(name, flags.number, integration))
+    };
     let found: Vec<_> = integration.flagged.iter().filter(is_wanted).collect();
     if found.is_empty() {
         return Finding::Unknown;
@@ -261,8 +262,12 @@ fn antennas(integration: Option<&Integration>, wanted: Option<&str>) -> Finding 
     Finding::Antennas(found.into_iter().map(|flags| (flags.name.clone(), 100. * flags.fraction)).collect())
 }
 
-fn is_number(word: &str, number: usize) -> bool {
-    word.parse() == Ok(number)
+/// Whether `word` means the antenna with this number: `#5`, or `5` if no antenna has that name.
+fn is_number(word: &str, number: usize, integration: &Integration) -> bool {
+    match word.strip_prefix('#') {
+        Some(row) => row.parse() == Ok(number),
+        None => word.parse() == Ok(number) && !integration.flagged.iter().any(|flags| flags.name == word),
+    }
 }
 
 /// Formats a number briefly: at most two decimals below 10, one below 100, none above.

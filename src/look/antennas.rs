@@ -22,10 +22,11 @@ const MAX_ANTENNAS: usize = 1024;
 /// this file) began, number of changes of the file seen since then, and number of rows of its main table.
 pub(super) fn frame(known: &Description, (session, revision, rows): (u64, u64, u64)) -> Frame {
     let finite = |position: &[f64; 3]| position.iter().all(|metres| metres.is_finite());
-    let found: Vec<(&str, [f64; 3])> = known
+    let found: Vec<(String, [f64; 3])> = known
         .antennas
         .iter()
-        .filter_map(|antenna| Some((antenna.name.as_str(), antenna.position.filter(finite)?)))
+        .enumerate()
+        .filter_map(|(number, antenna)| Some((known.antenna(number), antenna.position.filter(finite)?)))
         .take(MAX_ANTENNAS)
         .collect();
     let count = found.len();
@@ -43,7 +44,7 @@ pub(super) fn frame(known: &Description, (session, revision, rows): (u64, u64, u
     // each antenna has a column of its own: the places need not ascend
     let mut values = vec![f32::NAN; count * count];
     places.iter().enumerate().for_each(|(number, (_, north))| values[number * count + number] = *north as f32);
-    let names = found.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let names = found.iter().map(|(name, _)| name.clone()).collect();
     let axis = |on_earth: &str, other: &str| Axis::new(if is_on_earth { on_earth } else { other }, "m", "linear");
     let plot = Plot {
         kind: "antennas",

@@ -4,7 +4,7 @@
 use bstr::ByteSlice;
 
 use super::rows::Rows;
-use super::subtables::{MAX_CHANNELS, cells, correlation, doubles, integers, named, rows, strings};
+use super::subtables::{MAX_CHANNELS, cells, correlation, doubles, integers, label, rows, strings};
 use crate::error::{Error, Result};
 use crate::source::Source;
 use crate::table::ColumnInfo;
@@ -65,7 +65,7 @@ pub struct Description {
 #[derive(Debug, Clone, PartialEq, Default, serde::Serialize)]
 #[non_exhaustive]
 pub struct Antenna {
-    /// Name of the antenna, from the column NAME; its number if that is empty.
+    /// Name of the antenna, from the column NAME; empty if it has none.
     pub name: String,
     /// Name of the antenna's station (pad), from the column STATION.
     pub station: String,
@@ -239,9 +239,14 @@ impl Description {
         self.spectral_windows.iter().find(|window| window.id == id)
     }
 
-    /// Name of the antenna with this number; the number itself if the subtable does not have it.
+    /// The antenna with this number as people see it: its name, or `#5`.
     pub(super) fn antenna(&self, number: usize) -> String {
-        self.antennas.get(number).map_or_else(|| number.to_string(), |antenna| antenna.name.clone())
+        label(self.antennas.get(number).map_or("", |antenna| &antenna.name), number)
+    }
+
+    /// The field with this number as people see it: its name, or `#5`.
+    pub(super) fn field(&self, number: usize) -> String {
+        label(self.fields.get(number).map_or("", |field| &field.name), number)
     }
 }
 
@@ -259,7 +264,7 @@ pub(super) fn antennas(source: &Source) -> Vec<Antenna> {
     let stations = strings(source, "ANTENNA", "STATION");
     let positions = cells(source, "ANTENNA", "POSITION");
     let antenna = |number: usize| Antenna {
-        name: named(names.get(number), number),
+        name: names.get(number).cloned().unwrap_or_default(),
         station: stations.get(number).cloned().unwrap_or_default(),
         position: positions.get(number).and_then(|position| doubles(position)?.try_into().ok()),
     };
@@ -268,7 +273,7 @@ pub(super) fn antennas(source: &Source) -> Vec<Antenna> {
 
 fn read_subtables(source: &Source) -> Description {
     let field_names = strings(source, "FIELD", "NAME");
-    let field = |number: usize| Field { name: named(field_names.get(number), number) };
+    let field = |number: usize| Field { name: field_names.get(number).cloned().unwrap_or_default() };
     let fields = (0..rows(source, "FIELD")).map(field).collect();
     Description {
         kind: "",

@@ -55,4 +55,5 @@ pub use rows::Served;
 pub use rule::Rule;
 pub use sample::{Amplitudes, AmplitudesBy, Look, NewestTime};
 pub use session::{Ended, Session};
+pub use subtables::label;
 pub use summary::{FieldSummary, Flagged, ObservationSummary, ScanSummary, Summary, WindowSummary};

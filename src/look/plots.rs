@@ -132,6 +132,7 @@ impl<'a> Maker<'a> {
             }
             Baselines::Pairs(pairs) => format!("{} baselines", pairs.len()),
         };
+        let chosen = self.chosen();
         let average = match (self.request.quantity, self.request.statistic, self.request.average) {
             (Quantity::Flagged, ..) => "",
             (Quantity::Amp, Statistic::Max, _) => "largest of ",
@@ -146,6 +147,7 @@ impl<'a> Maker<'a> {
             Kind::AmpTime | Kind::PhaseTime | Kind::Spectrum => format!("{average}{pairs}"),
             _ => format!("{average}{pairs}, {correlations}"),
         };
+        note.push_str(&chosen);
         if self.sums.part.is_none() {
             note.push_str("; no row is selected");
             if self.selection.baselines == Baselines::Cross {
@@ -161,6 +163,25 @@ impl<'a> Maker<'a> {
             note.push_str(&format!("; {} rows of antennas beyond 1023 are left out", self.sums.unshown));
         }
         note
+    }
+
+    /// The antennas, fields and spectral window that were chosen, for the note of the picture.
+    fn chosen(&self) -> String {
+        let label = |number: &i64, of: &dyn Fn(usize) -> String| usize::try_from(*number).map_or(String::new(), of);
+        let list = |what: &str, numbers: &[i64], of: &dyn Fn(usize) -> String| match numbers {
+            [] => String::new(),
+            [one] => format!("; {what} {}", label(one, of)),
+            [first, .., last] => format!("; {} {what}s, {} to {}", numbers.len(), label(first, of), label(last, of)),
+        };
+        // the note of a calibration table names its antennas itself
+        let antennas = if self.known.is_calibration { &[][..] } else { &self.selection.antennas[..] };
+        let window = self.request.spw.as_ref().and(self.selection.spw);
+        let window = window.map_or(String::new(), |id| {
+            let name = self.known.window(id).map_or("", |window| &window.name);
+            format!("; spectral window {}", if name.is_empty() { format!("#{id}") } else { format!("{name} (#{id})") })
+        });
+        let antennas = list("antenna", antennas, &|number| self.known.antenna(number));
+        antennas + &list("field", &self.selection.fields, &|number| self.known.field(number)) + &window
     }
 
     fn draw(&self) -> Drawing {

@@ -203,10 +203,7 @@ impl Selection {
                 words.join(",").into()
             }
         };
-        let field = |number: &i64| {
-            let known = usize::try_from(*number).ok().and_then(|number| known.fields.get(number));
-            known.map_or_else(|| number.to_string(), |field| field.name.clone())
-        };
+        let field = |number: &i64| usize::try_from(*number).map_or_else(|_| number.to_string(), |at| known.field(at));
         let mut selection = json!({
             "column": self.column, "spw": self.spw, "corr": correlations, "baseline": baseline,
             "flagged": if self.include_flagged { "include" } else { "omit" },
@@ -284,24 +281,43 @@ fn sorted<T: Ord>(mut list: Vec<T>) -> Vec<T> {
     list
 }
 
-/// The number that a user means by `word`: the index of that name in `names`, or the word as a number. Without names (the
-/// subtable is missing, or not written yet) any number is accepted. `what` (`antenna`) is for the error.
+/// The number that a user means by `word`: `#5` is row 5; else the word is a name of `names`, or, where it cannot be mistaken for
+/// one, a number. Without names (the subtable is missing, or not written yet) any number is accepted. `what` (`antenna`) is for
+/// the error.
 pub(super) fn number(what: &str, word: &str, names: &[String]) -> Result<i64> {
-    if let Some(at) = names.iter().position(|name| name == word) {
-        return Ok(at as i64);
-    }
-    let exists = |number: &i64| usize::try_from(*number).is_ok_and(|number| names.is_empty() || number < names.len());
-    let known = || names.iter().enumerate().map(|(number, name)| numbered(number as i64, name)).collect();
-    word.parse().ok().filter(exists).ok_or_else(|| unknown(what, word, known()))
+    let rows: Vec<(i64, &str)> = names.iter().enumerate().map(|(row, name)| (row as i64, name.as_str())).collect();
+    find(what, word, &rows)
 }
 
-fn spectral_window(word: &str, known_windows: &[SpectralWindow]) -> Result<i64> {
-    if let Some(window) = known_windows.iter().find(|window| !window.name.is_empty() && window.name == word) {
-        return Ok(window.id);
+fn spectral_window(word: &str, known: &[SpectralWindow]) -> Result<i64> {
+    let windows: Vec<(i64, &str)> = known.iter().map(|window| (window.id, window.name.as_str())).collect();
+    find("spectral window", word, &windows)
+}
+
+fn find(what: &str, word: &str, known: &[(i64, &str)]) -> Result<i64> {
+    let missing = || unknown(what, word, known.iter().map(|(id, name)| numbered(*id, name)).collect());
+    let exists = |id: &i64| *id >= 0 && (known.is_empty() || known.iter().any(|(other, _)| other == id));
+    if let Some(row) = word.strip_prefix('#') {
+        return row.parse().ok().filter(exists).ok_or_else(missing);
     }
-    let exists = |id: &i64| known_windows.is_empty() || known_windows.iter().any(|window| window.id == *id);
-    let known = || known_windows.iter().map(|window| numbered(window.id, &window.name)).collect();
-    word.parse().ok().filter(exists).ok_or_else(|| unknown("spectral window", word, known()))
+    let named: Vec<i64> =
+        known.iter().filter(|(_, name)| !word.is_empty() && *name == word).map(|(id, _)| *id).collect();
+    let id = match named[..] {
+        [id] => return Ok(id),
+        [] => word.parse().ok().filter(exists).ok_or_else(missing)?,
+        _ => {
+            let rows: Vec<String> = named.iter().map(|id| format!("#{id}")).collect();
+            return Err(Error::usage(format!("{what} {word} is the name of {}: name one of them", rows.join(" and "))));
+        }
+    };
+    // among names that are numbers, another number may be a name or a row
+    let own = known.iter().find(|(other, _)| *other == id).map_or("", |(_, name)| name);
+    let are_numbers = known.iter().any(|(_, name)| name.parse::<i64>().is_ok());
+    if are_numbers && !own.is_empty() {
+        let message = format!("no {what} is named {word}, and #{id} is named {own}: write #{id}, or a name");
+        return Err(Error::usage(message));
+    }
+    Ok(id)
 }
 
 /// Formats a number with the name that belongs to it: `1 (target)`.
@@ -340,12 +356,19 @@ mod tests {
 
     #[test]
     fn names_and_numbers_have_to_exist() {
-        let names = ["m000", "", "2"].map(str::to_owned);
-        let found = ["m000", "0", "1", "2"].map(|word| number("antenna", word, &names).unwrap());
-        assert_eq!(found, [0, 0, 1, 2]);
+        let names = ["m000", "", "m002"].map(str::to_owned);
+        let found = ["m000", "0", "1", "2", "#2", "#0"].map(|word| number("antenna", word, &names).unwrap());
+        assert_eq!(found, [0, 0, 1, 2, 2, 0]);
+        let numbers = ["5", "", "7", "8", "1", "8"].map(str::to_owned);
+        let found = ["7", "1", "#1", "#3"].map(|word| number("antenna", word, &numbers).unwrap());
+        assert_eq!(found, [2, 4, 1, 3], "a number is a name first");
+        let ambiguous = message(number("antenna", "2", &numbers));
+        assert_eq!(ambiguous, "no antenna is named 2, and #2 is named 7: write #2, or a name");
+        let twice = message(number("antenna", "8", &numbers));
+        assert_eq!(twice, "antenna 8 is the name of #3 and #5: name one of them");
         assert_eq!(message(number("antenna", "m001", &names)), "the source has no antenna m001; did you mean m000?");
         for word in ["other", "3", "-1", "1.5"] {
-            let expected = format!("the source has no antenna {word}; it has 0 (m000), 1, 2");
+            let expected = format!("the source has no antenna {word}; it has 0 (m000), 1, 2 (m002)");
             assert_eq!(message(number("antenna", word, &names)), expected);
         }
         assert_eq!(number("antenna", "7", &[]).unwrap(), 7, "the subtable may be written later");

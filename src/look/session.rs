@@ -305,10 +305,9 @@ impl Session {
         written: SystemTime,
         grew: bool,
     ) -> Result<Look> {
-        let field = sample.field.map(|field| {
-            let known = usize::try_from(field).ok().and_then(|field| self.known.fields.get(field));
-            known.map_or_else(|| field.to_string(), |field| field.name.clone())
-        });
+        let field = sample
+            .field
+            .map(|field| usize::try_from(field).map_or_else(|_| field.to_string(), |field| self.known.field(field)));
         let mut look = sample.clone().look(&self.path, self.rows.kind());
         look.rows = tables;
         look.is_open = is_open;

@@ -54,12 +54,9 @@ pub(super) fn correlation(code: i64) -> String {
     name.map_or_else(|| code.to_string(), ToString::to_string)
 }
 
-/// A name from a subtable, or `number` (that of its row) as text if the name is missing or empty.
-pub(super) fn named(name: Option<&String>, number: usize) -> String {
-    match name {
-        Some(name) if !name.is_empty() => name.clone(),
-        _ => number.to_string(),
-    }
+/// Text by which people see a row of a subtable: its name, or `#5` if the name of row 5 is empty.
+pub fn label(name: &str, row: usize) -> String {
+    if name.is_empty() { format!("#{row}") } else { name.to_owned() }
 }
 
 /// Number of rows of a subtable, or `MAX_ROWS` (10,000) if it has more; 0 if the subtable is missing or unreadable.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bstr::ByteSlice;
 
 use super::describe::{Antenna, antennas};
-use super::subtables::{cells, correlation, doubles, each, integers, named, rows, strings};
+use super::subtables::{cells, correlation, doubles, each, integers, rows, strings};
 use crate::error::Error;
 use crate::source::Source;
 use crate::source::blocks::RowBlocks;
@@ -87,7 +87,7 @@ pub struct ObservationSummary {
 pub struct FieldSummary {
     /// Number of the field, from 0: FIELD_ID.
     pub id: usize,
-    /// Name of the field, from the column NAME; its number if that is empty.
+    /// Name of the field, from the column NAME; empty if it has none.
     pub name: String,
     /// CODE of the field, which names its purpose; often empty.
     pub code: String,
@@ -491,7 +491,7 @@ fn fields(source: &Source) -> Vec<FieldSummary> {
     let frames = column.map(|column| Frames::of(source, column)).unwrap_or_default();
     let field = |id: usize| FieldSummary {
         id,
-        name: named(names.get(id), id),
+        name: names.get(id).cloned().unwrap_or_default(),
         code: codes.get(id).cloned().unwrap_or_default(),
         direction: directions.get(id).copied().flatten(),
         frame: frames.name(id),

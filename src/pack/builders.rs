@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::compare::{ByteComparison, compare};
+use super::elsewhere::Elsewhere;
 use super::file_set::{FileSet, Wanted};
 use super::format::PackFormat;
 use super::write::{PackOptions, PackSummary, pack, unpack};
@@ -22,6 +23,7 @@ pub struct Pack<'a> {
     source: PathBuf,
     open: OpenOptions,
     salvage: bool,
+    follow: bool,
     format: Option<PackFormat>,
     options: PackOptions,
     call: Call<'a>,
@@ -39,13 +41,14 @@ impl<'a> Pack<'a> {
             dtype: None,
         };
         let source = source.as_ref().to_owned();
-        Pack { source, open: OpenOptions::default(), salvage: false, format: None, options, call: Call::default() }
+        let (open, call) = (OpenOptions::default(), Call::default());
+        Pack { source, open, salvage: false, follow: false, format: None, options, call }
     }
 
     open_setters!();
 
-    /// Sets the kind of container; by default MultiFile, which every casacore reads, but MultiHDF5 if everything is packed
-    /// into one output file ([`single_file`](Self::single_file)) or compressed.
+    /// Sets the kind of container; by default MultiFile, which casacore 3.6 and later read, but MultiHDF5 if everything is
+    /// packed into one output file ([`single_file`](Self::single_file)) or compressed.
     pub fn format(mut self, format: PackFormat) -> Self {
         self.format = Some(format);
         self
@@ -92,7 +95,37 @@ impl<'a> Pack<'a> {
         self
     }
 
+    /// Sets whether tables outside of the source that its tables need are packed as well, as folders in it: those that hold the
+    /// rows of reference tables and concatenations and the cells of forwarded columns, and subtables in other directories.
+    /// The packed `table.dat` names them in the container. By default [`PackSummary::elsewhere`] names them.
+    pub fn follow_references(mut self, follow: bool) -> Self {
+        self.follow = follow;
+        self
+    }
+
     call_setters!(target);
+
+    /// Whether [`follow_references`](Self::follow_references) is set.
+    pub fn follows_references(&self) -> bool {
+        self.follow
+    }
+
+    /// Whether [`salvage`](Self::salvage) is set.
+    pub fn is_salvaging(&self) -> bool {
+        self.salvage
+    }
+
+    /// Lists the tables that the tables of the source need but that would not be packed; nothing is written.
+    ///
+    /// # Errors
+    /// Those of reading the source.
+    pub fn elsewhere(&self) -> Result<Vec<Elsewhere>> {
+        open(&self.source, self.wanted(), self.open, self.salvage, self.follow, &())?.elsewhere()
+    }
+
+    fn wanted(&self) -> Wanted {
+        if self.options().format.is_for_tables() { Wanted::Table } else { Wanted::Files }
+    }
 
     /// The options of this packing; if no format was chosen, it is MultiFile, or MultiHDF5 for a single file or with compression.
     fn options(&self) -> PackOptions {
@@ -110,8 +143,7 @@ impl<'a> Pack<'a> {
     pub fn write(self, target: impl AsRef<Path>) -> Result<PackSummary> {
         let (options, target) = (self.options(), target.as_ref());
         self.call.run(|progress| {
-            let wanted = if options.format.is_for_tables() { Wanted::Table } else { Wanted::Files };
-            let source = open(&self.source, wanted, self.open, self.salvage, progress)?;
+            let source = open(&self.source, self.wanted(), self.open, self.salvage, self.follow, progress)?;
             progress.expect(source.bytes());
             progress.phase(Phase::Writing);
             pack(&source, target, &options, self.call.publishing, progress)
@@ -119,8 +151,19 @@ impl<'a> Pack<'a> {
     }
 }
 
-fn open(path: &Path, wanted: Wanted, options: OpenOptions, salvage: bool, progress: &dyn Progress) -> Result<FileSet> {
-    if salvage { FileSet::salvage(path, wanted, options, progress) } else { FileSet::open(path, wanted, options) }
+fn open(
+    path: &Path,
+    wanted: Wanted,
+    options: OpenOptions,
+    salvage: bool,
+    follow: bool,
+    progress: &dyn Progress,
+) -> Result<FileSet> {
+    match (salvage, follow) {
+        (true, _) => FileSet::salvage(path, wanted, options, follow, progress),
+        (false, true) => FileSet::follow(path, wanted, options),
+        (false, false) => FileSet::open(path, wanted, options),
+    }
 }
 
 /// Unpacks a table: writes its files, and those of its subtables, into directories as separate files, outside of containers.
@@ -154,13 +197,13 @@ impl<'a> Unpack<'a> {
 
     call_setters!(target);
 
-    /// Writes the unpacked table to the directory `target`, which appears under its name when it is complete.
+    /// Writes the unpacked table, or the files of a container that holds none, to the directory `target`, which appears under its name when it is complete.
     ///
     /// # Errors
     /// As [`Pack::write`].
     pub fn write(self, target: impl AsRef<Path>) -> Result<PackSummary> {
         self.call.run(|progress| {
-            let source = open(&self.source, Wanted::Table, self.open, self.salvage, progress)?;
+            let source = open(&self.source, Wanted::Packed, self.open, self.salvage, false, progress)?;
             progress.expect(source.bytes());
             progress.phase(Phase::Writing);
             unpack(&source, target.as_ref(), self.call.publishing, progress)

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::copy::PIECE_BYTES;
+use super::elsewhere::Elsewhere;
 use super::file_set::{FileSet, SetFile};
 use crate::error::{Context, Result, ResultExt};
 use crate::progress::Progress;
@@ -19,6 +20,8 @@ pub struct ByteComparison {
     pub differences: Vec<ByteDifference>,
     /// Warnings for the user about either of the two tables, in sentences.
     pub warnings: Vec<String>,
+    /// The tables that the tables of either side need, but that are not among the compared files.
+    pub elsewhere: Vec<Elsewhere>,
 }
 
 /// A file that differs between two tables, and where.
@@ -41,8 +44,13 @@ pub struct ByteDifference {
 /// # Errors
 /// Those of reading either; `Interrupted` if `progress` says so.
 pub(super) fn compare(left: &FileSet, right: &FileSet, progress: &dyn Progress) -> Result<ByteComparison> {
-    let mut all =
-        ByteComparison { warnings: [left.warnings(), right.warnings()].concat(), ..ByteComparison::default() };
+    let mut all = ByteComparison {
+        warnings: [left.warnings(), right.warnings()].concat(),
+        elsewhere: left.elsewhere()?,
+        ..ByteComparison::default()
+    };
+    let others = right.elsewhere()?.into_iter().filter(|other| !all.elsewhere.contains(other)).collect::<Vec<_>>();
+    all.elsewhere.extend(others);
     let places = (Context::path(left.path()), Context::path(right.path()));
     let (left, right) = (by_path(left), by_path(right));
     for (path, (table, file)) in &left {

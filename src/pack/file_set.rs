@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bstr::{BStr, ByteSlice};
+
+use super::elsewhere::{self, Elsewhere, Reference};
 use super::special::{self, Special};
 use crate::container::{self, Announced, AnnouncedFile, Container, ContainerInfo, Format, Found, Properties};
 use crate::damage::Damage;
@@ -40,6 +43,8 @@ pub(super) struct FileSet {
     path: PathBuf,
     pub(super) root: Folder,
     damage: Vec<Damage>,
+    /// Paths of the tables that the set has, with all that is in their directories: the source, and those that were followed.
+    trees: Vec<PathBuf>,
 }
 
 /// Kinds of sources that a search for files accepts: only tables and containers that can hold any files, or any
@@ -49,6 +54,8 @@ pub(super) enum Wanted {
     /// The source must be a table, or a container of a format that can hold any files (not only those of tables); other files
     /// are an error.
     Table,
+    /// The source must be a table or a container file, with whatever files.
+    Packed,
     /// The source may be any directory, container or file, whether or not it is a table.
     Files,
 }
@@ -61,6 +68,8 @@ struct Search {
     /// Whether files, containers and directories that cannot be read are listed as damage and left out; otherwise they are
     /// errors.
     salvage: bool,
+    /// Whether tables outside of the source, which its tables need, are taken into the set.
+    follow: bool,
 }
 
 /// A table or directory in a set of files, with its files, and the folders inside it.
@@ -70,6 +79,8 @@ pub(super) struct Folder {
     pub(super) prefix: String,
     /// Path of the folder on the disk; `None` if the folder is a container or in one.
     path: Option<PathBuf>,
+    /// Absolute path of the folder, also through containers, from which its `table.dat` names other tables.
+    origin: PathBuf,
     pub(super) files: Vec<SetFile>,
     pub(super) nested: Vec<(String, Folder)>,
     /// The container or directory in which the folder's files were found; those of a table may be in another container inside it.
@@ -81,6 +92,36 @@ pub(super) struct Folder {
     /// The files and containers of this folder, and the folders directly in it, that are left out because they are damaged.
     damage: Vec<Damage>,
     _lock: Option<ReadLock>,
+}
+
+/// Whether a table is at `path`.
+fn exists(path: &Path) -> bool {
+    container::locate(path).is_ok_and(|files| files.open(TABLE_DAT).is_ok())
+}
+
+/// A table, with all its files, that is in a set of files: where it was, and the name of its folder; empty for the source.
+#[derive(Clone)]
+struct Tree {
+    origin: PathBuf,
+    name: String,
+}
+
+impl Tree {
+    /// The place in the set of the table at `path`. Adds a tree to `trees` if none of them has it, with a name that is not
+    /// `taken`.
+    fn place(trees: &mut Vec<Self>, path: &Path, taken: &[String]) -> PathBuf {
+        for tree in trees.iter() {
+            if let Ok(below) = path.strip_prefix(&tree.origin) {
+                return Path::new(&tree.name).join(below).components().collect();
+            }
+        }
+        let wanted = path.file_name().unwrap_or_default().to_string_lossy();
+        let is_taken = |name: &str| taken.iter().chain(trees.iter().map(|tree| &tree.name)).any(|other| other == name);
+        let mut names = std::iter::once(wanted.to_string()).chain((2..).map(|number| format!("{wanted}_{number}")));
+        let name = names.find(|name| !is_taken(name)).expect("the numbers do not end");
+        trees.push(Tree { origin: path.to_owned(), name: name.clone() });
+        name.into()
+    }
 }
 
 /// One file of a table in plain form (outside of a container): its name, its length in bytes, and where its bytes are.
@@ -234,7 +275,13 @@ impl FileSet {
     /// `Locked` if a program writes to one of the tables for too long, `Format` if `path` is not a table, if a container
     /// is damaged, or if it holds a file whose name cannot be one.
     pub(super) fn open(path: &Path, wanted: Wanted, options: OpenOptions) -> Result<Self> {
-        Self::find(path, Search { options, wanted, salvage: false })
+        Self::find(path, Search { options, wanted, salvage: false, follow: false })
+    }
+
+    /// As [`open`](Self::open), with the tables outside of the source that its tables need: each becomes a folder of the source,
+    /// by which its tables name it.
+    pub(super) fn follow(path: &Path, wanted: Wanted, options: OpenOptions) -> Result<Self> {
+        Self::find(path, Search { options, wanted, salvage: false, follow: true })
     }
 
     /// Finds all files of the table, container or directory at `path` that can be read. Leaves out files that cannot be
@@ -244,8 +291,14 @@ impl FileSet {
     /// # Errors
     /// As [`open`](Self::open) where the main table's `table.dat` or the file that holds everything is damaged;
     /// `Interrupted` if `progress` says so.
-    pub(super) fn salvage(path: &Path, wanted: Wanted, options: OpenOptions, progress: &dyn Progress) -> Result<Self> {
-        let mut found = Self::find(path, Search { options, wanted, salvage: true })?;
+    pub(super) fn salvage(
+        path: &Path,
+        wanted: Wanted,
+        options: OpenOptions,
+        follow: bool,
+        progress: &dyn Progress,
+    ) -> Result<Self> {
+        let mut found = Self::find(path, Search { options, wanted, salvage: true, follow })?;
         let was_table = found.root.is_table();
         found.root.leave_out_damaged(progress)?;
         if was_table && !found.root.is_table() {
@@ -263,12 +316,18 @@ impl FileSet {
                 false if search.wanted == Wanted::Files => (locate_files(&path)?, None),
                 false => (container::locate(&path)?, None),
             };
-            let is_for_tables = Format::named(container.describe().format).is_none_or(Format::is_for_tables);
-            let mut root = Folder::open(container, String::new(), search, 0)?;
+            let format = Format::named(container.describe().format);
+            let is_accepted = match search.wanted {
+                Wanted::Table => format.is_some_and(|format| !format.is_for_tables()),
+                Wanted::Packed => format.is_some(),
+                Wanted::Files => true,
+            };
+            let mut root = Folder::open(container, String::new(), path.clone(), search, 0)?;
+            let trees = if search.follow { root.follow(search)? } else { vec![path.clone()] };
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             root.damage.extend(damage.map(|error| Damage::of_file(".", &name, &error)));
-            match root.is_table() || search.wanted == Wanted::Files || !is_for_tables {
-                true => Ok(FileSet { path, root, damage: Vec::new() }),
+            match root.is_table() || is_accepted {
+                true => Ok(FileSet { path, root, damage: Vec::new(), trees }),
                 false => Err(Error::format("not a table: it has no table.dat")),
             }
         };
@@ -327,6 +386,22 @@ impl FileSet {
         self.root.all().iter().flat_map(|folder| &folder.files).map(|file| file.len).sum()
     }
 
+    /// The tables outside of the set that its tables need.
+    pub(super) fn elsewhere(&self) -> Result<Vec<Elsewhere>> {
+        let mut found = Vec::new();
+        for folder in self.root.all() {
+            for (Reference { holds, is_subtable, .. }, path) in folder.references()? {
+                let is_missing = !exists(&path);
+                // nothing is lost with a subtable that is missing
+                let is_inside = self.trees.iter().any(|tree| elsewhere::is_in(&path, tree));
+                if !is_inside && !(is_subtable && is_missing) {
+                    found.push(Elsewhere { table: folder.name().to_owned(), holds, path, is_missing });
+                }
+            }
+        }
+        Ok(found)
+    }
+
     /// Warnings for the user, each with a path: files that are left out of the set, symbolic links that are followed,
     /// and each table.dat that cannot be decoded.
     pub(super) fn warnings(&self) -> Vec<String> {
@@ -335,7 +410,13 @@ impl FileSet {
 }
 
 impl Folder {
-    fn open(container: Arc<dyn Container>, prefix: String, search: Search, depth: usize) -> Result<Self> {
+    fn open(
+        container: Arc<dyn Container>,
+        prefix: String,
+        origin: PathBuf,
+        search: Search,
+        depth: usize,
+    ) -> Result<Self> {
         limits::depth(depth, "directories and containers")?;
         let path = container.path("");
         if let Some(path) = &path
@@ -351,6 +432,7 @@ impl Folder {
         let mut folder = Folder {
             prefix,
             path: path.clone(),
+            origin,
             files: Vec::new(),
             nested: Vec::new(),
             container: container.clone(),
@@ -380,7 +462,7 @@ impl Folder {
                 container::check_name(&name)?;
                 let inner = || {
                     let prefix = format!("{}{name}/", folder.prefix);
-                    Self::open(container.enter(&name)?, prefix, search, depth + 1)
+                    Self::open(container.enter(&name)?, prefix, folder.origin.join(&name), search, depth + 1)
                 };
                 match inner().context(Context::member(&name)) {
                     Ok(inner) => folder.nested.push((name, inner)),
@@ -399,6 +481,60 @@ impl Folder {
             Some(pair) => Err(Error::format(format!("there are two files named {:?}", pair[0]))),
             None => Ok(folder),
         }
+    }
+
+    /// The tables that the `table.dat` of the folder names, with their absolute paths; none if it cannot be decoded, of which
+    /// there is a warning.
+    fn references(&self) -> Result<Vec<(Reference, PathBuf)>> {
+        let Some(dat) = self.files.iter().find(|file| file.name == TABLE_DAT) else { return Ok(Vec::new()) };
+        let Ok(dat) = TableDat::decode(&dat.open()?) else { return Ok(Vec::new()) };
+        let located = |reference: Reference| {
+            let path = elsewhere::target(reference.stored.as_bstr(), &self.origin)?;
+            Ok((reference, path))
+        };
+        elsewhere::references(&dat).into_iter().map(located).collect()
+    }
+
+    /// Takes the tables outside of this folder, the root of the set, that its tables need into it, and those that they need.
+    /// Returns the path of the source and of each of them.
+    fn follow(&mut self, search: Search) -> Result<Vec<PathBuf>> {
+        let mut trees = vec![Tree { origin: self.origin.clone(), name: String::new() }];
+        let taken: Vec<String> = self.nested.iter().map(|(name, _)| name.clone()).collect();
+        let taken: Vec<String> = taken.into_iter().chain(self.files.iter().map(|file| file.name.clone())).collect();
+        self.relocate(Path::new(""), &mut trees, &taken)?;
+        let mut next = 1;
+        while next < trees.len() {
+            let Tree { origin, name } = trees[next].clone();
+            let open = || Self::open(container::locate(&origin)?, format!("{name}/"), origin.clone(), search, 1);
+            let mut folder = open().with_context(|| Context::path(&origin))?;
+            folder.relocate(Path::new(&name), &mut trees, &taken)?;
+            self.nested.push((name, folder));
+            next += 1;
+        }
+        Ok(trees.into_iter().map(|tree| tree.origin).collect())
+    }
+
+    /// Renames the tables that this folder, which becomes the folder `place` of the set, and those in it name by their new places.
+    /// Adds to `trees` those that are not in the set yet, with names of folders that are not `taken`.
+    fn relocate(&mut self, place: &Path, trees: &mut Vec<Tree>, taken: &[String]) -> Result<()> {
+        let mut renamed = Vec::new();
+        for (Reference { stored, is_subtable, .. }, path) in self.references()? {
+            // names within the source lead to the same place below its copy
+            let stays = elsewhere::is_in(&path, &trees[0].origin) && !stored.starts_with(b"/");
+            if stays || is_subtable && !exists(&path) {
+                continue;
+            }
+            let to = Tree::place(trees, &path, taken);
+            renamed.push((stored, elsewhere::relative_name(&to, place)));
+        }
+        if !renamed.is_empty()
+            && let Some(dat) = self.files.iter_mut().find(|file| file.name == TABLE_DAT)
+        {
+            let new = |stored: &BStr| renamed.iter().find(|(old, _)| old == stored).map(|(_, new)| new.clone());
+            let bytes = elsewhere::rename(&read_all(&dat.open()?)?, &new).context(Context::path(&self.origin))?;
+            (dat.len, dat.stored) = (bytes.len() as u64, Stored::Bytes(Arc::new(bytes)));
+        }
+        self.nested.iter_mut().try_for_each(|(name, inner)| inner.relocate(&place.join(name), trees, taken))
     }
 
     /// Whether the folder is a casacore table.

@@ -15,7 +15,7 @@ use crate::schema::StorageOption;
 /// use ctds_hdf5::pack::PackFormat;
 ///
 /// let names: Vec<_> = PackFormat::all().map(PackFormat::name).collect();
-/// assert_eq!(names, ["multifile", "hdf5", "multihdf5", "vt", "sion"]);
+/// assert_eq!(names, ["multifile", "multifile1", "hdf5", "multihdf5", "vt", "sion"]);
 /// assert_eq!("multihdf5".parse::<PackFormat>()?, PackFormat::MULTI_HDF5);
 /// # Ok::<(), ctds_hdf5::Error>(())
 /// ```
@@ -23,7 +23,7 @@ use crate::schema::StorageOption;
 pub struct PackFormat(&'static Format);
 
 impl PackFormat {
-    /// MultiFile, the file `table.mf` in a table directory; every casacore reads it.
+    /// MultiFile version 2, the file `table.mf` in a table directory, which casacore 3.6 and later read.
     pub const MULTI_FILE: Self = PackFormat(&container::MULTI_FILE);
 
     /// MultiHDF5, the file `table.mfh5` in a table directory; casacore reads it if it was built with HDF5.

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256 as Hasher};
 
 use super::copy::PIECE_BYTES;
 use super::file_set::TABLE_DAT;
-use crate::container::{self, Container, ContainerInfo, Directory, FileLayout, Format, Found, Properties};
+use crate::container::{self, BlockCheck, Container, ContainerInfo, Directory, FileLayout, Format, Found, Properties};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::limits;
 use crate::progress::Progress;
@@ -448,6 +448,13 @@ pub struct Check {
     pub files: u64,
     /// Sum of the lengths of the files with checksums, in bytes.
     pub bytes: u64,
+    /// Number of blocks that were compared with checksums or with the hashes that name them: those of the files with checksums,
+    /// and those of stores that hold blocks without files.
+    pub blocks: u64,
+    /// Sum of the lengths of the compared blocks that do not belong to files, in bytes.
+    pub block_bytes: u64,
+    /// Number of blocks in stores that nothing names, so that nothing says what their bytes should be.
+    pub unnamed: u64,
     /// Number of files and containers that have no checksums.
     pub unchecked: u64,
     /// Paths of damaged files and containers, each with the error.
@@ -488,10 +495,22 @@ impl Check {
         if let Some(listing) = &self.listing {
             listing.all("", false, &mut all);
         }
-        let checked: Vec<_> = all.into_par_iter().map(|one| (one.check(progress), one)).collect();
+        let mut others = Vec::new();
+        for one in all {
+            // stores scan their blocks with threads of their own
+            match one.blocks()? {
+                None => others.push(one),
+                Some(found) => {
+                    (self.blocks, self.block_bytes) = (self.blocks + found.blocks, self.block_bytes + found.bytes);
+                    self.unnamed += found.unnamed;
+                    self.damaged.extend(found.damage.into_iter().map(|error| (one.path.clone(), error)));
+                }
+            }
+        }
+        let checked: Vec<_> = others.into_par_iter().map(|one| (one.check(progress), one)).collect();
         progress.go_on()?;
         for (has_checksums, Checked { path, file, .. }) in checked {
-            let bytes = file.map(|file| file.len);
+            let (bytes, blocks) = (file.map(|file| file.len), file.map_or(0, |file| file.layout.blocks));
             progress.advance(bytes.unwrap_or(0), ".", &path);
             match (has_checksums, bytes) {
                 (Err(error), _) => self.damaged.push((path, error)),
@@ -500,6 +519,7 @@ impl Check {
                 (Ok(true), Some(bytes)) => {
                     self.files += 1;
                     self.bytes += bytes;
+                    self.blocks += blocks;
                 }
             }
         }
@@ -517,6 +537,12 @@ struct Checked<'a> {
 }
 
 impl Checked<'_> {
+    /// Compares the blocks of a container that has no files with the hashes that name them; `None` for files and other
+    /// containers.
+    fn blocks(&self) -> Result<Option<BlockCheck>> {
+        if self.file.is_some() { Ok(None) } else { self.container.check_blocks() }
+    }
+
     /// Checks the file or container; returns whether it has checksums of its own or is covered by those of a container around it.
     fn check(&self, progress: &dyn Progress) -> Result<bool> {
         let own = match self.file {

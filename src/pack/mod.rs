@@ -27,6 +27,7 @@
 mod builders;
 mod compare;
 mod copy;
+mod elsewhere;
 mod file_set;
 mod format;
 mod list;
@@ -38,6 +39,7 @@ mod write;
 pub use crate::damage::Damage;
 pub use builders::{CompareBytes, Pack, Unpack};
 pub use compare::{ByteComparison, ByteDifference};
+pub use elsewhere::Elsewhere;
 pub use format::PackFormat;
 pub use list::{Check, Contents, Listed, ListedFile, Listing, StoredFile, StoredFiles};
 pub use write::PackSummary;

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::copy::{Copier, shareable};
+use super::elsewhere::Elsewhere;
 use super::file_set::{FileSet, Folder, ORIGINAL_DAT, TABLE_DAT};
 use super::format::PackFormat;
 use crate::container::{
@@ -52,6 +53,8 @@ pub struct PackSummary {
     /// The damaged files, containers and directories that were left out; empty without [`Pack::salvage`](super::Pack::salvage)
     /// or [`Unpack::salvage`](super::Unpack::salvage).
     pub damage: Vec<Damage>,
+    /// The tables that the packed or unpacked tables need, but that were not packed or unpacked with them.
+    pub elsewhere: Vec<Elsewhere>,
 }
 
 /// Largest size in bytes that is chosen by default for the blocks in which a MultiFile or MultiHDF5 container stores
@@ -123,6 +126,7 @@ fn pack_at_once(
         shared_bytes: 0,
         warnings: [source.warnings(), written.warnings].concat(),
         damage: source.damage().to_vec(),
+        elsewhere: source.elsewhere()?,
     })
 }
 
@@ -163,6 +167,7 @@ fn finish(
         shared_bytes,
         warnings: source.warnings(),
         damage: source.damage().to_vec(),
+        elsewhere: source.elsewhere()?,
     })
 }
 

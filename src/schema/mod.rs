@@ -4,6 +4,7 @@
 mod column_desc;
 mod column_set;
 mod info;
+mod length;
 mod storage;
 mod sync;
 mod table_dat;

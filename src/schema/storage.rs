@@ -1,16 +1,11 @@
 //! Rewrites `table.dat` for the same table with its managers' files moved into or out of a container. formats/table.md 2.4.
 
 use super::column_set::{ColumnSet, StorageOption};
+use super::length::{LENGTH_OFFSET, add_to_length};
 use super::{Body, TableDat};
 use crate::aipsio::Encoder;
 use crate::error::Result;
 use crate::value::ByteOrder;
-
-/// Offset, in bytes from the start of `table.dat`, of the length of the object `Table`; the AipsIO magic precedes it.
-const LENGTH_OFFSET: usize = 4;
-
-/// Number in place of an object's length in `table.dat`, stored by a writer that could not seek back to fill the length in.
-const NO_LENGTH: u32 = crate::aipsio::MAGIC;
 
 /// Returns `table.dat` as casacore would have written it with the storage option `storage`, and blocks of `block_bytes`
 /// bytes; `None` keeps the stored block size.
@@ -34,12 +29,7 @@ pub(crate) fn with_storage(bytes: &[u8], storage: StorageOption, block_bytes: Op
     out.extend_from_slice(slice(set.head.end..first));
     set.columns.iter().for_each(|column| out.extend_from_slice(slice(column.bytes.clone())));
     out.extend_from_slice(slice(last..bytes.len() as u64));
-    let length = &mut out[LENGTH_OFFSET..LENGTH_OFFSET + 4];
-    let stored = u32::from_be_bytes([length[0], length[1], length[2], length[3]]);
-    if stored != NO_LENGTH {
-        let grown = (head.len() as u64).wrapping_sub(set.head.end - set.head.start) as u32;
-        length.copy_from_slice(&stored.wrapping_add(grown).to_be_bytes());
-    }
+    add_to_length(&mut out, LENGTH_OFFSET, (head.len() as u64).wrapping_sub(set.head.end - set.head.start) as u32);
     Ok(out)
 }
 

@@ -1,10 +1,35 @@
 //! Tables without data of their own in `table.dat`: reference tables and concatenated tables. formats/table.md section 3.
 
+use std::ops::Range;
+
 use bstr::BString;
 
-use crate::aipsio::Decoder;
+use super::length::{LENGTH_OFFSET, add_to_length};
+use crate::aipsio::{Decoder, Encoder};
 use crate::error::Result;
-use crate::value::{DataType, Values};
+use crate::value::{ByteOrder, DataType, Values};
+
+/// The names of other tables in a view's `table.dat`, in bytes from the start of the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StoredNames {
+    /// The length field of the object that holds the names.
+    object: u64,
+    names: Range<u64>,
+}
+
+impl StoredNames {
+    /// Returns the view's `table.dat`, which is `bytes`, with other names in place of its names, of which there are as many.
+    pub(crate) fn replaced(&self, bytes: &[u8], names: &[BString]) -> Vec<u8> {
+        let mut encoded = Encoder::new(ByteOrder::Big);
+        names.iter().for_each(|name| encoded.string(name));
+        let (start, end) = (self.names.start as usize, self.names.end as usize);
+        let mut out = [&bytes[..start], &encoded.into_bytes(), &bytes[end..]].concat();
+        let grown = (out.len() as u32).wrapping_sub(bytes.len() as u32);
+        add_to_length(&mut out, LENGTH_OFFSET, grown);
+        add_to_length(&mut out, self.object as usize, grown);
+        out
+    }
+}
 
 /// A reference table: some rows and columns of another table, its root. Object `RefTable` of `table.dat`.
 ///
@@ -20,6 +45,7 @@ use crate::value::{DataType, Values};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RefTable {
     pub(crate) root: BString,
+    pub(crate) stored: StoredNames,
     /// Name of each column in this reference table and in its root, in the order of the columns.
     pub(crate) columns: Vec<(BString, BString)>,
     /// Number of rows that the root table had when this reference table was written.
@@ -35,8 +61,11 @@ pub(crate) struct RefTable {
 
 impl RefTable {
     pub(super) fn decode(d: &mut Decoder<'_>, rows: u64) -> Result<Self> {
+        let object = d.position();
         let version = d.start("RefTable", 1..=3)?;
+        let start = d.position();
         let root = d.string("root table")?;
+        let stored = StoredNames { object, names: start..d.position() };
         let names = d.map_strings("column names")?;
         let order = if version >= 2 { d.array(DataType::String)?.1 } else { Values::String(Vec::new()) };
         let columns = match order {
@@ -64,7 +93,7 @@ impl RefTable {
         let bytes = bytes.ok_or_else(|| d.error(format!("{count} row numbers exceed 2^64 bytes")))?;
         d.skip("row numbers", bytes)?;
         d.end()?;
-        Ok(RefTable { root, columns, root_rows, rows, row_numbers, wide })
+        Ok(RefTable { root, stored, columns, root_rows, rows, row_numbers, wide })
     }
 }
 
@@ -78,17 +107,21 @@ impl RefTable {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ConcatTable {
     pub(crate) parts: Vec<BString>,
+    pub(crate) stored: StoredNames,
     pub(crate) subtables: Vec<BString>,
 }
 
 impl ConcatTable {
     pub(super) fn decode(d: &mut Decoder<'_>) -> Result<Self> {
+        let object = d.position();
         d.start("ConcatTable", 0..=0)?;
         let count = d.u32("number of tables")?;
+        let start = d.position();
         let parts = (0..count).map(|_| d.string("table name")).collect::<Result<Vec<_>>>()?;
+        let stored = StoredNames { object, names: start..d.position() };
         let subtables = d.block_strings("subtables")?;
         d.end()?;
-        Ok(ConcatTable { parts, subtables })
+        Ok(ConcatTable { parts, stored, subtables })
     }
 }
 
@@ -122,6 +155,10 @@ mod tests {
         assert_eq!(table.root, "./p.tab");
         assert_eq!(table.columns, [("STR".into(), "S".into()), ("I".into(), "I".into())]);
         assert_eq!((table.root_rows, table.rows, table.row_numbers, table.wide), (6, 3, 0xb8, false));
+        let renamed = table.stored.replaced(&bytes, &["././inside/parent.tab".into()]);
+        let Body::Reference(renamed) = TableDat::decode(&renamed).unwrap().body else { panic!() };
+        assert_eq!(renamed.root, "././inside/parent.tab");
+        assert_eq!((renamed.columns, renamed.rows), (table.columns, table.rows));
         for len in 0..bytes.len() {
             assert!(TableDat::decode(&bytes[..len].to_vec()).is_err());
         }
@@ -163,5 +200,9 @@ mod tests {
         let Body::Concatenation(table) = TableDat::decode(&bytes).unwrap().body else { panic!() };
         assert_eq!(table.parts, ["./p.tab", "./p2.tab"]);
         assert_eq!(table.subtables, ["SUB"]);
+        let renamed = table.stored.replaced(&bytes, &["././a".into(), "././longer than before".into()]);
+        let Body::Concatenation(renamed) = TableDat::decode(&renamed).unwrap().body else { panic!() };
+        assert_eq!(renamed.parts, ["././a", "././longer than before"]);
+        assert_eq!(renamed.subtables, ["SUB"]);
     }
 }

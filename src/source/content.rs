@@ -154,16 +154,18 @@ impl Content {
         }
     }
 
+    /// Opens the cells of a column as [`cells`](Self::cells) does, also if only a part of them can be read.
+    pub(super) fn cells_in_part(&self, index: usize) -> Result<Box<dyn ColumnCells + '_>> {
+        match self {
+            Content::Casacore(table) => Ok(decoded(table, index, table.cells_in_part(index)?)),
+            other => other.cells(index),
+        }
+    }
+
     /// Opens the cells of a column, by its number from 0; the cells of a column of type Record are decoded to records.
     pub(crate) fn cells(&self, index: usize) -> Result<Box<dyn ColumnCells + '_>> {
         match self {
-            Content::Casacore(table) => {
-                let cells = table.cells(index)?;
-                Ok(match table.columns()[index].data_type() {
-                    DataType::Record => Box::new(RecordCells(cells)),
-                    _ => Box::new(Borrowed(cells)),
-                })
-            }
+            Content::Casacore(table) => Ok(decoded(table, index, table.cells(index)?)),
             Content::Native(table) => table.cells(index),
             Content::Salvaged(table) => table.cells(index),
             Content::Selected(table) => Ok(Box::new(Chosen { cells: table.whole.cells(index)?, rows: &table.rows })),
@@ -206,6 +208,7 @@ impl Content {
         match self {
             Content::Casacore(table) => table.cells(index).err(),
             Content::Native(table) => table.missing(index),
+            Content::Salvaged(table) if matches!(table.damaged[index], ColumnDamage::Rows(_)) => None,
             Content::Salvaged(table) => table.whole.unreadable(index),
             Content::Selected(table) => table.whole.unreadable(index),
             Content::Averaged(table) => table.whole.unreadable(index),
@@ -368,6 +371,14 @@ pub(crate) struct Salvaged {
     damaged: Vec<ColumnDamage>,
 }
 
+/// The cells of a table's column; those of type Record are decoded to records.
+fn decoded<'a>(table: &Table, index: usize, cells: &'a dyn ColumnCells) -> Box<dyn ColumnCells + 'a> {
+    match table.columns()[index].data_type() {
+        DataType::Record => Box::new(RecordCells(cells)),
+        _ => Box::new(Borrowed(cells)),
+    }
+}
+
 impl Salvaged {
     pub(super) fn new(whole: Content, damaged: Vec<ColumnDamage>) -> Self {
         let mut columns = whole.columns().to_vec();
@@ -383,7 +394,7 @@ impl Salvaged {
         match &self.damaged[index] {
             ColumnDamage::None => self.whole.cells(index),
             ColumnDamage::Whole(error) => Err(error.clone()),
-            ColumnDamage::Rows(damaged) => Ok(Box::new(Intact { cells: self.whole.cells(index)?, damaged })),
+            ColumnDamage::Rows(damaged) => Ok(Box::new(Intact { cells: self.whole.cells_in_part(index)?, damaged })),
         }
     }
 }

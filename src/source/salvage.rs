@@ -101,9 +101,12 @@ impl Source {
 /// Reads all cells of a column, by its number from 0, and returns which of them are damaged.
 fn survey(content: &Content, index: usize, progress: &dyn Progress) -> Result<ColumnDamage> {
     let (info, rows) = (&content.columns()[index], content.rows());
-    let cells = match content.cells(index) {
-        Ok(cells) => cells,
-        Err(error) if error.is_damage() => return Ok(ColumnDamage::Whole(error)),
+    let (cells, is_whole) = match content.cells(index) {
+        Ok(cells) => (cells, true),
+        Err(error) if error.is_damage() => match content.cells_in_part(index) {
+            Ok(cells) if rows > 0 => (cells, false),
+            _ => return Ok(ColumnDamage::Whole(error)),
+        },
         // an unknown manager does not count as damage: the caller names the column
         Err(_) => return Ok(ColumnDamage::None),
     };
@@ -129,7 +132,7 @@ fn survey(content: &Content, index: usize, progress: &dyn Progress) -> Result<Co
         }
     }
     Ok(match damaged.as_slice() {
-        [] => ColumnDamage::None,
+        [] if is_whole => ColumnDamage::None,
         [(range, error)] if *range == (0..rows) => ColumnDamage::Whole(error.clone()),
         _ => ColumnDamage::Rows(damaged),
     })

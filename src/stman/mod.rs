@@ -33,6 +33,7 @@ use crate::error::{Error, Result};
 use crate::value::Record;
 
 pub(crate) use cell::{extend_unbacked, memory_bytes, read_part, undefined, write_part};
+pub(crate) use engine::FORWARD_TABLES;
 pub(crate) use manager::{
     Access, ColumnCells, ColumnSpec, Columns, CreateArgs, EachExtent, Extent, Kind, LinkedCube, Manager, ManagerMut,
     OpenArgs, OtherColumn, RowRun, Storage, Stored, TableContext, TilePlace, Tiling,

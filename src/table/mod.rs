@@ -315,6 +315,16 @@ impl Table {
         }
     }
 
+    /// The cells of a column, by its number from 0, also where its manager says that some of them cannot be read; reading those
+    /// fails.
+    pub(crate) fn cells_in_part(&self, index: usize) -> Result<&dyn ColumnCells> {
+        let (manager, column) = self.bindings[index];
+        match &self.managers[manager].opened {
+            Ok(opened) => Ok(opened.column(column)),
+            Err(error) => Err(error.clone()),
+        }
+    }
+
     /// The name of the file with the elements of the column `index` (from 0): `table.f<sequence>`, with the sequence number
     /// of the column's manager, and then `suffix`, such as `_TSM0`.
     pub(crate) fn file_name(&self, index: usize, suffix: &str) -> String {

@@ -10,6 +10,7 @@ use super::{OpenOptions, ReadLock, Table, TableKind, view};
 use crate::container::{self, Container, Format};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::io::{ReadAt, read_all};
+use crate::lfs;
 use crate::schema::{Body, ColumnSet, Sync, TableDat, TableDesc, TableInfo};
 use crate::suggest::instead;
 use crate::thin;
@@ -61,6 +62,9 @@ fn open_files(
     chain: &OpenChain<'_>,
 ) -> Result<Table> {
     let dat = open_table_dat(&*files, &path)?;
+    for name in ["table.dat", "table.info", "table.lock"] {
+        files.path(name).map_or(Ok(()), |path| lfs::check(&path))?;
+    }
     let info = read_info(&*files)?;
     let decoded = TableDat::decode(&dat).context(Context::member("table.dat"))?;
     match decoded.body {

@@ -1,6 +1,6 @@
 //! Opens the data managers of a table; a manager from which others take values is opened before them.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use super::open_chain::OpenChain;
 use super::{ColumnInfo, OpenManager};
 use crate::container::Container;
 use crate::error::{Error, Result};
+use crate::lfs;
 use crate::schema::{ColumnKind, ColumnSet, TableDesc, resolve};
 use crate::stman::{self, ColumnSpec, Columns, Manager, OpenArgs, OtherColumn, TableContext};
 use crate::value::{ByteOrder, Record, Shape};
@@ -39,6 +40,8 @@ pub(super) struct OpenManagers<'a> {
     /// For each column of the table: the index of its manager, and of the column in the manager, from 0.
     bindings: Vec<(usize, usize)>,
     managers: RefCell<Vec<ManagerState>>,
+    /// Names of the files in the directory of the table, listed once.
+    names: OnceCell<Vec<String>>,
 }
 
 #[derive(Debug)]
@@ -92,7 +95,7 @@ impl<'a> OpenManagers<'a> {
             }
         }
         let managers = RefCell::new(set.managers.iter().map(|_| ManagerState::Closed).collect());
-        OpenManagers { path, files, rows, order, desc, set, chain, columns, bindings, managers }
+        OpenManagers { path, files, rows, order, desc, set, chain, columns, bindings, managers, names: OnceCell::new() }
     }
 
     /// Opens all managers of the table. Returns the columns; for each column the index of its manager and its index
@@ -130,8 +133,21 @@ impl<'a> OpenManagers<'a> {
         result
     }
 
+    /// Fails if a file of the manager with this number is a pointer of Git LFS.
+    fn check_files(&self, sequence: u32) -> Result<()> {
+        // a table in a container is complete
+        let Some(directory) = self.files.plain.path("") else { return Ok(()) };
+        for name in self.names.get_or_init(|| self.files.plain.names().unwrap_or_default()) {
+            if stman::sequence_of(name) == Some(sequence) {
+                lfs::check(&directory.join(name))?;
+            }
+        }
+        Ok(())
+    }
+
     fn open_new(&self, manager: usize) -> Result<Arc<dyn Manager>> {
         let entry = &self.set.managers[manager];
+        self.check_files(entry.sequence)?;
         let members = || self.columns.iter().zip(&self.bindings).filter(|(_, binding)| binding.0 == manager);
         let specs: Vec<ColumnSpec> = members().map(|(column, _)| column.spec()).collect();
         let keywords: Vec<&Record> = members().map(|(column, _)| &column.desc.keywords).collect();

@@ -7,7 +7,7 @@
 //! then is [`Snapshot::Unconfirmed`]. A caller that relies on it reads again when the record's counters have changed.
 
 use std::ffi::OsString;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -132,6 +132,21 @@ impl Watch {
         Ok(Watch { path, lock, writable, request: None, hindered: None, flushed: None, clock: Clock::default() })
     }
 
+    /// Fails if the table was removed, or another one has taken its place, since the watch began.
+    ///
+    /// # Errors
+    /// `NotFound` with the path of the table.
+    pub(crate) fn check_same(&self) -> Result<()> {
+        let what = match (self.path.join("table.lock").metadata(), self.lock.metadata()) {
+            (Ok(now), Ok(then)) if (now.dev(), now.ino()) == (then.dev(), then.ino()) => return Ok(()),
+            (Ok(_), _) => "the table was removed and made again",
+            (Err(_), _) if self.path.exists() => "the table was removed and is being made again",
+            (Err(_), _) => "the table was removed",
+        };
+        let message = format!("{what} while it was followed: begin a new live file, with --overwrite or another name");
+        Err(Error::not_found(message).context(Context::path(&self.path)))
+    }
+
     /// Reads the sync record (number of rows, counters of changes) that the last writer left in `table.lock`; `None` if it
     /// does not exist yet, or is being written.
     ///
@@ -139,7 +154,8 @@ impl Watch {
     /// `Format` if the record is damaged.
     pub(crate) fn sync(&self) -> Result<Option<Sync>> {
         let record = self.record()?;
-        let sync = Sync::read(&FileSource::open(&self.path.join("table.lock"))?);
+        let path = self.path.join("table.lock");
+        let sync = Sync::read(&FileSource::open(&path).with_context(|| Context::path(&path))?);
         match sync {
             _ if self.record()? != record => Ok(None),
             Err(_) if lock::is_written(&self.lock)? => Ok(None),
@@ -237,8 +253,9 @@ impl Watch {
     fn state(&self) -> Result<TableState> {
         let sync = self.record()?;
         let mut files = Vec::new();
-        for entry in std::fs::read_dir(&self.path).with_context(|| Context::path(&self.path))? {
-            let entry = entry?;
+        let place = || Context::path(&self.path);
+        for entry in std::fs::read_dir(&self.path).with_context(place)? {
+            let entry = entry.with_context(place)?;
             let name = entry.file_name();
             if !name.as_encoded_bytes().starts_with(b"table.") || name == "table.lock" {
                 continue;

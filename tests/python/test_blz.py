@@ -4,7 +4,9 @@ import collections.abc
 import json
 import os
 import shutil
+import struct
 import subprocess
+import zlib
 
 import h5py
 import hdf5plugin  # noqa: F401  h5py needs it to read kept chunks
@@ -472,3 +474,21 @@ def test_many_small_chunks(tmp_path):
     if trace:
         calls = subprocess.run([trace, '-f', '-c', support.H5BRIDGE, 'info', tmp_path / 'a'], capture_output=True, text=True)
         assert 'getdents64' not in calls.stderr
+
+
+def test_bloscpack_array_without_axes(tmp_path):
+    """numpy's arrays of shape () are one element; bloscpack writes `"shape": []`."""
+    with h5py.File(tmp_path / 'x.h5', 'w') as f:
+        f['data'] = [4.5]
+    h5bridge('pack', tmp_path / 'x.h5' / 'data', tmp_path / 'x.blp', '--format', 'bloscpack')
+    stored = bytearray((tmp_path / 'x.blp').read_bytes())
+    at = stored.index(b'"shape": [1]')
+    stored[at:at + 12] = b'"shape": [ ]'
+    start, room = 64, struct.unpack_from('<I', stored, 48)[0]
+    size = struct.unpack_from('<I', stored, 52)[0]
+    struct.pack_into('<I', stored, start + room, zlib.adler32(stored[start:start + size]))
+    (tmp_path / 'zero.blp').write_bytes(stored)
+    h5bridge('to-hdf5', tmp_path / 'zero.blp', tmp_path / 'zero.h5')
+    with h5py.File(tmp_path / 'zero.h5') as f:
+        found = [f[name][()] for name in f if isinstance(f[name], h5py.Dataset)]
+        assert np.ravel(found).tolist() == [4.5]

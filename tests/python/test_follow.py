@@ -1,6 +1,7 @@
 """`follow` beside a python-casacore writer: every row arrives once, in order, and the writer is never kept waiting."""
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -378,6 +379,44 @@ def test_what_is_removed_ends_it(tmp_path, statement, why):
         out, err = follow.communicate(timeout=60)
         assert follow.returncode == UNSUPPORTED and why in err, err
     assert committed(live) == 5
+
+
+@pytest.mark.parametrize('again', [30, None], ids=['made again', 'removed'])
+def test_a_table_that_is_made_again_ends_it(tmp_path, again):
+    table, live = tmp_path / 'live.tab', tmp_path / 'live.h5'
+    with Casacore() as first, Casacore() as second:
+        first.run(TABLE + 'add(5)', path=str(table), more=[])
+        follow = start_follow(table, live)
+        wait_for_rows(live, 5, follow)
+        if again is None:
+            shutil.rmtree(table)
+        else:
+            # both at once, so that no step sees the moment between
+            second.run(TABLE + 'add(%d)' % again, path=str(tmp_path / 'new.tab'), more=[])
+            os.rename(table, tmp_path / 'old.tab')
+            os.rename(tmp_path / 'new.tab', table)
+        out, err = follow.communicate(timeout=60)
+        assert follow.returncode == support.DAMAGED, err
+        assert str(table) in err and 'was removed' in err and '--overwrite' in err, err
+    assert committed(live) == 5
+    with h5py.File(live) as f:
+        assert f['MAIN/ROW'][:5].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_finalize_names_what_the_live_file_lacks(tmp_path):
+    table, live = tmp_path / 'live.tab', tmp_path / 'live.h5'
+    with Casacore() as casacore:
+        casacore.run(TABLE + "add(5)", path=str(table), more=["ct.makescacoldesc('RECORD', {})"])
+        follow = start_follow(table, live)
+        wait_for_rows(live, 5, follow)
+    ended(follow)
+    said = h5bridge('finalize', live, tmp_path / 'final.h5').stderr
+    assert 'column RECORD' in said and '--source %s' % table in said, said
+    document = json.loads(h5bridge('--json', '--strict', 'finalize', live, tmp_path / 'strict.h5', code=WARNINGS).stdout)
+    assert any('column RECORD' in part for part in document['not_followed']) and document['warnings']
+    whole = h5bridge('--strict', 'finalize', live, tmp_path / 'whole.h5', '--source', table)
+    assert 'RECORD' not in whole.stderr
+    h5bridge('verify', table, tmp_path / 'whole.h5')
 
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

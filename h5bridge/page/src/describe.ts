@@ -9,7 +9,7 @@ export interface Description {
   /** `live`, `hdf5` or `table`. */
   kind: string;
   telescope: string;
-  antennas: string[];
+  antennas: Choice[];
   fields: Choice[];
   /** By DATA_DESC_ID. */
   windows: Choice[];
@@ -33,6 +33,21 @@ function nameOf(entry: unknown): string {
   return typeof entry === 'object' && entry !== null ? text((entry as Document).name) : text(entry);
 }
 
+/** Rows of a subtable: the value of each is its name, or `#5` where that is empty or the name of several rows. */
+function named(entries: unknown[]): Choice[] {
+  const names = entries.map(nameOf);
+  return names.map((name, row) => {
+    const isUnique = name !== '' && names.indexOf(name) === names.lastIndexOf(name);
+    return { value: isUnique ? name : `#${row}`, label: name === '' ? `#${row}` : isUnique ? name : `${name} (#${row})` };
+  });
+}
+
+/** Rows of a subtable: the value of each is its number, as `#5` where a number could be a name. */
+function numbered(entries: unknown[]): Choice[] {
+  const areNumbers = entries.some((entry) => /^\d+$/.test(nameOf(entry)));
+  return named(entries).map(({ label }, row) => ({ value: areNumbers ? `#${row}` : String(row), label }));
+}
+
 function windows(entries: unknown[]): Choice[] {
   return entries.map((entry, index) => {
     const of = (typeof entry === 'object' && entry !== null ? entry : {}) as Document;
@@ -52,8 +67,8 @@ export function description(document: Document): Description {
   return {
     kind: text(document.kind),
     telescope: text(document.telescope),
-    antennas: list(document.antennas).map(nameOf),
-    fields: list(document.fields).map((entry, index) => ({ value: String(index), label: nameOf(entry) || String(index) })),
+    antennas: named(list(document.antennas)),
+    fields: numbered(list(document.fields)),
     windows: windows(spws),
     correlations: [...new Set(ofWindows)],
     columns: list(document.columns).map(text),

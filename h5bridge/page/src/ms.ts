@@ -98,8 +98,8 @@ function buildControls(found: Description, others: Source[]) {
   if (found.fields.length > 1) controls.append(picker('Field', 'field', found.fields, 'all'));
   controls.append(found.scans.length ? picker('Scan', 'scan', found.scans, 'all') : input('Scan', 'scan', [], 'all', 'short'));
   if (found.correlations.length > 1) controls.append(input('Correlation', 'corr', found.correlations, 'default', 'short'));
-  controls.append(input('Baseline', 'baseline', pairs(found.antennas), 'cross'));
-  if (found.antennas.length) controls.append(picker('Antenna', 'antenna', plain(found.antennas), 'all'));
+  controls.append(input('Baseline', 'baseline', pairs(found.antennas.map(({ value }) => value)), 'cross'));
+  if (found.antennas.length) controls.append(picker('Antenna', 'antenna', found.antennas, 'all'));
   controls.append(input('Channels', 'chan', [], 'all', 'short'),
     picker('Flagged cells', 'flagged', [{ value: 'include', label: 'shown' }], 'left out'),
     picker('Colours', 'colours', plain(SCALES.slice(1)), SCALES[0]!));
@@ -201,7 +201,7 @@ async function begin() {
     listen();
     return;
   }
-  page.antennas = found.antennas;
+  page.antennas = found.antennas.map(({ label }) => label);
   const others = await files().catch((): Source[] => []);
   buildControls(found, others.filter((source) => source.file !== file && source.measurement_set !== false));
   const wanted = state.get('plots').split(',').filter(Boolean);

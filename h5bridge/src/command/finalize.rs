@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use ctds_hdf5::convert::{Compress, Sha256};
-use ctds_hdf5::live::Finalize;
+use ctds_hdf5::live::{Finalize, NotFollowed};
 use serde_json::json;
 
 use super::to_hdf5::{compress, compress_help, memory};
@@ -80,8 +80,11 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     let seconds = started.elapsed().as_secs_f64();
     let (tables, columns, rows) = (summary.tables, summary.columns, summary.rows);
     let size = report::bytes(summary.file_bytes);
+    let NotFollowed { source, parts, .. } = &finalized.not_followed;
+    let left_out = parts.iter().map(|part| format!("not in the live file: {part}; --source {} brings it", source));
+    let warnings: Vec<String> = summary.warnings.iter().cloned().chain(left_out).collect();
     Ending {
-        warnings: &summary.warnings,
+        warnings: &warnings,
         summary: vec![
             format!("{}: {tables} tables, {columns} columns, {rows} rows in {size}", target.display()),
             format!("{} cells compared and equal; {seconds:.2} s", compared.cells),
@@ -94,6 +97,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
             "bytes": summary.bytes,
             "file_bytes": summary.file_bytes,
             "cells_compared": compared.cells,
+            "not_followed": parts,
             "seconds": seconds,
             "digest": summary.digest.as_ref().map(Sha256::to_string),
         }),

@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ctds_hdf5::blz::{ArrayFormat, Arrays, Export};
-use ctds_hdf5::pack::{Contents, Listing, Pack, PackFormat, PackSummary};
+use ctds_hdf5::pack::{Contents, Elsewhere, Listing, Pack, PackFormat, PackSummary};
 use ctds_hdf5::{Compression, Error, ErrorKind};
 use serde_json::json;
 
@@ -15,7 +15,7 @@ use crate::args::{Durable, Global, if_exists, size};
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;
-use crate::report::{self, Ending};
+use crate::report::{self, Ending, Salvaging};
 
 /// Command-line arguments of `h5bridge pack`.
 #[derive(Debug, clap::Args)]
@@ -33,8 +33,8 @@ pub(crate) struct Args {
     /// The table directory to create, or with --single-file the file; with --format vt the archive (of the Python
     /// package cs.vt) to create or to extend
     out: PathBuf,
-    /// Kind of container. Every casacore reads multifile; casacore built with HDF5 reads multihdf5, the default with
-    /// --single-file and --compress. hdf5 and sion (SIONlib) are single files. vt adds an entry to an archive of the
+    /// Kind of container. Casacore 3.6 and later read multifile, every casacore since 2.0 multifile1; casacore built with
+    /// HDF5 reads multihdf5, the default with --single-file and --compress. hdf5 and sion (SIONlib) are single files. vt adds an entry to an archive of the
     /// Python package cs.vt, whose blocks are in a directory (store) beside it. blz, bcolz and bloscpack hold arrays in
     /// Blosc chunks
     #[arg(long, value_parser = formats())]
@@ -59,6 +59,10 @@ pub(crate) struct Args {
     /// Leave out files that cannot be read, name them, and pack the rest; the exit code is then 6
     #[arg(long)]
     salvage: bool,
+    /// Pack also the tables in other places that hold rows, columns or subtables of SOURCE, as parts of OUT that it names; by
+    /// default a warning names them, and with --strict nothing is packed
+    #[arg(long)]
+    follow_references: bool,
 }
 
 /// The format of the output of `h5bridge pack`: a container of files, or a format of arrays (BLZ, bcolz or bloscpack).
@@ -96,6 +100,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
                 (args.single_file, "--single-file"),
                 (args.block_size.is_some(), "--block-size"),
                 (args.salvage, "--salvage"),
+                (args.follow_references, "--follow-references"),
             ];
             if let Some((_, option)) = of_containers.iter().find(|(given, _)| *given) {
                 let message = format!("{option} is for containers; {format} has arrays");
@@ -117,6 +122,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
             .checksums(args.crc)
             .single_file(args.single_file)
             .salvage(args.salvage)
+            .follow_references(args.follow_references)
             .if_exists(if_exists(args.overwrite))
             .sync(args.durable.policy());
         if let Some(format) = format {
@@ -188,34 +194,69 @@ pub(super) fn write(
     let bar = Bar::new(0, global.quiet || global.json);
     let stoppable = interrupts.stoppable(&bar);
     let pack = Pack::new(source).open_options(global.open_options()).compression(compression).progress(&stoppable);
-    let summary = options(pack).write(target);
+    let pack = options(pack);
+    let (followed, is_salvaged) = (pack.follows_references(), pack.is_salvaging());
+    if global.strict {
+        let elsewhere = pack.elsewhere().map_err(|error| suggest(error, is_salvaged, source))?;
+        if !elsewhere.is_empty() {
+            return refuse(&elsewhere, global, out);
+        }
+    }
+    let summary = pack.write(target);
     bar.finish();
-    let next = format!("h5bridge verify --bytes {} {}", source.display(), target.display());
-    let summary = summary.map_err(|error| report::stopped(suggest(error, source), source, target))?;
-    finish(&summary, target, started, &next, compression, global, out)
+    // packed references name their tables by other paths
+    let bytes = if followed { "" } else { "--bytes " };
+    let next = format!("h5bridge verify {bytes}{} {}", source.display(), target.display());
+    let summary = summary.map_err(|error| report::stopped(suggest(error, is_salvaged, source), source, target))?;
+    finish(&summary, target, started, &next, compression, "packed; --follow-references packs it as well", global, out)
+}
+
+/// Reports that with `--strict` nothing was packed, because the source needs tables that would be left out.
+fn refuse(elsewhere: &[Elsewhere], global: &Global, out: &mut impl Write) -> Result<Status> {
+    let warnings = left_out(elsewhere, "packed; --follow-references packs it as well");
+    Ending {
+        failed: Some(Status::Warnings),
+        warnings: &warnings,
+        summary: vec!["nothing was packed (--strict)".to_owned()],
+        fields: json!({ "elsewhere": elsewhere }),
+        ..Ending::default()
+    }
+    .print(global, out)
+}
+
+/// Warnings about tables that the files need but that were not treated with them; `how` says what was done with the files.
+pub(super) fn left_out(elsewhere: &[Elsewhere], how: &str) -> Vec<String> {
+    let warning = |table: &Elsewhere| match table.is_missing {
+        true => format!("{table}, which is missing"),
+        false => format!("{table}, which is not {how}"),
+    };
+    elsewhere.iter().map(warning).collect()
 }
 
 /// Adds the hint to use `--salvage` to an error of packing or unpacking a damaged source; not if the source is a single file whose list of files
 /// cannot be read.
-pub(super) fn suggest(error: ctds_hdf5::Error, source: &Path) -> anyhow::Error {
-    let may_go_on = source.is_dir() || Listing::open(source).is_ok() || Contents::can_be_salvaged(source);
-    if may_go_on { report::suggest(error, report::SALVAGE_FILES) } else { error.into() }
+pub(super) fn suggest(error: ctds_hdf5::Error, is_given: bool, source: &Path) -> anyhow::Error {
+    let helps = !is_given && (source.is_dir() || Listing::open(source).is_ok() || Contents::can_be_salvaged(source));
+    report::suggest(error, Salvaging { is_given: false, helps }, report::SALVAGE_FILES)
 }
 
-/// Prints the summary of packed or unpacked files, and names those that were left out.
+/// Prints the summary of packed or unpacked files, and names those that were left out; `how` says what was done with the files.
+#[expect(clippy::too_many_arguments, reason = "each is a fact of one call")]
 pub(super) fn finish(
     summary: &PackSummary,
     target: &Path,
     started: Instant,
     next: &str,
     compression: Compression,
+    how: &str,
     global: &Global,
     out: &mut impl Write,
 ) -> Result<Status> {
     let seconds = started.elapsed().as_secs_f64();
     let (bytes, stored) = (report::bytes(summary.bytes), report::bytes(summary.stored_bytes));
     let named = summary.damage.iter().map(|damage| format!("damaged, left out: {damage}"));
-    let warnings: Vec<String> = summary.warnings.iter().cloned().chain(named).collect();
+    let elsewhere = left_out(&summary.elsewhere, how);
+    let warnings: Vec<String> = summary.warnings.iter().cloned().chain(named).chain(elsewhere).collect();
     Ending {
         warnings: &warnings,
         damage: &summary.damage,
@@ -229,6 +270,7 @@ pub(super) fn finish(
             "files": summary.files,
             "bytes": summary.bytes,
             "stored_bytes": summary.stored_bytes,
+            "elsewhere": summary.elsewhere,
             "seconds": seconds,
             "peak_memory": report::peak_memory(),
         }),

@@ -26,7 +26,7 @@ use crate::args::{Durable, External, Global, SOURCE, if_exists, size};
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;
-use crate::report::{self, Ending};
+use crate::report::{self, Ending, Salvaging};
 
 /// Command-line arguments of `h5bridge to-hdf5`.
 #[derive(Debug, clap::Args)]
@@ -355,7 +355,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         Ok(Contents::Container(_) | Contents::File(_)) => return files_to_hdf5(&args, global, out),
         Ok(_) => {}
         Err(_) if args.salvage && Contents::can_be_salvaged(&args.source) => return files_to_hdf5(&args, global, out),
-        Err(error) => return Err(pack::suggest(error, &args.source)),
+        Err(error) => return Err(pack::suggest(error, args.salvage, &args.source)),
     }
     if args.dtype.is_some() {
         let message = format!("--dtype is for files of a container; {} is a table", args.source.display());
@@ -402,7 +402,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     let plan = to_hdf5.progress(&stoppable).plan();
     let go_on = |error: ctds_hdf5::Error| {
         let options = options_after(&error, args.restorable);
-        report::suggest(error, options)
+        report::suggest(error, Salvaging::of_tables(args.salvage, &args.source), options)
     };
     let plan = plan.map_err(go_on)?;
     if args.dry_run {

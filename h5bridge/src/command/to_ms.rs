@@ -13,7 +13,7 @@ use crate::args::{Durable, External, Global, SOURCE, if_exists};
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;
-use crate::report::{self, Ending};
+use crate::report::{self, Ending, Salvaging};
 
 /// Command-line arguments of `h5bridge to-ms`.
 #[derive(Debug, clap::Args)]
@@ -80,7 +80,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     }
     let summary = to_table.write(&args.out);
     bar.finish();
-    let suggest = |error| report::suggest(error, report::SALVAGE);
+    let suggest = |error| report::suggest(error, Salvaging::of_tables(args.salvage, &args.source), report::SALVAGE);
     let summary = summary.map_err(|error| report::stopped(suggest(error), &args.source, &args.out))?;
     let seconds = started.elapsed().as_secs_f64();
     let ToTableSummary { tables, columns, missing, rows, bytes, warnings, .. } = &summary;

@@ -59,7 +59,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     let summary = unpack.write(&args.out);
     bar.finish();
     let next = format!("h5bridge verify --bytes {} {}", args.source.display(), args.out.display());
-    let suggest = |error| pack::suggest(error, &args.source);
+    let suggest = |error| pack::suggest(error, args.salvage, &args.source);
     let summary = summary.map_err(|error| report::stopped(suggest(error), &args.source, &args.out))?;
-    pack::finish(&summary, &args.out, started, &next, Compression::NONE, global, out)
+    pack::finish(&summary, &args.out, started, &next, Compression::NONE, "unpacked", global, out)
 }

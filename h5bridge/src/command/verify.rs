@@ -12,6 +12,7 @@ use ctds_hdf5::pack::{ByteDifference, Check, CompareBytes, Contents, Listing};
 use serde_json::json;
 
 use crate::args::{External, Global, SOURCE};
+use crate::command::pack::left_out;
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;
@@ -123,7 +124,7 @@ fn check_manifest(manifest: &Path, global: &Global, out: &mut impl Write) -> Res
     let (files, bytes) = (check.files, report::bytes(check.bytes));
     let path = |file: &ChangedFile| file.path.display().to_string();
     let summary = match check.changed.len() {
-        0 => format!("unchanged: {files} files, {bytes}"),
+        0 => format!("unchanged by size and time of modification: {files} files, {bytes}, whose bytes were not read"),
         count => format!(
             "changed since {} was made: {count} of {files} files; `h5bridge manifest` again",
             manifest.display()
@@ -180,10 +181,19 @@ fn check_arrays(source: &Path, global: &Global, out: &mut impl Write) -> Result<
         0 => Vec::new(),
         count => vec![format!("{count} arrays have no checksums: damage that decodes cannot be seen")],
     };
+    let (checked, bytes_shown) = (count - unchecked, report::bytes(bytes));
+    let summary = match checked {
+        0 => format!("all chunks decode, nothing says what their bytes should be: {count} arrays, {bytes_shown}"),
+        _ => format!("no damage: {checked} of {count} arrays with checksums, {bytes_shown} decoded"),
+    };
     Ending {
         warnings: &warnings,
-        summary: vec![format!("no damage: {count} arrays, {}", report::bytes(bytes))],
-        fields: json!({ "intact": true, "checked": {"arrays": count, "bytes": bytes}, "damaged": [] }),
+        summary: vec![summary],
+        fields: json!({
+            "intact": (checked > 0).then_some(true),
+            "checked": {"arrays": checked, "decoded": count, "bytes": bytes},
+            "damaged": [],
+        }),
         ..Ending::default()
     }
     .print(global, out)
@@ -246,9 +256,10 @@ fn compare_bytes(left: &Path, right: &Path, global: &Global, out: &mut impl Writ
         .iter()
         .map(|found| json!({"file": found.file, "offset": found.offset, "left": found.left, "right": found.right}))
         .collect();
+    let warnings = [result.warnings, left_out(&result.elsewhere, "compared")].concat();
     Ending {
         failed,
-        warnings: &result.warnings,
+        warnings: &warnings,
         found: result.differences.iter().map(line).collect(),
         summary: vec![format!("{verdict}: {} files, {} compared", result.files, report::bytes(result.bytes))],
         fields: json!({
@@ -269,15 +280,29 @@ fn check(source: &Path, global: &Global, out: &mut impl Write) -> Result<Status>
     let bar = Bar::new(bytes, global.quiet || global.json);
     result.read(&interrupts.stoppable(&bar))?;
     bar.finish();
-    let warnings = match result.unchecked {
-        0 => Vec::new(),
-        count => vec![format!("{count} files or containers have no checksums: they can only be compared with others")],
-    };
-    let intact = result.damaged.is_empty();
-    let failed = (!intact).then_some(Status::Source);
-    let summary = match result.damaged.len() {
-        0 => format!("no damage: {} files with checksums, {}", result.files, report::bytes(result.bytes)),
-        places => format!("damaged: {}, {places} places; `h5bridge help damage`", source.display()),
+    let mut warnings = Vec::new();
+    if result.unchecked > 0 {
+        let count = result.unchecked;
+        warnings.push(format!("{count} files or containers have no checksums: they can only be compared with others"));
+    }
+    if result.unnamed > 0 {
+        let count = result.unnamed;
+        warnings.push(format!("no index and no archive names {count} blocks: nothing says what their bytes should be"));
+    }
+    let failed = (!result.damaged.is_empty()).then_some(Status::Source);
+    // nothing is known of bytes that were compared with nothing
+    let intact = (failed.is_some() || result.files > 0 || result.blocks > 0).then_some(failed.is_none());
+    let summary = match intact {
+        None => format!("{}: nothing says what the bytes should be, nothing was compared", source.display()),
+        Some(true) => format!("no damage: {}", compared(&result)),
+        Some(false) => {
+            let places = result.damaged.len();
+            let compared = match result.files + result.blocks {
+                0 => String::new(),
+                _ => format!("; {}", compared(&result)),
+            };
+            format!("damaged: {}, {places} places; `h5bridge help damage`{compared}", source.display())
+        }
     };
     let damaged = result.damaged.iter().map(|(file, error)| json!({"file": file, "error": error.to_string()}));
     let damaged: Vec<_> = damaged.collect();
@@ -288,12 +313,20 @@ fn check(source: &Path, global: &Global, out: &mut impl Write) -> Result<Status>
         summary: vec![summary],
         fields: json!({
             "intact": intact,
-            "checked": {"files": result.files, "bytes": result.bytes},
+            "checked": {
+                "files": result.files, "bytes": result.bytes, "blocks": result.blocks, "block_bytes": result.block_bytes,
+            },
             "damaged": damaged,
         }),
         ..Ending::default()
     }
     .print(global, out)
+}
+
+/// Describes what was compared with checksums and hashes: files, blocks and bytes.
+fn compared(result: &Check) -> String {
+    let bytes = report::bytes(result.bytes + result.block_bytes);
+    format!("{} files with checksums, {} blocks, {bytes} compared", result.files, result.blocks)
 }
 
 fn to_json(difference: &Difference) -> serde_json::Value {

@@ -123,6 +123,8 @@ pub(super) struct Encoded {
     pub(super) head: Vec<u8>,
     /// Numbers of the continuation blocks that hold the rest of the encoded header, and the bytes of each.
     pub(super) pieces: Vec<(u64, Vec<u8>)>,
+    /// The part of a header of version 1 that is in a file of its own; empty if block 0 holds all.
+    pub(super) rest: Vec<u8>,
 }
 
 /// Whether a file that begins with `head` (128 bytes suffice) has the header of a MultiFile of version 1 or 2.
@@ -355,13 +357,17 @@ impl Header {
         }
     }
 
-    /// Encodes the header as MultiFile version 2. Bytes that do not fit into block 0 are encoded for continuation blocks. There are
+    /// Encodes the header: version 1 as [`encode_v1`](Self::encode_v1), else version 2. Bytes that do not fit into block 0 are encoded for continuation blocks. There are
     /// two sets of these, used in turn so that the last header stays whole; `target` (0 or 1) is the set to use, which must have
     /// enough blocks.
     ///
     /// With checksums it takes all bytes of its blocks, so that there are none without: what follows the fields is
     /// zeros, and casacore does not mind.
     pub(super) fn encode(&mut self, target: usize) -> Encoded {
+        if self.version == 1 {
+            let (head, rest) = self.encode_v1();
+            return Encoded { head, pieces: Vec::new(), rest };
+        }
         let mut bytes = self.body();
         let fields = bytes.len() as u64 + 24 + 8 * self.continuation.iter().map(|set| set.len() as u64).sum::<u64>();
         let room = self.block_bytes - LINK_BYTES;
@@ -399,7 +405,33 @@ impl Header {
         });
         let pieces = pieces.collect();
         bytes.truncate(self.extent as usize);
-        Encoded { head: bytes, pieces }
+        Encoded { head: bytes, pieces, rest: Vec::new() }
+    }
+
+    /// Encodes the header as MultiFile version 1: the bytes in block 0, and those of the second file, which are none if all fit.
+    fn encode_v1(&mut self) -> (Vec<u8>, Vec<u8>) {
+        let mut e = Encoder::new(ByteOrder::Big);
+        e.u64(0);
+        e.u64(self.block_bytes);
+        e.u64(self.counter);
+        e.root(OBJECT, 1);
+        e.u64(self.blocks);
+        e.start("Block", 1);
+        e.u32(self.files.len() as u32);
+        for file in &self.files {
+            e.string(&file.name);
+            file.index.encode_block(&mut e);
+            e.u64(file.len);
+        }
+        e.end();
+        self.free.encode_block(&mut e);
+        e.end();
+        let mut head = e.into_bytes();
+        let len = head.len() as u64;
+        head[..8].copy_from_slice(&len.to_be_bytes());
+        self.extent = len.min(self.block_bytes);
+        let rest = head.split_off(self.extent as usize);
+        (head, rest)
     }
 
     /// Encodes the MultiFile header up to and including the CRCs of the blocks; fields that depend on where the header is stored are zero.

@@ -64,6 +64,14 @@ impl Index {
         Ok(index)
     }
 
+    /// Encodes the blocks one by one as an object `Block`, as version 1 has them.
+    pub(super) fn encode_block(&self, e: &mut Encoder) {
+        e.start("Block", 1);
+        e.u32(self.len() as u32);
+        self.ranges().flatten().for_each(|block| e.u64(block));
+        e.end();
+    }
+
     fn push_checked(&mut self, d: &Decoder<'_>, start: u64, what: &str, range: Range<u64>, blocks: u64) -> Result<()> {
         if range.start == 0 || range.end > blocks {
             let message = match range.end - range.start {

@@ -8,7 +8,7 @@
 //!  └────────┴───────┴───────┴───────┴───────┴────────┘     [`BlockSet`]  free blocks and the like
 //! ```
 //!
-//! [`MultiFile`] reads versions 1 and 2, [`MultiFileMut`] writes version 2. A file of a MultiFile can be a MultiFile
+//! [`MultiFile`] reads versions 1 and 2, [`MultiFileMut`] writes version 2, and new containers also as version 1. A file of a MultiFile can be a MultiFile
 //! *nested* in it. Archives mark those, so that any file can be in them. Elsewhere nothing does, and they are known by
 //! their content: a header that is valid in every number. What begins as one but is damaged is listed as a file there;
 //! entering it says what is wrong.
@@ -56,6 +56,23 @@ pub(crate) static FORMAT: Format = Format {
     ..Format::read_only("multifile", may_be_multi_file, |inside, name| Ok(Arc::new(MultiFile::open(inside, name)?)))
 };
 
+/// MultiFiles of version 1, which casacore before 3.6 reads; they are recognised and opened by [`FORMAT`].
+pub(crate) static VERSION_1: Format = Format {
+    create: Some(|path, options| {
+        if options.archive {
+            return Err(Error::usage(
+                "a MultiFile of version 1 holds the files of one table, not everything in one file",
+            ));
+        }
+        if options.checksums || !options.compression.is_none() {
+            return Err(Error::usage("a MultiFile of version 1 has neither checksums nor compression"));
+        }
+        Ok(Arc::new(MultiFileMut::create_version_1(path, options.block_bytes)?))
+    }),
+    casacore: FORMAT.casacore,
+    ..Format::read_only("multifile1", |_, _| Ok(false), FORMAT.open)
+};
+
 /// Whether a file begins with the header of a MultiFile.
 fn may_be_multi_file(inside: &dyn Container, name: &str) -> Result<bool> {
     let file = inside.open(name)?;
@@ -73,9 +90,12 @@ pub(crate) fn crc_of(bytes: &[u8]) -> u32 {
     crc::Crc::of(bytes)
 }
 
+/// End of the name of the second file of a MultiFile version 1.
+const EXTENSION: &str = "_hdrext";
+
 /// Name of the second file of a MultiFile version 1, with the rest of a header that does not fit into block 0.
 fn extension_name(name: &str) -> String {
-    format!("{name}_hdrext")
+    format!("{name}{EXTENSION}")
 }
 
 /// A MultiFile of casacore (`table.mf`) that is open for reading.

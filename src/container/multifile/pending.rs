@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::path::PathBuf;
 
 use super::block_set::BlockSet;
 use super::blocks::Blocks;
@@ -11,7 +12,7 @@ use super::header::{Encoded, Entry, Header};
 use super::index::Index;
 use super::slots;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
-use crate::io::{Raw, RawCopy, WriteAt, past_end};
+use crate::io::{FileTarget, Raw, RawCopy, WriteAt, past_end};
 
 /// Maximum number of bytes of a MultiFile that are copied or zeroed at a time.
 const PIECE_BYTES: u64 = 1 << 18;
@@ -49,6 +50,8 @@ pub(super) struct Pending {
     slack: Option<Range<u64>>,
     /// Whether a commit failed half way: which header is in the file is then unknown.
     failed: bool,
+    /// Path of the second file of the header of a new MultiFile of version 1; `None` for version 2.
+    extension: Option<PathBuf>,
 }
 
 impl Pending {
@@ -69,8 +72,14 @@ impl Pending {
             changed: header.counter == 0,
             slack,
             failed: false,
+            extension: None,
             header,
         }
+    }
+
+    /// Makes the state of a new MultiFile of version 1, whose header continues in a file at `extension` if it is long.
+    pub(super) fn version_1(header: Header, extension: PathBuf) -> Self {
+        Pending { extension: Some(extension), ..Self::new(header, None) }
     }
 
     /// Adds the new, empty file `name` to the header's list of files, in the slot of a removed file if one is unused;
@@ -400,6 +409,11 @@ impl Pending {
         }
         let block_bytes = self.header.block_bytes;
         let (next, free, encoded) = self.next_header(file)?;
+        if let Some(path) = self.extension.as_ref().filter(|_| !encoded.rest.is_empty()) {
+            let extension = FileTarget::create(path)?;
+            extension.write_at(0, &encoded.rest)?;
+            extension.sync()?;
+        }
         for (block, piece) in &encoded.pieces {
             file.write_at(block * block_bytes, piece)?;
         }
@@ -439,10 +453,12 @@ impl Pending {
         // the set that the header in the file is not in; casacore begins with set 1, too
         let target = 1 - self.header.current;
         self.header.free = descending(&free);
-        self.header.version = 2;
-        let missing = self.header.blocks_for(target) - self.header.continuation[target].len() as u64;
-        let taken = self.take_at_end(missing)?;
-        self.header.continuation[target].extend(taken);
+        self.header.version = if self.extension.is_some() { 1 } else { 2 };
+        if self.header.version == 2 {
+            let missing = self.header.blocks_for(target) - self.header.continuation[target].len() as u64;
+            let taken = self.take_at_end(missing)?;
+            self.header.continuation[target].extend(taken);
+        }
 
         let mut next = self.header.clone();
         let last = free.ranges().next_back();

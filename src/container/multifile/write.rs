@@ -1,4 +1,4 @@
-//! Writing of MultiFiles, as version 2; no byte of the last commit is overwritten before the next commit.
+//! Writing of MultiFiles, as version 2, new ones also as version 1; no byte of the last commit is overwritten before the next commit.
 //!
 //! A block to which the header in the file refers is *old*. Whatever changes in it goes to another block, which is
 //! *fresh* and may be written in place until the commit. The commit then
@@ -16,14 +16,15 @@
 //! one block 0 and so no way to make larger ones atomic; with checksums a torn header is at least noticed.
 
 use std::ops::Range;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::header::{Entry, Header, MAX_BLOCK_BYTES, MIN_BLOCK_BYTES};
 use super::pending::Pending;
-use super::{MultiFile, describe, layout, no_such_file, read_header, select};
+use super::{EXTENSION, MultiFile, describe, layout, no_such_file, read_header, select};
 use crate::container::{Container, ContainerInfo, ContainerMut, FileLayout, check_name};
 use crate::error::{Context, Error, ErrorKind, Result};
-use crate::io::{Raw, RawCopy, ReadAt, WriteAt};
+use crate::io::{FileTarget, Raw, RawCopy, ReadAt, WriteAt};
 use crate::sync::LockUnpoisoned;
 
 /// A MultiFile (casacore's container file) that is open for writing, as version 2.
@@ -74,13 +75,20 @@ impl MultiFileMut {
 
     /// Creates an empty MultiFile in `file`; `marked` if the header is to record which files are nested containers.
     pub(super) fn create_with(file: Arc<dyn WriteAt>, block_bytes: u64, checksums: bool, marked: bool) -> Result<Self> {
-        if !(MIN_BLOCK_BYTES..=MAX_BLOCK_BYTES).contains(&block_bytes) {
-            return Err(Error::usage(format!(
-                "a block size of {block_bytes} bytes, {MIN_BLOCK_BYTES} to {MAX_BLOCK_BYTES} are possible"
-            )));
-        }
+        check_block_bytes(block_bytes)?;
         file.set_len(0)?;
         Ok(Self::over(file, Header::empty(block_bytes, checksums, marked), None))
+    }
+
+    /// Creates an empty MultiFile of version 1 at `path`, which casacore 2.0 and later read. Its header continues in the file
+    /// `<path>_hdrext` if it is longer than a block.
+    pub(super) fn create_version_1(path: &Path, block_bytes: u64) -> Result<Self> {
+        check_block_bytes(block_bytes)?;
+        let mut extension = path.as_os_str().to_owned();
+        extension.push(EXTENSION);
+        let file = Arc::new(FileTarget::create(path)?);
+        let state = Pending::version_1(Header::empty(block_bytes, false, false), extension.into());
+        Ok(MultiFileMut { shared: Arc::new(Shared { file, state: Mutex::new(state) }) })
     }
 
     /// Opens the MultiFile `name` of `inside` for changes. The first commit converts version 1 to version 2; the file
@@ -135,6 +143,15 @@ impl MultiFileMut {
         let slot = state.slots.get(name).copied().ok_or_else(|| no_such_file(name))?;
         Ok(FileMut { shared: self.shared.clone(), slot, generation: state.generations[slot] })
     }
+}
+
+fn check_block_bytes(block_bytes: u64) -> Result<()> {
+    if !(MIN_BLOCK_BYTES..=MAX_BLOCK_BYTES).contains(&block_bytes) {
+        return Err(Error::usage(format!(
+            "a block size of {block_bytes} bytes, {MIN_BLOCK_BYTES} to {MAX_BLOCK_BYTES} are possible"
+        )));
+    }
+    Ok(())
 }
 
 impl Container for MultiFileMut {

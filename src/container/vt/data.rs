@@ -1,5 +1,6 @@
 //! Reads data that are given by references: follows these to the blocks of a content-addressed (vt) store.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
 use rayon::prelude::*;
@@ -90,6 +91,30 @@ impl Reader {
         let mut data = vec![0; span as usize];
         self.read(block, 0, None, &mut data)?;
         Ok(data)
+    }
+
+    /// Adds the hashes of all blocks that the data of a reference are made of to `found`. A list of references that `found`
+    /// already has is not read again. `depth` is as in `span`.
+    pub(super) fn named_blocks(&self, block: &BlockRef, found: &mut HashSet<BlockHash>, depth: usize) -> Result<()> {
+        limits::depth(depth, "block references")?;
+        match block {
+            BlockRef::Hash { hash, .. } => {
+                found.insert(*hash);
+                Ok(())
+            }
+            BlockRef::Rle { .. } | BlockRef::Literal(_) => Ok(()),
+            BlockRef::Sub { block, .. } => self.named_blocks(block, found, depth + 1),
+            BlockRef::Indirect { block, .. } => {
+                if let BlockRef::Hash { hash, .. } = &**block
+                    && !found.insert(*hash)
+                {
+                    return Ok(());
+                }
+                self.named_blocks(block, found, depth + 1)?;
+                let children = self.children(block, depth + 1)?;
+                children.references.iter().try_for_each(|child| self.named_blocks(child, found, depth + 1))
+            }
+        }
     }
 
     /// Number of bytes of data that a reference to blocks of a vt (content-addressed) store leads to. `depth` is the

@@ -56,15 +56,22 @@ impl Place {
 /// in the data files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Entry {
-    key: [u64; 2],
+    key: HashKey,
     pub(super) place: Place,
 }
+
+/// The first 16 bytes of a hash.
+pub(super) type HashKey = [u64; 2];
 
 const ENTRY_BYTES: usize = 24;
 
 impl Entry {
     pub(super) fn new(hash: &BlockHash, place: Place) -> Self {
-        Entry { key: key(hash), place }
+        Entry { key: key_of(hash), place }
+    }
+
+    pub(super) fn key(&self) -> HashKey {
+        self.key
     }
 
     fn decode(bytes: &[u8]) -> Self {
@@ -94,7 +101,8 @@ impl Entry {
     }
 }
 
-fn key(hash: &BlockHash) -> [u64; 2] {
+/// The first 16 bytes of a hash, by which an index knows its block.
+pub(super) fn key_of(hash: &BlockHash) -> HashKey {
     let word = |at: usize| hash.as_bytes()[at..at + 8].try_into().unwrap_or_default();
     [u64::from_be_bytes(word(0)), u64::from_be_bytes(word(8))]
 }
@@ -115,7 +123,7 @@ impl Index {
     }
 
     pub(super) fn find(&self, hash: &BlockHash) -> Option<Place> {
-        let key = key(hash);
+        let key = key_of(hash);
         let found = self.entries.binary_search_by_key(&key, |entry| entry.key).ok()?;
         Some(self.entries[found].place)
     }
@@ -216,7 +224,7 @@ impl IndexFile {
     }
 
     pub(super) fn find(&self, hash: &BlockHash) -> Result<Option<Place>> {
-        let key = key(hash);
+        let key = key_of(hash);
         // hashes are evenly distributed, so the place in the file is known but for a few entries
         let (mut low, mut high) = (0, self.entries);
         let (mut low_key, mut high_key) = (0u64, u64::MAX);
@@ -253,7 +261,7 @@ impl IndexFile {
     }
 
     /// Iterates over all entries of the content-addressed (vt) store's index file, sorted by hash.
-    fn entries(&self) -> impl Iterator<Item = Result<Entry>> + '_ {
+    pub(super) fn entries(&self) -> impl Iterator<Item = Result<Entry>> + '_ {
         self.pieces().flat_map(|piece| {
             let (entries, error) = match piece {
                 Ok(entries) => (entries, None),
@@ -378,7 +386,7 @@ impl Growing {
         if self.was_just_added(hash) {
             return Ok(true);
         }
-        if !self.in_runs.may_have(key(hash)) {
+        if !self.in_runs.may_have(key_of(hash)) {
             return Ok(false);
         }
         for run in self.runs.iter().rev() {
@@ -392,14 +400,14 @@ impl Growing {
     /// Whether the block with this hash is among the newest entries of this index of a vt (content-addressed) store,
     /// which are in memory.
     pub(super) fn was_just_added(&self, hash: &BlockHash) -> bool {
-        self.recent.contains_key(&key(hash))
+        self.recent.contains_key(&key_of(hash))
     }
 
     /// Adds to this index of a vt (content-addressed) store the block with this hash, whose record (header and data)
     /// begins at byte `offset` of the data file that is being written. If a block is added twice, one of the entries is
     /// kept.
     pub(super) fn add(&mut self, hash: &BlockHash, offset: u64) -> Result<()> {
-        self.recent.insert(key(hash), Place::new(0, offset));
+        self.recent.insert(key_of(hash), Place::new(0, offset));
         if self.recent.len() < self.most_recent {
             return Ok(());
         }

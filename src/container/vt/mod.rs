@@ -14,6 +14,8 @@
 //! directory of the archive itself.
 
 mod archive;
+mod bare;
+mod check;
 mod chunker;
 mod data;
 mod dirent;
@@ -33,11 +35,12 @@ mod write;
 use std::sync::Arc;
 
 use super::Format;
+use bare::BareStore;
 #[cfg(any(test, feature = "internals"))]
 use dirent::{Dirent, EntryKind};
 #[cfg(any(test, feature = "internals"))]
 use reference::BlockRef;
-use tree::{Archive, BareStore};
+use tree::Archive;
 
 pub(crate) static FORMAT: Format = Format {
     write_tree: Some(write::write_tree),
@@ -49,7 +52,7 @@ pub(crate) static FORMAT: Format = Format {
 /// files (`data/*.vtd`).
 pub(crate) static STORE: Format = Format {
     is_directory: true,
-    ..Format::read_only(tree::STORE_NAME, tree::is_store, |inside, name| Ok(Arc::new(BareStore::open(inside, name)?)))
+    ..Format::read_only(bare::STORE_NAME, bare::is_store, |inside, name| Ok(Arc::new(BareStore::open(inside, name)?)))
 };
 
 /// Makes, for tests, a vt archive (text file that lists saved states of a directory, of cs.vt) of `files`, with their

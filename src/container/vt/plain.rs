@@ -1,7 +1,8 @@
 //! Reads blocks of Platonic stores of vt: these stores have no copies of blocks, which are byte ranges of ordinary files.
 //!
 //! The original finds them through an LMDB index. Here a block is looked for where the reference to it says that it is: at its
-//! position in a file of the archive, in the files of the store that have the length of that file. The hash decides.
+//! position in a file of the archive, first in the files of the store that have the length of that file, then in the others,
+//! which may have grown. The hash decides.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -69,8 +70,8 @@ impl PlainFiles {
 
     /// Searches Platonic vt stores (content-addressed stores without copies: their blocks are byte ranges of ordinary
     /// files) for the block with this hash. Returns its bytes, or `None` if no file has it. `place` gives the length of
-    /// the archived file that has the block, and the offset of the block in it: only ordinary files of this length are
-    /// read, at this offset.
+    /// the archived file that has the block, and the offset of the block in it: ordinary files are read at this offset, those of
+    /// this length first.
     ///
     /// # Errors
     /// `Io` if the files cannot be listed or read; `Limit` if there are too many.
@@ -82,10 +83,11 @@ impl PlainFiles {
         }
         let files = self.files.get_or_init(|| self.list()).as_ref().map_err(Error::clone)?;
         let last = self.last.load(Ordering::Relaxed);
-        let numbers = [last].into_iter().chain((0..files.len()).filter(|&number| number != last));
+        let others = |same: bool| (0..files.len()).filter(move |&number| (files[number].len == total) == same);
+        let numbers = [last].into_iter().chain(others(true)).chain(others(false));
+        let mut block = vec![0; span as usize];
         for number in numbers {
-            let Some(file) = files.get(number).filter(|file| file.len == total) else { continue };
-            let mut block = vec![0; span as usize];
+            let Some(file) = files.get(number).filter(|file| file.len >= start + span) else { continue };
             let opened = file.directory.open(&file.name).context(Context::member(&file.path))?;
             opened.read_at(start, &mut block).context(Context::member(&file.path))?;
             if hash.kind().hash(&block) == *hash {

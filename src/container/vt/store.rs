@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, Weak};
 
 use super::hash::{BlockHash, HashKind};
-use super::index::{Entry, Index, IndexFile, Indexed, LARGEST_FILE, MOST_FILES, Place};
+use super::index::{Entry, HashKey, Index, IndexFile, Indexed, LARGEST_FILE, MOST_FILES, Place, key_of};
 use super::plain::{InFile, PlainFiles, is_platonic};
 use super::records::{self, Record};
 use crate::container::Container;
@@ -252,6 +252,44 @@ impl Store {
         Ok((found.scanned.len(), [&found.damage[..], &found.cut_off].concat()))
     }
 
+    /// Reads and hashes all blocks in the data files and passes the hash and length of each to `each`. Returns the errors of
+    /// damaged or incomplete records.
+    pub(super) fn each_block(&self, kind: HashKind, each: &mut dyn FnMut(&BlockHash, u64)) -> Result<Vec<Error>> {
+        let ends = self.scan_records(kind, &vec![0; self.files.len()], &mut |hash, _, bytes| each(hash, bytes))?;
+        Ok([ends.damage, ends.cut_off].concat())
+    }
+
+    /// Number, from 0, of the data file with this name in the only store of this object; `None` if it has none of this name.
+    pub(super) fn number_of(&self, name: &str) -> Option<usize> {
+        self.files.iter().position(|file| file.name == name)
+    }
+
+    /// Length in bytes of a data file, by its number.
+    pub(super) fn len_of(&self, number: usize) -> u64 {
+        self.files[number].len
+    }
+
+    /// Reads the block at `place` and compares it with the beginning of its hash; returns its length.
+    ///
+    /// # Errors
+    /// `Format` if it is damaged.
+    pub(super) fn read_named(&self, place: Place, kind: HashKind, expected: &HashKey) -> Result<u64> {
+        let read = || {
+            let block = records::read_block(&*self.data_file(place.file())?, place.offset())?;
+            let found = kind.hash(&block);
+            if key_of(&found) != *expected {
+                let [first, second] = expected;
+                let message = format!(
+                    "the bytes have the hash {found}; the index has {}:{first:016x}{second:016x}… for them",
+                    kind.name()
+                );
+                return Err(Error::format(message).context(Context::offset("block", place.offset())));
+            }
+            Ok(block.len() as u64)
+        };
+        read().with_context(|| Context::member(&self.files[place.file()].path))
+    }
+
     /// Length in bytes of all data files of the content-addressed (vt) stores together.
     pub(super) fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.len).sum()
@@ -388,18 +426,32 @@ impl Store {
 
     fn scan(&self, kind: HashKind, starts: &[u64], in_files: Vec<IndexFile>) -> Result<Found> {
         let mut entries = Vec::new();
+        let Ends { ends, damage, cut_off } =
+            self.scan_records(kind, starts, &mut |hash, place, _| entries.push(Entry::new(hash, place)))?;
+        let is_complete = in_files.is_empty();
+        Ok(Found { in_files, scanned: Index::new(entries), is_complete, ends, damage, cut_off })
+    }
+
+    /// Reads and hashes the blocks of each data file from the byte of `starts` on, and passes hash, place and length of each to
+    /// `each`.
+    fn scan_records(
+        &self,
+        kind: HashKind,
+        starts: &[u64],
+        each: &mut dyn FnMut(&BlockHash, Place, u64),
+    ) -> Result<Ends> {
         let (mut damage, mut cut_off) = (Vec::new(), Vec::new());
         let mut ends = starts.to_vec();
         for (number, file) in self.files.iter().enumerate().filter(|&(number, file)| starts[number] < file.len) {
             let mut scan = || {
                 let source = self.data_file(number)?;
                 records::scan(&*source, starts[number], |records| {
-                    for entry in in_threads(records, |record| -> Result<Entry> {
-                        let hash = record.with_block(|block| kind.hash(block))?;
-                        Ok(Entry::new(&hash, Place::new(number, record.offset)))
+                    for entry in in_threads(records, |record| -> Result<_> {
+                        let (hash, bytes) = record.with_block(|block| (kind.hash(block), block.len() as u64))?;
+                        Ok((hash, Place::new(number, record.offset), bytes))
                     }) {
                         match entry {
-                            Ok(entry) => entries.push(entry),
+                            Ok((hash, place, bytes)) => each(&hash, place, bytes),
                             Err(error) => damage.push(error.context(Context::member(&file.path))),
                         }
                     }
@@ -411,9 +463,15 @@ impl Store {
             let found = end.damage.map(|error| error.context(Context::member(&file.path)));
             if end.is_cut_off { cut_off.extend(found) } else { damage.extend(found) }
         }
-        let is_complete = in_files.is_empty();
-        Ok(Found { in_files, scanned: Index::new(entries), is_complete, ends, damage, cut_off })
+        Ok(Ends { ends, damage, cut_off })
     }
+}
+
+/// Where the scan of each data file has ended, and the damage that it found; see [`Found`].
+struct Ends {
+    ends: Vec<u64>,
+    damage: Vec<Error>,
+    cut_off: Vec<Error>,
 }
 
 /// Applies `f` to each record (one block) of a data file (`.vtd`) of a vt (content-addressed) store, on all processors.

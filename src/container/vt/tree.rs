@@ -1,14 +1,15 @@
 //! Presents a vt archive (file of the Python package cs.vt, a line for each saved state of a directory), and the
 //! directories saved in it, as containers: directories of virtual files that this program can read.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::archive::{self, Line};
 use super::data::{Reader, VtFile};
 use super::dirent::{Dirent, EntryKind};
-use super::hash::HashKind;
-use super::store::{self, Store};
+use super::hash::{BlockHash, HashKind};
+use super::reference::BlockRef;
+use super::store::Store;
 use crate::container::{Container, ContainerInfo, FileLayout, Properties, Property};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::io::{ReadAt, read_all};
@@ -238,6 +239,23 @@ fn entries(reader: &Reader, dirent: &Dirent) -> Result<Vec<Dirent>> {
     }
 }
 
+/// Adds the hashes of all blocks that the tree below `root` is made of to `found`. Directories whose block `found` already has
+/// are not read again: their trees are the same.
+pub(super) fn named_blocks(reader: &Reader, root: Dirent, found: &mut HashSet<BlockHash>) -> Result<()> {
+    let mut pending = vec![(root, 0)];
+    while let Some((entry, depth)) = pending.pop() {
+        limits::depth(depth, "directories")?;
+        let Some(block) = &entry.block else { continue };
+        let before = found.len();
+        reader.named_blocks(block, found, 0)?;
+        let is_new = found.len() > before || !matches!(block, BlockRef::Hash { .. });
+        if entry.kind == EntryKind::Directory && is_new {
+            pending.extend(entries(reader, &entry)?.into_iter().map(|inner| (inner, depth + 1)));
+        }
+    }
+    Ok(())
+}
+
 impl Tree {
     /// Entries of all files in this saved state of a vt archive (of cs.vt) that have UUIDs, by UUID.
     fn files(&self, reader: &Reader) -> Result<Arc<ByUuid>> {
@@ -348,81 +366,10 @@ fn properties_of(entry: &Dirent) -> Properties {
 /// a vt archive (of cs.vt) has for them.
 pub(super) const META: &str = "vt_meta";
 
-/// A content-addressed (vt) store without an archive: data files alone do not tell which blocks make up which file.
-#[derive(Debug)]
-pub(super) struct BareStore {
-    store: Arc<Store>,
-    directory: Arc<dyn Container>,
-}
-
-impl BareStore {
-    pub(super) fn open(inside: &dyn Container, name: &str) -> Result<Self> {
-        let directory = inside.enter(name)?;
-        let store = Store::open(&*directory).context(Context::member(name))?;
-        Ok(BareStore { store, directory })
-    }
-}
-
-impl Container for BareStore {
-    /// Names of the files in the store: always none, because a content-addressed (vt) store has blocks, not files.
-    /// Archives in the directory of the store are nested containers.
-    fn names(&self) -> Result<Vec<String>> {
-        Ok(Vec::new())
-    }
-
-    fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
-        Err(Error::not_found("a vt store has blocks, not files: name an archive (.vt)").context(Context::member(name)))
-    }
-
-    fn nested(&self) -> Result<Vec<String>> {
-        let mut archives = Vec::new();
-        for name in self.directory.names()? {
-            if is_archive(&*self.directory, &name)? {
-                archives.push(name);
-            }
-        }
-        Ok(archives)
-    }
-
-    fn enter(&self, name: &str) -> Result<Arc<dyn Container>> {
-        match is_archive(&*self.directory, name) {
-            Ok(true) => Ok(Arc::new(Archive::open(&*self.directory, name)?)),
-            Ok(false) => Err(Error::not_found("the file is not an archive").context(Context::member(name))),
-            Err(error) => Err(error),
-        }
-    }
-
-    fn describe(&self) -> ContainerInfo {
-        ContainerInfo { format: STORE_NAME, checksum: Some("zlib, sha1"), ..ContainerInfo::default() }
-    }
-
-    /// Reads and decodes every block of the content-addressed (vt) store; returns true if all are sound, otherwise the
-    /// error of an incomplete or damaged one, and never false.
-    fn check(&self) -> Result<bool> {
-        let (_, damage) = self.store.survey_all(HashKind::Sha1)?;
-        match damage.first() {
-            Some(error) => Err(error.clone()),
-            None => Ok(true),
-        }
-    }
-}
-
-/// Name of the container format of content-addressed (vt) stores without an archive.
-pub(super) const STORE_NAME: &str = "vt-store";
-
 /// Whether the file `name` is a vt archive (list of saved states of a directory, of cs.vt), by its first bytes.
 pub(super) fn is_archive(inside: &dyn Container, name: &str) -> Result<bool> {
     let file = inside.open(name)?;
     let mut head = vec![0; file.len()?.min(archive::HEAD_BYTES) as usize];
     file.read_at(0, &mut head)?;
     Ok(archive::is_archive(&head))
-}
-
-/// Whether the directory `name` is a content-addressed (vt) store.
-pub(super) fn is_store(inside: &dyn Container, name: &str) -> Result<bool> {
-    match inside.enter(name) {
-        Ok(directory) => store::is_store(&*directory),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
-    }
 }

@@ -14,7 +14,7 @@ use bstr::{BString, ByteSlice};
 pub use self::table::Activity;
 use self::table::{Followed, LiveColumn};
 use super::lock::WriterLock;
-use super::{CommitPolicy, Durability, Reader, Schema, TableSpec, Writer, repair};
+use super::{CommitPolicy, Durability, NotFollowed, Reader, Schema, TableSpec, Writer, repair};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::native::{MAIN_TABLE, display_name, is_main};
 use crate::progress::CancelToken;
@@ -292,7 +292,7 @@ impl Follow {
         let (writer, columns) = if resumed {
             resume(live, &found.tables, policy)?
         } else {
-            begin(source, live, &found.tables, policy, options.overwrite)?
+            begin(source, live, &found, policy, options.overwrite)?
         };
         let mut tables = Vec::new();
         let mut missing = found.missing;
@@ -312,11 +312,15 @@ impl Follow {
     ///
     /// # Errors
     /// Those of reading the tables, and of [`Writer::commit`]; `Unsupported` if rows or
-    /// columns were removed.
+    /// columns were removed; `NotFound` if a table was removed or made again.
     pub fn step(&mut self) -> Result<Activity> {
         let mut all = Activity::default();
         for table in &mut self.tables {
-            let one = table.step(&mut self.writer)?;
+            table.check_same()?;
+            let step = table.step(&mut self.writer);
+            // rows of another table, or an error because it is another one
+            table.check_same()?;
+            let one = step?;
             all.rows += one.rows;
             all.rewritten += one.rewritten;
             all.more |= one.more;
@@ -505,7 +509,7 @@ type LiveTables = Vec<(String, Vec<LiveColumn>)>;
 fn begin(
     source: &Path,
     live: &Path,
-    found: &[FoundTable],
+    FoundTables { tables: found, missing }: &FoundTables,
     policy: CommitPolicy,
     overwrite: bool,
 ) -> Result<(Writer, LiveTables)> {
@@ -515,7 +519,8 @@ fn begin(
         );
     }
     let if_exists = if overwrite { IfExists::Replace } else { IfExists::Fail };
-    let schema = found.iter().map(|table| table.spec.clone()).fold(Schema::new(), Schema::table);
+    let parts = NotFollowed::new(source, missing);
+    let schema = found.iter().map(|table| table.spec.clone()).fold(Schema::new(), Schema::table).not_followed(parts);
     let columns =
         |spec: &TableSpec| spec.columns.iter().map(|column| (column.info.clone(), column.cells.clone())).collect();
     let tables = found.iter().map(|table| (table.spec.name.clone(), columns(&table.spec))).collect();

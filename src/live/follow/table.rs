@@ -212,6 +212,11 @@ impl Followed {
         })
     }
 
+    /// Fails if the casacore table was removed, or another one has taken its place.
+    pub(super) fn check_same(&self) -> Result<()> {
+        self.watch.check_same()
+    }
+
     /// Whether another program has the casacore table open.
     pub(super) fn is_in_use(&self) -> Result<bool> {
         self.watch.is_in_use()

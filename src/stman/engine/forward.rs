@@ -20,11 +20,20 @@ use crate::value::{ByteOrder, DataType, Record, Region, Shape, Values};
 
 const PREFIX: &str = "_ForwardColumn_";
 
+/// Keyword of a forwarded column with the name of the table that has its cells.
+const TABLE: &str = "_ForwardColumn_TableName";
+
+/// The same for ForwardColumnIndexedRowEngine.
+const TABLE_OF_ROWS: &str = "_ForwardColumn_TableName_Row";
+
+/// The column keywords whose strings name tables that hold the cells of the column.
+pub(crate) const FORWARD_TABLES: [&str; 2] = [TABLE, TABLE_OF_ROWS];
+
 pub(crate) static KIND: Kind = Kind::engine(
     &["ForwardColumnEngine"],
     &[PREFIX],
     |args| {
-        let forward = Forward::open("ForwardColumnEngine", args, "_ForwardColumn_TableName", |spec, other, rows| {
+        let forward = Forward::open("ForwardColumnEngine", args, TABLE, |spec, other, rows| {
             if rows < args.rows {
                 return Err(Error::format(format!("{rows} rows, this table has {}", args.rows)));
             }
@@ -41,7 +50,7 @@ pub(crate) static INDEXED: Kind = Kind::engine(
     |args| {
         const NAME: &str = "ForwardColumnIndexedRowEngine";
         let numbers = row_numbers(args).context(NAME)?;
-        let forward = Forward::open(NAME, args, "_ForwardColumn_TableName_Row", |spec, other, rows| {
+        let forward = Forward::open(NAME, args, TABLE_OF_ROWS, |spec, other, rows| {
             Ok(IndexedColumn { name: spec.name.clone(), other, rows, numbers: numbers.clone() })
         });
         Ok(Box::new(forward?))

@@ -28,6 +28,7 @@ mod write;
 pub(super) use base::STORED_COLUMN;
 pub(super) use bit_flags::KIND as BIT_FLAGS;
 pub(super) use compress::{COMPLEX as COMPRESS_COMPLEX, FLOAT as COMPRESS_FLOAT, SINGLE_DISH as COMPRESS_COMPLEX_SD};
+pub(crate) use forward::FORWARD_TABLES;
 pub(super) use forward::{INDEXED as FORWARD_ROWS, KIND as FORWARD};
 pub(super) use mapped::KIND as MAPPED;
 pub(super) use refused::{RETYPED, TAQL};

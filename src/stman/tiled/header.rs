@@ -4,7 +4,7 @@
 use bstr::BString;
 
 use crate::aipsio::{Decoder, Encoder};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::io::ByteOrder;
 use crate::stman::{ColumnSpec, OpenArgs};
 use crate::value::{DataType, Record, Shape};
@@ -34,6 +34,8 @@ pub(super) struct Header {
     pub(super) ndim: usize,
     pub(super) files: Vec<Option<FileEntry>>,
     pub(super) cubes: Vec<CubeEntry>,
+    /// The number of rows that the header describes, and the error that says so, if the table has more.
+    pub(super) lacking: Option<(u64, Error)>,
 }
 
 /// The number and length of one file of tiles, as the header of a tiled manager stores them.
@@ -93,9 +95,11 @@ impl Header {
             return Err(d.error(format!("sequence number {sequence}, but table.dat says {}", args.sequence)));
         }
         let rows = d.uint("rows", wide)?;
-        if rows != args.rows {
-            return Err(d.error(format!("{rows} rows, but the table has {}", args.rows)));
-        }
+        let other_rows = (rows != args.rows).then(|| d.error(format!("{rows} rows, but the table has {}", args.rows)));
+        let lacking = match other_rows {
+            Some(error) if rows > args.rows => return Err(error),
+            error => error.map(|error| (rows, error)),
+        };
         let columns = d.u32("columns")?;
         if columns as usize != args.columns.len() {
             return Err(d.error(format!("{columns} columns, but the table has {} here", args.columns.len())));
@@ -123,7 +127,7 @@ impl Header {
             cubes.push(CubeEntry::decode(d, ndim, files.len())?);
         }
         d.end()?;
-        Ok(Header { version, name, cache, ndim, files, cubes })
+        Ok(Header { version, name, cache, ndim, files, cubes, lacking })
     }
 }
 

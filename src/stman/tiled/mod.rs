@@ -25,7 +25,7 @@ use std::sync::Arc;
 use bstr::{BStr, BString, ByteSlice};
 
 use self::cube::CubeColumn;
-use self::header::Header;
+use self::header::{CubeEntry, Header};
 use self::row_map::{Place as RowPlace, RowMap};
 use super::{
     ColumnCells, ColumnSpec, EachExtent, Extent, Kind, Manager, OpenArgs, RowRun, Stored, Tiling, memory_bytes,
@@ -88,6 +88,8 @@ struct Tiled {
     default_tile: Vec<i64>,
     cubes: Arc<Cubes>,
     columns: Vec<Box<dyn TiledColumn>>,
+    /// Why only a part of the cells can be read: the header describes fewer rows, or files of tiles are too short.
+    lacking: Option<Error>,
 }
 
 trait TiledColumn: ColumnCells + std::fmt::Debug {}
@@ -156,8 +158,11 @@ fn open_file(args: &OpenArgs<'_>, kind: Type) -> Result<Box<dyn Manager>> {
     let data_types = tile_types(args.columns, &order)?;
     let cell_axes = cell_axes(kind, header.ndim, args.columns, &roles)?;
     check_fixed_shapes(args.columns, &roles, &header, cell_axes)?;
-    map.check(&header.cubes, args.rows)?;
-    let files = open_files(args, &header, &data_types)?;
+    let described = header.lacking.as_ref().map_or(args.rows, |(rows, _)| *rows);
+    map.check(&header.cubes, described)?;
+    let (files, is_short) = open_files(args, &header, &data_types, cell_axes)?;
+    let lacking = header.lacking.as_ref().map(|(_, error)| error.clone()).or(is_short);
+    let lacking = lacking.map(|error| error.context(Context::managed(args.file_name(""), kind.name())));
     let cubes = Arc::new(Cubes { header, order: args.order, files, data_types, map, cell_axes });
     let columns = args
         .columns
@@ -175,8 +180,12 @@ fn open_file(args: &OpenArgs<'_>, kind: Type) -> Result<Box<dyn Manager>> {
                 Role::Id => Box::new(CoordinateColumn { cubes, spec: spec.clone(), axis: None }),
             }
         })
+        .map(|column| match &lacking {
+            Some(error) => Box::new(InPart { column, rows: described, error: error.clone() }),
+            None => column,
+        })
         .collect();
-    Ok(Box::new(Tiled { kind, default_tile, cubes, columns }))
+    Ok(Box::new(Tiled { kind, default_tile, cubes, columns, lacking }))
 }
 
 /// Role of a column in the hypercubes of a tiled manager: data, coordinates along an axis, or id.
@@ -281,9 +290,46 @@ fn tile_order(columns: &[ColumnSpec], roles: &[Role]) -> Vec<usize> {
     order
 }
 
-/// Opens the files of tiles of a tiled manager, and checks that they are long enough for their hypercubes. `None` for
-/// files that hold no tiles.
-fn open_files(args: &OpenArgs<'_>, header: &Header, data_types: &[DataType]) -> Result<Vec<Option<Arc<dyn ReadAt>>>> {
+/// A column of which only the first `rows` rows are described, or whose files of tiles are too short; cells go one by one, so that
+/// each can fail.
+#[derive(Debug)]
+struct InPart {
+    column: Box<dyn TiledColumn>,
+    rows: u64,
+    error: Error,
+}
+
+impl TiledColumn for InPart {}
+
+impl InPart {
+    fn check(&self, row: u64) -> Result<()> {
+        if row < self.rows { Ok(()) } else { Err(self.error.clone()) }
+    }
+}
+
+impl ColumnCells for InPart {
+    fn cell_shape(&self, row: u64) -> Result<Option<Shape>> {
+        self.check(row)?;
+        self.column.cell_shape(row)
+    }
+
+    fn read_cell(&self, row: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
+        self.check(row)?;
+        self.column.read_cell(row, region, out)
+    }
+}
+
+type Files = Vec<Option<Arc<dyn ReadAt>>>;
+
+/// Opens the files of tiles of a tiled manager; `None` for files that hold no tiles. Also returns the error of a file that is too
+/// short for its hypercubes, if some of its tiles can be read.
+fn open_files(
+    args: &OpenArgs<'_>,
+    header: &Header,
+    data_types: &[DataType],
+    cell_axes: usize,
+) -> Result<(Files, Option<Error>)> {
+    let mut is_short = None;
     let mut files: Vec<Option<Arc<dyn ReadAt>>> = vec![None; header.files.len()];
     let mut lens = vec![0; header.files.len()];
     for cube in &header.cubes {
@@ -299,10 +345,22 @@ fn open_files(args: &OpenArgs<'_>, header: &Header, data_types: &[DataType]) -> 
             lens[index] = file.len()?;
             files[index] = Some(file);
         }
-        cube::layout(cube, data_types, lens[index])
-            .with_context(|| args.file_name(&format!("_TSM{}", entry.sequence)))?;
+        let checked = cube::layout(cube, data_types, lens[index])
+            .with_context(|| args.file_name(&format!("_TSM{}", entry.sequence)));
+        match checked {
+            Err(error) if has_tiles(cube, data_types, lens[index], cell_axes) => is_short = is_short.or(Some(error)),
+            checked => drop(checked?),
+        }
     }
-    Ok(files)
+    Ok((files, is_short))
+}
+
+/// Whether a file of `len` bytes has the first tile of a hypercube, and is as long as one of its cells: only then cells are read
+/// from a file that is too short.
+fn has_tiles(cube: &CubeEntry, data_types: &[DataType], len: u64, cell_axes: usize) -> bool {
+    let Ok((stride, _)) = cube::layout(cube, data_types, u64::MAX) else { return false };
+    let cell = cube.shape[..cell_axes].iter().try_fold(1u64, |size, &extent| size.checked_mul(extent));
+    cube.offset.checked_add(stride).is_some_and(|end| end <= len) && cell.is_some_and(|cell| cell <= len)
 }
 
 fn open_tiles(args: &OpenArgs<'_>, sequence: u32) -> Result<Arc<dyn ReadAt>> {
@@ -317,6 +375,10 @@ fn open_tiles(args: &OpenArgs<'_>, sequence: u32) -> Result<Arc<dyn ReadAt>> {
 impl Manager for Tiled {
     fn name(&self) -> &BStr {
         self.cubes.header.name.as_bstr()
+    }
+
+    fn readable(&self, _index: usize) -> Result<()> {
+        self.lacking.clone().map_or(Ok(()), Err)
     }
 
     fn column(&self, index: usize) -> &dyn ColumnCells {

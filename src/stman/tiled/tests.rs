@@ -510,6 +510,7 @@ mod written {
             ndim: 1,
             files: vec![Some(FileEntry { sequence: 0, len: 4_401_922_058 })],
             cubes: vec![cube],
+            lacking: None,
         };
         let columns = [column("X", DataType::Double, Storage::Indirect, None)];
         let mut e = Encoder::new(ByteOrder::Big);

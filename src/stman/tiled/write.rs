@@ -80,6 +80,7 @@ impl TiledMut {
             ndim,
             files: Vec::new(),
             cubes: Vec::new(),
+            lacking: None,
         };
         let map = match kind {
             Type::Column => RowMap::Column,

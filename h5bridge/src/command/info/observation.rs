@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ctds_hdf5::look::{Antenna, FieldSummary, ObservationSummary, ScanSummary, Summary, WindowSummary};
+use ctds_hdf5::look::{Antenna, FieldSummary, ObservationSummary, ScanSummary, Summary, WindowSummary, label};
 
 use super::screen::Section;
 use super::words::{date, direction, duration, kilohertz, megahertz, period, thousands};
@@ -73,12 +73,13 @@ fn general(summary: &Summary) -> Section {
 fn antenna_names(antennas: &[Antenna]) -> String {
     let mut text = String::new();
     for (number, antenna) in antennas.iter().enumerate() {
-        if text.len() + antenna.name.len() > ANTENNA_NAMES - 30 * usize::from(number + 1 < antennas.len()) {
+        let name = label(&antenna.name, number);
+        if text.len() + name.len() > ANTENNA_NAMES - 30 * usize::from(number + 1 < antennas.len()) {
             text.push_str(&format!(" ... {} more; --table ANTENNA", antennas.len() - number));
             break;
         }
         text.push(' ');
-        text.push_str(&antenna.name);
+        text.push_str(&name);
     }
     if antennas.is_empty() { text } else { format!("{}:{text}", antennas.len()) }
 }
@@ -90,7 +91,7 @@ fn fields(summary: &Summary) -> Section {
         let rows = thousands(field.rows);
         vec![
             field.id.to_string(),
-            field.name.clone(),
+            label(&field.name, field.id),
             field.code.clone(),
             longitude,
             latitude,
@@ -146,7 +147,10 @@ fn antennas(summary: &Summary) -> Section {
     let row = |(number, antenna): (usize, &Antenna)| {
         let position =
             antenna.position.map_or([const { String::new() }; 3], |at| at.map(|metres| format!("{metres:.3}")));
-        [number.to_string(), antenna.name.clone(), antenna.station.clone()].into_iter().chain(position).collect()
+        [number.to_string(), label(&antenna.name, number), antenna.station.clone()]
+            .into_iter()
+            .chain(position)
+            .collect()
     };
     Section {
         title: format!("Antennas ({})", summary.antennas.len()),

@@ -1,7 +1,7 @@
 //! Finds the kind of plot that `--x` and `--y` ask for, and the series that `--by` draws in one plot, such as one for each
 //! antenna.
 
-use ctds_hdf5::look::{Antenna, Description, Kind, Session};
+use ctds_hdf5::look::{Antenna, Description, Kind, Session, label};
 use ctds_hdf5::{Error, ErrorKind, Result};
 
 /// Maximum number of lines that `plot --by` draws in one plot.
@@ -87,10 +87,10 @@ pub(super) fn groups(
     let numbered = |parameter: &str, names: Vec<String>| -> Vec<(String, (String, String))> {
         let wanted = selects(parameter).map(|words| words.split(',').map(str::trim).collect::<Vec<_>>());
         let is_wanted = |number: usize, name: &str| {
-            wanted.as_ref().is_none_or(|wanted| wanted.contains(&name) || wanted.contains(&number.to_string().as_str()))
+            wanted.as_ref().is_none_or(|wanted| wanted.iter().any(|word| means(word, name, number)))
         };
         let names = names.into_iter().enumerate().filter(|(number, name)| is_wanted(*number, name));
-        names.map(|(number, name)| (name, (parameter.to_owned(), number.to_string()))).collect()
+        names.map(|(number, name)| (label(&name, number), (parameter.to_owned(), format!("#{number}")))).collect()
     };
     let antennas = |known: &Description| known.antennas.iter().map(|antenna| antenna.name.clone()).collect::<Vec<_>>();
     let groups = match by {
@@ -134,9 +134,7 @@ pub(super) fn groups(
 fn pairs(known: &Description, which: &str, antenna: Option<&str>) -> Vec<(String, (String, String))> {
     let wanted: Option<Vec<&str>> = antenna.map(|words| words.split(',').map(str::trim).collect());
     let is_wanted = |(number, antenna): (usize, &Antenna)| {
-        wanted.as_ref().is_none_or(|wanted| {
-            wanted.contains(&antenna.name.as_str()) || wanted.contains(&number.to_string().as_str())
-        })
+        wanted.as_ref().is_none_or(|wanted| wanted.iter().any(|word| means(word, &antenna.name, number)))
     };
     let is_wanted: Vec<bool> = known.antennas.iter().enumerate().map(is_wanted).collect();
     let count = known.antennas.len();
@@ -149,11 +147,16 @@ fn pairs(known: &Description, which: &str, antenna: Option<&str>) -> Vec<(String
         is_kind && (is_wanted[first] || is_wanted[second])
     };
     let named = |(first, second): (usize, usize)| {
-        let name = format!("{}-{}", known.antennas[first].name, known.antennas[second].name);
-        (name, ("baseline".to_owned(), format!("{first}&{second}")))
+        let name = |number: usize| label(&known.antennas[number].name, number);
+        (format!("{}-{}", name(first), name(second)), ("baseline".to_owned(), format!("#{first}&#{second}")))
     };
     let all = (0..count).flat_map(|first| (first..count).map(move |second| (first, second)));
     all.filter(fits).take(MOST_LINES + 1).map(named).collect()
+}
+
+/// Whether the row `number` with this name is one that `word` may mean; the session refuses a word with two meanings.
+fn means(word: &str, name: &str, number: usize) -> bool {
+    word == name || word.strip_prefix('#').unwrap_or(word) == number.to_string()
 }
 
 #[cfg(test)]
