@@ -68,7 +68,7 @@ def folder(tmp_path_factory):
     del manifest['h5bridge']
     (folder / 'other.json').write_text(json.dumps(manifest))
     with h5py.File(shutil.copy(folder / 'archive.h5', folder / 'changed.h5'), 'r+') as file:
-        file['table.dat'].attrs['sha256'] = '0' * 64
+        file['table.dat'].attrs['blake3'] = '0' * 64
     os.rename(shutil.copytree(folder / 'my.ms', folder / 'bytes.ms'), os.fsencode(folder) + b'/\xff.ms')
     return folder
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::Result;
-use ctds_hdf5::convert::{Compress, Sha256};
+use ctds_hdf5::convert::{Compress, Hash};
 use ctds_hdf5::live::Finalize;
 use serde_json::json;
 
@@ -95,7 +95,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
             "file_bytes": summary.file_bytes,
             "cells_compared": compared.cells,
             "seconds": seconds,
-            "digest": summary.digest.as_ref().map(Sha256::to_string),
+            "digest": summary.digest.as_ref().map(Hash::to_string),
         }),
         plugins: args.compress.plugin().into_iter().collect(),
         ..Ending::default()

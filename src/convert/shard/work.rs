@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use sha2::{Digest as _, Sha256 as Hasher};
 use tempfile::NamedTempFile;
 
 use super::chunks::Chunks;
@@ -15,6 +14,7 @@ use super::document::{CHUNKS, Dataset, Place, ShardItem, ShardPlan, ShardResult}
 use super::structure::sync_directory;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt, column_context};
 use crate::h5::FilterScratch;
+use crate::hash::{HashKind, Hasher};
 use crate::io::{FileTarget, WriteAt, write_back};
 use crate::progress::Progress;
 use crate::source::{Content, Source};
@@ -272,7 +272,7 @@ impl<'a> ShardWorker<'a> {
         write: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
     ) -> Result<ShardResult> {
         let dataset = chunks.dataset;
-        let (mut hasher, mut file_bytes) = (Hasher::new(), 0);
+        let (mut hasher, mut file_bytes) = (Hasher::new(HashKind::default()), 0);
         let (mut bytes, mut packed, mut scratch) = (Vec::new(), Vec::new(), FilterScratch::default());
         let compression = dataset.compression()?;
         let pipeline = (!compression.is_none()).then(|| compression.pipeline(dataset.element_bytes() as usize));
@@ -306,7 +306,7 @@ impl<'a> ShardWorker<'a> {
             progress.advance((last - first) * chunks.chunk_bytes, &dataset.table, &dataset.column);
             first = last;
         }
-        Ok(ShardResult::new(file_bytes, hasher))
+        Ok(ShardResult::new(file_bytes, &hasher))
     }
 
     /// Opens the column of an HDF5 source that becomes the plan's dataset with index `number` (from 0), and keeps it
