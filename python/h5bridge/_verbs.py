@@ -443,7 +443,8 @@ def pack(
     """Puts the files of a table and of its subtables into containers, byte for byte.
 
     `format` is `multifile` (the default), `multihdf5`, `hdf5`, `vt`, `sion`, `blz`, `bcolz` or `bloscpack`;
-    `single_file` puts everything into one file, which records the `checksum` of each, BLAKE3 by default. Errors and interrupts are those of `to_hdf5`.
+    `single_file` puts everything into one file, which records the `checksum` of each, BLAKE3 by default. Errors and
+    interrupts are those of `to_hdf5`.
     """
     words = _option("--format", format) + _flag("--single-file", single_file) + _option("--block-size", block_size)
     words += _flag("--crc", crc) + _option("--checksum", checksum) + _option("--compress", compress)
