@@ -352,6 +352,15 @@ def test_verify_after_commit(sources, mixed_target):
             _, stored = ids.read_direct_chunk(tuple(int(i * chunk) for i, chunk in zip(index, dataset['chunk'])))
             hasher.update(len(stored).to_bytes(8, 'little') + stored)
     assert hasher.hexdigest() == packed['result']['blake3']
+    # an older program recorded SHA-256
+    document = '%s.shards.ndjson' % target
+    with open(document) as file:
+        newer = file.read()
+    recorded = '"blake3":"%s"' % item['result']['blake3']
+    assert newer.count(recorded) == 1
+    with open(document, 'w') as file:
+        file.write(newer.replace(recorded, '"sha256":"%s"' % support.sha256(data)))
+    assert verify(target, '--source')['equal']
     flip(target, offset)
     different = verify(target, code=support.DIFFERENT)['differences']
     assert [one['id'] for one in different] == [item['id']]

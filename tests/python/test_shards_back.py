@@ -189,7 +189,7 @@ def test_items_twice(blocks, target):
 
 
 def test_digests_are_those_of_the_tiles(target):
-    """The SHA-256 of an item is that of its bytes in the file of tiles, also where two columns share tiles."""
+    """The BLAKE3 of an item is that of its bytes in the file of tiles, also where two columns share tiles."""
     work(target)
     known = {record['id']: record for record in records(target)}
     seen = set()

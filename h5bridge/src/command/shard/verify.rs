@@ -68,7 +68,7 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
             return Ok(Some(difference));
         }
         let Some(worker) = &source else { return Ok(None) };
-        let found = worker.digest(item, &stoppable)?;
+        let found = worker.digest(item, expected.hash.kind(), &stoppable)?;
         Ok((found != *expected).then(|| "the source gives other bytes".to_owned()))
     };
     let each = |item: &ShardItem| -> Result<Next, Error> {
