@@ -432,7 +432,6 @@ fn after_a_commit_that_failed_there_is_no_other() {
 }
 
 fn sha256(content: &[u8]) -> String {
-    use sha2::Digest;
     crate::hash::HashKind::Sha256.hash(content).to_string()
 }
 

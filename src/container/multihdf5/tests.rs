@@ -230,7 +230,6 @@ fn any_writes_give_the_bytes_of_a_plain_file() {
 }
 
 fn check_hashes(container: &dyn Container) {
-    use sha2::Digest;
     for name in container.names().unwrap() {
         let bytes = read_all(&*container.open(&name).unwrap()).unwrap();
         let hash = HashKind::Blake3.hash(&bytes).to_string();
