@@ -51,6 +51,7 @@ mod damage;
 mod error;
 mod grid;
 mod h5;
+mod hash;
 
 #[cfg(any(test, feature = "internals"))]
 #[doc(hidden)]
@@ -68,7 +69,6 @@ mod pool;
 mod progress;
 mod publishing;
 mod schema;
-mod sha;
 mod shuffle;
 mod source;
 mod staged;
@@ -85,6 +85,7 @@ pub use container::{
 };
 pub use error::{Context, Error, ErrorKind, Result, shown_path};
 pub use h5::{Compression, Plugin};
+pub use hash::{Hash, HashKind};
 /// The crate `ndarray` in the version whose arrays this interface uses.
 pub use ndarray;
 pub use progress::{CancelToken, Cancellable, Phase, Progress};

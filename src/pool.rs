@@ -19,6 +19,18 @@ pub(crate) fn thread_pool(wanted: usize) -> Result<rayon::ThreadPool> {
     pool.map_err(|error| Error::new(ErrorKind::Io, "threads cannot be started").caused_by(error))
 }
 
+/// Runs both closures, at the same time if this thread belongs to a pool with threads that have nothing to do.
+pub(crate) fn join_in_pool<A: Send, B: Send>(
+    one: impl FnOnce() -> A + Send,
+    other: impl FnOnce() -> B + Send,
+) -> (A, B) {
+    // elsewhere rayon would use its global pool, which knows nothing of the number of threads that is wanted
+    match rayon::current_thread_index() {
+        Some(_) => rayon::join(one, other),
+        None => (one(), other()),
+    }
+}
+
 /// Buffers for chunks, which threads take, use and return for reuse.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers(Mutex<Vec<Vec<u8>>>);

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ctds_hdf5::Compression;
 use ctds_hdf5::convert::{
-    Compare, Compress, Difference, Digest, DigestPolicy, Sha256, Source, ToHdf5, ToOriginal, ToTable,
+    Compare, Compress, Difference, Digest, DigestPolicy, Hash, Source, ToHdf5, ToOriginal, ToTable,
 };
 use ctds_hdf5::pack::{Pack, PackFormat, Unpack};
 use tempfile::TempDir;
@@ -92,22 +92,22 @@ fn assert_equal(name: &str, left: &Path, right: &Path, engines: &BTreeSet<String
 
 /// Of a table: the rows, the digest of the table keywords, and of each column that has values the digests of its cells
 /// and keywords.
-type Digests = BTreeMap<String, (u64, Sha256, BTreeMap<String, (Sha256, Sha256)>)>;
+type Digests = BTreeMap<String, (u64, Hash, BTreeMap<String, (Hash, Option<Hash>)>)>;
 
-/// The CTFP-1 fingerprints of a source, without those of the keywords of `engines`.
+/// The CTFP-2 fingerprints of a source, without those of the keywords of `engines`.
 fn digests(name: &str, path: &Path, engines: &BTreeSet<String>) -> Digests {
     let tables = Digest::new(path).run().unwrap().into_iter();
     let tables = tables.map(|(table_name, table)| {
         let table = table.unwrap();
         let columns = table.columns.into_iter().filter_map(|column| {
-            let cells = match column.sha256 {
+            let cells = match column.hash {
                 Err(_) if name == COMPUTED || name == NOT_UTF8 => return None,
                 cells => cells.unwrap_or_else(|error| panic!("{name}: {error}")),
             };
-            let keywords = if engines.contains(&column.name) { Sha256::default() } else { column.keywords_sha256 };
+            let keywords = (!engines.contains(&column.name)).then_some(column.keywords_hash);
             Some((column.name, (cells, keywords)))
         });
-        (table_name, (table.rows, table.keywords_sha256, columns.collect()))
+        (table_name, (table.rows, table.keywords_hash, columns.collect()))
     });
     tables.collect()
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use ctds_hdf5::{IfExists, OpenOptions, SyncPolicy};
+use ctds_hdf5::{HashKind, IfExists, OpenOptions, SyncPolicy};
 
 use crate::interrupt::Caller;
 
@@ -16,6 +16,11 @@ use crate::interrupt::Caller;
 /// by `h5bridge`, also one that is still being written (live).
 pub(crate) const SOURCE: &str = "A table directory, a container or a path into one (archive.h5/ANTENNA), or a native or live HDF5 file, also at \
      an address (https://..., s3://BUCKET/KEY)";
+
+/// Parser of the kinds of hashes: `blake3` and `sha256`.
+pub(crate) fn hash_kind() -> impl TypedValueParser<Value = HashKind> {
+    PossibleValuesParser::new(HashKind::ALL.map(HashKind::name)).try_map(|name| name.parse())
+}
 
 /// Options that every verb of `h5bridge` accepts (`--json`, `--quiet`, `--lock-timeout` …).
 #[derive(Debug, Args)]

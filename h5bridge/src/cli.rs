@@ -115,7 +115,7 @@ pub(crate) enum Verb {
     ToMs(to_ms::Args),
     /// Show tables, columns, storage managers, chunks
     Info(info::Args),
-    /// Print fingerprints (CTFP-1) of the content of tables, columns and keywords; they do not depend on how it is
+    /// Print fingerprints (CTFP-2) of the content of tables, columns and keywords; they do not depend on how it is
     /// stored
     Digest(digest::Args),
     /// Make a table directory whose files with large tiles are symbolic links to an HDF5 file: one copy of the data for

@@ -17,6 +17,7 @@ Progress: TypeAlias = Callable[[int, int, str, str], object] | bool | None
 """`progress(done_bytes, total_bytes, table, part)`, called at most ten times a second; or True: a bar, in a notebook or
 a terminal. What it raises stops the call."""
 Sync: TypeAlias = Literal["behind", "end", "never"]
+Hash: TypeAlias = Literal["blake3", "sha256"]
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Summary:
     """Bytes of the file; 0 if a directory was written."""
     seconds: float
     digest: str | None = None
-    """The CTFP-1 digest of the main table."""
+    """The CTFP-2 digest of the main table."""
     warnings: tuple[str, ...] = ()
     damage: tuple[dict[str, Any], ...] = ()
     """What `salvage=True` left out: table, column, rows, reason."""
@@ -127,25 +128,25 @@ class Findings:
 
 @dataclass(frozen=True)
 class ColumnDigest:
-    """The CTFP-1 digest of a column."""
+    """The digest of a column, by CTFP-2 or, with `hash="sha256"`, CTFP-1."""
 
     type: str
     """The type of the elements, by casacore's name."""
     kind: str
     """`scalar` or `array`."""
     sha256: str | None
-    """None if the column cannot be read; `error` says why."""
+    """The digest of either hash, in hexadecimal digits; None if the column cannot be read; `error` says why."""
     keywords_sha256: str
     error: str | None = None
 
 
 @dataclass(frozen=True)
 class TableDigest:
-    """The CTFP-1 digest of a table: what it holds, however it is stored."""
+    """The digest of a table, by CTFP-2 or, with `hash="sha256"`, CTFP-1: what it holds, however it is stored."""
 
     rows: int
     sha256: str | None
-    """None if the table cannot be opened; `error` says why."""
+    """The digest of either hash, in hexadecimal digits; None if the table cannot be opened; `error` says why."""
     keywords_sha256: str | None
     columns: dict[str, ColumnDigest]
     error: str | None = None
@@ -157,7 +158,7 @@ class Digests:
 
     tables: dict[str, TableDigest]
     files: dict[str, str]
-    """SHA-256 of each file of a container without tables, or of the elements of each array."""
+    """The hash of each file of a container without tables, or of the elements of each array."""
     document: dict[str, Any] = field(default_factory=dict, repr=False)
     """All that `--json` prints."""
 
@@ -284,6 +285,7 @@ def to_hdf5(
     hdf5: Literal["1.8", "1.10"] = "1.10",
     appendable: bool = False,
     restorable: bool = False,
+    checksum: Hash | None = None,
     quicklook: bool = False,
     salvage: bool = False,
     digest: bool | None = None,
@@ -306,9 +308,9 @@ def to_hdf5(
     `average`, `"time=10s,chan=4"`, averages visibilities. `profile` is `default`, or `cloud` for an object store.
     `hdf5` is the oldest HDF5 that reads the file, `1.8` for readers such as pyfive and jsfive.
     `compress` is `auto`, `none`, `shared`, `gzip`, `gzip:1` to `gzip:9`, `zstd`, `lz4` or, for arrays, `keep`; with
-    `shared`, `reflink` is `auto`, `always` or `never`. `restorable` keeps what `to_ms(exact=True)` needs. `quicklook`
-    adds small versions of the visibilities. `salvage` leaves out what is damaged. `digest` None: as the command line
-    decides. `threads` 0: one for each processor.
+    `shared`, `reflink` is `auto`, `always` or `never`. `restorable` keeps what `to_ms(exact=True)` needs, with the
+    `checksum` of each file, BLAKE3 by default. `quicklook` adds small versions of the visibilities. `salvage` leaves
+    out what is damaged. `digest` None: as the command line decides. `threads` 0: one for each processor.
 
     The file appears under its name when it is whole. Raises `ExistsError` if there is one and `overwrite` is not set,
     `NoSpaceError`, `FormatError`, `LockedError`; an exception of `progress`, KeyboardInterrupt included, stops the
@@ -320,6 +322,7 @@ def to_hdf5(
     >>> to_hdf5("my.ms", "my.h5", columns=["TIME", "UVW", "DATA"]).file_bytes
     """
     words = _to_hdf5_words(columns, exclude, rows, where, tables, compress, appendable, restorable, salvage, digest)
+    words += _option("--checksum", checksum)
     words += _option("--average", average) + _option("--profile", profile) + _option("--hdf5", hdf5)
     words += _option("--dtype", dtype) + _option("--reflink", None if reflink == "auto" else reflink)
     words += _flag("--quicklook", quicklook) + _flag("--overwrite", overwrite) + _option("--sync", sync)
@@ -428,6 +431,7 @@ def pack(
     single_file: bool = False,
     block_size: int | str | None = None,
     crc: bool = False,
+    checksum: Hash | None = None,
     compress: str | None = None,
     salvage: bool = False,
     follow_references: bool = False,
@@ -440,12 +444,13 @@ def pack(
     """Puts the files of a table and of its subtables into containers, byte for byte.
 
     `format` is `multifile` (the default), `multihdf5`, `hdf5`, `vt`, `sion`, `blz`, `bcolz` or `bloscpack`;
-    `single_file` puts everything into one file. `follow_references` packs also the tables in other places that
-    hold rows, columns or subtables of the source. Errors and interrupts are those of `to_hdf5`.
+    `single_file` puts everything into one file, which records the `checksum` of each, BLAKE3 by default.
+    `follow_references` packs also the tables in other places that hold rows, columns or subtables of the source.
+    Errors and interrupts are those of `to_hdf5`.
     """
     words = _option("--format", format) + _flag("--single-file", single_file) + _option("--block-size", block_size)
-    words += _flag("--crc", crc) + _option("--compress", compress) + _flag("--salvage", salvage)
-    words += _flag("--follow-references", follow_references)
+    words += _flag("--crc", crc) + _option("--checksum", checksum) + _option("--compress", compress)
+    words += _flag("--salvage", salvage) + _flag("--follow-references", follow_references)
     words += _flag("--overwrite", overwrite) + _option("--sync", sync) + _locking(lock, lock_timeout)
     return _packed(call("pack", words, [source, out], progress))
 
@@ -525,13 +530,17 @@ def digest(
     source: Path,
     *,
     columns: Iterable[str] = (),
+    hash: Hash = "blake3",
     follow_external: bool = False,
     lock: bool = True,
     lock_timeout: float = 60.0,
     progress: Progress = None,
 ) -> Digests:
-    """The fingerprints of what a source holds (CTFP-1), which do not depend on how it is stored."""
-    words = _repeated("--columns", columns)
+    """The fingerprints of what a source holds, which do not depend on how it is stored.
+
+    `hash` is `blake3` (CTFP-2, which conversions store) or `sha256` (CTFP-1, which older files store).
+    """
+    words = _repeated("--columns", columns) + _option("--hash", hash)
     words += _flag("--follow-external", follow_external) + _locking(lock, lock_timeout)
     document = call("digest", words, [source], progress)
     tables = {name: _table_digest(table) for name, table in document.get("tables", {}).items()}

@@ -233,11 +233,26 @@ def report(ms, results, sizes):
     print(flush=True)
 
 
+# what hashes and codecs are tuned for; a figure means little without them
+FEATURES = ('sse4_1', 'avx2', 'avx512f', 'sha_ni', 'asimd', 'sha2')
+
+
+def processors():
+    """Number, model and features of the processors, in words."""
+    with open('/proc/cpuinfo') as file:
+        fields = dict(line.split(':', 1) for line in file if ':' in line)
+    fields = {name.strip(): value.strip() for name, value in fields.items()}
+    known = fields.get('flags', fields.get('Features', '')).split()
+    without = [] if 'sha_ni' in known or 'sha2' in known else ['no SHA instructions']
+    return '%d processors: %s, %s' % (os.cpu_count(), fields.get('model name', 'model unknown'),
+                                      ', '.join([name for name in FEATURES if name in known] + without))
+
+
 def main():
     arguments = parser.parse_args()
     folder = arguments.folder or os.path.join(tempfile.gettempdir(), 'h5bridge-bench')
     os.makedirs(folder, exist_ok=True)
-    print('data in %s, %d processors' % (folder, os.cpu_count()))
+    print('data in %s, %s' % (folder, processors()))
     if not os.path.exists(DASK):
         print('dask-ms is not installed: left out')
     left_out = {peer + end for peer in arguments.without for end in ('', pack.SYNCED)}

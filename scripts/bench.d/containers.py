@@ -137,7 +137,7 @@ def main():
     arguments = parser.parse_args()
     folder = arguments.folder or os.path.join(tempfile.gettempdir(), 'h5bridge-bench')
     os.makedirs(folder, exist_ok=True)
-    print('data in %s, %d processors, %d rounds' % (folder, os.cpu_count(), arguments.rounds))
+    print('data in %s, %s, %d rounds' % (folder, bench.processors(), arguments.rounds))
     race = Race(arguments.rounds)
     if arguments.only in (None, 'sion'):
         sion(race, folder, arguments.megabytes)

@@ -6,7 +6,7 @@
 # from a neighbour on the same line. A name stands for a file and for the folder of that name.
 LAYERS = [
     ['error'],
-    ['clock', 'damage', 'limits', 'publishing', 'sha', 'shuffle', 'suggest', 'sync', 'sync_behind'],
+    ['clock', 'damage', 'hash', 'limits', 'publishing', 'shuffle', 'suggest', 'sync', 'sync_behind'],
     ['blosc'],
     ['value'],
     ['io'],

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use serde_json::{Map, Value as Json};
-use sha2::{Digest, Sha256 as Hasher};
 
 use super::array::{self, ARRAY, Array, Stored};
 use super::chunk_files::StoredChunk;
@@ -15,9 +14,9 @@ use super::json::Document;
 use super::superchunk::{self, Superchunk};
 use crate::container::{self, Container, Directory, check_name};
 use crate::error::{Context, Error, Result, ResultExt};
+use crate::hash::{Hash, HashKind, Hasher};
 use crate::io::{FileSource, ReadAt};
 use crate::progress::Progress;
-use crate::sha::Sha256;
 
 /// Name of the JSON document that makes a directory a table of BLZ or bcolz arrays; it lists the columns.
 const COLUMNS: &str = "__rootdirs__";
@@ -188,21 +187,21 @@ impl Arrays {
         self.arrays.iter().map(info).collect::<Result<_>>().context(self.place.clone())
     }
 
-    /// The name of each array and the SHA-256 of its decoded elements, last axis fastest, with the byte order and coding of
+    /// The name of each array and the hash, of the kind `kind`, of its decoded elements, last axis fastest, with the byte order and coding of
     /// text of the original array.
     ///
     /// # Errors
     /// `Format` if a chunk is damaged; `Interrupted` if `progress` says so.
-    pub fn digest(&self, progress: &dyn Progress) -> Result<Vec<(String, Sha256)>> {
+    pub fn digest(&self, kind: HashKind, progress: &dyn Progress) -> Result<Vec<(String, Hash)>> {
         let digest = |array: &Array| {
-            let mut sha = Hasher::new();
+            let mut hasher = Hasher::new(kind);
             array
                 .read(progress, &mut |piece| {
-                    sha.update(piece);
+                    hasher.update(piece);
                     Ok(())
                 })
                 .context(Context::member(&array.name))?;
-            Ok((array.name.clone(), Sha256::from(sha.finalize())))
+            Ok((array.name.clone(), hasher.finish()))
         };
         self.arrays.iter().map(digest).collect::<Result<_>>().context(self.place.clone())
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::{Container, ContainerMut, Directory, FORMATS, Format, FormatOptions, Memory};
 use crate::error::{ErrorKind, Result};
 use crate::h5::Compression;
+use crate::hash::HashKind;
 use crate::io::read_all;
 
 /// Options with which the tests create a container of a format; those of the second one have checksums.
@@ -16,6 +17,7 @@ fn options(format: &Format) -> Vec<FormatOptions> {
         checksums: false,
         compression: Compression::NONE,
         archive: false,
+        hash: HashKind::Blake3,
         appendable: false,
     };
     let archive = FormatOptions { archive: true, checksums: true, ..plain };

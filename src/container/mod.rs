@@ -28,6 +28,7 @@ use std::sync::Arc;
 
 use crate::error::{Context, Error, Result};
 use crate::h5::Compression;
+use crate::hash::HashKind;
 use crate::io::{ReadAt, WriteAt};
 
 pub use directory::Directory;
@@ -221,8 +222,9 @@ pub struct FileLayout {
     /// Kind of the index with which HDF5 finds the chunks of the virtual file's dataset: `btree_v1`, `fixed_array` …;
     /// `None` if the file is not stored as a chunked dataset.
     pub index: Option<String>,
-    /// SHA-256 that the container records for the virtual file, in hexadecimal digits; `None` if it does not record one.
-    pub sha256: Option<String>,
+    /// Hash that the container records for the virtual file: its kind, and the text that should be its hexadecimal digits;
+    /// `None` if it does not record one.
+    pub hash: Option<(HashKind, String)>,
 }
 
 /// Refuses a name that a virtual file must not have: one that leads elsewhere when a container is unpacked into a directory.
@@ -294,6 +296,8 @@ pub struct FormatOptions {
     pub compression: Compression,
     /// Whether the new container may hold more than casacore reads: all files of the table, subtables, their hashes.
     pub archive: bool,
+    /// Hash that an archive (`archive` is true) records for each of its files. MultiHDF5 only.
+    pub hash: HashKind,
     /// Whether files of the new container can grow while other processes read them; only for MultiHDF5 containers that
     /// are archives (`archive` is true).
     pub appendable: bool,
@@ -352,6 +356,7 @@ mod tests {
             checksums: false,
             compression: Compression::NONE,
             archive: true,
+            hash: HashKind::Blake3,
             appendable: false,
         };
         for (error, kind, says) in [

@@ -13,13 +13,14 @@ use crate::call::{Call, call_setters, open_setters};
 use crate::clone::Reflink;
 use crate::damage::Damage;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
+use crate::hash::HashKind;
 use crate::io::{ByteOrder, DISK_RATE_BYTES, disk_rate};
 use crate::output::directory_of;
 use crate::publishing::SyncPolicy;
 use crate::source::{Averaged, Averaging, Comparison, Predicate, Source, TableDigest, compare, digest};
 use crate::table::OpenOptions;
 
-/// Whether a conversion to HDF5 computes digests (CTFP-1 fingerprints) of what it reads and keeps them in the file.
+/// Whether a conversion to HDF5 computes digests (CTFP-2 fingerprints) of what it reads and keeps them in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DigestPolicy {
     /// Digests are computed only for compressed HDF5 files and for those from which the original table files can be
@@ -200,6 +201,12 @@ impl<'a> ToHdf5<'a> {
     /// for byte.
     pub fn restorable(mut self, restorable: bool) -> Self {
         self.options.restorable = restorable;
+        self
+    }
+
+    /// Sets the hash by which original files are checked when they are restored; by default BLAKE3, as `b3sum` prints it.
+    pub fn checksum(mut self, kind: HashKind) -> Self {
+        self.options.checksum = kind;
         self
     }
 
@@ -607,7 +614,7 @@ impl<'a> Compare<'a> {
     }
 }
 
-/// Computes fingerprints (CTFP-1) of the content of a source, which do not depend on how it is stored.
+/// Computes fingerprints (CTFP-2, or CTFP-1 with SHA-256) of the content of a source, which do not depend on how it is stored.
 ///
 /// ```
 /// use ctds_hdf5::convert::{Digest, ToHdf5};
@@ -620,7 +627,7 @@ impl<'a> Compare<'a> {
 /// let main = |path| -> ctds_hdf5::Result<_> {
 ///     let (name, table) = Digest::new(path).run()?.remove(0);
 ///     assert_eq!(name, ".");
-///     Ok(table?.sha256)
+///     Ok(table?.hash)
 /// };
 /// assert_eq!(main(&my_ms)?, main(&my_h5)?);
 /// # Ok::<(), ctds_hdf5::Error>(())
@@ -631,6 +638,7 @@ pub struct Digest<'a> {
     source: PathBuf,
     open: OpenOptions,
     columns: Vec<String>,
+    hash: HashKind,
     call: Call<'a>,
 }
 
@@ -639,7 +647,7 @@ impl<'a> Digest<'a> {
     /// file.
     pub fn new(source: impl AsRef<Path>) -> Self {
         let (source, open) = (source.as_ref().to_owned(), OpenOptions::default());
-        Digest { source, open, columns: Vec::new(), call: Call::default() }
+        Digest { source, open, columns: Vec::new(), hash: HashKind::default(), call: Call::default() }
     }
 
     open_setters!(native);
@@ -648,6 +656,12 @@ impl<'a> Digest<'a> {
     /// included.
     pub fn columns<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.columns = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets the hash of the fingerprints: BLAKE3 (CTFP-2) by default, or SHA-256 (CTFP-1).
+    pub fn hash(mut self, kind: HashKind) -> Self {
+        self.hash = kind;
         self
     }
 
@@ -664,6 +678,6 @@ impl<'a> Digest<'a> {
         source.check_columns(&self.columns).with_context(|| source.place.clone())?;
         let selected =
             |_: &str, column: &str| self.columns.is_empty() || self.columns.iter().any(|name| name == column);
-        self.call.run(|progress| source.blame_server(digest(&source, selected, progress)))
+        self.call.run(|progress| source.blame_server(digest(&source, self.hash, selected, progress)))
     }
 }

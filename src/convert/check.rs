@@ -5,7 +5,6 @@ use std::path::Path;
 use super::exact::{ChangedFile, changed_files};
 use crate::error::{Context, Error, ErrorKind, Result, column_context as place};
 use crate::progress::Progress;
-use crate::source::digest::CellDigest;
 use crate::source::stored_digests::changes;
 use crate::source::{Comparison, Source};
 use crate::table::OpenOptions;
@@ -37,11 +36,11 @@ fn check_source(source: &Source, path: &Path, progress: &dyn Progress) -> Result
         };
         has_digests = true;
         all.tables += 1;
-        for change in changes(content, &stored, &|_| CellDigest::Wanted, progress)? {
+        for change in changes(content, &stored, &|_| true, progress)? {
             all.differ(&table.name, change.column.as_deref(), change.stored, change.found);
         }
         for (name, column) in stored.columns()? {
-            match column.sha256 {
+            match column.hash {
                 Some(_) => all.columns += 1,
                 None => all.skipped.push(format!("{}, which has no digest", place(&table.name, name))),
             }
@@ -61,8 +60,9 @@ fn check_source(source: &Source, path: &Path, progress: &dyn Progress) -> Result
     }
     all.files = files;
     for ChangedFile { name, stored, found } in changed {
-        let found = found.map_or_else(|error| error.to_string(), |sha| format!("SHA-256 {}", sha));
-        all.differ(&format!("file {name}"), None, format!("SHA-256 {}", stored), found);
+        let kind = stored.kind();
+        let found = found.map_or_else(|error| error.to_string(), |hash| format!("{kind} {hash}"));
+        all.differ(&format!("file {name}"), None, format!("{kind} {stored}"), found);
     }
     Ok(all)
 }

@@ -9,12 +9,12 @@ use super::to_hdf5::{ColumnPlan, Compress, Plan, Sharing, ToHdf5Options, Writer,
 use crate::damage::Damage;
 use crate::error::{Context, Result, ResultExt};
 use crate::h5::File;
+use crate::hash::Hash;
 use crate::io::{FileSource, FileTarget, ReadAt, WriteAt, trim};
 use crate::output::{Output, directory_of};
 use crate::pool::thread_pool;
 use crate::progress::{Phase, Progress};
 use crate::publishing::Publishing;
-use crate::sha::Sha256;
 use crate::source::Source;
 
 /// Summary of a finished conversion of a table to HDF5.
@@ -36,9 +36,9 @@ pub struct ToHdf5Summary {
     pub file_bytes: u64,
     /// How much of the HDF5 file shares its bytes with the source (reflink); `None` without [`Compress::Shared`].
     pub sharing: Option<Sharing>,
-    /// Fingerprint of the main table (SHA-256 of its content by the rules of CTFP-1, whatever the storage); `None` if
+    /// Fingerprint of the main table (BLAKE3 of its content by the rules of CTFP-2, whatever the storage); `None` if
     /// digests were not computed.
-    pub digest: Option<Sha256>,
+    pub digest: Option<Hash>,
     /// Damaged parts of the source that were left out; empty without [`ToHdf5::salvage`](super::ToHdf5::salvage).
     pub damage: Vec<Damage>,
     /// Warnings for the user about the conversion, as sentences.
@@ -91,7 +91,17 @@ pub(crate) fn to_hdf5(
         file.flush()?;
         let written: Arc<dyn ReadAt> = Arc::new(FileSource::open(output.partial())?);
         let pool = thread_pool(options.threads)?;
-        exact::record(tree, source, plan, &writer.root, &written, &pool, options.max_memory, progress)?;
+        exact::record(
+            tree,
+            source,
+            plan,
+            &writer.root,
+            &written,
+            &pool,
+            options.max_memory,
+            options.checksum,
+            progress,
+        )?;
     }
     progress.go_on()?;
     let mut warnings = plan.warnings.clone();

@@ -46,8 +46,8 @@ mod to_table;
 pub use crate::clone::{NotShared, Reflink};
 pub use crate::damage::Damage;
 pub use crate::h5::{Compression, Plugin};
+pub use crate::hash::{Hash, HashKind};
 pub use crate::native::{DatasetInfo, Elsewhere, Part as DatasetPart, display_name};
-pub use crate::sha::Sha256;
 pub use crate::source::{
     Averaged, Averaging, ColumnDigest, Comparison, Difference, Predicate, RefusedTable, Source, SourceTable,
     TableDigest,

@@ -18,6 +18,7 @@ use crate::container::{
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::h5::Compression;
+use crate::hash::HashKind;
 use crate::io::{ByteOrder, read_all};
 use crate::native;
 use crate::schema::{Body, Sync, TableDat, TableInfo};
@@ -322,6 +323,7 @@ fn sion_seeds(tables: &[Vec<File>]) -> Vec<Vec<u8>> {
             checksums: false,
             compression: Compression::NONE,
             archive: true,
+            hash: HashKind::Blake3,
             appendable: false,
         };
         let path = folder.path().join("a.sion");
@@ -381,6 +383,7 @@ fn seal_seeds(tables: &[Vec<File>]) -> Vec<Vec<u8>> {
         checksums: true,
         compression: Compression::NONE,
         archive: true,
+        hash: HashKind::Blake3,
         appendable: false,
     };
     let make = |bytes: &Vec<u8>| -> Result<Vec<u8>> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::container::{Memory, crc_of};
 use crate::error::Result;
 use crate::grid::copy_box;
+use crate::hash::HashKind;
 use crate::io::ByteOrder;
 use crate::schema::ColumnDesc;
 use crate::source::Content;
@@ -118,7 +119,7 @@ pub fn crc() -> Kernel {
     Kernel::new(bytes.len(), move || crc_of(&bytes).into())
 }
 
-/// Kernel: computes the fingerprint (CTFP-1) of a column of visibilities.
+/// Kernel: computes the fingerprint (CTFP-2) of a column of visibilities.
 pub fn digest() -> Kernel {
     let rows = 2000;
     let values = Values::Complex((0..rows * 4 * 64).map(|at| Complex32::new(at as f32, -1.)).collect());
@@ -128,8 +129,8 @@ pub fn digest() -> Kernel {
     let table = table(spec, column, rows, &shape, &values);
     let content = Content::casacore(table.expect("the table can be made"));
     Kernel::new(values.len() * 8, move || {
-        let digest = digest_column(&content, 0, CellDigest::Wanted, &()).sha256.expect("the column can be read");
-        u64::from(digest.0[0])
+        let digest = digest_column(&content, 0, CellDigest::Wanted(HashKind::Blake3), &()).hash;
+        u64::from(digest.expect("the column can be read").as_bytes()[0])
     })
 }
 

@@ -1,5 +1,5 @@
-//! The digests that a native HDF5 file stores of its tables and columns, to verify its content later: SHA-256 by the
-//! rules of CTFP-1, which do not depend on the storage. docs/layout.md, "Digests".
+//! The digests that a native HDF5 file stores of its tables and columns, to verify its content later, by the rules of
+//! CTFP-2 (BLAKE3) or, in older files, CTFP-1 (SHA-256), which do not depend on the storage. docs/layout.md, "Digests".
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
@@ -9,6 +9,7 @@ use super::json;
 use super::names::CTDS;
 use crate::error::{Error, Result, ResultExt};
 use crate::h5::{Attribute, Group};
+use crate::hash::HashKind;
 
 /// Name of the HDF5 attribute with the digests of a table and its columns. It is on the group `/_ctds/TABLE`, in which
 /// native HDF5 files keep what casacore knows of the table.
@@ -24,10 +25,11 @@ pub(crate) struct StoredDigests {
     format: String,
     #[serde(rename = "nrow")]
     pub(crate) rows: Option<u64>,
-    /// Digest of the table: SHA-256 of its columns by the rules of CTFP-1, which do not depend on the storage; in
-    /// hexadecimal digits. `None` if the table has no digest.
-    pub(crate) sha256: Option<String>,
-    pub(crate) keywords_sha256: Option<String>,
+    /// Digest of the table: hash of its columns, in hexadecimal digits. `None` if the table has no digest.
+    #[serde(rename = "blake3", alias = "sha256")]
+    pub(crate) hash: Option<String>,
+    #[serde(rename = "keywords_blake3", alias = "keywords_sha256")]
+    pub(crate) keywords_hash: Option<String>,
     /// JSON objects with the digests of each column, by its name, in the order of the table.
     columns: Map<String, Json>,
 }
@@ -36,10 +38,12 @@ pub(crate) struct StoredDigests {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct StoredColumnDigests {
-    /// SHA-256 of the cells of the column in hexadecimal digits; `None` for columns without one (not converted, or strings that
+    /// Hash of the cells of the column in hexadecimal digits; `None` for columns without one (not converted, or strings that
     /// are not UTF-8).
-    pub(crate) sha256: Option<String>,
-    pub(crate) keywords_sha256: Option<String>,
+    #[serde(rename = "blake3", alias = "sha256")]
+    pub(crate) hash: Option<String>,
+    #[serde(rename = "keywords_blake3", alias = "keywords_sha256")]
+    pub(crate) keywords_hash: Option<String>,
     /// Digests of the beginning of the column, up to every multiple of a distance in bytes, which tell in which rows
     /// damage begins; `None` for columns under 256 KiB and in older files.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,16 +58,17 @@ pub(crate) struct StoredMarks {
     /// Distance between two marks (digests of all bytes of a column's cells before a position), in bytes of the cells
     /// as they are hashed for the digest of the column.
     pub(crate) every: u64,
-    /// For each multiple of `every` bytes (a mark): the first eight hexadecimal digits of the SHA-256 of all bytes of
+    /// For each multiple of `every` bytes (a mark): the first eight hexadecimal digits of the hash of all bytes of
     /// the column's cells before it; concatenated without separators.
-    pub(crate) sha256: String,
+    #[serde(rename = "blake3", alias = "sha256")]
+    pub(crate) digits: String,
 }
 
 impl StoredMarks {
     /// The stored marks (digests of the beginnings of a column) as numbers of 32 bits; `None` if their text is not
     /// eight hexadecimal digits for each mark.
     pub(crate) fn numbers(&self) -> Option<Vec<u32>> {
-        let digits = self.sha256.as_bytes();
+        let digits = self.digits.as_bytes();
         if !digits.len().is_multiple_of(8) || !digits.iter().all(u8::is_ascii_hexdigit) {
             return None;
         }
@@ -72,11 +77,27 @@ impl StoredMarks {
 }
 
 impl StoredDigests {
-    /// Begins the digests of a table with `rows` rows; those of its columns are added with `add`. `sha256` covers the number of rows and
-    /// the digests of all columns, `keywords_sha256` the table's keywords; both as hexadecimal text.
-    pub(crate) fn new(rows: u64, sha256: String, keywords_sha256: String) -> Self {
-        let (sha256, keywords_sha256) = (Some(sha256), Some(keywords_sha256));
-        StoredDigests { format: "CTFP-1".to_owned(), rows: Some(rows), sha256, keywords_sha256, columns: Map::new() }
+    /// The hash of the digests that are written.
+    pub(crate) const WRITTEN: HashKind = HashKind::Blake3;
+
+    /// Begins the digests of a table with `rows` rows; those of its columns are added with `add`. `hash` covers the number of rows and
+    /// the digests of all columns, `keywords_hash` the table's keywords; both as hexadecimal text.
+    pub(crate) fn new(rows: u64, hash: String, keywords_hash: String) -> Self {
+        let (hash, keywords_hash) = (Some(hash), Some(keywords_hash));
+        let format = Self::WRITTEN.fingerprint().to_owned();
+        StoredDigests { format, rows: Some(rows), hash, keywords_hash, columns: Map::new() }
+    }
+
+    /// The hash of these digests, by their format: `CTFP-1` of older files, or `CTFP-2`.
+    pub(crate) fn kind(&self) -> Result<HashKind> {
+        let found = HashKind::ALL.into_iter().find(|kind| kind.fingerprint() == self.format);
+        found.ok_or_else(|| {
+            let message = format!(
+                "the digests have the format {:?}; CTFP-1 and CTFP-2 are known: use a newer h5bridge",
+                self.format
+            );
+            Error::unsupported(message).context(format!("{CTDS} attribute {ATTRIBUTE}"))
+        })
     }
 
     /// Adds the digests of the next column, called `name`.

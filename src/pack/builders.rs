@@ -11,6 +11,7 @@ use super::write::{PackOptions, PackSummary, pack, unpack};
 use crate::call::{Call, call_setters, open_setters};
 use crate::error::Result;
 use crate::h5::Compression;
+use crate::hash::HashKind;
 use crate::progress::{Phase, Progress};
 use crate::table::OpenOptions;
 
@@ -36,6 +37,7 @@ impl<'a> Pack<'a> {
             format: PackFormat::MULTI_FILE,
             block_bytes: None,
             checksums: false,
+            hash: None,
             compression: Compression::NONE,
             single_file: false,
             dtype: None,
@@ -64,6 +66,12 @@ impl<'a> Pack<'a> {
     /// Sets whether each block of the container has a checksum; by default none has.
     pub fn checksums(mut self, checksums: bool) -> Self {
         self.options.checksums = checksums;
+        self
+    }
+
+    /// Sets the hash that the output records of each file: BLAKE3 by default, as `b3sum` prints it. Single MultiHDF5 files only.
+    pub fn checksum(mut self, kind: HashKind) -> Self {
+        self.options.hash = Some(kind);
         self
     }
 

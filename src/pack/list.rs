@@ -5,15 +5,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use sha2::{Digest, Sha256 as Hasher};
 
 use super::copy::PIECE_BYTES;
 use super::file_set::TABLE_DAT;
 use crate::container::{self, BlockCheck, Container, ContainerInfo, Directory, FileLayout, Format, Found, Properties};
 use crate::error::{Context, Error, Result, ResultExt};
+use crate::hash::{Hash, HashKind, Hasher};
 use crate::limits;
 use crate::progress::Progress;
-use crate::sha::Sha256;
 
 /// A directory or container, and the files and containers in it.
 #[derive(Debug)]
@@ -214,12 +213,12 @@ fn totals(container: &dyn Container, depth: usize) -> Result<(u64, u64)> {
 }
 
 impl StoredFile {
-    /// Computes the SHA-256 of the file's bytes.
+    /// Computes the hash of the file's bytes.
     ///
     /// # Errors
     /// Those of reading it; `Interrupted` if `progress` says so.
-    pub fn sha256(&self, progress: &dyn Progress) -> Result<Sha256> {
-        hash(&*self.container, &self.listed, progress)
+    pub fn hash(&self, kind: HashKind, progress: &dyn Progress) -> Result<Hash> {
+        hash(&*self.container, &self.listed, kind, progress)
     }
 }
 
@@ -314,31 +313,34 @@ impl Listing {
         self.nested.iter().for_each(|inner| inner.all(&format!("{prefix}{}/", inner.name), is_covered, found));
     }
 
-    /// Computes the SHA-256 of each file in the listing, in the order of the listing; `each` is called with the path and
-    /// SHA-256 of one file after the other.
+    /// Computes the hash of each file in the listing, in the order of the listing; `each` is called with the path and
+    /// hash of one file after the other.
     ///
     /// # Errors
     /// Those of reading the files; `Interrupted` if `progress` says so; that of `each`.
     pub fn digest(
         &self,
+        kind: HashKind,
         progress: &dyn Progress,
-        each: &mut dyn FnMut(&str, &ListedFile, Sha256) -> Result<()>,
+        each: &mut dyn FnMut(&str, &ListedFile, Hash) -> Result<()>,
     ) -> Result<()> {
-        self.digest_below("", progress, each)
+        self.digest_below("", kind, progress, each)
     }
 
     fn digest_below(
         &self,
         prefix: &str,
+        kind: HashKind,
         progress: &dyn Progress,
-        each: &mut dyn FnMut(&str, &ListedFile, Sha256) -> Result<()>,
+        each: &mut dyn FnMut(&str, &ListedFile, Hash) -> Result<()>,
     ) -> Result<()> {
         for file in &self.files {
             let path = format!("{prefix}{}", file.name);
-            let sha = hash(&*self.container, file, progress).context(Context::member(&path))?;
-            each(&path, file, sha)?;
+            let hash = hash(&*self.container, file, kind, progress).context(Context::member(&path))?;
+            each(&path, file, hash)?;
         }
-        self.nested.iter().try_for_each(|inner| inner.digest_below(&format!("{prefix}{}/", inner.name), progress, each))
+        let below = |inner: &Listing| format!("{prefix}{}/", inner.name);
+        self.nested.iter().try_for_each(|inner| inner.digest_below(&below(inner), kind, progress, each))
     }
 
     /// Sum of the lengths of all files in this listing, those of nested containers included, in bytes.
@@ -486,7 +488,7 @@ impl Check {
         Ok(check)
     }
 
-    /// Reads all files and compares them with the checksums in their containers: checksums of blocks, and SHA-256 of files.
+    /// Reads all files and compares them with the checksums in their containers: checksums of blocks, and hashes of files.
     ///
     /// # Errors
     /// `Interrupted` if `progress` says so; damage is in [`damaged`](Self::damaged).
@@ -548,7 +550,7 @@ impl Checked<'_> {
         let own = match self.file {
             Some(file) => {
                 read(self.container, file, progress)?;
-                file.layout.checksum.is_some() || file.layout.sha256.is_some()
+                file.layout.checksum.is_some() || file.layout.hash.is_some()
             }
             None => self.container.check()?,
         };
@@ -556,18 +558,18 @@ impl Checked<'_> {
     }
 }
 
-/// Computes the SHA-256 of a file in a container.
-fn hash(container: &dyn Container, file: &ListedFile, progress: &dyn Progress) -> Result<Sha256> {
-    let mut sha = Hasher::new();
-    read_pieces(container, file, progress, &mut |piece| sha.update(piece))?;
-    Ok(Sha256::from(sha.finalize()))
+/// Computes the hash of a file in a container.
+fn hash(container: &dyn Container, file: &ListedFile, kind: HashKind, progress: &dyn Progress) -> Result<Hash> {
+    let mut hasher = Hasher::new(kind);
+    read_pieces(container, file, progress, &mut |piece| hasher.update(piece))?;
+    Ok(hasher.finish())
 }
 
 /// Reads a file in a container and compares it with its checksums; fails if they differ.
 fn read(container: &dyn Container, file: &ListedFile, progress: &dyn Progress) -> Result<()> {
-    match &file.layout.sha256 {
-        Some(expected) if hash(container, file, progress)?.to_string() != *expected => {
-            Err(Error::format("the SHA-256 of the bytes is not the one that was stored"))
+    match &file.layout.hash {
+        Some((kind, expected)) if hash(container, file, *kind, progress)?.to_string() != *expected => {
+            Err(Error::format(format!("the {kind} of the bytes is not the one that was stored")))
         }
         Some(_) => Ok(()),
         None => read_pieces(container, file, progress, &mut |_| ()),

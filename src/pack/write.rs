@@ -13,6 +13,7 @@ use crate::container::{
 use crate::damage::Damage;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::Compression;
+use crate::hash::HashKind;
 use crate::io::read_all;
 use crate::output::{Output, directory_of};
 use crate::progress::{Phase, Progress};
@@ -27,6 +28,8 @@ pub(super) struct PackOptions {
     /// from 4 KiB to 1 MiB, for MultiFile and MultiHDF5; 4 KiB for SION; blocks of different sizes for vt.
     pub(super) block_bytes: Option<u64>,
     pub(super) checksums: bool,
+    /// Hash that a single MultiHDF5 file records of each of its files; `None`: BLAKE3.
+    pub(super) hash: Option<HashKind>,
     /// Compression of each block of the container.
     pub(super) compression: Compression,
     /// Whether everything, subtables included, is packed into one file.
@@ -76,6 +79,10 @@ pub(super) fn pack(
     source.check_apart(target)?;
     if options.dtype.is_some() && options.format != PackFormat::HDF5 {
         return Err(Error::usage(format!("a type of the elements is for HDF5, not for {}", options.format.name())));
+    }
+    if options.hash.is_some() && !(options.single_file && options.format == PackFormat::MULTI_HDF5) {
+        let message = "only a single file in the format multihdf5 records a checksum of each file";
+        return Err(Error::usage(message));
     }
     if let Some(write_tree) = options.format.write_tree() {
         return pack_at_once(source, target, options, write_tree, publishing.if_exists, progress);
@@ -238,8 +245,8 @@ fn make_container(
 }
 
 fn format_options(options: &PackOptions, block_bytes: u64) -> FormatOptions {
-    let PackOptions { checksums, compression, single_file: archive, .. } = *options;
-    FormatOptions { block_bytes, checksums, compression, archive, appendable: false }
+    let PackOptions { checksums, compression, single_file: archive, hash, .. } = *options;
+    FormatOptions { block_bytes, checksums, compression, archive, hash: hash.unwrap_or_default(), appendable: false }
 }
 
 /// The size in bytes of the blocks of a container for files of the given sizes, unless the options set one: an eighth

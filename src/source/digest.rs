@@ -1,4 +1,5 @@
-//! CTFP-1 fingerprints: digests of a table's content that do not depend on how it is stored.
+//! Fingerprints: digests of a table's content that do not depend on how it is stored. CTFP-2 hashes with BLAKE3, CTFP-1 hashes
+//! the same streams with SHA-256.
 //!
 //! All numbers little-endian; `str` is a u64 length and the bytes.
 //!
@@ -6,30 +7,30 @@
 //! |-----------|--------------------------------------------------------------------------------------------------|
 //! | column    | per row: u8 defined; if so u64 axes, u64 extents slowest first, elements in casacore's order     |
 //! | record    | u64 fields, each `str` name and a tagged value                                                   |
-//! | table     | u64 rows, u64 columns; by name: `str` name, `str` type, u8 is array, SHA-256 of the column        |
+//! | table     | u64 rows, u64 columns; by name: `str` name, `str` type, u8 is array, hash of the column           |
 
 use std::ops::Range;
 
 use rayon::prelude::*;
-use sha2::{Digest as _, Sha256 as Hasher};
 
 use super::blocks::{READ_BYTES, RowBlock, RowBlocks, Shapes};
-use super::marks::Marks;
+use super::marks::{MARK_BYTES, Marks};
 use super::{Content, Source, SourceTable};
 use crate::error::{Context, Error, Result, ResultExt};
+use crate::hash::{Hash, HashKind, Hasher};
 use crate::limits;
 use crate::native::{StoredMarks, last_part};
+use crate::pool::join_in_pool;
 use crate::progress::Progress;
 use crate::schema::ColumnKind;
-use crate::sha::Sha256;
 use crate::table::{ColumnCells, ColumnInfo, Table};
 use crate::value::{DataType, Record, Shape, Value, Values};
 
 /// Number of bytes beyond which cells are added to a fingerprint; small cells are gathered before.
 const PIECE: usize = 1 << 16;
 
-/// The fingerprint of a table: SHA-256 digests of its columns and keywords by the rules of CTFP-1, which defines a byte
-/// form of the content that does not depend on its storage.
+/// The fingerprint of a table: hashes of its columns and keywords by the rules of CTFP-2, or of CTFP-1 with SHA-256. They
+/// define a byte form of the content that does not depend on its storage.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct TableDigest {
@@ -38,16 +39,16 @@ pub struct TableDigest {
     pub error: Option<Error>,
     /// Number of rows of the table that the fingerprint is of.
     pub rows: u64,
-    /// SHA-256 of the table: of its number of rows and the fingerprints of its digested columns.
-    pub sha256: Sha256,
-    /// SHA-256 of the table's keywords.
-    pub keywords_sha256: Sha256,
+    /// Hash of the table: of its number of rows and the fingerprints of its digested columns.
+    pub hash: Hash,
+    /// Hash of the table's keywords.
+    pub keywords_hash: Hash,
     /// Fingerprints of those columns of the table that were digested, in the order of the table description.
     pub columns: Vec<ColumnDigest>,
 }
 
-/// The fingerprint of a column: SHA-256 digests of its cells and keywords by the rules of CTFP-1, which defines a byte
-/// form of the content that does not depend on its storage.
+/// The fingerprint of a column: hashes of its cells and keywords by the rules of CTFP-2, or of CTFP-1 with SHA-256. They
+/// define a byte form of the content that does not depend on its storage.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ColumnDigest {
@@ -57,24 +58,24 @@ pub struct ColumnDigest {
     pub data_type: DataType,
     /// Whether the column's cells are arrays.
     pub is_array: bool,
-    /// SHA-256 of the column's cells; the error if they cannot be read.
-    pub sha256: Result<Sha256>,
-    /// SHA-256 of the column's keywords.
-    pub keywords_sha256: Sha256,
+    /// Hash of the column's cells; the error if they cannot be read.
+    pub hash: Result<Hash>,
+    /// Hash of the column's keywords.
+    pub keywords_hash: Hash,
     /// Digests of the column's bytes up to positions at regular distances, which tell where a column begins to differ;
     /// `None` if the cells cannot be read.
     marks: Option<Marks>,
 }
 
-/// The fingerprint of the cells of a column: its SHA-256, and its marks (digests of the column's bytes up to positions
+/// The fingerprint of the cells of a column: its hash, and its marks (digests of the column's bytes up to positions
 /// at regular distances).
 #[derive(Debug)]
 pub(crate) struct CellsDigest {
-    sha256: Sha256,
+    hash: Hash,
     marks: Marks,
 }
 
-/// Computes the fingerprints of all tables of `source`, each with the columns that `wanted` accepts; columns are read in
+/// Computes the fingerprints of all tables of `source` with the hash `kind`, each with the columns that `wanted` accepts; columns are read in
 /// parallel.
 ///
 /// `wanted` is asked with the name of a table and a column.
@@ -83,42 +84,55 @@ pub(crate) struct CellsDigest {
 /// `Interrupted`; other errors are those of tables and columns.
 pub(crate) fn digest(
     source: &Source,
+    kind: HashKind,
     wanted: impl Fn(&str, &str) -> bool + Sync,
     progress: &dyn Progress,
 ) -> Result<Vec<(String, Result<TableDigest>)>> {
     let of_table = |table: &SourceTable| -> Result<TableDigest> {
         let content = table.content()?;
-        Ok(digest_table(content, |column| wanted(&table.name, column), progress))
+        Ok(digest_table(content, kind, |column| wanted(&table.name, column), progress))
     };
     let digests = source.tables.iter().map(|table| (table.name.clone(), of_table(table))).collect();
     progress.go_on().map(|()| digests)
 }
 
-fn digest_table(content: &Content, wanted: impl Fn(&str) -> bool + Sync, progress: &dyn Progress) -> TableDigest {
+fn digest_table(
+    content: &Content,
+    kind: HashKind,
+    wanted: impl Fn(&str) -> bool + Sync,
+    progress: &dyn Progress,
+) -> TableDigest {
     let infos = content.columns();
     let columns: Vec<ColumnDigest> = (0..infos.len())
         .into_par_iter()
         .filter(|&index| wanted(&infos[index].desc.name.to_string()))
-        .map(|index| digest_column(content, index, CellDigest::Wanted, progress))
+        .map(|index| digest_column(content, index, CellDigest::Wanted(kind), progress))
         .collect();
     TableDigest {
         error: content.as_table().and_then(Table::unreadable),
         rows: content.rows(),
-        sha256: table_sha(content.rows(), &columns),
-        keywords_sha256: keywords_sha(content.keywords(), content),
+        hash: table_hash(kind, content.rows(), &columns),
+        keywords_hash: keywords_hash(kind, content.keywords(), content),
         columns,
     }
 }
 
-/// Whether the cells of a column are digested, or only its keywords.
+/// Whether the cells of a column are digested, or only its keywords, and with which hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CellDigest {
-    Wanted,
+    Wanted(HashKind),
     /// Only the keywords of the column are digested.
-    Skipped,
+    Skipped(HashKind),
 }
 
-/// Computes the fingerprint (SHA-256 digests by the rules of CTFP-1) of column number `index`, from 0. `of_cells` tells
+impl CellDigest {
+    fn kind(self) -> HashKind {
+        let (CellDigest::Wanted(kind) | CellDigest::Skipped(kind)) = self;
+        kind
+    }
+}
+
+/// Computes the fingerprint of column number `index`, from 0. `of_cells` tells
 /// whether its cells are digested or only its keywords.
 pub(crate) fn digest_column(
     content: &Content,
@@ -128,25 +142,25 @@ pub(crate) fn digest_column(
 ) -> ColumnDigest {
     let info = &content.columns()[index];
     let digest = |cells: Box<dyn ColumnCells + '_>| match of_cells {
-        CellDigest::Wanted => digest_cells(info, &*cells, content, 0..content.rows(), progress),
-        CellDigest::Skipped => Err(not_selected()),
+        CellDigest::Wanted(kind) => digest_cells(info, &*cells, content, 0..content.rows(), kind, progress),
+        CellDigest::Skipped(_) => Err(not_selected()),
     };
     let cells = content.cells(index).and_then(digest).with_context(|| Context::column(&info.desc.name));
-    ColumnDigest::new(info, cells, content)
+    ColumnDigest::new(info, cells, of_cells.kind(), content)
 }
 
 impl ColumnDigest {
-    pub(crate) fn new(info: &ColumnInfo, cells: Result<CellsDigest>, content: &Content) -> Self {
-        let (sha256, marks) = match cells {
-            Ok(cells) => (Ok(cells.sha256), Some(cells.marks)),
+    pub(crate) fn new(info: &ColumnInfo, cells: Result<CellsDigest>, kind: HashKind, content: &Content) -> Self {
+        let (hash, marks) = match cells {
+            Ok(cells) => (Ok(cells.hash), Some(cells.marks)),
             Err(error) => (Err(error), None),
         };
         ColumnDigest {
             name: info.desc.name.to_string(),
             data_type: info.data_type(),
             is_array: info.desc.kind == ColumnKind::Array,
-            sha256,
-            keywords_sha256: keywords_sha(&info.desc.keywords, content),
+            hash,
+            keywords_hash: keywords_hash(kind, &info.desc.keywords, content),
             marks,
         }
     }
@@ -170,54 +184,57 @@ pub(crate) fn digest_cells(
     cells: &dyn ColumnCells,
     content: &Content,
     rows: Range<u64>,
+    kind: HashKind,
     progress: &dyn Progress,
 ) -> Result<CellsDigest> {
     limits::rows(rows.end - rows.start)?;
-    let mut stream = ColumnStream::new(content);
-    let mut values = Values::new(info.data_type());
-    for block in RowBlocks::new(info, cells, rows, READ_BYTES) {
+    let mut stream = ColumnStream::new(kind, content);
+    let mut blocks = RowBlocks::new(info, cells, rows, READ_BYTES);
+    let mut read = |mut values: Values| -> Result<Option<(RowBlock, Values)>> {
         progress.go_on()?;
-        let block = block?;
+        let Some(block) = blocks.next().transpose()? else { return Ok(None) };
         values.clear();
         block.read(cells, &mut values)?;
-        stream.update(&block, &values)?;
+        Ok(Some((block, values)))
+    };
+    let (mut next, mut spare) = (read(Values::new(info.data_type()))?, Values::new(info.data_type()));
+    while let Some((block, values)) = next {
+        // a large column would otherwise keep one thread busy after all others
+        let (hashed, following) = join_in_pool(|| stream.update(&block, &values), || read(spare));
+        hashed?;
+        (next, spare) = (following?, values);
     }
     stream.finish()
 }
 
-/// Computes the SHA-256 of a table from its number of rows and the fingerprints of its columns; zeros stand for a column
+/// Computes the hash of a table from its number of rows and the fingerprints of its columns; zeros stand for a column
 /// without one.
-pub(crate) fn table_sha(rows: u64, columns: &[ColumnDigest]) -> Sha256 {
+pub(crate) fn table_hash(kind: HashKind, rows: u64, columns: &[ColumnDigest]) -> Hash {
     let mut sorted: Vec<&ColumnDigest> = columns.iter().collect();
     sorted.sort_by(|a, b| a.name.as_bytes().cmp(b.name.as_bytes()));
-    let mut sha = Hasher::new();
-    sha.update(rows.to_le_bytes());
-    sha.update((columns.len() as u64).to_le_bytes());
-    let mut bytes = Vec::new();
+    let mut bytes = [rows.to_le_bytes(), (columns.len() as u64).to_le_bytes()].concat();
     for column in sorted {
-        bytes.clear();
         put_str(&mut bytes, column.name.as_bytes());
         put_str(&mut bytes, column.data_type.name().as_bytes());
         bytes.push(u8::from(column.is_array));
-        bytes.extend_from_slice(column.sha256.as_ref().unwrap_or(&Sha256::default()).as_ref());
-        sha.update(&bytes);
+        bytes.extend_from_slice(column.hash.as_ref().map_or(&[0; 32], |hash| hash.as_bytes()));
     }
-    sha.finalize().into()
+    kind.hash(&bytes)
 }
 
-/// Computes the SHA-256 of the keywords of a table or column.
-pub(crate) fn keywords_sha(record: &Record, content: &Content) -> Sha256 {
+/// Computes the hash of the keywords of a table or column.
+pub(crate) fn keywords_hash(kind: HashKind, record: &Record, content: &Content) -> Hash {
     let mut bytes = Vec::new();
     put_record(&mut bytes, record, &|stored| content.table_name(stored));
-    Hasher::digest(&bytes).into()
+    kind.hash(&bytes)
 }
 
 /// Computes the fingerprint of the cells of a column from blocks of rows, which are added in row order.
 pub(crate) struct ColumnStream<'a> {
-    sha: Hasher,
+    hasher: Hasher,
     marks: Marks,
-    /// Number of bytes that are still to be digested before the next mark (a digest of all bytes so far).
-    left: u64,
+    /// The newest bytes of the stream, fewer than [`MARK_BYTES`]. Hashed together they are hashed fast, and a mark may follow.
+    pending: Vec<u8>,
     /// Number of rows of the column that were added to the fingerprint so far, the last of them perhaps in part.
     rows: u64,
     content: &'a Content,
@@ -229,31 +246,36 @@ pub(crate) struct ColumnStream<'a> {
 }
 
 impl<'a> ColumnStream<'a> {
-    pub(crate) fn new(content: &'a Content) -> Self {
-        let (marks, left) = Marks::new();
-        let (sha, buffer) = (Hasher::new(), Vec::new());
-        ColumnStream { sha, marks, left, rows: 0, content, buffer, failed: None, idle: false }
+    pub(crate) fn new(kind: HashKind, content: &'a Content) -> Self {
+        let (hasher, marks) = (Hasher::new(kind), Marks::default());
+        let (pending, buffer) = (Vec::new(), Vec::new());
+        ColumnStream { hasher, marks, pending, rows: 0, content, buffer, failed: None, idle: false }
     }
 
     /// Begins the fingerprint of a column's cells. If they are not to be digested, added blocks are ignored and `finish`
     /// returns an error.
     pub(crate) fn of(cells: CellDigest, content: &'a Content) -> Self {
-        let idle = cells == CellDigest::Skipped;
-        ColumnStream { failed: idle.then(not_selected), idle, ..Self::new(content) }
+        let idle = matches!(cells, CellDigest::Skipped(_));
+        ColumnStream { failed: idle.then(not_selected), idle, ..Self::new(cells.kind(), content) }
     }
 
     /// Adds `bytes` to the fingerprint of a column. They are those of one or more whole rows, from `first` to the newest
     /// row (`self.rows - 1`, where `self.rows` counts the rows begun so far), or of a part of the newest row, which is
     /// then `first` itself. Rows count from 0.
     fn add(&mut self, mut bytes: &[u8], first: u64) {
-        while bytes.len() as u64 >= self.left {
-            let (head, rest) = bytes.split_at(self.left as usize);
-            self.sha.update(head);
-            self.left = self.marks.add(&self.sha, first..self.rows);
+        while self.pending.len() + bytes.len() >= MARK_BYTES {
+            let (head, rest) = bytes.split_at(MARK_BYTES - self.pending.len());
+            if self.pending.is_empty() {
+                self.hasher.update(head);
+            } else {
+                self.pending.extend_from_slice(head);
+                self.hasher.update(&self.pending);
+                self.pending.clear();
+            }
+            self.marks.add(&self.hasher, first..self.rows);
             bytes = rest;
         }
-        self.sha.update(bytes);
-        self.left -= bytes.len() as u64;
+        self.pending.extend_from_slice(bytes);
     }
 
     /// Begins the next row of a column's fingerprint with the bytes `header`, which tell whether its cell is defined,
@@ -399,10 +421,11 @@ impl<'a> ColumnStream<'a> {
     ///
     /// # Errors
     /// `Format` if the column has none: strings must be UTF-8.
-    pub(crate) fn finish(self) -> Result<CellsDigest> {
+    pub(crate) fn finish(mut self) -> Result<CellsDigest> {
+        self.hasher.update(&self.pending);
         match self.failed {
             Some(error) => Err(error),
-            None => Ok(CellsDigest { sha256: self.sha.finalize().into(), marks: self.marks }),
+            None => Ok(CellsDigest { hash: self.hasher.finish(), marks: self.marks }),
         }
     }
 }
@@ -542,14 +565,12 @@ fn tag(data_type: DataType) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sha::Sha256;
 
     #[test]
     fn empty_keyword_set_as_the_reference_computes_it() {
         let mut bytes = Vec::new();
         put_record(&mut bytes, &Record::default(), &|_| String::new());
         // keywords_sha256 of every table without keywords in the corpus
-        let sha: Sha256 = Hasher::digest(&bytes).into();
-        assert!(sha.to_string().starts_with("af5570f5a1810b7af78caf4bc70a660f"));
+        assert!(HashKind::Sha256.hash(&bytes).to_string().starts_with("af5570f5a1810b7af78caf4bc70a660f"));
     }
 }

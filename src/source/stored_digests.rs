@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::digest::{CellDigest, ColumnDigest, digest_column, keywords_sha};
+use super::digest::{CellDigest, ColumnDigest, digest_column, keywords_hash};
 use super::{Content, Source};
 use crate::error::{ErrorKind, Result, column_context as place};
 use crate::native::{MAIN_TABLE, StoredDigests};
@@ -22,10 +22,7 @@ pub(crate) fn changed_columns(
     for table in source.tables() {
         let content = table.content()?;
         let Some(stored) = content.stored_digests()? else { continue };
-        let wanted = |index: usize| match content.only_dataset(index) {
-            Some(dataset) if is_known(&dataset) => CellDigest::Skipped,
-            _ => CellDigest::Wanted,
-        };
+        let wanted = |index: usize| !content.only_dataset(index).is_some_and(|dataset| is_known(&dataset));
         for change in changes(content, &stored, &wanted, progress)? {
             let name = match (&change.column, table.name.as_str()) {
                 (Some(column), table) => place(table, column).to_string(),
@@ -56,9 +53,10 @@ pub(crate) struct Change {
 pub(crate) fn changes(
     content: &Content,
     stored: &StoredDigests,
-    wanted: &(dyn Fn(usize) -> CellDigest + Sync),
+    wanted: &(dyn Fn(usize) -> bool + Sync),
     progress: &dyn Progress,
 ) -> Result<Vec<Change>> {
+    let kind = stored.kind()?;
     let mut changes = Vec::new();
     let mut compare = |column: Option<&str>, what: &str, stored: Option<String>, found: String| {
         if let Some(stored) = stored.filter(|stored| *stored != found) {
@@ -69,11 +67,14 @@ pub(crate) fn changes(
     compare(None, "rows", stored.rows.map(|rows| rows.to_string()), content.rows().to_string());
     // readable attributes count where they have been edited
     let edited = content.edited()?;
-    compare(None, "keywords", stored.keywords_sha256.clone(), keywords_sha(&edited.keywords, content).to_string());
+    compare(None, "keywords", stored.keywords_hash.clone(), keywords_hash(kind, &edited.keywords, content).to_string());
     compare(None, "info", Some(format!("{:?}", content.info())), format!("{:?}", edited.info));
     let now: Vec<ColumnDigest> = (0..content.columns().len())
         .into_par_iter()
-        .map(|index| digest_column(content, index, wanted(index), progress))
+        .map(|index| {
+            let cells = if wanted(index) { CellDigest::Wanted(kind) } else { CellDigest::Skipped(kind) };
+            digest_column(content, index, cells, progress)
+        })
         .collect();
     progress.go_on()?;
     let then = stored.columns()?;
@@ -82,25 +83,25 @@ pub(crate) fn changes(
             compare(Some(&column.name), "columns", Some("no such column".to_owned()), "a column".to_owned());
             continue;
         };
-        let keywords =
-            edited.columns.get(index).map_or(column.keywords_sha256, |(_, keywords)| keywords_sha(keywords, content));
-        compare(Some(&column.name), "keywords", stored.keywords_sha256.clone(), keywords.to_string());
+        let edited_hash = |(_, keywords): &(_, _)| keywords_hash(kind, keywords, content);
+        let keywords = edited.columns.get(index).map_or(column.keywords_hash, edited_hash);
+        compare(Some(&column.name), "keywords", stored.keywords_hash.clone(), keywords.to_string());
         if let Some((comment, _)) = edited.columns.get(index) {
             let stored = &content.columns()[index].desc.comment;
             compare(Some(&column.name), "comment", Some(stored.to_string()), comment.to_string());
         }
-        let found = match &column.sha256 {
-            Ok(sha) => sha.to_string(),
+        let found = match &column.hash {
+            Ok(hash) => hash.to_string(),
             Err(error) if error.kind() == ErrorKind::Usage => continue,
             // not damage: elements in other files are not read, and a disk or server that fails may answer later
             Err(error) if error.leads_elsewhere() || error.kind() == ErrorKind::Io => return Err(error.clone()),
             Err(error) => error.to_string(),
         };
-        let damaged = stored.sha256.as_ref().is_some_and(|stored| *stored != found);
+        let damaged = stored.hash.as_ref().is_some_and(|stored| *stored != found);
         let rows = stored.marks.as_ref().filter(|_| damaged);
         let rows = rows.and_then(|marks| column.first_difference(marks, content.rows()));
         let found = rows.map_or(found.clone(), |rows| format!("{found}, {}", place_of(content, index, rows)));
-        compare(Some(&column.name), "cells", stored.sha256.clone(), found);
+        compare(Some(&column.name), "cells", stored.hash.clone(), found);
     }
     for (name, _) in then.iter().filter(|(name, _)| !now.iter().any(|column| column.name == *name)) {
         compare(Some(name), "columns", Some("a column".to_owned()), "no such column".to_owned());

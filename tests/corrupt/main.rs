@@ -46,7 +46,7 @@ fn limit_memory() {
 fn read_all(path: &Path) -> Result<()> {
     for (_, table) in Digest::new(path).run()? {
         for column in table?.columns {
-            column.sha256?;
+            column.hash?;
         }
     }
     Ok(())

@@ -184,15 +184,19 @@ def tree(folder):
 
 def files_of(source):
     """{path: SHA-256} of `h5bridge digest --json` of a container or of arrays."""
-    document = json.loads(h5bridge('digest', '--json', source).stdout)
+    document = json.loads(h5bridge('digest', '--json', '--hash', 'sha256', source).stdout)
     assert document['format'] == 'SHA-256'
     return document['files']
 
 
-def digest(source, code=DONE):
-    """{relative path: fingerprint} of `h5bridge digest --json`."""
-    document = json.loads(h5bridge('digest', '--json', source, code=code).stdout)
-    assert document['format'] == 'CTFP-1'
+FORMATS = {'sha256': 'CTFP-1', 'blake3': 'CTFP-2'}
+
+
+def digest(source, code=DONE, hash='sha256'):
+    """{relative path: fingerprint} of `h5bridge digest --json`: CTFP-1, as the expected ones are, or what conversions store."""
+    words = () if hash == 'blake3' else ('--hash', hash)
+    document = json.loads(h5bridge('digest', '--json', *words, source, code=code).stdout)
+    assert document['format'] == FORMATS[hash]
     return document['tables']
 
 

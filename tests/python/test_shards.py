@@ -13,6 +13,7 @@ import struct
 import subprocess
 import time
 
+import blake3
 import h5py
 import netCDF4
 import numpy as np
@@ -333,16 +334,16 @@ def test_verify_after_commit(sources, mixed_target):
     assert all(part['equal'] and part['skipped'] == 0 for part in parts)
     found = lines(target)
     assert sum(part['items'] for part in parts) == len(found['item'])
-    # the recorded SHA-256 is that of the bytes in the file
+    # the recorded BLAKE3 is that of the bytes in the file
     item, _, offset = list(block_items(target))[3]
     with open(target, 'rb') as file:
         file.seek(offset)
         data = file.read(item['result']['file_bytes'])
-    assert hashlib.sha256(data).hexdigest() == item['result']['sha256']
+    assert blake3.blake3(data).hexdigest() == item['result']['blake3']
     # that of a compressed item is of lengths and chunks
     packed = packed_items(target)[0]
     dataset = found['dataset'][packed['dataset']]
-    hasher = hashlib.sha256()
+    hasher = blake3.blake3()
     with h5py.File(target) as opened:
         ids = opened[dataset['path']].id
         counts = [-(-extent // chunk) for extent, chunk in zip(dataset['shape'], dataset['chunk'])]
@@ -350,7 +351,16 @@ def test_verify_after_commit(sources, mixed_target):
             index = np.unravel_index(number, counts)
             _, stored = ids.read_direct_chunk(tuple(int(i * chunk) for i, chunk in zip(index, dataset['chunk'])))
             hasher.update(len(stored).to_bytes(8, 'little') + stored)
-    assert hasher.hexdigest() == packed['result']['sha256']
+    assert hasher.hexdigest() == packed['result']['blake3']
+    # an older program recorded SHA-256
+    document = '%s.shards.ndjson' % target
+    with open(document) as file:
+        newer = file.read()
+    recorded = '"blake3":"%s"' % item['result']['blake3']
+    assert newer.count(recorded) == 1
+    with open(document, 'w') as file:
+        file.write(newer.replace(recorded, '"sha256":"%s"' % support.sha256(data)))
+    assert verify(target, '--source')['equal']
     flip(target, offset)
     different = verify(target, code=support.DIFFERENT)['differences']
     assert [one['id'] for one in different] == [item['id']]

@@ -68,7 +68,7 @@ def folder(tmp_path_factory):
     del manifest['h5bridge']
     (folder / 'other.json').write_text(json.dumps(manifest))
     with h5py.File(shutil.copy(folder / 'archive.h5', folder / 'changed.h5'), 'r+') as file:
-        file['table.dat'].attrs['sha256'] = '0' * 64
+        file['table.dat'].attrs['blake3'] = '0' * 64
     os.rename(shutil.copytree(folder / 'my.ms', folder / 'bytes.ms'), os.fsencode(folder) + b'/\xff.ms')
     return folder
 
@@ -112,7 +112,7 @@ def test_conversions(folder, words, code, says):
     (['pack', 'folder', 'o.ms'], DAMAGED, 'not a table: it has no table.dat'),
     (['pack', 'named.ms', 'o.ms', '--format', 'multifile'], UNSUPPORTED,
      'table.mf: a file of this name exists, but is not the container of the table'),
-    (['verify', '--bytes', 'changed.h5'], DAMAGED, 'the SHA-256 of the bytes is not the one that was stored'),
+    (['verify', '--bytes', 'changed.h5'], DAMAGED, 'the BLAKE3 of the bytes is not the one that was stored'),
     (['pack', 'damaged.h5', 'o.ms', '--salvage'], DAMAGED, 'its table.dat cannot be read'),
     (['ls', 'data.bcolz', '-S'], USAGE,
      'chunks of arrays are listed as they are found: -S, --sort and --reverse are for files'),

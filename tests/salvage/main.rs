@@ -93,8 +93,7 @@ fn digests(path: &Path) -> BTreeMap<Name, String> {
     let tables = Digest::new(path).run().unwrap();
     let tables = tables.into_iter().filter_map(|(name, table)| Some((name, table.ok()?)));
     let columns = tables.flat_map(|(table, found)| {
-        let of_table =
-            move |column: ColumnDigest| Some(((table.clone(), column.name), column.sha256.ok()?.to_string()));
+        let of_table = move |column: ColumnDigest| Some(((table.clone(), column.name), column.hash.ok()?.to_string()));
         found.columns.into_iter().filter_map(of_table)
     });
     columns.collect()

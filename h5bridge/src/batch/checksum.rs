@@ -27,6 +27,8 @@ pub(crate) enum Checksum {
     Crc32c,
     /// SHA-256, as sha256sum prints it
     Sha256,
+    /// BLAKE3, as b3sum prints it
+    Blake3,
 }
 
 /// Checksums of one file by kind, each in hexadecimal digits.
@@ -38,6 +40,7 @@ enum Running {
     Md5(Md5),
     Crc32c(u32),
     Sha256(Sha256),
+    Blake3(Box<blake3::Hasher>),
 }
 
 impl Running {
@@ -47,6 +50,7 @@ impl Running {
             Checksum::Md5 => Running::Md5(Md5::new()),
             Checksum::Crc32c => Running::Crc32c(0),
             Checksum::Sha256 => Running::Sha256(Sha256::new()),
+            Checksum::Blake3 => Running::Blake3(Box::default()),
         }
     }
 
@@ -56,6 +60,9 @@ impl Running {
             Running::Md5(sum) => sum.update(bytes),
             Running::Crc32c(sum) => *sum = crc32c::crc32c_append(*sum, bytes),
             Running::Sha256(sum) => sum.update(bytes),
+            Running::Blake3(sum) => {
+                sum.update(bytes);
+            }
         }
     }
 
@@ -65,6 +72,7 @@ impl Running {
             Running::Md5(sum) => hex(&sum.finalize()),
             Running::Crc32c(sum) => format!("{sum:08x}"),
             Running::Sha256(sum) => hex(&sum.finalize()),
+            Running::Blake3(sum) => sum.finalize().to_string(),
         }
     }
 }
@@ -118,7 +126,7 @@ pub(super) fn same_content(left: &Path, right: &Path) -> Result<bool> {
         if of_file(one, &[])? != of_file(two, &[])? {
             return Ok(false);
         }
-        let kinds = [Checksum::Sha256];
+        let kinds = [Checksum::Blake3];
         if of_file(one, &kinds)? != of_file(two, &kinds)? {
             return Ok(false);
         }
@@ -135,13 +143,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
         std::fs::write(&path, b"123456789").unwrap();
-        let kinds = [Checksum::Adler32, Checksum::Md5, Checksum::Crc32c, Checksum::Sha256];
+        let kinds = [Checksum::Adler32, Checksum::Md5, Checksum::Crc32c, Checksum::Sha256, Checksum::Blake3];
         let (bytes, sums) = of_file(&path, &kinds).unwrap();
         assert_eq!(bytes, 9);
         // the check values of the catalogue of CRCs, RFC 1950 and coreutils
         assert_eq!(sums[&Checksum::Adler32], "091e01de");
         assert_eq!(sums[&Checksum::Crc32c], "e3069283");
         assert_eq!(sums[&Checksum::Md5], "25f9e794323b453885f5181f1b624d0b");
+        assert_eq!(sums[&Checksum::Blake3], "b7d65b48420d1033cb2595293263b6f72eabee20d55e699d0df1973b3c9deed1");
         assert_eq!(sums[&Checksum::Sha256], "15e2b0d3c33891ebb0f1ef609ec419420c20e320ce94c65fbc8c3312448eb225");
     }
 

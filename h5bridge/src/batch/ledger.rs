@@ -86,7 +86,7 @@ pub(crate) struct Record {
     /// Size of the target in bytes; `None` if nothing was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) file_bytes: Option<u64>,
-    /// Digest of the result: the CTFP-1 content fingerprint of the main table, or in `h5bridge shard` the SHA-256 of
+    /// Digest of the result: the CTFP-2 content fingerprint of the main table, or in `h5bridge shard` the hash of
     /// the bytes written for the item. `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) digest: Option<String>,

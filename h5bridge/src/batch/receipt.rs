@@ -47,7 +47,7 @@ pub(crate) struct Receipt {
     pub(crate) source: Option<String>,
     /// Size of the target in bytes: of all its files if it is a directory.
     pub(crate) file_bytes: u64,
-    /// CTFP-1 digest (content fingerprint) of the main table in the target; `None` if the subcommand of `h5bridge` that
+    /// CTFP-2 digest (content fingerprint) of the main table in the target; `None` if the subcommand of `h5bridge` that
     /// made the target printed none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) digest: Option<String>,

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use ctds_hdf5::blz::Arrays;
-use ctds_hdf5::convert::{Digest, Sha256, Source, TableDigest};
+use ctds_hdf5::convert::{Digest, Hash, HashKind, Source, TableDigest};
 use ctds_hdf5::pack::{Contents, Listing};
 use ctds_hdf5::{Error, ErrorKind, Progress};
 use serde_json::{Map, Value as Json, json};
 
-use crate::args::{External, Global, SOURCE};
+use crate::args::{External, Global, SOURCE, hash_kind};
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
 
@@ -25,19 +25,23 @@ pub(crate) struct Args {
     /// Only columns with these names, in all tables
     #[arg(long, value_delimiter = ',')]
     columns: Vec<String>,
+    /// Hash: blake3 gives CTFP-2, the fingerprints that conversions store; sha256 gives CTFP-1, as files of older programs store
+    /// it
+    #[arg(long, default_value = "blake3", value_parser = hash_kind(), value_name = "blake3|sha256", hide_possible_values = true)]
+    hash: HashKind,
     #[command(flatten)]
     external: External,
 }
 
-/// Runs `h5bridge digest`: prints the fingerprints of a table, or the SHA-256 of each file of a container. Errors of
+/// Runs `h5bridge digest`: prints the fingerprints of a table, or the hash of each file of a container. Errors of
 /// columns are printed in place of their fingerprints; the first one decides the exit status.
 pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let interrupts = Interrupts::of_caller(global.caller.as_ref());
     let progress = interrupts.stoppable(&());
     if Arrays::are_at(&args.source) {
-        let digests = Arrays::open(&args.source)?.digest(&progress)?;
-        let digests = digests.iter().map(|(name, sha)| (name.as_str(), *sha));
-        return finish_files(&mut Map::new(), digests, global, out);
+        let digests = Arrays::open(&args.source)?.digest(args.hash, &progress)?;
+        let digests = digests.iter().map(|(name, hash)| (name.as_str(), *hash));
+        return finish_files(args.hash, &mut Map::new(), digests, global, out);
     }
     // opening a path into a native file gives the error
     let contents = match Source::split_path(&args.source) {
@@ -45,16 +49,15 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         None => Contents::of(&args.source)?,
     };
     match contents {
-        Contents::Container(files) => return digest_files(&files.listing()?, &progress, global, out),
+        Contents::Container(files) => return digest_files(&files.listing()?, args.hash, &progress, global, out),
         Contents::File(file) => {
-            let sha = file.sha256(&progress)?;
-            let mut files = Map::new();
-            return finish_files(&mut files, [(file.listed.name.as_str(), sha)], global, out);
+            let hash = file.hash(args.hash, &progress)?;
+            return finish_files(args.hash, &mut Map::new(), [(file.listed.name.as_str(), hash)], global, out);
         }
         _ => {}
     }
-    let digest = Digest::new(&args.source).open_options(args.external.open_options(global)).columns(args.columns);
-    let tables = digest.progress(&progress).run()?;
+    let digest = Digest::new(&args.source).open_options(args.external.open_options(global)).hash(args.hash);
+    let tables = digest.columns(args.columns).progress(&progress).run()?;
     let mut status = Status::Done;
     // a missing subtable is not part of the content
     let mut note = |error: &Error, missing_is_fine: bool| {
@@ -66,7 +69,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     for (name, table) in &tables {
         match table {
             Ok(table) => {
-                table.columns.iter().filter_map(|column| column.sha256.as_ref().err()).for_each(|e| note(e, false));
+                table.columns.iter().filter_map(|column| column.hash.as_ref().err()).for_each(|e| note(e, false));
                 documents.insert(name.clone(), to_json(table));
             }
             Err(error) => {
@@ -76,7 +79,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         }
     }
     if global.json {
-        writeln!(out, "{:#}", json!({ "format": "CTFP-1", "tables": documents }))?;
+        writeln!(out, "{:#}", json!({ "format": args.hash.fingerprint(), "tables": documents }))?;
         return Ok(status);
     }
     for (name, table) in &tables {
@@ -88,61 +91,69 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     Ok(status)
 }
 
-/// Prints the SHA-256 of each file of a container, as `sha256sum` does.
-fn digest_files(listing: &Listing, progress: &dyn Progress, global: &Global, out: &mut impl Write) -> Result<Status> {
+/// Prints the hash of each file of a container, as `b3sum` and `sha256sum` do.
+fn digest_files(
+    listing: &Listing,
+    kind: HashKind,
+    progress: &dyn Progress,
+    global: &Global,
+    out: &mut impl Write,
+) -> Result<Status> {
     let mut files = Map::new();
     let mut written = Ok(());
-    listing.digest(progress, &mut |path, _, sha| {
+    listing.digest(kind, progress, &mut |path, _, hash| {
         if global.json {
-            files.insert(path.to_owned(), sha.to_string().into());
+            files.insert(path.to_owned(), hash.to_string().into());
         } else if written.is_ok() {
-            written = writeln!(out, "{sha}  {path}");
+            written = writeln!(out, "{hash}  {path}");
         }
         Ok(())
     })?;
     written?;
-    finish_files(&mut files, [], global, out)
+    finish_files(kind, &mut files, [], global, out)
 }
 
-/// Ends a listing of SHA-256 digests: prints a line for each name and digest of `more`, or with `--json` one document
+/// Ends a listing of hashes: prints a line for each name and digest of `more`, or with `--json` one document
 /// with the digests in `files`, which were collected earlier, and those in `more`.
 fn finish_files<'a>(
+    kind: HashKind,
     files: &mut Map<String, Json>,
-    more: impl IntoIterator<Item = (&'a str, Sha256)>,
+    more: impl IntoIterator<Item = (&'a str, Hash)>,
     global: &Global,
     out: &mut impl Write,
 ) -> Result<Status> {
-    for (path, sha) in more {
+    for (path, hash) in more {
         if global.json {
-            files.insert(path.to_owned(), sha.to_string().into());
+            files.insert(path.to_owned(), hash.to_string().into());
         } else {
-            writeln!(out, "{sha}  {path}")?;
+            writeln!(out, "{hash}  {path}")?;
         }
     }
     if global.json {
-        writeln!(out, "{:#}", json!({ "format": "SHA-256", "files": files }))?;
+        writeln!(out, "{:#}", json!({ "format": kind.to_string(), "files": files }))?;
     }
     Ok(Status::Done)
 }
 
+/// The keys `sha256` hold the digests of either hash, so that one program compares both; `format` says which it is.
 fn to_json(table: &TableDigest) -> Json {
     let mut columns = Map::new();
     for column in &table.columns {
         let mut entry = json!({
             "dtype": column.data_type.name(),
             "kind": if column.is_array { "array" } else { "scalar" },
-            "sha256": column.sha256.as_ref().ok().map(Sha256::to_string),
-            "keywords_sha256": column.keywords_sha256.to_string(),
+            "sha256": column.hash.as_ref().ok().map(Hash::to_string),
+            "keywords_sha256": column.keywords_hash.to_string(),
         });
-        if let Err(error) = &column.sha256 {
+        if let Err(error) = &column.hash {
             entry["error"] = error.to_string().into();
         }
         columns.insert(column.name.clone(), entry);
     }
     let mut document = json!({
         "nrow": table.rows,
-        "sha256": table.sha256.to_string(),
-        "keywords_sha256": table.keywords_sha256.to_string(),
+        "sha256": table.hash.to_string(),
+        "keywords_sha256": table.keywords_hash.to_string(),
         "columns": columns,
     });
     if let Some(error) = &table.error {
@@ -152,10 +163,10 @@ fn to_json(table: &TableDigest) -> Json {
 }
 
 fn print(name: &str, table: &TableDigest, out: &mut impl Write) -> Result<()> {
-    writeln!(out, "{}  {name}  {} rows", table.sha256, table.rows)?;
+    writeln!(out, "{}  {name}  {} rows", table.hash, table.rows)?;
     for column in &table.columns {
-        match &column.sha256 {
-            Ok(sha) => writeln!(out, "  {sha}  {}", column.name)?,
+        match &column.hash {
+            Ok(hash) => writeln!(out, "  {hash}  {}", column.name)?,
             Err(error) => writeln!(out, "  {:64}  {}: {error}", "-", column.name)?,
         }
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::Result;
-use ctds_hdf5::convert::{Compress, Sha256};
+use ctds_hdf5::convert::{Compress, Hash};
 use ctds_hdf5::live::{Finalize, NotFollowed};
 use serde_json::json;
 
@@ -99,7 +99,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
             "cells_compared": compared.cells,
             "not_followed": parts,
             "seconds": seconds,
-            "digest": summary.digest.as_ref().map(Sha256::to_string),
+            "digest": summary.digest.as_ref().map(Hash::to_string),
         }),
         plugins: args.compress.plugin().into_iter().collect(),
         ..Ending::default()

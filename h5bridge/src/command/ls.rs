@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use ctds_hdf5::blz::{ArrayInfo, Arrays, ChunkEntry};
 use ctds_hdf5::pack::{Listed, ListedFile, Listing};
-use ctds_hdf5::{ContainerInfo, Error, ErrorKind, FileLayout, Properties, Property};
+use ctds_hdf5::{ContainerInfo, Error, ErrorKind, FileLayout, HashKind, Properties, Property};
 use serde_json::{Value as Json, json};
 
 use crate::args::Global;
@@ -304,6 +304,7 @@ pub(super) fn property_lines(properties: &Properties) -> impl Iterator<Item = St
 /// The JSON document of a file in a container.
 pub(super) fn file_json(file: &ListedFile) -> Json {
     let layout = &file.layout;
+    let hash_of = |kind: HashKind| layout.hash.as_ref().filter(|(stored, _)| *stored == kind).map(|(_, hash)| hash);
     let mut document = json!({
         "name": file.name,
         "size": file.len,
@@ -315,7 +316,8 @@ pub(super) fn file_json(file: &ListedFile) -> Json {
         "index": layout.index,
         "filters": layout.filters,
         "checksum": layout.checksum,
-        "sha256": layout.sha256,
+        "blake3": hash_of(HashKind::Blake3),
+        "sha256": hash_of(HashKind::Sha256),
     });
     add_properties(&mut document, &file.properties);
     document

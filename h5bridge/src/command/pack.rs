@@ -8,10 +8,10 @@ use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ctds_hdf5::blz::{ArrayFormat, Arrays, Export};
 use ctds_hdf5::pack::{Contents, Elsewhere, Listing, Pack, PackFormat, PackSummary};
-use ctds_hdf5::{Compression, Error, ErrorKind};
+use ctds_hdf5::{Compression, Error, ErrorKind, HashKind};
 use serde_json::json;
 
-use crate::args::{Durable, Global, if_exists, size};
+use crate::args::{Durable, Global, hash_kind, if_exists, size};
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;
@@ -46,6 +46,9 @@ pub(crate) struct Args {
     /// Store a checksum for each block: CRC-32 in MultiFile, Fletcher32 in MultiHDF5
     #[arg(long)]
     crc: bool,
+    /// Hash that a single multihdf5 file records of each file: blake3 (default), or sha256 for archives whose rules ask for it
+    #[arg(long, value_parser = hash_kind(), value_name = "blake3|sha256", hide_possible_values = true)]
+    checksum: Option<HashKind>,
     #[arg(long, default_value = "none", value_parser = compress, help = compress_help())]
     compress: Compression,
     /// Write one file for everything, subtables included; casacore cannot open it
@@ -97,6 +100,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         Some(Format::Arrays(format)) => {
             let of_containers = [
                 (args.crc, "--crc"),
+                (args.checksum.is_some(), "--checksum"),
                 (args.single_file, "--single-file"),
                 (args.block_size.is_some(), "--block-size"),
                 (args.salvage, "--salvage"),
@@ -127,6 +131,9 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
             .sync(args.durable.policy());
         if let Some(format) = format {
             pack = pack.format(format);
+        }
+        if let Some(kind) = args.checksum {
+            pack = pack.checksum(kind);
         }
         if let Some(bytes) = args.block_size {
             pack = pack.block_bytes(bytes);

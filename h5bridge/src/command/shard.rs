@@ -45,7 +45,7 @@ enum Step {
     Status(status::Args),
     /// Publish the HDF5 file or table of a plan under its final name when all its items are done
     Commit(publish::Args),
-    /// Read back what was written and compare it with the recorded SHA-256, before or after commit
+    /// Read back what was written and compare it with the recorded hash, before or after commit
     Verify(verify::Args),
 }
 

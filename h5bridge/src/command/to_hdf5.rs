@@ -12,8 +12,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ctds_hdf5::Context;
 use ctds_hdf5::blz::{self, Arrays};
 use ctds_hdf5::convert::{
-    Averaging, ColumnPlan, Compress, Compression, DigestPolicy, Hdf5Version, Predicate, Prediction, Profile, Reflink,
-    Sha256, TablePlan, ToHdf5, ToHdf5Plan, ToHdf5Summary,
+    Averaging, ColumnPlan, Compress, Compression, DigestPolicy, Hash, HashKind, Hdf5Version, Predicate, Prediction,
+    Profile, Reflink, TablePlan, ToHdf5, ToHdf5Plan, ToHdf5Summary,
 };
 use ctds_hdf5::pack::{Contents, PackFormat};
 use serde_json::json;
@@ -22,7 +22,7 @@ use self::describe::{
     averaged_json, averaged_lines, expected_json, profile_line, sharing_json, sharing_lines, table_json, table_lines,
 };
 use super::{link, pack};
-use crate::args::{Durable, External, Global, SOURCE, if_exists, size};
+use crate::args::{Durable, External, Global, SOURCE, hash_kind, if_exists, size};
 use crate::exit::Status;
 use crate::interrupt::Interrupts;
 use crate::progress::Bar;
@@ -80,6 +80,9 @@ pub(crate) struct Args {
     /// Also store what is needed to restore the original directory, every file and every byte, with `to-ms --exact`
     #[arg(long)]
     restorable: bool,
+    /// With --restorable: the hash that is stored of each original file; sha256 for archives whose rules ask for it
+    #[arg(long, default_value = "blake3", value_parser = hash_kind(), value_name = "blake3|sha256", hide_possible_values = true, requires = "restorable")]
+    checksum: HashKind,
     /// Add small versions of the visibilities by time and channel, which HDFView and H5Web draw as heat maps (group quicklook)
     #[arg(long)]
     quicklook: bool,
@@ -382,6 +385,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
         .hdf5(args.hdf5)
         .appendable(args.appendable)
         .restorable(args.restorable)
+        .checksum(args.checksum)
         .quicklook(args.quicklook)
         .digest(digest)
         .salvage(args.salvage)
@@ -418,7 +422,7 @@ pub(crate) fn run(args: Args, global: &Global, out: &mut impl Write) -> Result<S
     let summary = summary.map_err(|error| report::stopped(go_on(error), &args.source, &args.out))?;
     let seconds = started.elapsed().as_secs_f64();
     let ToHdf5Summary { tables, columns, missing, rows, bytes, file_bytes, warnings, digest, .. } = &summary;
-    let digest = digest.as_ref().map(Sha256::to_string);
+    let digest = digest.as_ref().map(Hash::to_string);
     let (size, stored) = (report::bytes(*bytes), report::bytes(*file_bytes));
     let ratio = *file_bytes as f64 / (*bytes).max(1) as f64;
     let known = digest.as_ref().map_or(String::new(), |digest| format!(", digest {}", &digest[..16]));

@@ -158,7 +158,7 @@ impl Container for Files {
             checksum: filters.iter().any(|filter| filter == "fletcher32").then_some("fletcher32"),
             filters,
             index: Some(dataset.index_kind()?.to_string()),
-            sha256: None,
+            hash: None,
         })
     }
 

@@ -432,8 +432,7 @@ fn after_a_commit_that_failed_there_is_no_other() {
 }
 
 fn sha256(content: &[u8]) -> String {
-    use sha2::Digest;
-    crate::sha::Sha256::from(sha2::Sha256::digest(content)).to_string()
+    crate::hash::HashKind::Sha256.hash(content).to_string()
 }
 
 /// Tests that the files in testdata/multifile give the values that casacore read from them when they were in another container.

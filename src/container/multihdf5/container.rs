@@ -7,10 +7,12 @@ use super::commits::Commits;
 use super::file::StoredFile;
 use super::header::Header;
 use super::names::{COMMITS, HEADER};
+use super::read::stored_hash;
 use super::store::Store;
 use crate::container::{Container, ContainerInfo, ContainerMut, FormatOptions, check_name};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::h5::{Compression, Group};
+use crate::hash::HashKind;
 use crate::io::{ReadAt, WriteAt};
 use crate::limits;
 use crate::sync::LockUnpoisoned;
@@ -28,7 +30,7 @@ use crate::sync::LockUnpoisoned;
 /// use ctds_hdf5::{Compression, Container, ContainerMut, FormatOptions, MultiHdf5Mut};
 ///
 /// let compression = Compression::gzip(4);
-/// let options = FormatOptions { block_bytes: 1 << 16, checksums: true, compression, archive: true, appendable: false };
+/// let options = FormatOptions { block_bytes: 1 << 16, checksums: true, compression, archive: true, hash: HashKind::Blake3, appendable: false };
 /// let packed = MultiHdf5Mut::create(&path, &options)?;
 /// packed.create("table.f0")?.write_at(0, b"some bytes")?;
 /// packed.commit()?;
@@ -272,15 +274,20 @@ impl Content {
     }
 }
 
-/// Options for files that are added to an existing MultiHDF5 container: its block size, no checksums and no compression;
+/// Options for files that are added to an existing MultiHDF5 container: its block size and hash, no checksums and no compression;
 /// `archive` as the container's header states, and `appendable` if it has a list of commits.
 fn stored_options(root: &Group) -> Result<FormatOptions> {
-    let Header { block_bytes, archive, .. } = Header::read(root)?;
+    let Header { block_bytes, archive, files, .. } = Header::read(root)?;
+    // one archive has one kind of hash
+    let names = files.into_iter().map(|(name, _)| name).filter(|name| archive && root.has(name));
+    let mut hashes = names.map(|name| stored_hash(&root.group(&name)?)).filter_map(Result::transpose);
+    let hash = hashes.next().transpose()?.map_or(HashKind::default(), |(kind, _)| kind);
     Ok(FormatOptions {
         block_bytes,
         checksums: false,
         compression: Compression::NONE,
         archive,
+        hash,
         appendable: root.has(COMMITS),
     })
 }

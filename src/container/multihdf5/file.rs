@@ -6,15 +6,14 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use rayon::prelude::*;
-use sha2::{Digest, Sha256 as Hasher};
 
-use super::names::{DATA, NEXT_DATA, SHA256};
+use super::names::{DATA, NEXT_DATA};
 use super::store::{Access, Store};
 use super::virtual_file::VirtualFile;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{Attribute, Bounds, ByteFilters, ByteRows, Dataset, FilterScratch, Pipeline, Storage};
+use crate::hash::{Hash, Hasher};
 use crate::io::{FileSource, ReadAt, WriteAt, past_end};
-use crate::sha::Sha256;
 use crate::sync::LockUnpoisoned;
 use crate::value::{Region, Shape, Values};
 
@@ -43,7 +42,7 @@ struct FileState {
     phase: Phase,
     /// Blocks of the virtual file that are in memory, by number from 0; they replace those of the dataset, which may be older.
     blocks: BTreeMap<u64, Block>,
-    /// Running SHA-256 of the virtual file's bytes, as far as they were written in sequence from the start, and the number of
+    /// Running hash of the virtual file's bytes, as far as they were written in sequence from the start, and the number of
     /// those bytes; `None` if it must be computed from the stored file.
     hash: Option<(Hasher, u64)>,
 }
@@ -147,7 +146,8 @@ impl StoredFile {
     /// Creates the state of a new virtual file without bytes; its group `path` exists already.
     pub(super) fn new(store: Arc<Store>, path: String, block_bytes: u64) -> Self {
         store.forget(&path);
-        let state = FileState { changed: true, hash: Some((Hasher::new(), 0)), ..FileState::stored(0) };
+        let hasher = Hasher::new(store.options.hash);
+        let state = FileState { changed: true, hash: Some((hasher, 0)), ..FileState::stored(0) };
         StoredFile { store, path, block_bytes, state: Mutex::new(state) }
     }
 
@@ -157,7 +157,7 @@ impl StoredFile {
     }
 
     /// Opens a virtual file that grew while other processes read it, so that the header of the container states an
-    /// older length: `len` bytes are committed. The next commit records this length and the new SHA-256.
+    /// older length: `len` bytes are committed. The next commit records this length and the new hash.
     pub(super) fn appended(store: Arc<Store>, path: String, block_bytes: u64, len: u64) -> Self {
         let state = FileState { changed: true, ..FileState::stored(len) };
         StoredFile { store, path, block_bytes, state: Mutex::new(state) }
@@ -194,7 +194,10 @@ impl StoredFile {
                 rows.count = extent;
             }
             match &hash {
-                Some(hash) => access.group(&self.path)?.set_attribute(SHA256, &Attribute::string(hash.as_str())),
+                Some(hash) => {
+                    let text = Attribute::string(hash.to_string());
+                    access.group(&self.path)?.set_attribute(hash.kind().name(), &text)
+                }
                 None => Ok(()),
             }
         })?;
@@ -484,9 +487,10 @@ impl StoredFile {
         Ok(())
     }
 
-    /// Computes the SHA-256 of the virtual file, in hexadecimal digits.
-    fn hash(&self, state: &mut FileState) -> Result<String> {
-        let (mut hash, mut at) = state.hash.take().unwrap_or_default();
+    /// Computes the hash of the virtual file.
+    fn hash(&self, state: &mut FileState) -> Result<Hash> {
+        let new = || (Hasher::new(self.store.options.hash), 0);
+        let (mut hash, mut at) = state.hash.take().unwrap_or_else(new);
         let mut buffer = Vec::new();
         let done = (hash.clone(), at);
         while at < state.len {
@@ -496,7 +500,7 @@ impl StoredFile {
             at += buffer.len() as u64;
         }
         state.hash = Some(if at == done.1 { done } else { (hash.clone(), at) });
-        Ok(Sha256::from(hash.finalize()).to_string())
+        Ok(hash.finish())
     }
 
     /// Fills `out` with the bytes of the virtual file from `offset` on, from blocks in memory and from the dataset.

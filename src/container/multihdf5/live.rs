@@ -10,6 +10,7 @@ use super::names::DATA;
 use crate::container::{ContainerMut, FormatOptions};
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{self, Compression, Dataset, Group};
+use crate::hash::HashKind;
 use crate::io::past_end;
 use crate::value::{DataType, Region, Shape, Values};
 
@@ -80,6 +81,7 @@ impl LiveContainer {
             checksums: false,
             compression: Compression::NONE,
             archive: true,
+            hash: HashKind::default(),
             appendable: true,
         };
         let container = MultiHdf5Mut::create(path, &options)?;

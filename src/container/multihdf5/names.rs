@@ -7,9 +7,5 @@ pub(super) const DATA: &str = "FileData";
 /// Name of the dataset to which the bytes of a virtual file are copied before it replaces the file's dataset
 /// `FileData`.
 pub(super) const NEXT_DATA: &str = "FileData.next";
-/// Name of the attribute of a virtual file's group with the SHA-256 of its bytes, in 64 hexadecimal digits. Only archive
-/// containers (those that casacore does not change) have the attribute: casacore would not update it when it writes to a
-/// container.
-pub(super) const SHA256: &str = "sha256";
 /// Name of the dataset with a row of file sizes for each commit of a container that other processes read while it grows.
 pub(super) const COMMITS: &str = "__MultiHDF5_Commits__";

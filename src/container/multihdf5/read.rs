@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use super::commits::Commits;
 use super::header::Header;
-use super::names::{DATA, HEADER, SHA256};
+use super::names::{DATA, HEADER};
 use super::seal::Seal;
 use super::virtual_file::VirtualFile;
 use crate::container::{Container, ContainerInfo, FileLayout, check_name};
 use crate::error::{Context, Error, Result, ResultExt};
-use crate::h5::{self, Dataset, Group, LinkKind};
+use crate::h5::{self, Attribute, Dataset, Group, LinkKind};
+use crate::hash::HashKind;
 use crate::io::{FileSource, ReadAt};
 use crate::limits;
 use crate::value::Values;
@@ -193,12 +194,23 @@ impl Container for Node {
             checksum: filters.iter().any(|filter| filter == "fletcher32").then_some("fletcher32"),
             filters,
             index: Some(dataset.index_kind()?.to_string()),
-            sha256: self.group_of(name)?.attribute(SHA256)?.and_then(|hash| match hash.values() {
-                Values::String(hash) => hash.first().map(|hash| hash.to_string()),
-                _ => None,
-            }),
+            hash: stored_hash(&self.group_of(name)?)?,
         })
     }
+}
+
+/// The hash that an archive records of a virtual file, in an attribute of the file's group; its name is the kind. `None` if it
+/// records none: casacore would not update it when it writes to a container.
+pub(super) fn stored_hash(group: &Group) -> Result<Option<(HashKind, String)>> {
+    for kind in HashKind::ALL {
+        let stored = group.attribute(kind.name())?;
+        if let Some(Values::String(texts)) = stored.as_ref().map(Attribute::values)
+            && let Some(text) = texts.first()
+        {
+            return Ok(Some((kind, text.to_string())));
+        }
+    }
+    Ok(None)
 }
 
 impl fmt::Debug for Node {

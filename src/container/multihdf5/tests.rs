@@ -13,16 +13,15 @@ use std::time::{Duration, Instant};
 use ctds_hdf5_testing::property;
 use ctds_hdf5_testing::proptest::prelude::*;
 use ctds_hdf5_testing::proptest::{collection, sample::Index};
-use sha2::{Digest, Sha256 as Hasher};
 
 use super::header::Header;
 use super::names::{COMMITS, DATA};
 use super::store::AT_MOMENT;
 use super::*;
 use crate::container::{ContainerMut, Directory, FormatOptions};
-use crate::convert::Sha256;
 use crate::error::ErrorKind;
 use crate::h5::{self, Attribute, Bounds, ByteFilters, ByteRows, Compression, DatasetSpec, IndexKind, LinkKind};
+use crate::hash::HashKind;
 use crate::io::{ReadAt, read_all};
 use crate::value::{DataType, Region, Shape, Values};
 
@@ -31,6 +30,7 @@ const COMPATIBLE: FormatOptions = FormatOptions {
     checksums: false,
     compression: Compression::NONE,
     archive: false,
+    hash: HashKind::Blake3,
     appendable: false,
 };
 const ARCHIVE: FormatOptions = FormatOptions { archive: true, ..COMPATIBLE };
@@ -108,8 +108,8 @@ fn a_length_known_before_changes_no_byte() {
                 let layout = read.layout(name).unwrap();
                 let kind = if layout.blocks == 1 { IndexKind::Single } else { IndexKind::FixedArray };
                 assert_eq!(layout.index, Some(kind.to_string()), "{name} {options:?}");
-                let sha256 = Sha256::from(Hasher::digest(&expected[name]));
-                assert_eq!(layout.sha256, Some(sha256.to_string()), "{name} {options:?}");
+                let hash = HashKind::Blake3.hash(&expected[name]).to_string();
+                assert_eq!(layout.hash, Some((HashKind::Blake3, hash)), "{name} {options:?}");
             }
             let most = expected.values().map(|bytes| bytes.len() as u64 + block_bytes).sum::<u64>() + (1 << 17);
             // what was reserved is part of the file, or was given back
@@ -230,11 +230,10 @@ fn any_writes_give_the_bytes_of_a_plain_file() {
 }
 
 fn check_hashes(container: &dyn Container) {
-    use sha2::Digest;
     for name in container.names().unwrap() {
         let bytes = read_all(&*container.open(&name).unwrap()).unwrap();
-        let hash = Sha256::from(Hasher::digest(&bytes)).to_string();
-        assert_eq!(container.layout(&name).unwrap().sha256, Some(hash), "{name}");
+        let hash = HashKind::Blake3.hash(&bytes).to_string();
+        assert_eq!(container.layout(&name).unwrap().hash, Some((HashKind::Blake3, hash)), "{name}");
     }
 }
 

@@ -7,15 +7,14 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
-use sha2::{Digest as _, Sha256 as Hasher};
 
 use super::recipe::{Encoding, File, LITERALS, OpenStream, Segment, Sources};
 use crate::error::Result;
 use crate::grid::copy_box;
+use crate::hash::{Hash, HashKind, Hasher};
 use crate::io::ByteOrder;
 use crate::pool::Buffers;
 use crate::progress::{Progress, cancelled};
-use crate::sha::Sha256;
 use crate::value::{Region, Shape, Values, bits, swap_bytes, swap_width};
 
 /// Size in bytes of a window, the part of an original casacore file that a thread rebuilds at a time.
@@ -103,7 +102,7 @@ pub(super) fn for_windows<T: Send>(
 }
 
 /// Calls `work` with the number (index in `files`) of each original casacore file, on two files at a time, the longest
-/// first: while one waits for its SHA-256, which only one thread can compute, there is work on the other. The function
+/// first: while one waits for its hash, which is computed in order, there is work on the other. The function
 /// that `work` gets fails if it should end early: after an error, or if `progress` says so.
 pub(super) fn for_files(
     files: &[File],
@@ -131,30 +130,31 @@ pub(super) fn for_files(
 pub(super) type GoOn<'a> = dyn Fn() -> Result<()> + Sync + 'a;
 
 /// Rebuilds an original casacore file of `len` bytes, passes its bytes to `write`, from several threads and in no order, and
-/// returns their SHA-256.
+/// returns their hash of the kind `kind`.
 pub(super) fn rebuild(
     len: u64,
+    kind: HashKind,
     segments: Vec<Segment>,
     sources: &Sources,
     (pool, buffers): (&rayon::ThreadPool, &Buffers),
     write: impl Fn(u64, &[u8]) -> Result<()> + Sync,
-) -> Result<Sha256> {
-    let mut sha = Hasher::new();
+) -> Result<Hash> {
+    let mut hasher = Hasher::new(kind);
     let work = |window: Window| {
-        // a byte that nothing supplies shows in the SHA-256
+        // a byte that nothing supplies shows in the hash
         let mut bytes = buffers.take(window.len());
         window.fill(sources, &mut bytes, None)?;
         write(window.bytes.start, &bytes)?;
         Ok(bytes)
     };
-    // only this cannot be done in parallel
+    // BLAKE3 has work for other threads here, SHA-256 has none
     let take = |bytes: Vec<u8>| {
-        sha.update(&bytes);
+        hasher.update(&bytes);
         buffers.give(bytes);
         Ok(())
     };
     for_windows(len, segments, sources, (pool, WINDOWS), work, take)?;
-    Ok(sha.finalize().into())
+    Ok(hasher.finish())
 }
 
 impl Window {
@@ -372,7 +372,7 @@ mod tests {
     use crate::pool::thread_pool;
 
     fn files(count: u64) -> Vec<File> {
-        let file = |len| File { path: format!("f{len}").into(), len, sha256: Sha256::default(), segments: 0 };
+        let file = |len| File { path: format!("f{len}").into(), len, hash: HashKind::default().hash(b""), segments: 0 };
         (0..count).map(file).collect()
     }
 

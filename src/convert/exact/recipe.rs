@@ -13,9 +13,9 @@ use crate::clone::Sharer;
 use crate::error::{Error, Result, ResultExt};
 use crate::grid::Grid;
 use crate::h5::{ALIGNED_BYTES, Group};
+use crate::hash::{Hash, HashKind};
 use crate::io::{ByteOrder, ReadAt};
 use crate::native::{CTDS, RESTORE, Reader, json, restore_path};
-use crate::sha::Sha256;
 use crate::value::{DataType, Region, Shape, Values};
 
 /// Index of the dataset of literals in `Recipe::streams`, the datasets from which original casacore files are rebuilt.
@@ -122,7 +122,7 @@ impl Segment {
     }
 }
 
-/// An original casacore file that can be rebuilt: path, length, SHA-256 and number of segments (ranges that one dataset
+/// An original casacore file that can be rebuilt: path, length, hash and number of segments (ranges that one dataset
 /// supplies).
 #[derive(Debug, Clone)]
 pub(super) struct File {
@@ -130,7 +130,7 @@ pub(super) struct File {
     /// file alone.
     pub(super) path: BString,
     pub(super) len: u64,
-    pub(super) sha256: Sha256,
+    pub(super) hash: Hash,
     pub(super) segments: u64,
 }
 
@@ -140,7 +140,7 @@ pub(super) struct File {
 pub(super) struct Recipe {
     pub(super) streams: Vec<Stream>,
     /// Paths of the datasets whose elements are all in original casacore files: a change of such a dataset shows in the
-    /// SHA-256 of a restored file.
+    /// hash of a restored file.
     pub(super) whole: Vec<String>,
     /// Paths of the original directories, relative to the table's, parents before children.
     pub(super) directories: Vec<BString>,
@@ -156,7 +156,7 @@ impl Recipe {
             json!({
                 "path": json::from_string(file.path.as_bstr()),
                 "bytes": file.len,
-                "sha256": file.sha256.to_string(),
+                file.hash.kind().name(): file.hash.to_string(),
                 "segments": file.segments,
             })
         });
@@ -192,8 +192,9 @@ impl Recipe {
         };
         let file = |entry: &Json| -> Result<File> {
             let path = json::to_string(entry.get("path").ok_or_else(|| missing("path"))?)?;
-            let sha256 = sha(&text(entry, "sha256")?).ok_or_else(|| missing("sha256"))?;
-            Ok(File { path, len: number(entry, "bytes")?, sha256, segments: number(entry, "segments")? })
+            let hash = HashKind::ALL.iter().find_map(|&kind| Hash::parse(kind, entry.get(kind.name())?.as_str()?));
+            let hash = hash.ok_or_else(|| missing("a known hash"))?;
+            Ok(File { path, len: number(entry, "bytes")?, hash, segments: number(entry, "segments")? })
         };
         let recipe = Recipe {
             streams: list(document, "streams")?.iter().map(stream).collect::<Result<_>>().context("streams")?,
@@ -249,15 +250,6 @@ pub(super) fn relative(path: &[u8]) -> Option<PathBuf> {
         && spelt.as_os_str() == path.as_os_str()
         && !path.as_os_str().as_encoded_bytes().contains(&0))
     .then_some(spelt)
-}
-
-fn sha(hex: &str) -> Option<Sha256> {
-    let bytes = hex.as_bytes().as_chunks::<2>().0.iter().map(|pair| {
-        let text = std::str::from_utf8(pair).ok()?;
-        u8::from_str_radix(text, 16).ok()
-    });
-    let bytes: [u8; 32] = bytes.collect::<Option<Vec<u8>>>()?.try_into().ok()?;
-    Some(bytes.into())
 }
 
 /// The opened recipes of a native HDF5 file, by which original casacore files are rebuilt from its datasets.

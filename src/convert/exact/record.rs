@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bstr::BString;
-use sha2::{Digest as _, Sha256 as Hasher};
 
 use super::append_buffer::AppendBuffer;
 use super::matching::{MAX_SEGMENTS_PER_FILE, Placing, Segments, Streams};
@@ -16,11 +15,11 @@ use super::recipe::{Encoding, File, MAX_STORED_SEGMENTS, Recipe, Segment, Source
 use crate::convert::to_hdf5::Plan;
 use crate::error::{Context, Result, ResultExt, column_context as place};
 use crate::h5::Group;
+use crate::hash::{HashKind, Hasher};
 use crate::io::{ByteOrder, FileSource, ReadAt};
 use crate::native::{CTDS, MAX_CUBES, RESTORE, restore_path};
 use crate::pool::Buffers;
 use crate::progress::Progress;
-use crate::sha::Sha256;
 use crate::source::Source;
 use crate::source::tree::Tree;
 use crate::table::Extent;
@@ -39,7 +38,8 @@ const _: () =
 /// Finds and stores, in the group `/_ctds/restore`, how the original casacore files of `tree` are rebuilt from the
 /// datasets of the native HDF5 file, which are all written already.
 ///
-/// `source` is the native HDF5 file, `root` its root group. About `max_memory` bytes are held at a time.
+/// `source` is the native HDF5 file, `root` its root group. About `max_memory` bytes are held at a time. `checksum`: the
+/// hash that is stored of each original file.
 #[allow(clippy::too_many_arguments, reason = "the parts of a conversion")]
 pub(crate) fn record(
     tree: &Tree,
@@ -49,6 +49,7 @@ pub(crate) fn record(
     source: &Arc<dyn ReadAt>,
     pool: &rayon::ThreadPool,
     max_memory: u64,
+    checksum: HashKind,
     progress: &dyn Progress,
 ) -> Result<()> {
     let group = root.group(CTDS)?.create_group(RESTORE)?;
@@ -57,7 +58,8 @@ pub(crate) fn record(
     let segments = AppendBuffer::new(&group, "segments", DataType::Int64);
     let windows = (max_memory / MEMORY_OF_WINDOW).clamp(1, WINDOWS as u64) as usize;
     let streams = Streams::default();
-    let mut recorder = Recorder { root, source, pool, windows, recipe, streams, literals, segments, progress };
+    let mut recorder =
+        Recorder { root, source, pool, windows, recipe, streams, literals, segments, checksum, progress };
     let literals = format!("{}/literals", restore_path());
     recorder.streams.number(Stream {
         dataset: literals,
@@ -95,6 +97,7 @@ struct Recorder<'a> {
     streams: Streams,
     literals: AppendBuffer,
     segments: AppendBuffer,
+    checksum: HashKind,
     progress: &'a dyn Progress,
 }
 
@@ -159,13 +162,13 @@ impl Recorder<'_> {
         segments.list.append(&mut trial.literals.list);
         self.segments.push(bytemuck::cast_slice(&encode(&segments.list)), self.pool)?;
         let segments = segments.list.len() as u64;
-        self.recipe.files.push(File { path: name.clone(), len, sha256: trial.sha256, segments });
+        self.recipe.files.push(File { path: name.clone(), len, hash: trial.hasher.finish(), segments });
         Ok(())
     }
 
     /// Compares an original casacore file with the bytes that datasets supply by `segments` (each: a range of the file
     /// and its dataset). Appends bytes that differ or are missing to the dataset `/_ctds/restore/literals`. Returns
-    /// where in the file these belong, the SHA-256 of the file, and how many bytes the datasets supply.
+    /// where in the file these belong, the hash of the file, and how many bytes the datasets supply.
     fn try_segments(
         &mut self,
         file: &FileSource,
@@ -173,9 +176,8 @@ impl Recorder<'_> {
         segments: &[Segment],
         sources: &Sources,
     ) -> Result<FileTrial> {
-        let mut sha = Hasher::new();
-        let mut trial =
-            FileTrial { sha256: Sha256::default(), literals: Segments::default(), as_expected: true, covered: 0 };
+        let hasher = Hasher::new(self.checksum);
+        let mut trial = FileTrial { hasher, literals: Segments::default(), as_expected: true, covered: 0 };
         let buffers = Buffers::default();
         let progress = self.progress;
         let work = |window: Window| -> Result<WindowTrial> {
@@ -191,7 +193,7 @@ impl Recorder<'_> {
         };
         let (literals, pool) = (&mut self.literals, self.pool);
         let take = |window: WindowTrial| -> Result<()> {
-            sha.update(&window.actual);
+            trial.hasher.update(&window.actual);
             trial.as_expected &= window.as_expected;
             trial.covered += window.covered;
             for range in trial.ranges_to_keep(&window) {
@@ -203,7 +205,6 @@ impl Recorder<'_> {
             Ok(())
         };
         for_windows(len, segments.to_vec(), sources, (pool, self.windows), work, take)?;
-        trial.sha256 = sha.finalize().into();
         Ok(trial)
     }
 
@@ -229,7 +230,8 @@ impl Recorder<'_> {
 
 /// Result of comparing an original casacore file with the bytes that the datasets of its columns supply.
 struct FileTrial {
-    sha256: Sha256,
+    /// Has hashed the original casacore file.
+    hasher: Hasher,
     /// Ranges of the original casacore file that the datasets of columns do not supply correctly: their bytes are
     /// stored as literals.
     literals: Segments,

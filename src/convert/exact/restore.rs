@@ -13,12 +13,12 @@ use super::recipe::{Archive, relative};
 use crate::clone::{Reflink, Sharer};
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::h5::File;
+use crate::hash::Hash;
 use crate::io::{FileTarget, WriteAt};
 use crate::output::{Output, directory_of};
 use crate::pool::{Buffers, thread_pool};
 use crate::progress::{Phase, Progress};
 use crate::publishing::Publishing;
-use crate::sha::Sha256;
 use crate::source::Source;
 use crate::source::stored_digests::changed_columns;
 use crate::sync::LockUnpoisoned;
@@ -37,7 +37,7 @@ pub struct ToOriginalSummary {
 }
 
 /// Restores the original casacore table, as the directory or single file that it was, to `target` from the native HDF5
-/// file at `path`. It appears at `target` when it is complete and the SHA-256 of every file has been checked.
+/// file at `path`. It appears at `target` when it is complete and the hash of every file has been checked.
 ///
 /// # Errors
 /// `Usage` if the HDF5 file lacks what is needed to restore. `Format` if a restored file would differ from the
@@ -114,7 +114,7 @@ impl Restorer<'_> {
             go_on()
         };
         let found = self.write(number, advance).with_context(|| name.to_string())?;
-        if found == file.sha256 {
+        if found == file.hash {
             return Ok(());
         }
         let changed = changed_columns(self.source, &|_| false, progress)?;
@@ -127,8 +127,8 @@ impl Restorer<'_> {
     }
 
     /// Writes original casacore file `number` (its index in the recipe, from 0) below the directory `root`, or as
-    /// `root` if the table was a single file, and returns its SHA-256.
-    fn write(&self, number: usize, advance: impl Fn(u64) -> Result<()> + Sync) -> Result<Sha256> {
+    /// `root` if the table was a single file, and returns its hash.
+    fn write(&self, number: usize, advance: impl Fn(u64) -> Result<()> + Sync) -> Result<Hash> {
         let file = &self.archive.recipe.files[number];
         let path = if file.path.is_empty() { self.root.to_owned() } else { self.root.join(inside(&file.path)?) };
         let (segments, sources) = self.archive.file(number)?;
@@ -136,7 +136,7 @@ impl Restorer<'_> {
         // a file that grows with every write has its length written each time too
         target.set_len(file.len)?;
         let copies = Copies::of_file(&segments, &sources)?;
-        rebuild(file.len, segments, &sources, (self.pool, self.buffers), |offset, bytes| {
+        rebuild(file.len, file.hash.kind(), segments, &sources, (self.pool, self.buffers), |offset, bytes| {
             advance(bytes.len() as u64)?;
             if copies.share(offset, bytes, &target, self.sharer)? { Ok(()) } else { target.write_at(offset, bytes) }
         })
@@ -164,16 +164,16 @@ fn open(path: &Path) -> Result<Option<Archive>> {
     open().with_context(|| Context::path(path))
 }
 
-/// An original casacore file that would not be restored correctly from a native HDF5 file: the SHA-256 stored in the
+/// An original casacore file that would not be restored correctly from a native HDF5 file: the hash stored in the
 /// HDF5 file, and that of the bytes to which the casacore file would be rebuilt, or the error of rebuilding it.
 pub(crate) struct ChangedFile {
     pub(crate) name: String,
-    pub(crate) stored: Sha256,
-    pub(crate) found: Result<Sha256>,
+    pub(crate) stored: Hash,
+    pub(crate) found: Result<Hash>,
 }
 
 /// Rebuilds all original casacore files from the native HDF5 file at `path` without writing them. Returns their number,
-/// and those that damage keeps from being rebuilt or whose SHA-256 differs from the stored one. If the HDF5 file lacks
+/// and those that damage keeps from being rebuilt or whose hash differs from the stored one. If the HDF5 file lacks
 /// what is needed to restore them: 0 and an empty list.
 pub(crate) fn changed_files(path: &Path, progress: &dyn Progress) -> Result<(u64, Vec<ChangedFile>)> {
     let Some(archive) = open(path)? else { return Ok((0, Vec::new())) };
@@ -182,16 +182,16 @@ pub(crate) fn changed_files(path: &Path, progress: &dyn Progress) -> Result<(u64
     let changed = Mutex::new(BTreeMap::new());
     for_files(files, &pool, progress, |number, go_on| {
         let file = &files[number];
-        let found = archive
-            .file(number)
-            .and_then(|(segments, sources)| rebuild(file.len, segments, &sources, (&pool, &buffers), |_, _| go_on()));
+        let found = archive.file(number).and_then(|(segments, sources)| {
+            rebuild(file.len, file.hash.kind(), segments, &sources, (&pool, &buffers), |_, _| go_on())
+        });
         match found {
             Err(error) if matches!(error.kind(), ErrorKind::Io | ErrorKind::Interrupted) || error.leads_elsewhere() => {
                 return Err(error);
             }
-            Ok(sha) if sha == file.sha256 => {}
+            Ok(hash) if hash == file.hash => {}
             found => {
-                let file = ChangedFile { name: file.path.to_string(), stored: file.sha256, found };
+                let file = ChangedFile { name: file.path.to_string(), stored: file.hash, found };
                 changed.lock_unpoisoned().insert(number, file);
             }
         }

@@ -1,23 +1,22 @@
-//! Compares the chunks that workers of a conversion by many processes have written with their recorded SHA-256.
+//! Compares the chunks that workers of a conversion by many processes have written with their recorded hash.
 
 use std::path::PathBuf;
-
-use sha2::{Digest as _, Sha256 as Hasher};
 
 use super::document::{Dataset, Place, ShardItem, ShardPlan, ShardResult};
 use super::tile_file::TileFile;
 use super::work::StoredChunks;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5;
+use crate::hash::{HashKind, Hasher};
 use crate::io::{FileSource, ReadAt};
 use crate::native::open_dataset;
 use crate::progress::Progress;
 
-/// Number of bytes, written by workers, that are read at a time to compare them with the recorded SHA-256.
+/// Number of bytes, written by workers, that are read at a time to compare them with the recorded hash.
 const STEP_BYTES: u64 = 1 << 20;
 
 /// Reads back the bytes that the workers of a conversion by many processes have written, before or after commit, and
-/// compares them with the numbers of bytes and the SHA-256 that the workers recorded. Threads can share a `RangeCheck`.
+/// compares them with the numbers of bytes and the hashes that the workers recorded. Threads can share a `RangeCheck`.
 pub struct RangeCheck<'a> {
     plan: &'a ShardPlan,
     path: PathBuf,
@@ -40,7 +39,7 @@ struct Inserted {
 
 impl<'a> RangeCheck<'a> {
     /// Opens the HDF5 file or table that workers have written, before or after commit, to compare bytes of it with the
-    /// SHA-256 that the workers recorded.
+    /// hashes that the workers recorded.
     ///
     /// # Errors
     /// `NotFound`, `Format`, `Io`.
@@ -57,18 +56,18 @@ impl<'a> RangeCheck<'a> {
         Ok(RangeCheck { plan, path, file, inserted })
     }
 
-    /// Reads the bytes that a worker has written for `item` (a range of chunks) and compares their number and SHA-256 with `expected`. Returns the
+    /// Reads the bytes that a worker has written for `item` (a range of chunks) and compares their number and hash with `expected`. Returns the
     /// difference as a sentence, or `None` if they are equal.
     ///
     /// # Errors
     /// `Io`, `Interrupted`.
     pub fn check(&self, item: &ShardItem, expected: &ShardResult, progress: &dyn Progress) -> Result<Option<String>> {
-        let dataset = self.plan.dataset(item);
+        let (dataset, kind) = (self.plan.dataset(item), expected.hash.kind());
         let found = match dataset.place() {
             Place::Block(address) => self.block(item, dataset, address, expected, progress),
             Place::Tiles(tiles) => self.tiles(item, dataset, tiles, expected, progress),
-            Place::Chunks if self.plan.is_committed() => self.chunks(item, progress),
-            Place::Chunks => self.chunk_file(item, progress),
+            Place::Chunks if self.plan.is_committed() => self.chunks(item, kind, progress),
+            Place::Chunks => self.chunk_file(item, kind, progress),
         };
         match found {
             Ok(found) => Ok(expected.difference(&found)),
@@ -91,9 +90,9 @@ impl<'a> RangeCheck<'a> {
         let start = address + item.first * chunk_bytes;
         // the last chunk of a block may be shorter
         let len = expected.file_bytes.min((item.last - item.first) * chunk_bytes);
-        let mut hasher = Hasher::new();
+        let mut hasher = Hasher::new(expected.hash.kind());
         hash(self.file()?, start, len, &mut hasher, progress)?;
-        Ok(ShardResult::new(len, hasher))
+        Ok(ShardResult::new(len, &hasher))
     }
 
     /// Hashes the bytes that a worker has written for an item (a range of tiles) into a file of the table.
@@ -111,11 +110,11 @@ impl<'a> RangeCheck<'a> {
             let chunk_bytes = dataset.chunk_bytes()?;
             // the last chunk may have fewer tiles
             let len = expected.file_bytes.min((item.last - item.first) * chunk_bytes);
-            let mut hasher = Hasher::new();
+            let mut hasher = Hasher::new(expected.hash.kind());
             for (start, len) in tiles.parts(item.first * chunk_bytes, len) {
                 hash(&file, start, len, &mut hasher, progress)?;
             }
-            Ok(ShardResult::new(len, hasher))
+            Ok(ShardResult::new(len, &hasher))
         };
         read().with_context(|| Context::path(&path))
     }
@@ -126,34 +125,34 @@ impl<'a> RangeCheck<'a> {
 
     /// Hashes the chunks of an item that commit has inserted into the HDF5 file, each preceded by its length as in the separate file of the worker,
     /// so that the result equals the worker's.
-    fn chunks(&self, item: &ShardItem, progress: &dyn Progress) -> Result<ShardResult> {
-        let (mut hasher, mut len) = (Hasher::new(), 0);
+    fn chunks(&self, item: &ShardItem, kind: HashKind, progress: &dyn Progress) -> Result<ShardResult> {
+        let (mut hasher, mut len) = (Hasher::new(kind), 0);
         let inserted = &self.inserted[item.dataset];
         for number in item.first..item.last {
             let found = inserted.binary_search_by_key(&number, |chunk| chunk.number);
             let chunk = found.map_err(|_| Error::format(format!("chunk {number} is missing")))?;
             let Inserted { address, bytes, .. } = inserted[chunk];
-            hasher.update(bytes.to_le_bytes());
+            hasher.update(&bytes.to_le_bytes());
             hash(self.file()?, address, bytes, &mut hasher, progress)?;
             len += 8 + bytes;
         }
-        Ok(ShardResult::new(len, hasher))
+        Ok(ShardResult::new(len, &hasher))
     }
 
     /// Hashes the separate file in which a worker has written the chunks of an item. Fails if it has fewer or more chunks than the item.
-    fn chunk_file(&self, item: &ShardItem, progress: &dyn Progress) -> Result<ShardResult> {
+    fn chunk_file(&self, item: &ShardItem, kind: HashKind, progress: &dyn Progress) -> Result<ShardResult> {
         let read = || -> Result<ShardResult> {
             let mut chunks = StoredChunks::open(&self.plan.chunk_file(item))?;
-            let (mut hasher, mut len, mut bytes) = (Hasher::new(), chunks.left(), Vec::new());
+            let (mut hasher, mut len, mut bytes) = (Hasher::new(kind), chunks.left(), Vec::new());
             for _ in item.first..item.last {
                 progress.go_on()?;
                 chunks.next(&mut bytes)?;
-                hasher.update((bytes.len() as u64).to_le_bytes());
+                hasher.update(&(bytes.len() as u64).to_le_bytes());
                 hasher.update(&bytes);
             }
             len -= chunks.left();
             chunks.end()?;
-            Ok(ShardResult::new(len, hasher))
+            Ok(ShardResult::new(len, &hasher))
         };
         read().with_context(|| Context::path(self.plan.chunk_file(item)))
     }
@@ -167,7 +166,7 @@ fn hash(file: &FileSource, mut start: u64, len: u64, hasher: &mut Hasher, progre
         progress.go_on()?;
         let bytes = &mut buffer[..(end - start).min(STEP_BYTES) as usize];
         file.read_at(start, bytes)?;
-        hasher.update(&*bytes);
+        hasher.update(bytes);
         start += bytes.len() as u64;
         progress.advance(bytes.len() as u64, "", "");
     }

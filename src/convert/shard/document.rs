@@ -8,14 +8,13 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256 as Hasher};
 
 use super::tile_file::TileFile;
 use crate::convert::recorded_file::RecordedFile;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::grid::Grid;
 use crate::h5::Compression;
-use crate::sha::Sha256;
+use crate::hash::{Hash, HashKind, Hasher};
 use crate::value::Shape;
 
 /// Version of the document of a conversion plan for many processes; other versions are refused.
@@ -65,26 +64,59 @@ pub struct ShardItem {
     /// Size in bytes of the chunks that a worker writes for this item, uncompressed and with the padding at the edges.
     /// If the conversion makes a table: size of the tiles as stored, with the last group of tiles taken as full.
     pub bytes: u64,
-    /// Number and SHA-256 of the bytes that a worker wrote for this item (a range of chunks or tiles). `None` until
+    /// Number and hash of the bytes that a worker wrote for this item (a range of chunks or tiles). `None` until
     /// commit, the last step of the conversion, has published the HDF5 file or table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<ShardResult>,
 }
 
 /// Result of an item of a conversion by many processes (a range of chunks or tiles that one worker writes): number and
-/// SHA-256 of the written bytes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// hash of the written bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "StoredResult", into = "StoredResult")]
 pub struct ShardResult {
     /// Number of bytes that a worker has written for an item (a range of chunks or tiles): to the HDF5 file, to a
     /// separate file of chunks, or to a file of tiles.
     pub file_bytes: u64,
-    /// SHA-256, in hexadecimal digits, of the bytes that a worker has written for an item (a range of chunks or tiles).
-    pub sha256: String,
+    /// Hash of the bytes that a worker has written for an item (a range of chunks or tiles): BLAKE3, or SHA-256 if an
+    /// older program has written them.
+    pub hash: Hash,
+}
+
+/// A [`ShardResult`] in the document of the plan: the hash has its kind for a name.
+#[derive(Serialize, Deserialize)]
+struct StoredResult {
+    file_bytes: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    blake3: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sha256: Option<String>,
+}
+
+impl From<ShardResult> for StoredResult {
+    fn from(result: ShardResult) -> Self {
+        let of = |kind: HashKind| (result.hash.kind() == kind).then(|| result.hash.to_string());
+        StoredResult { file_bytes: result.file_bytes, blake3: of(HashKind::Blake3), sha256: of(HashKind::Sha256) }
+    }
+}
+
+impl TryFrom<StoredResult> for ShardResult {
+    type Error = &'static str;
+
+    fn try_from(stored: StoredResult) -> std::result::Result<Self, Self::Error> {
+        let StoredResult { file_bytes, blake3, sha256 } = stored;
+        let of = |kind, digits: Option<String>| Hash::parse(kind, &digits?);
+        let hash = of(HashKind::Blake3, blake3).or_else(|| of(HashKind::Sha256, sha256));
+        Ok(ShardResult {
+            file_bytes,
+            hash: hash.ok_or("a result has neither a BLAKE3 nor a SHA-256 of 64 hexadecimal digits")?,
+        })
+    }
 }
 
 impl ShardResult {
-    pub(super) fn new(file_bytes: u64, hasher: Hasher) -> Self {
-        ShardResult { file_bytes, sha256: Sha256::from(hasher.finalize()).to_string() }
+    pub(super) fn new(file_bytes: u64, hasher: &Hasher) -> Self {
+        ShardResult { file_bytes, hash: hasher.finish() }
     }
 
     /// Describes, as a sentence, how the bytes that were found for an item (a range of chunks or tiles) differ from
@@ -92,8 +124,12 @@ impl ShardResult {
     pub(super) fn difference(&self, found: &ShardResult) -> Option<String> {
         (found != self).then(|| {
             format!(
-                "{} bytes with SHA-256 {} are found, {} with {} are recorded",
-                found.file_bytes, found.sha256, self.file_bytes, self.sha256
+                "{} bytes with {} {} are found, {} with {} are recorded",
+                found.file_bytes,
+                found.hash.kind(),
+                found.hash,
+                self.file_bytes,
+                self.hash
             )
         })
     }
@@ -318,9 +354,9 @@ impl Header {
     }
 
     fn hash_source(&self) -> Hasher {
-        let mut hasher = Hasher::new();
+        let mut hasher = Hasher::new(HashKind::Sha256);
         for file in &self.files {
-            hasher.update(format!("{} {} {}\n", file.path.display(), file.size, file.mtime_ns));
+            hasher.update(format!("{} {} {}\n", file.path.display(), file.size, file.mtime_ns).as_bytes());
         }
         hasher
     }
@@ -560,8 +596,8 @@ pub(super) const LEDGER: &str = "ledger";
 /// the dataset and the range. `hasher` must have hashed the files already.
 fn identifier(mut hasher: Hasher, dataset: &Dataset, chunks: Range<u64>) -> String {
     let Dataset { path, address, .. } = dataset;
-    hasher.update(format!("{path} {address:?} {chunks:?}\n"));
-    let mut id = Sha256::from(hasher.finalize()).to_string();
+    hasher.update(format!("{path} {address:?} {chunks:?}\n").as_bytes());
+    let mut id = hasher.finish().to_string();
     id.truncate(ID_DIGITS);
     id
 }

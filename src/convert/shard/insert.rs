@@ -5,13 +5,12 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread;
 
-use sha2::{Digest as _, Sha256 as Hasher};
-
 use super::document::{ShardItem, ShardPlan, ShardResult};
 use super::work::StoredChunks;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::grid::unravel;
 use crate::h5::{self, Bounds};
+use crate::hash::Hasher;
 use crate::io::Growth;
 use crate::native::open_dataset;
 use crate::progress::Progress;
@@ -55,17 +54,17 @@ impl Insertion<'_> {
         for &(item, result) in self.items {
             let read = || -> Result<bool> {
                 let mut file = StoredChunks::open(&self.plan.chunk_file(item))?;
-                let mut hasher = Hasher::new();
+                let mut hasher = Hasher::new(result.hash.kind());
                 for number in item.first..item.last {
                     let mut bytes = buffers.try_recv().unwrap_or_default();
                     file.next(&mut bytes)?;
-                    hasher.update((bytes.len() as u64).to_le_bytes());
+                    hasher.update(&(bytes.len() as u64).to_le_bytes());
                     hasher.update(&bytes);
                     // the last one only if all were right
                     let is_last = number + 1 == item.last;
                     if is_last {
                         file.end()?;
-                        let found = ShardResult::new(result.file_bytes, std::mem::take(&mut hasher));
+                        let found = ShardResult::new(result.file_bytes, &hasher);
                         if let Some(difference) = result.difference(&found) {
                             return Err(Error::format(difference));
                         }

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use sha2::{Digest as _, Sha256 as Hasher};
 use tempfile::NamedTempFile;
 
 use super::chunks::Chunks;
@@ -15,6 +14,7 @@ use super::document::{CHUNKS, Dataset, Place, ShardItem, ShardPlan, ShardResult}
 use super::structure::sync_directory;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt, column_context};
 use crate::h5::FilterScratch;
+use crate::hash::{HashKind, Hasher};
 use crate::io::{FileTarget, WriteAt, write_back};
 use crate::progress::Progress;
 use crate::source::{Content, Source};
@@ -142,13 +142,15 @@ impl<'a> ShardWorker<'a> {
     pub fn write_unsynced(&self, item: &ShardItem, progress: &dyn Progress) -> Result<UnsyncedItem> {
         let written = match (self.plan.dataset(item).place(), &self.target) {
             (Place::Block(address), Target::File(file)) => {
-                let result = self.produce(item, progress, &mut |at, bytes| file.write_at(address + at, bytes))?;
+                let result = self.produce(item, HashKind::default(), progress, &mut |at, bytes| {
+                    file.write_at(address + at, bytes)
+                })?;
                 UnsyncedItem { result, written: Written::Block }
             }
             (Place::Tiles(tiles), Target::Table(directory)) => {
                 let path = directory.join(&tiles.path);
                 let file = FileTarget::open(&path).with_context(|| Context::path(&path))?;
-                let result = self.produce(item, progress, &mut |at, mut bytes| {
+                let result = self.produce(item, HashKind::default(), progress, &mut |at, mut bytes| {
                     for (offset, len) in tiles.parts(at, bytes.len() as u64) {
                         let (part, rest) = bytes.split_at(len as usize);
                         file.write_at(offset, part)?;
@@ -211,13 +213,13 @@ impl<'a> ShardWorker<'a> {
         sync().with_context(|| Context::path(self.plan.file()))
     }
 
-    /// Computes number and SHA-256 of the bytes of an item (a range of chunks or tiles) from the source, without
-    /// writing anything.
+    /// Computes number and hash, of the kind `kind`, of the bytes of an item (a range of chunks or tiles) from the source,
+    /// without writing anything.
     ///
     /// # Errors
     /// As [`write`](Self::write).
-    pub fn digest(&self, item: &ShardItem, progress: &dyn Progress) -> Result<ShardResult> {
-        let result = self.produce(item, progress, &mut |_, _| Ok(()))?;
+    pub fn digest(&self, item: &ShardItem, kind: HashKind, progress: &dyn Progress) -> Result<ShardResult> {
+        let result = self.produce(item, kind, progress, &mut |_, _| Ok(()))?;
         self.plan.header.check_source()?;
         Ok(result)
     }
@@ -235,7 +237,8 @@ impl<'a> ShardWorker<'a> {
         let mut partial = partial.with_context(place)?;
         let result = {
             let mut out = std::io::BufWriter::with_capacity(1 << 18, partial.as_file_mut());
-            let result = self.produce(item, progress, &mut |_, bytes| Ok(out.write_all(bytes)?))?;
+            let result =
+                self.produce(item, HashKind::default(), progress, &mut |_, bytes| Ok(out.write_all(bytes)?))?;
             out.flush().with_context(place)?;
             result
         };
@@ -245,10 +248,11 @@ impl<'a> ShardWorker<'a> {
 
     /// Makes the bytes of an item (a range of chunks or tiles) and passes them to `write` in order, with their offset
     /// in bytes in the dataset or among all tiles of the hypercube. Callers ignore the offset for a file of chunks, a
-    /// separate file that commit inserts into the HDF5 file. Returns number and SHA-256 of the bytes.
+    /// separate file that commit inserts into the HDF5 file. Returns number and hash of the bytes.
     fn produce(
         &self,
         item: &ShardItem,
+        kind: HashKind,
         progress: &dyn Progress,
         write: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
     ) -> Result<ShardResult> {
@@ -259,7 +263,7 @@ impl<'a> ShardWorker<'a> {
             let opened = if kept.is_none() { Some(content.cells(dataset.column_number)?) } else { None };
             let cells = kept.as_deref().or(opened.as_deref());
             let chunks = Chunks::new(dataset, content, cells.ok_or_else(changed_source)?)?;
-            self.write_chunks(item, &chunks, progress, write)
+            self.write_chunks(item, &chunks, kind, progress, write)
         };
         produce().with_context(|| column_context(&dataset.table, &dataset.column))
     }
@@ -268,11 +272,12 @@ impl<'a> ShardWorker<'a> {
         &self,
         item: &ShardItem,
         chunks: &Chunks<'_>,
+        kind: HashKind,
         progress: &dyn Progress,
         write: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
     ) -> Result<ShardResult> {
         let dataset = chunks.dataset;
-        let (mut hasher, mut file_bytes) = (Hasher::new(), 0);
+        let (mut hasher, mut file_bytes) = (Hasher::new(kind), 0);
         let (mut bytes, mut packed, mut scratch) = (Vec::new(), Vec::new(), FilterScratch::default());
         let compression = dataset.compression()?;
         let pipeline = (!compression.is_none()).then(|| compression.pipeline(dataset.element_bytes() as usize));
@@ -306,7 +311,7 @@ impl<'a> ShardWorker<'a> {
             progress.advance((last - first) * chunks.chunk_bytes, &dataset.table, &dataset.column);
             first = last;
         }
-        Ok(ShardResult::new(file_bytes, hasher))
+        Ok(ShardResult::new(file_bytes, &hasher))
     }
 
     /// Opens the column of an HDF5 source that becomes the plan's dataset with index `number` (from 0), and keeps it

@@ -118,10 +118,8 @@ impl<'a> ColumnWriter<'a> {
     /// Computes the digest of the column by reading all its cells again in row order, because they were converted in another order. The inner error
     /// says that no digest is wanted.
     fn digest(&self) -> Result<Result<CellsDigest>> {
-        if self.digest == CellDigest::Skipped {
-            return Ok(Err(not_selected()));
-        }
-        digest_cells(self.info, &*self.cells, self.content, self.rows.clone(), self.progress).map(Ok)
+        let CellDigest::Wanted(kind) = self.digest else { return Ok(Err(not_selected())) };
+        digest_cells(self.info, &*self.cells, self.content, self.rows.clone(), kind, self.progress).map(Ok)
     }
 
     fn tiling(&self) -> Result<Tiling<'_>> {
@@ -137,8 +135,10 @@ impl<'a> ColumnWriter<'a> {
         let Some((cell, rows)) = target.grid.shape.split_last() else {
             return Err(Error::format("the dataset has no row axis"));
         };
-        let mut stream =
-            (self.digest == CellDigest::Wanted && cube.grid().covers_cells()).then(|| ColumnStream::new(self.content));
+        let mut stream = match self.digest {
+            CellDigest::Wanted(kind) if cube.grid().covers_cells() => Some(ColumnStream::new(kind, self.content)),
+            _ => None,
+        };
         let chunk_rows = target.grid.chunk.last().copied().unwrap_or(1);
         let mut row = 0;
         tiles_to_chunks(&**cube, target, lane, |bytes| {

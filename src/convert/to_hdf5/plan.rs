@@ -11,6 +11,7 @@ use super::profile::Profile;
 use crate::clone::Reflink;
 use crate::error::{Context, Error, ErrorKind, Result, ResultExt, column_context as place};
 use crate::h5::{self, Allocation, Compression, VirtualSource};
+use crate::hash::HashKind;
 use crate::limits;
 use crate::native::{
     FormKind, MAIN_TABLE, MAX_CUBES, Names, StoredForm, defined_flags, last_part, missing_link, row_name, source_name,
@@ -56,7 +57,7 @@ pub(crate) struct ToHdf5Options {
     pub(crate) threads: usize,
     /// Bytes of memory that the conversion may hold at a time.
     pub(crate) max_memory: u64,
-    /// Whether to compute digests of the converted columns and tables by the rules of CTFP-1, which do not depend on
+    /// Whether to compute digests of the converted columns and tables by the rules of CTFP-2, which do not depend on
     /// the storage form, and to store them in the HDF5 file.
     pub(crate) digest: bool,
     /// Whether a cell of each column is read when the conversion is planned, so that a column that cannot be read is found early.
@@ -66,6 +67,8 @@ pub(crate) struct ToHdf5Options {
     /// Whether the HDF5 file also keeps the data needed, besides its datasets, to restore the original files of the table exactly. The digest of the
     /// table is then always computed.
     pub(crate) restorable: bool,
+    /// The hash that is stored of each original file of a restorable file.
+    pub(crate) checksum: HashKind,
     /// Size in bytes from which, when native HDF5 files are joined, a column becomes a virtual dataset that refers to the
     /// datasets of these files; smaller columns are copied.
     pub(crate) virtual_bytes: u64,
@@ -142,6 +145,7 @@ impl Default for ToHdf5Options {
             tries_cells: true,
             quicklook: false,
             restorable: false,
+            checksum: HashKind::default(),
             virtual_bytes: 0,
         }
     }

@@ -11,8 +11,8 @@ use crate::value::DataType;
 const COLUMN_OVERHEAD: f64 = 2200.0;
 /// Predicted bytes of groups, JSON documents and dimension scales for each table of a converted file; fitted to the tables of testdata/.
 const TABLE_OVERHEAD: f64 = 5500.0;
-/// Assumed rate of computing digests, in bytes per second, on a processor with instructions for SHA-256.
-const DIGEST_RATE: f64 = 1.4e9;
+/// Assumed rate of computing digests by BLAKE3, in bytes per second, with the gathering of small cells.
+const DIGEST_RATE: f64 = 2.5e9;
 /// Assumed rate of reading the source from the page cache into memory, in bytes per second.
 const READ_RATE: f64 = 3e9;
 /// Assumed rate of writing to a disk whose rate is not known, in bytes per second.

@@ -22,6 +22,7 @@ use super::stored::Place;
 use crate::error::{Context, Error, Result, ResultExt, column_context as place};
 use crate::grid::Grid;
 use crate::h5::{Allocation, Attribute, ChunkInfo, Compression, Dataset, DatasetSpec, File, Group, VirtualSpec};
+use crate::hash::Hash;
 use crate::io::{FileTarget, Growth};
 use crate::native::{
     self, AVERAGED, AxisNames, ColumnDocument, Dimensions, Maker, Members, Part, RawStrings, SOURCE_DIGEST, Scales,
@@ -30,8 +31,7 @@ use crate::native::{
 use crate::pool::thread_pool;
 use crate::progress::Progress;
 use crate::publishing::SyncPolicy;
-use crate::sha::Sha256;
-use crate::source::digest::{CellDigest, CellsDigest, digest_cells, keywords_sha, table_sha};
+use crate::source::digest::{CellDigest, CellsDigest, digest_cells, keywords_hash, table_hash};
 use crate::source::{ColumnDigest, Content, Source, fill_of};
 use crate::value::{DataType, Shape};
 
@@ -320,7 +320,8 @@ impl<'a> Writer<'a> {
         let content = self.content(table)?;
         let index = table.columns[block.column].index;
         let cells = content.cells(index)?;
-        digest_cells(&content.columns()[index], &*cells, content, table.rows.clone(), progress).map(Ok)
+        let (info, rows) = (&content.columns()[index], table.rows.clone());
+        digest_cells(info, &*cells, content, rows, StoredDigests::WRITTEN, progress).map(Ok)
     }
 
     /// Creates the dataset of a table's row numbers, which is the dimension scale of its rows, and adds the job that
@@ -428,7 +429,7 @@ impl<'a> Writer<'a> {
         path: &Path,
         sync: SyncPolicy,
         progress: &dyn Progress,
-    ) -> Result<(Option<Sha256>, Option<Sharing>)> {
+    ) -> Result<(Option<Hash>, Option<Sharing>)> {
         let pool = thread_pool(self.options.threads)?;
         let sharing = match self.options.compress {
             Compress::Shared => Some(self.fill_blocks(path, sync, &pool, progress)?),
@@ -438,7 +439,7 @@ impl<'a> Writer<'a> {
         let lanes = self.plan.lanes(self.options.max_memory) as usize;
         let jobs = std::mem::take(&mut self.jobs);
         let (mut reports, of_datasets) = self.reports(&jobs);
-        let mut shas: Vec<Vec<Option<Result<CellsDigest>>>> =
+        let mut hashes: Vec<Vec<Option<Result<CellsDigest>>>> =
             self.plan.tables.iter().map(|table| table.columns.iter().map(|_| None).collect()).collect();
         let mut raw = Vec::new();
         if self.options.digest || self.options.restorable {
@@ -448,13 +449,14 @@ impl<'a> Writer<'a> {
             let digest = |block: &Block| Ok((block.table, block.column, self.digest_of_block(block, progress)?));
             let dense: Vec<_> = self.blocks.iter().filter(is_dense).collect();
             let digests = pool.install(|| dense.into_par_iter().map(digest).collect::<Result<Vec<_>>>())?;
-            for (table, column, sha) in digests {
-                shas[table][column] = Some(sha);
+            for (table, column, hash) in digests {
+                hashes[table][column] = Some(hash);
             }
         }
         let (plan, source, datasets) = (self.plan, self.source, &mut self.datasets);
         let wanted = self.options.digest || self.options.restorable;
-        let cells = if wanted { CellDigest::Wanted } else { CellDigest::Skipped };
+        let kind = StoredDigests::WRITTEN;
+        let cells = if wanted { CellDigest::Wanted(kind) } else { CellDigest::Skipped(kind) };
         let work = |job: Job, lane: &mut Lane<'_, ColumnResult>| -> Result<()> {
             match job {
                 Job::RowNumbers { table, target, rows } => {
@@ -486,7 +488,7 @@ impl<'a> Writer<'a> {
             }
             Message::Strings { dataset, region, values } => datasets.opened(dataset)?.write_region(&region, &values),
             Message::Done(done) => {
-                shas[done.table][done.column] = Some(done.digest);
+                hashes[done.table][done.column] = Some(done.digest);
                 if done.raw.len() > 0 {
                     raw.push((done.table, done.column, done.raw));
                 }
@@ -499,7 +501,7 @@ impl<'a> Writer<'a> {
         for (table, column, strings) in raw {
             self.write_raw_strings(table, column, &strings)?;
         }
-        let digest = if wanted { Some(self.write_digests(shas)?) } else { None };
+        let digest = if wanted { self.write_digests(hashes)? } else { None };
         Ok((digest, sharing))
     }
 
@@ -534,36 +536,36 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    fn write_digests(&self, shas: Vec<Vec<Option<Result<CellsDigest>>>>) -> Result<Sha256> {
+    fn write_digests(&self, hashes: Vec<Vec<Option<Result<CellsDigest>>>>) -> Result<Option<Hash>> {
+        let kind = StoredDigests::WRITTEN;
         let mut main = None;
-        for ((table, shas), exact) in self.plan.tables.iter().zip(shas).zip(&self.exact_groups) {
+        for ((table, hashes), exact) in self.plan.tables.iter().zip(hashes).zip(&self.exact_groups) {
             let content = self.content(table)?;
-            let digest = |(column, sha): (&ColumnPlan, Option<Result<CellsDigest>>)| {
-                let sha = sha.unwrap_or_else(|| Err(Error::format("the column has no digest")));
-                ColumnDigest::new(&content.columns()[column.index], sha, content)
+            let digest = |(column, hash): (&ColumnPlan, Option<Result<CellsDigest>>)| {
+                let hash = hash.unwrap_or_else(|| Err(Error::format("the column has no digest")));
+                ColumnDigest::new(&content.columns()[column.index], hash, kind, content)
             };
             let missing = table.missing.iter().map(|column| {
                 let error = Error::unsupported(column.reason.as_str());
-                ColumnDigest::new(&content.columns()[column.index], Err(error), content)
+                ColumnDigest::new(&content.columns()[column.index], Err(error), kind, content)
             });
-            let columns: Vec<_> = table.columns.iter().zip(shas).map(digest).chain(missing).collect();
+            let columns: Vec<_> = table.columns.iter().zip(hashes).map(digest).chain(missing).collect();
             let rows = table.rows.end - table.rows.start;
-            let sha = table_sha(rows, &columns);
-            let keywords = keywords_sha(content.keywords(), content);
-            let mut digests = StoredDigests::new(rows, sha.to_string(), keywords.to_string());
+            let hash = table_hash(kind, rows, &columns);
+            let keywords = keywords_hash(kind, content.keywords(), content);
+            let mut digests = StoredDigests::new(rows, hash.to_string(), keywords.to_string());
             for column in &columns {
-                let sha256 = column.sha256.as_ref().ok().map(Sha256::to_string);
-                let keywords_sha256 = Some(column.keywords_sha256.to_string());
-                digests.add(
-                    &column.name,
-                    &StoredColumnDigests { sha256, keywords_sha256, marks: column.stored_marks() },
-                )?;
+                let hash = column.hash.as_ref().ok().map(Hash::to_string);
+                let keywords_hash = Some(column.keywords_hash.to_string());
+                let marks = column.stored_marks();
+                digests.add(&column.name, &StoredColumnDigests { hash, keywords_hash, marks })?;
             }
             digests.write(exact)?;
-            main.get_or_insert(sha);
+            main.get_or_insert(hash);
         }
-        let main = main.unwrap_or_default();
-        self.root.set_attribute(SOURCE_DIGEST, &Attribute::string(main.to_string()))?;
+        if let Some(main) = main {
+            self.root.set_attribute(SOURCE_DIGEST, &Attribute::string(main.to_string()))?;
+        }
         Ok(main)
     }
 }

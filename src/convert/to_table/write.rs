@@ -13,6 +13,7 @@ use crate::clone::{Reflink, Sharer};
 use crate::damage::Damage;
 use crate::error::{Context, Error, Result, ResultExt, column_context as place};
 use crate::grid::ChunkStorage;
+use crate::hash::HashKind;
 use crate::native::MAX_CUBES;
 use crate::output::{Output, directory_of};
 use crate::pool::thread_pool;
@@ -287,9 +288,9 @@ fn store_inexact(
         for column in plan.columns.iter_mut().filter(|column| column.filling == Filling::Engine) {
             let name = &content.columns()[column.index].desc.name;
             let again = table.columns().iter().position(|info| info.desc.name == *name);
-            let sha =
-                |content: &Content, index| digest_column(content, index, CellDigest::Wanted, progress).sha256.ok();
-            let differs = sha(content, column.index) != again.and_then(|index| sha(&table, index));
+            let wanted = CellDigest::Wanted(HashKind::default());
+            let hash = |content: &Content, index| digest_column(content, index, wanted, progress).hash.ok();
+            let differs = hash(content, column.index) != again.and_then(|index| hash(&table, index));
             progress.go_on()?;
             if differs {
                 column.filling = Filling::Copied;

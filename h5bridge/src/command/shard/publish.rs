@@ -23,7 +23,7 @@ use crate::report::{self, Ending};
 pub(super) struct Args {
     /// The HDF5 file or table for which `h5bridge shard plan` made a plan
     out: PathBuf,
-    /// Read back everything that workers have written and compare it with the recorded SHA-256; by default only
+    /// Read back everything that workers have written and compare it with the recorded hash; by default only
     /// compressed datasets are read back
     #[arg(long)]
     check: bool,

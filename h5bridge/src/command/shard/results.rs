@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use ctds_hdf5::convert::{ShardItem, ShardResult};
+use ctds_hdf5::convert::{Hash, HashKind, ShardItem, ShardResult};
 use ctds_hdf5::{Context, Error, ErrorKind, Result};
 
 use crate::batch::{Id, Ledger, Record, State, host, now};
@@ -17,7 +17,7 @@ use crate::exit::Status;
 const LONGEST_LINE: usize = 1 << 16;
 
 /// The last record in the ledger (the directory in which processes record results of items) of each item, a range of
-/// chunks or tiles, of a shard plan: whether it was written or failed, and the SHA-256 of its bytes.
+/// chunks or tiles, of a shard plan: whether it was written or failed, and the hash of its bytes.
 #[derive(Debug)]
 pub(super) struct Results {
     directory: PathBuf,
@@ -84,7 +84,7 @@ impl Results {
         self.last.get(&item.id)
     }
 
-    /// Size and SHA-256 of the bytes written for an item (range of chunks or tiles) of the shard plan; `None` if the
+    /// Size and hash of the bytes written for an item (range of chunks or tiles) of the shard plan; `None` if the
     /// item is not done.
     pub(super) fn of(&self, item: &ShardItem) -> Option<ShardResult> {
         self.last(item).and_then(result)
@@ -96,7 +96,7 @@ impl Results {
         self.last(item).is_some_and(|record| record.state == State::Done)
     }
 
-    /// Identifier and result (size and SHA-256 of the bytes written) of each item (range of chunks or tiles) that is
+    /// Identifier and result (size and hash of the bytes written) of each item (range of chunks or tiles) that is
     /// done.
     pub(super) fn all(&self) -> impl Iterator<Item = (String, ShardResult)> {
         self.last.iter().filter_map(|(id, record)| Some((id.clone(), result(record)?)))
@@ -123,7 +123,7 @@ impl Results {
             seconds,
             bytes: item.bytes,
             file_bytes: result.as_ref().ok().map(|result| result.file_bytes),
-            digest: result.as_ref().ok().map(|result| result.sha256.clone()),
+            digest: result.as_ref().ok().map(|result| digest_text(&result.hash)),
             warnings: Vec::new(),
             host: host(),
             // clocks of hosts differ: a new record follows the ones that this process knows
@@ -146,9 +146,19 @@ pub(super) fn may_pass(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Io | ErrorKind::NoSpace | ErrorKind::Locked)
 }
 
-/// Size and SHA-256 of the bytes that a process has written for an item (a range of chunks or tiles that one process
+/// Size and hash of the bytes that a process has written for an item (a range of chunks or tiles that one process
 /// writes in `h5bridge shard`). `record` is the result of an attempt at the item. `None` if the attempt has failed.
 fn result(record: &Record) -> Option<ShardResult> {
-    let (file_bytes, sha256) = (record.file_bytes?, record.digest.clone()?);
-    (record.state == State::Done).then_some(ShardResult { file_bytes, sha256 })
+    let (file_bytes, hash) = (record.file_bytes?, hash_of(record.digest.as_deref()?)?);
+    (record.state == State::Done).then_some(ShardResult { file_bytes, hash })
+}
+
+/// A hash as the ledger records it: `blake3:` and its hexadecimal digits. Older programs recorded the digits of a SHA-256 alone.
+fn digest_text(hash: &Hash) -> String {
+    format!("{}:{hash}", hash.kind().name())
+}
+
+fn hash_of(text: &str) -> Option<Hash> {
+    let (kind, digits) = text.split_once(':').unwrap_or((HashKind::Sha256.name(), text));
+    Hash::parse(kind.parse().ok()?, digits)
 }

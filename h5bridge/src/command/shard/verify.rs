@@ -1,4 +1,4 @@
-//! `shard verify` reads back the items that workers of a shard plan have written, and compares them with their recorded SHA-256.
+//! `shard verify` reads back the items that workers of a shard plan have written, and compares them with their recorded hash.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -28,14 +28,14 @@ pub(super) struct Args {
     /// The HDF5 file or table for which `h5bridge shard plan` made a plan
     out: PathBuf,
     /// Also read the cells of the source again, and compare the bytes to which they are converted with the recorded
-    /// SHA-256
+    /// hash
     #[arg(long)]
     source: bool,
     #[command(flatten)]
     choice: Choice,
 }
 
-/// Counts of the items and bytes of a shard plan that `shard verify` has compared, and the items that differ from their recorded SHA-256.
+/// Counts of the items and bytes of a shard plan that `shard verify` has compared, and the items that differ from their recorded hash.
 #[derive(Default)]
 struct Compared {
     items: usize,
@@ -43,7 +43,7 @@ struct Compared {
     differences: Vec<(String, String, String)>,
 }
 
-/// Runs `h5bridge shard verify`: compares the bytes written for each item of the plan with the recorded SHA-256. Before
+/// Runs `h5bridge shard verify`: compares the bytes written for each item of the plan with the recorded hash. Before
 /// `shard commit`, a damaged item is recorded as not done, so that `shard work` writes it again.
 pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<Status> {
     let started = Instant::now();
@@ -68,7 +68,7 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
             return Ok(Some(difference));
         }
         let Some(worker) = &source else { return Ok(None) };
-        let found = worker.digest(item, &stoppable)?;
+        let found = worker.digest(item, expected.hash.kind(), &stoppable)?;
         Ok((found != *expected).then(|| "the source gives other bytes".to_owned()))
     };
     let each = |item: &ShardItem| -> Result<Next, Error> {
