@@ -44,7 +44,7 @@ fn check_source(source: &Source, path: &Path, progress: &dyn Progress) -> Result
                 Some(_) => all.columns += 1,
                 None => all.skipped.push(format!("{}, which has no digest", place(&table.name, name))),
             }
-            let is_compared = column.sha256.is_some() && content.columns().iter().any(|info| info.desc.name == name);
+            let is_compared = column.hash.is_some() && content.columns().iter().any(|info| info.desc.name == name);
             all.cells = all.cells.saturating_add(if is_compared { content.rows() } else { 0 });
         }
     }
