@@ -9,6 +9,7 @@ use crate::container::{
 };
 use crate::error::{Error, ErrorKind};
 use crate::h5::{Attribute, Compression, DatasetSpec, Group};
+use crate::hash::HashKind;
 use crate::io::read_all;
 use crate::value::{DataType, Shape, Values};
 
@@ -17,6 +18,7 @@ const OPTIONS: FormatOptions = FormatOptions {
     checksums: false,
     compression: Compression::NONE,
     archive: true,
+    hash: HashKind::Blake3,
     appendable: false,
 };
 

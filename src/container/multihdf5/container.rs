@@ -27,10 +27,10 @@ use crate::sync::LockUnpoisoned;
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("table.mfh5");
 /// use ctds_hdf5::io::{ReadAt, WriteAt};
-/// use ctds_hdf5::{Compression, Container, ContainerMut, FormatOptions, MultiHdf5Mut};
+/// use ctds_hdf5::{Compression, Container, ContainerMut, FormatOptions, HashKind, MultiHdf5Mut};
 ///
-/// let compression = Compression::gzip(4);
-/// let options = FormatOptions { block_bytes: 1 << 16, checksums: true, compression, archive: true, hash: HashKind::Blake3, appendable: false };
+/// let (compression, hash) = (Compression::gzip(4), HashKind::Blake3);
+/// let options = FormatOptions { block_bytes: 1 << 16, checksums: true, compression, archive: true, hash, appendable: false };
 /// let packed = MultiHdf5Mut::create(&path, &options)?;
 /// packed.create("table.f0")?.write_at(0, b"some bytes")?;
 /// packed.commit()?;

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use crate::container::{Announced, AnnouncedFile, Container, Format, FormatOptions, Memory, Properties};
 use crate::error::ErrorKind;
 use crate::h5::Compression;
+use crate::hash::HashKind;
 use crate::io::read_all;
 
 const FORMAT: &Format = &super::FORMAT;
 
 fn options(block_bytes: u64) -> FormatOptions {
-    FormatOptions { block_bytes, checksums: false, compression: Compression::NONE, archive: true, appendable: false }
+    let (compression, hash) = (Compression::NONE, HashKind::Blake3);
+    FormatOptions { block_bytes, checksums: false, compression, archive: true, hash, appendable: false }
 }
 
 fn announce(files: &[(&str, &[u8])]) -> Announced {
