@@ -121,14 +121,14 @@ pub(crate) struct Hasher(State);
 enum State {
     Blake3(Box<blake3::Hasher>),
     // two to three times as fast as the crate sha2 without SHA instructions, as fast with them
-    Sha256(ring::digest::Context),
+    Sha256(Box<ring::digest::Context>),
 }
 
 impl Hasher {
     pub(crate) fn new(kind: HashKind) -> Self {
         Hasher(match kind {
             HashKind::Blake3 => State::Blake3(Box::default()),
-            HashKind::Sha256 => State::Sha256(ring::digest::Context::new(&ring::digest::SHA256)),
+            HashKind::Sha256 => State::Sha256(Box::new(ring::digest::Context::new(&ring::digest::SHA256))),
         })
     }
 

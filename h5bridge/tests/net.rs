@@ -441,7 +441,7 @@ fn tables() -> Vec<(String, bool)> {
     let folder = |name: &str| name.split('/').next().unwrap().to_owned();
     let is_first = |number: usize| number == 0 || folder(&names[number]) != folder(&names[number - 1]);
     let all = names.iter().enumerate().map(|(number, name)| (name.clone(), is_first(number)));
-    let is_taken = |number: usize, is_first: bool| is_recording() || is_first || number % step(STEP) == 0;
+    let is_taken = |number: usize, is_first: bool| is_recording() || is_first || number.is_multiple_of(step(STEP));
     all.enumerate().filter(|(number, (_, first))| is_taken(*number, *first)).map(|(_, table)| table).collect()
 }
 

@@ -88,9 +88,9 @@ fn each_table(record: &Record, each: &mut dyn FnMut(&BStr, &BStr)) {
 ///
 /// # Errors
 /// As [`TableDat::encode`].
-pub(super) fn rename(bytes: &Vec<u8>, renamed: &dyn Fn(&BStr) -> Option<BString>) -> Result<Vec<u8>> {
+pub(super) fn rename(bytes: &[u8], renamed: &dyn Fn(&BStr) -> Option<BString>) -> Result<Vec<u8>> {
     let new = |stored: &BString| renamed(stored.as_bstr()).unwrap_or_else(|| stored.clone());
-    let mut dat = TableDat::decode(bytes)?;
+    let mut dat = TableDat::decode(&bytes)?;
     match &mut dat.body {
         Body::Reference(view) => Ok(view.stored.replaced(bytes, &[new(&view.root)])),
         Body::Concatenation(view) => Ok(view.stored.replaced(bytes, &view.parts.iter().map(new).collect::<Vec<_>>())),

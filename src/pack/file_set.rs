@@ -394,7 +394,7 @@ impl FileSet {
                 let is_missing = !exists(&path);
                 // nothing is lost with a subtable that is missing
                 let is_inside = self.trees.iter().any(|tree| elsewhere::is_in(&path, tree));
-                if !is_inside && !(is_subtable && is_missing) {
+                if !(is_inside || is_subtable && is_missing) {
                     found.push(Elsewhere { table: folder.name().to_owned(), holds, path, is_missing });
                 }
             }

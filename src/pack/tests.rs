@@ -26,7 +26,15 @@ const ALL: [(PackFormat, bool); 4] = [
 
 fn options((format, single_file): (PackFormat, bool)) -> PackOptions {
     let compression = Compression::NONE;
-    PackOptions { format, block_bytes: Some(512), checksums: true, compression, single_file, dtype: None }
+    PackOptions {
+        format,
+        block_bytes: Some(512),
+        checksums: true,
+        compression,
+        single_file,
+        dtype: None,
+        hash: Some(crate::hash::HashKind::Blake3),
+    }
 }
 
 /// A table that casacore wrote into a MultiFile, with another one in it.

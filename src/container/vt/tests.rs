@@ -650,7 +650,7 @@ fn limits_of_stores_and_wrong_names_are_told() {
     let store = memory.create_nested("store").unwrap();
     store.create_nested("data").unwrap().create("x.vtd").unwrap();
     store.create("readme").unwrap();
-    let store = super::tree::BareStore::open(&memory, "store").unwrap();
+    let store = super::bare::BareStore::open(&memory, "store").unwrap();
     for (error, says) in [
         (error_of(store.open("readme")), "readme: a vt store has blocks, not files: name an archive (.vt)"),
         (error_of(store.enter("readme")), "readme: the file is not an archive"),

@@ -56,7 +56,7 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     let expected = |item: &ShardItem| -> Option<ShardResult> {
         match &results {
             Some(results) => locked(results).of(item),
-            None => item.result.clone(),
+            None => item.result,
         }
     };
     let interrupts = Interrupts::listen(global.caller.as_ref())?;
