@@ -43,7 +43,7 @@ mod tests {
         let pointer =
             format!("version https://git-lfs.github.com/spec/v1\noid sha256:{}\nsize 12345\n", "0".repeat(64));
         std::fs::write(&path, &pointer).unwrap();
-        check(&path).fails(ErrorKind::Format, "run `git lfs pull`");
+        check(&path).fails(ErrorKind::Format, "run `git lfs pull` in it, which fetches them");
         for other in [pointer[1..].to_owned(), pointer[..90].to_owned(), pointer.repeat(9)] {
             std::fs::write(&path, other).unwrap();
             check(&path).unwrap();

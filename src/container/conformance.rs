@@ -40,7 +40,20 @@ struct Made {
 
 const NAME: &str = "c";
 
+/// The name under which a format is read: one reader knows all versions of MultiFile.
+fn read_as(format: &Format) -> &'static str {
+    if format.name == "multifile1" { "multifile" } else { format.name }
+}
+
 impl Made {
+    /// The files of the container: a MultiFile of version 1 keeps the rest of its header in a second one.
+    fn in_memory(&self) -> Memory {
+        let entries = std::fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap());
+        let files =
+            entries.map(|entry| (entry.file_name().into_string().unwrap(), std::fs::read(entry.path()).unwrap()));
+        Memory::new(files.collect::<Vec<_>>().iter().map(|(name, bytes)| (name.as_str(), bytes.clone())))
+    }
+
     fn name(&self) -> String {
         format!("{} {:?}", self.format.map_or("directory", |format| format.name), self.options)
     }
@@ -122,7 +135,7 @@ fn files_and_nested_containers_come_back() {
             for file in expected.keys() {
                 container.layout(file).unwrap();
             }
-            assert_eq!(container.describe().format, made.format.map_or("directory", |format| format.name));
+            assert_eq!(container.describe().format, made.format.map_or("directory", read_as));
         }
     }
 }
@@ -151,7 +164,9 @@ fn what_is_missing_is_not_found() {
             assert!(made.container.create(wrong).is_err(), "{name}: {wrong:?}");
             assert!(made.container.create_nested(wrong).is_err(), "{name}: {wrong:?}");
         }
-        assert_eq!(std::fs::read_dir(made.folder.path()).unwrap().count(), 1, "{name}");
+        let entries = std::fs::read_dir(made.folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        let beside: Vec<_> = entries.filter(|entry| entry != NAME && entry != "c_hdrext").collect();
+        assert!(beside.is_empty(), "{name}: {beside:?}");
     }
 }
 
@@ -189,11 +204,10 @@ fn formats_know_their_own() {
         let Some(format) = made.format else { continue };
         fill(&*made.container);
         made.container.commit().unwrap();
-        let bytes = std::fs::read(made.folder.path().join(NAME)).unwrap();
         for &other in FORMATS {
-            let is_own = std::ptr::eq(other, format);
+            let is_own = other.name == read_as(format);
             assert_eq!(
-                (other.recognise)(&Memory::new([(NAME, bytes.clone())]), NAME).unwrap(),
+                (other.recognise)(&made.in_memory(), NAME).unwrap(),
                 is_own,
                 "{} by {}",
                 made.name(),
@@ -209,7 +223,7 @@ fn formats_know_their_own() {
                 );
             }
         }
-        assert!((format.damage)(&Memory::new([(NAME, bytes)]), NAME).unwrap().is_empty(), "{}", made.name());
+        assert!((format.damage)(&made.in_memory(), NAME).unwrap().is_empty(), "{}", made.name());
     }
 }
 
@@ -254,8 +268,7 @@ fn containers_lie_anywhere() {
         let Some(format) = made.format else { continue };
         let expected = fill(&*made.container);
         made.container.commit().unwrap();
-        let bytes = std::fs::read(made.folder.path().join(NAME)).unwrap();
-        match (format.open)(&Memory::new([(NAME, bytes)]), NAME) {
+        match (format.open)(&made.in_memory(), NAME) {
             Ok(container) => assert!(files_of(&*container).unwrap() == expected, "{}", made.name()),
             Err(error) => {
                 assert_eq!(format.name, "multihdf5", "{error}");

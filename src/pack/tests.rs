@@ -26,15 +26,7 @@ const ALL: [(PackFormat, bool); 4] = [
 
 fn options((format, single_file): (PackFormat, bool)) -> PackOptions {
     let compression = Compression::NONE;
-    PackOptions {
-        format,
-        block_bytes: Some(512),
-        checksums: true,
-        compression,
-        single_file,
-        dtype: None,
-        hash: Some(crate::hash::HashKind::Blake3),
-    }
+    PackOptions { format, block_bytes: Some(512), checksums: true, compression, single_file, dtype: None, hash: None }
 }
 
 /// A table that casacore wrote into a MultiFile, with another one in it.

@@ -197,21 +197,34 @@ fn tables_that_cannot_be_followed() {
         fs::remove_dir_all(&a).unwrap();
         table(&a, rows, columns);
     };
-    let follow = |rows: u64, columns: &[&str], words: &str| {
+    // the files of another table under the names of this one
+    let overwrite = |rows: u64, columns: &[&str]| {
+        let b = folder.path().join("b.tab");
+        table(&b, rows, columns);
+        for entry in fs::read_dir(&b).unwrap().map(|entry| entry.unwrap()) {
+            fs::copy(entry.path(), a.join(entry.file_name())).unwrap();
+        }
+        fs::remove_dir_all(&b).unwrap();
+    };
+    let follow = |change: &dyn Fn(), kind: ErrorKind, words: &str| {
         let mut follow = Follow::start(&a, &live, &options).unwrap();
         while follow.committed_rows()[0].1 < 3 {
             follow.step().unwrap();
         }
-        other(rows, columns);
+        change();
         // the watch may need another look
         let last = (0..100).map(|_| follow.step()).find(Result::is_err);
-        fails(last.unwrap_or(Ok(Default::default())), Unsupported, words);
+        fails(last.unwrap_or(Ok(Default::default())), kind, words);
         drop(follow);
         fs::remove_file(&live).unwrap();
         other(3, &["A", "B"]);
     };
-    follow(2, &["A", "B"], "a.tab: 2 rows, but there were 3: a live file cannot lose rows");
-    follow(4, &["A"], "a.tab: column B was removed: a live file cannot lose columns");
+    let words = "a.tab: 2 rows, but there were 3: a live file cannot lose rows";
+    follow(&|| overwrite(2, &["A", "B"]), Unsupported, words);
+    follow(&|| overwrite(4, &["A"]), Unsupported, "a.tab: column B was removed: a live file cannot lose columns");
+    let words = "a.tab: the table was removed and made again while it was followed: begin a new live file, with \
+                 --overwrite or another name";
+    follow(&|| other(4, &["A", "B"]), NotFound, words);
 
     Follow::start(&a, &live, &options).unwrap().finish().unwrap();
     other(3, &["C"]);

@@ -307,11 +307,12 @@ fn verify_says_which_side_is_damaged() {
     let good = testdata().join(DENSE);
     let native = Native::of(&testdata().join(DENSE));
     let main = File::open_rw(&native.path).unwrap().group("MAIN").unwrap();
-    replace(&main, "s_int", &[5], &[0f32; 5]);
+    replace(&main, "s_int", &[5], &[0.5f32; 5]);
     drop(main);
     for compare in [Compare::new(&good, &native.path), Compare::new(&native.path, &good)] {
         let error = compare.run().unwrap_err();
-        let place = format!("column s_int: {}: dataset /MAIN/s_int: elements of type float", native.path.display());
+        let says = "dataset /MAIN/s_int: row 0: the value 0.5 cannot become int, the type of the column";
+        let place = format!("column s_int: {}: {says}", native.path.display());
         assert!(error.to_string().contains(&place), "{error}");
     }
 }

@@ -782,7 +782,7 @@ fn alerts_begin_and_end() {
         assert_eq!((alert["event"].as_str(), alert["file"].as_str()), (Some("alert"), Some("live.h5")));
         assert!(alert["revision"].is_u64() && alert["since"] == alert["time"]);
     }
-    assert_eq!(begun[0]["text"], "flagged > 10 % for antenna 2 (100 %)");
+    assert_eq!(begun[0]["text"], "flagged > 10 % for antenna #2 (100 %)");
     assert_eq!(plain.next_of("alert"), begun[1], "rules of the server are for all, those of a client for it alone");
     let mut late = Events::open(&server, "live.h5");
     assert_eq!(late.next_of("alert"), begun[1], "a client that comes later is told what holds");

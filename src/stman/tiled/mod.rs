@@ -32,7 +32,7 @@ use super::{
     undefined,
 };
 use crate::aipsio::Decoder;
-use crate::error::{Context, Error, Result, ResultExt};
+use crate::error::{Context, Error, ErrorKind, Result, ResultExt};
 use crate::grid::{ChunkCache, ChunkRead, read_region};
 use crate::io::{ByteOrder, ReadAt};
 use crate::limits;
@@ -315,7 +315,11 @@ impl ColumnCells for InPart {
 
     fn read_cell(&self, row: u64, region: Option<&Region>, out: &mut Values) -> Result<()> {
         self.check(row)?;
-        self.column.read_cell(row, region, out)
+        self.column.read_cell(row, region, out).map_err(|error| match error.kind() {
+            // a tile after the end of the file: `error` knows neither the file nor the manager
+            ErrorKind::Format => self.error.clone(),
+            _ => error,
+        })
     }
 }
 
