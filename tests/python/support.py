@@ -257,6 +257,13 @@ def convertible():
             if outcome(expected(case)['tables'], root)[0] == {DONE}]
 
 
+def some_convertible(step=8):
+    """Of the tables of `convertible` the first of each folder and every STEP-th; with H5BRIDGE_LONG=1 all."""
+    entries = convertible()
+    firsts = [entry for number, entry in enumerate(entries) if not number or entry[0] != entries[number - 1][0]]
+    return [entry for number, entry in enumerate(entries) if LONG or entry in firsts or number % step == 0]
+
+
 def seeds(first, count, many):
     """Of random tests: COUNT of them from FIRST on. H5BRIDGE_LONG=1: MANY; H5BRIDGE_SEED=n: from there on."""
     first = int(os.environ.get('H5BRIDGE_SEED', first))

@@ -413,7 +413,7 @@ def test_state_is_in_the_address(chromium, server, tmp_path):
     with opened(chromium, server, plots('my.h5', plots='waterfall,amp_time,baselines'), height=1200) as page:
         wait_for_plots(page, ['waterfall', 'amp_time', 'baselines'])
         everything = page.locator('#amp_time [role=img]').get_attribute('aria-label')
-        page.get_by_label('Field').select_option('1')
+        page.locator('select[name=field]').select_option('1')
         page.get_by_label('Quantity, Waterfall').select_option('phase')
         wait(page, 'text => document.querySelector("#amp_time [role=img]").ariaLabel !== text', everything)
         assert query(page)['field'] == ['1'] and query(page)['waterfall.quantity'] == ['phase']
@@ -448,14 +448,14 @@ def test_state_is_in_the_address(chromium, server, tmp_path):
         page.goto('about:blank')
         page.goto(address)
         wait_for_plots(page, ['waterfall', 'amp_time', 'baselines'])
-        assert page.get_by_label('Field').input_value() == '1'
+        assert page.locator('select[name=field]').input_value() == '1'
         assert page.get_by_label('Quantity, Waterfall').input_value() == 'phase'
         assert page.url == address
         page.locator('#amp_time .u-over').dblclick()
         wait(page, '() => !location.search.includes("amp_time.x=")')
 
         # back
-        page.get_by_label('Field').select_option('')
+        page.locator('select[name=field]').select_option('')
         page.go_back()
         wait(page, '() => document.querySelector("[name=field]").value === "1"')
 

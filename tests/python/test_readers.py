@@ -21,7 +21,7 @@ import layout
 import readers
 import support
 
-FILES = support.convertible()
+FILES = support.some_convertible()
 BOTH_MS = [('demo', 'demo.ms'), ('twospw', 'twospw.ms')]
 
 
@@ -303,7 +303,7 @@ def test_many_chunks(big_ms, tmp_path, counts):
 # ---- files for HDF5 1.8 ---------------------------------------------------------------------------------------------
 
 OLD = ('--hdf5', '1.8')
-SOME_FILES = support.sample(FILES, 8)
+SOME_FILES = support.sample(FILES, 3)
 
 
 def equal(left, right):
@@ -483,7 +483,7 @@ def places(path, rule, code=support.DONE):
     return {(finding['object'], finding['attribute']) if finding['attribute'] else finding['object'] for finding in found}
 
 
-@pytest.mark.parametrize('case,table', support.sample(FILES, 4))
+@pytest.mark.parametrize('case,table', support.sample(FILES, 2))
 def test_lint_follows(case, table, converted, counts):
     """What h5bridge writes follows the layout; a file for HDF5 1.8 has no notes about old readers."""
     for options in ((), OLD) if (case, table) in SOME_FILES else ((),):

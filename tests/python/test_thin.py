@@ -108,7 +108,7 @@ def test_casacore(case, table, tmp_path, counts):
 
 
 def corpus_tables():
-    for entry in support.corpus_sample(4):
+    for entry in support.corpus_sample(12):
         for path in support.roots(entry['tables']):
             managers = {manager['type'] for manager in entry['tables'][path].get('data_managers', ())}
             if managers & {'TiledShapeStMan', 'TiledColumnStMan'} and 'error' not in entry['tables'][path]:

@@ -21,7 +21,7 @@ def check(table, file, counts):
 
 
 @pytest.mark.parametrize('mode', MODES)
-@pytest.mark.parametrize('case,table', support.convertible())
+@pytest.mark.parametrize('case,table', support.some_convertible())
 def test_testdata(case, table, mode, converted, counts):
     if case == 'odd_strings':
         pytest.skip('python-casacore cannot read it; test_odd_strings does')
@@ -90,7 +90,7 @@ def test_odd_strings(mode, converted):
 
 
 def corpus():
-    return support.corpus_sample(2) or [pytest.param(None, marks=pytest.mark.skip(reason=support.corpus_missing()))]
+    return support.corpus_sample(6) or [pytest.param(None, marks=pytest.mark.skip(reason=support.corpus_missing()))]
 
 
 @pytest.mark.skipif(bool(support.corpus_missing()), reason=support.corpus_missing() or 'there')

@@ -166,7 +166,7 @@ def test_alert_that_ends(tmp_path):
                 if document['event'] == 'alert':
                     return document
         begin = next_alert()
-        assert begin['active'] and begin['text'] == 'flagged > 40 % for antenna 3 (100 %)', begin
+        assert begin['active'] and begin['text'] == 'flagged > 40 % for antenna #3 (100 %)', begin
         casacore.run('add(4)')
         end = next_alert()
         assert not end['active'] and end['since'] == begin['since'] and end['revision'] > begin['revision'], (begin, end)

@@ -185,7 +185,7 @@ def test_testdata(tmp_path):
     assert found > 20
 
 
-@pytest.mark.parametrize('entry', [pytest.param(e, id=e['name']) for e in support.corpus_sample(4)])
+@pytest.mark.parametrize('entry', [pytest.param(e, id=e['name']) for e in support.corpus_sample(12)])
 @pytest.mark.skipif(bool(support.corpus_missing()), reason=support.corpus_missing() or '-')
 def test_corpus(entry, tmp_path):
     folder = support.unpack(entry, tmp_path)
