@@ -12,7 +12,7 @@ import pytest
 import support
 from support import EXISTS, PLOTS, TESTDATA, UNSUPPORTED, USAGE, h5bridge
 from test_follow import Casacore
-from test_live import CHANNELS, CORRELATIONS, examples, writer                # noqa: F401
+from test_live import CHANNELS, CORRELATIONS, writer
 
 LIGHT = 299792458.
 STOKES = {1: 'I', 5: 'RR', 8: 'LL', 9: 'XX', 10: 'XY', 11: 'YX', 12: 'YY'}
@@ -471,10 +471,10 @@ def test_what_is_refused(made, tmp_path):
     assert not (tmp_path / 'b.png').exists()
 
 
-def test_rows_as_they_are_committed(examples, tmp_path):                       # noqa: F811
+def test_rows_as_they_are_committed(tmp_path):
     """Each frame has whole commits, all rows of them, and nothing else: cells are made from the numbers of rows."""
     path, rows, grown = str(tmp_path / 'live.h5'), 0, 0
-    live = writer(examples, path, plots=1, every=0, pace=0.05, integrations=60, all=0)
+    live = writer(path, plots=1, every=0, pace=0.05, integrations=60, all=0)
     try:
         while live.poll() is None or rows < 420:
             meta, arrays = plot(path, 'amp_time', tmp_path, corr='0,1')

@@ -52,7 +52,8 @@ def check_same_tree(source, native, counts, is_native=False):
                 found = ours.variables[name]
                 assert (found.dims, found.shape, found.dtype) == (variable.dims, variable.shape, variable.dtype), place
                 check_same_attributes(place, found.attrs, variable.attrs, is_native)
-                if name not in ours.indexes:
+                # chunks without elements are there for h5repack alone (docs/layout.md): there is nothing to read in them
+                if name not in ours.indexes and variable.size:
                     chunks = [of.encoding.get('preferred_chunks') for of in (found, variable)]
                     assert chunks[0] == chunks[1], place
                 counts['elements'] += check_same_values(place, found.values, variable.values)
