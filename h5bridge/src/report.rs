@@ -67,11 +67,15 @@ impl Salvaging {
 /// Adds a hint to an error of reading a source: if the source is damaged, the command-line `options` that leave out the damaged
 /// parts, or with `--salvage` that nothing can be left out.
 pub(crate) fn suggest(error: Error, salvaging: Salvaging, options: impl Into<String>) -> anyhow::Error {
+    // a pointer of Git LFS is fetched, not salvaged
+    if error.to_string().contains("`git lfs pull`") {
+        return error.into();
+    }
     let hint = match (error.kind(), salvaging) {
         (ErrorKind::Format | ErrorKind::Limit, Salvaging { is_given: false, helps: true }) => options.into(),
         (ErrorKind::Format | ErrorKind::Limit, Salvaging { is_given: true, helps: false }) => {
             let needed = if error.to_string().contains("table.dat") { "a whole table.dat" } else { "its main table" };
-            format!("nothing of the source can be salvaged without {needed}")
+            format!("nothing of the source can be salvaged without {needed}: `h5bridge help damage`")
         }
         _ => return error.into(),
     };
@@ -92,7 +96,7 @@ pub(crate) fn sentence(error: &anyhow::Error) -> String {
 
 /// Whether an error message already names a command or option that the user can type next, so that no hint is added.
 fn names_a_step(sentence: &str) -> bool {
-    [" --", "(--", "`h5bridge ", "did you mean", "; it has ", ": name ", ", name "]
+    [" --", "(--", "`h5bridge ", "`git ", "did you mean", "; it has ", ": name ", ", name "]
         .iter()
         .any(|mark| sentence.contains(mark))
 }

@@ -12,7 +12,6 @@ use super::raw_strings::{text as representable, text_attribute};
 use crate::error::Result;
 use crate::h5::{Attribute, Group, Header};
 use crate::schema::TableInfo;
-use crate::table::ColumnInfo;
 use crate::value::{Complex32, Complex64, DataType, Record, Shape, Value, Values};
 
 /// Attribute with the exact name of a table or column whose group or dataset has another name.
@@ -240,33 +239,6 @@ fn readable(values: &Values, scalar: bool) -> Attribute {
     Attribute::Array(pairs)
 }
 
-/// Info (type, subtype, readme), keywords and column comments of a table of a native HDF5 file: the exact values in the
-/// group `_ctds`, except where a user has changed the plain HDF5 attributes that show these values to any reader.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Edited {
-    pub(crate) info: TableInfo,
-    pub(crate) keywords: Record,
-    /// Comment and keywords of each column of the table, after edits.
-    pub(crate) columns: Vec<(BString, Record)>,
-    /// Sentences for the user about edited, added and removed attributes, also about edits that could not be applied.
-    pub(crate) notes: Vec<String>,
-}
-
-impl Edited {
-    /// Makes an [`Edited`] without edits by a user: a copy of a table's info, keywords, and column comments and
-    /// keywords, without notes (sentences for the user about edits). This is the result for a casacore table; edits of
-    /// the HDF5 attributes of a native HDF5 file are applied to it afterwards.
-    pub(crate) fn nothing(info: &TableInfo, keywords: &Record, columns: &[ColumnInfo]) -> Self {
-        let column = |info: &ColumnInfo| (info.desc.comment.clone(), info.desc.keywords.clone());
-        Edited {
-            info: info.clone(),
-            keywords: keywords.clone(),
-            columns: columns.iter().map(column).collect(),
-            notes: Vec::new(),
-        }
-    }
-}
-
 /// A group or dataset of a native HDF5 file, as a holder of attributes to be read.
 pub(crate) enum Object {
     Group(Group),
@@ -290,6 +262,13 @@ impl Object {
             FoundAttribute { axes: Some(Shape::from_reversed(&extents)).filter(|axes| axes.len() > 1), name, value }
         };
         Ok(Found(names.map(read).collect()))
+    }
+
+    /// Names of the attributes that the object was not written with: all but `own`, and those of HDF5 and netCDF.
+    pub(super) fn strangers(&self, own: &[&str]) -> Result<Vec<String>> {
+        let mut found = self.attributes()?.0;
+        found.retain(|attribute| !own.contains(&attribute.name.as_str()) && !self.is_mark_of_bool(attribute));
+        Ok(found.into_iter().map(|attribute| attribute.name).collect())
     }
 
     /// The extents of the attribute `name`, slowest axis first; none for a single value.

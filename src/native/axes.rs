@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
 use super::attributes::{LONG_NAME, UNITS};
+use super::names::POSITION;
 use crate::error::{Error, Result};
 use crate::h5::{Attachments, Attribute, Compression, Dataset, DatasetSpec, Group, Scale};
 use crate::value::{Region, Shape, Values};
@@ -30,6 +31,13 @@ pub(crate) fn axis_roles(is_main_of_ms: bool, column: &str, axes: usize) -> Vec<
         _ => &[],
     };
     if is_main_of_ms && known.len() == axes { known.to_vec() } else { vec!["dim"; axes] }
+}
+
+/// Role of the axes of a dimension scale with a name that this layout gives: `chan` of `chan_0`; `None` for other names.
+pub(super) fn role_of_scale(name: &str) -> Option<&str> {
+    const ROLES: [&str; 9] = ["corr", "chan", "category", "uvw", "dim", POSITION, "element", "offset", "axis"];
+    let (role, number) = name.rsplit_once('_')?;
+    (ROLES.contains(&role) && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(role)
 }
 
 /// Chooses names of dimension scales such as `chan_0` for the datasets of one top-level group. Axes share a name only

@@ -37,6 +37,10 @@ pub(crate) const SOURCE: &str = "source";
 /// if it was not.
 pub(crate) const AVERAGED: &str = "averaged";
 
+/// Names of the attributes that the root group of a native HDF5 file may be written with.
+pub(super) const ROOT_ATTRIBUTES: [&str; 6] = [FORMAT.0, FORMAT_VERSION.0, CREATOR, SOURCE, SOURCE_DIGEST, AVERAGED];
+const CREATOR: &str = "creator";
+
 /// Name of the HDF5 attribute with the JSON document that describes a table exactly (its keywords, its storage before
 /// the conversion), on the group `/_ctds/TABLE` of a native HDF5 file.
 const TABLE: &str = "table";
@@ -65,7 +69,7 @@ pub(crate) fn root_attributes(source: &str) -> Vec<(String, Attribute)> {
     vec![
         constant(FORMAT),
         constant(FORMAT_VERSION),
-        constant(("creator", concat!("ctds-hdf5 ", env!("CARGO_PKG_VERSION")))),
+        constant((CREATOR, concat!("ctds-hdf5 ", env!("CARGO_PKG_VERSION")))),
         (SOURCE.to_owned(), text_attribute(source.as_bytes().as_bstr())),
     ]
 }

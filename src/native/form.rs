@@ -223,6 +223,15 @@ impl StoredForm {
         Ok((0..).take_while(|&number| group.has(&cube_name(number))).count())
     }
 
+    /// Whether a column that is a group has a dataset of this name in it, other than dimension scales.
+    pub(super) fn has_member(&self, name: &str) -> bool {
+        match self.kind {
+            FormKind::Cubes => growth(name).is_some(),
+            FormKind::Ragged => matches!(name, VALUES | OFFSET | SHAPE | DEFINED),
+            FormKind::Dense | FormKind::Record | FormKind::Missing => false,
+        }
+    }
+
     /// Calls `open` with the path, below the table's group, of each dataset of the column; returns the results. `cubes`
     /// is the number of hypercubes.
     ///

@@ -15,8 +15,9 @@ mod raw_strings;
 mod reader;
 mod table;
 mod undescribed;
+mod unread;
 
-pub(crate) use attributes::{Attributes, DIMENSION_LIST, Edited, LONG_NAME, UNITS, taql_of};
+pub(crate) use attributes::{Attributes, DIMENSION_LIST, LONG_NAME, UNITS, taql_of};
 pub(crate) use axes::{AxisNames, Coordinates, Dimensions, NewAxis, Scales, TreeDimensions, axis_roles};
 pub(crate) use digests::{StoredColumnDigests, StoredDigests, StoredMarks};
 pub(crate) use document::{
@@ -37,5 +38,5 @@ pub(crate) use names::{
 pub(crate) use raw_strings::{RawStrings, can_hold, text as readable_text, text_attribute};
 pub(crate) use reader::Reader;
 pub use table::{DatasetInfo, Elsewhere};
-pub(crate) use table::{NativeEntry, NativeTable, StoredBlock, is_native, open};
+pub(crate) use table::{NativeEntry, NativeTable, StoredBlock, Written, is_native, open};
 pub(crate) use undescribed::is_scale;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use bstr::{BStr, BString, ByteSlice};
 
-use super::attributes::{self, Attributes, Edited, OF_COLUMN, OF_TABLE, Object, TABLE_SUBTYPE, TABLE_TYPE};
+use super::attributes::{self, Attributes, OF_COLUMN, OF_TABLE, Object, TABLE_SUBTYPE, TABLE_TYPE};
 use super::cells::{Cubes, Dense, Ragged, Records};
 use super::digests::StoredDigests;
 use super::document::{DescribedTable, Layout, check_format, described_columns, described_tables, open_dataset};
@@ -17,6 +17,7 @@ use super::names::{MAIN_TABLE, ROW, defined_flags, last_part, row_name, table_of
 use super::raw_strings::RawStrings;
 use super::reader::Reader;
 use super::undescribed::{self, Notes};
+use super::unread;
 use crate::container;
 use crate::damage::Damage;
 use crate::error::{Context, Error, Result, ResultExt};
@@ -25,7 +26,7 @@ use crate::io::{FileSource, ReadAt, remote};
 use crate::schema::TableInfo;
 use crate::stman::LinkedCube;
 use crate::table::{ColumnCells, ColumnInfo, OpenOptions};
-use crate::value::{ByteOrder, DataType, Record, Shape, Value};
+use crate::value::{ByteOrder, DataType, Record, Shape, Value, Values};
 
 /// Whether the file at `path` is HDF5 but not a container of packed files. Always true for a URL, whose content is
 /// checked when it is opened.
@@ -163,7 +164,15 @@ fn leads_back(root: &Group, path: &str) -> Result<bool> {
     Ok(id == root.id()? || ids.any(|above| above.is_ok_and(|above| above == id)))
 }
 
-/// An open table of a native HDF5 file.
+/// What edits of attributes have replaced in a table.
+#[derive(Debug)]
+pub(crate) struct Written {
+    pub(crate) info: TableInfo,
+    /// The comment of each column.
+    pub(crate) comments: Vec<BString>,
+}
+
+/// An open table of a native HDF5 file: info, keywords and comments are those that a user may have edited in attributes.
 pub(crate) struct NativeTable {
     rows: u64,
     /// Number of rows that the file was written with; a user may have added or removed rows since.
@@ -194,6 +203,8 @@ pub(crate) struct NativeTable {
     /// What the user is told about columns that were added or removed after the file was written, and about parts of
     /// the table that cannot be used.
     notes: Notes,
+    /// What the edits of attributes have replaced; `None` without edits. An error is one of reading attributes.
+    written: Result<Option<Written>>,
     group: Group,
     /// The group `/_ctds/TABLE` that describes the table exactly; `None` for a table that a user added to the file.
     exact: Option<Group>,
@@ -272,6 +283,7 @@ impl NativeTable {
             layout,
             exact_name,
             notes,
+            written: Ok(None),
             damage: document.damage,
             group,
             exact,
@@ -283,6 +295,7 @@ impl NativeTable {
             table.columns[index].may_be_undefined = form.flags.is_some();
         }
         table.groups = table.find_groups()?;
+        table.written = table.apply_edits();
         Ok(table)
     }
 
@@ -368,6 +381,7 @@ impl NativeTable {
             layout: Layout::default(),
             exact_name: None,
             notes: found.notes,
+            written: Ok(None),
             damage: Vec::new(),
             group,
             exact: None,
@@ -671,38 +685,65 @@ impl NativeTable {
         self.groups.get(stored.as_bstr()).map(String::as_str)
     }
 
-    pub(crate) fn edited(&self) -> Result<Edited> {
-        let mut edited = Edited::nothing(&self.info, &self.keywords, &self.columns);
-        edited.notes = self.notes.texts.clone();
-        if self.exact.is_none() {
-            return Ok(edited);
+    /// What the user is told: edits since the file was made, and what of it no table has. `coordinates` gives
+    /// those of the axes of the table, with the role of each axis; the values of other dimension scales are not compared.
+    ///
+    /// # Errors
+    /// Those of reading attributes, also when the table was opened.
+    pub(crate) fn edits(&self, coordinates: &dyn Fn() -> Vec<(String, Values)>) -> Result<Vec<String>> {
+        self.written()?;
+        let mut notes = self.notes.texts.clone();
+        if self.group.path() == table_path(MAIN_TABLE) {
+            notes.append(&mut unread::in_root(&self.group.root()?)?);
         }
-        let expected = self.written_attributes();
+        notes.append(&mut unread::in_table(&self.group, &self.forms, &self.row, &coordinates())?);
+        Ok(notes)
+    }
+
+    /// Info and comments that the file was made with, if attributes have been edited since.
+    pub(crate) fn written(&self) -> Result<Option<&Written>> {
+        self.written.as_ref().map(Option::as_ref).map_err(Error::clone)
+    }
+
+    /// Applies what a user has changed in attributes to info, keywords and comments of the table, and notes it.
+    fn apply_edits(&mut self) -> Result<Option<Written>> {
         let expressions: Vec<&str> = self.forms.iter().filter_map(|form| form.expression.as_deref()).collect();
         let object = Object::Group(self.group.clone());
-        let changes = attributes::diff(&object, &expected, &self.keywords, &OF_TABLE, &expressions)?;
-        edited.keywords = changes.keywords;
-        edited.notes.extend(changes.notes);
+        let changes = attributes::diff(&object, &self.written_attributes(), &self.keywords, &OF_TABLE, &expressions)?;
+        let mut of_columns = Vec::new();
+        for (info, form) in self.columns.iter().zip(&self.forms).take(self.described) {
+            let changes = match form.kind {
+                FormKind::Missing => None,
+                _ => {
+                    let expected = self.written_column_attributes(info, form);
+                    let object = self.object(form)?;
+                    Some(attributes::diff(&object, &expected, &info.desc.keywords, &OF_COLUMN, &[])?)
+                }
+            };
+            of_columns.push(changes);
+        }
+        if changes.notes.is_empty() && of_columns.iter().flatten().all(|changes| changes.notes.is_empty()) {
+            return Ok(None);
+        }
+        let comments = self.columns.iter().map(|info| info.desc.comment.clone()).collect();
+        let written = Written { info: self.info.clone(), comments };
+        self.keywords = changes.keywords;
+        self.notes.texts.extend(changes.notes);
         for (name, text) in changes.own {
             match name {
-                TABLE_TYPE => edited.info.table_type = text,
-                TABLE_SUBTYPE => edited.info.sub_type = text,
-                _ => edited.info.readme = text,
+                TABLE_TYPE => self.info.table_type = text,
+                TABLE_SUBTYPE => self.info.sub_type = text,
+                _ => self.info.readme = text,
             }
         }
-        let described = self.columns.iter().zip(&self.forms).zip(&mut edited.columns).take(self.described);
-        for ((info, form), (comment, keywords)) in described {
-            let desc = &info.desc;
-            if form.kind == FormKind::Missing {
-                continue;
-            }
-            let expected = self.written_column_attributes(info, form);
-            let changes = attributes::diff(&self.object(form)?, &expected, &desc.keywords, &OF_COLUMN, &[])?;
-            *keywords = changes.keywords;
-            attributes::apply_own(&changes.own, comment, keywords);
-            edited.notes.extend(changes.notes.into_iter().map(|note| format!("column {}: {note}", desc.name)));
+        for (info, changes) in self.columns.iter_mut().zip(of_columns) {
+            let Some(changes) = changes else { continue };
+            let desc = &mut info.desc;
+            desc.keywords = changes.keywords;
+            attributes::apply_own(&changes.own, &mut desc.comment, &mut desc.keywords);
+            self.notes.texts.extend(changes.notes.into_iter().map(|note| format!("column {}: {note}", desc.name)));
         }
-        Ok(edited)
+        Ok(Some(written))
     }
 
     pub(crate) fn storage(&self, index: usize) -> Result<Vec<DatasetInfo>> {

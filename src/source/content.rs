@@ -13,7 +13,7 @@ use super::row_set::RowSet;
 use crate::damage::Damage;
 use crate::error::{Context, Error, Result, ResultExt};
 use crate::h5::{Attribute, VirtualSource};
-use crate::native::{AVERAGED, DatasetInfo, Edited, Layout, NativeTable, Part, StoredBlock, StoredDigests};
+use crate::native::{AVERAGED, DatasetInfo, Layout, NativeTable, Part, StoredBlock, StoredDigests, Written};
 use crate::schema::{TableDesc, TableInfo};
 use crate::table::{Access, ColumnCells, ColumnInfo, ManagerInfo, ManagerSpec, RecordCells, Table};
 use crate::value::{DataType, Record, Shape, Values};
@@ -257,12 +257,6 @@ impl Content {
         self.as_native().map_or(&[], NativeTable::damage)
     }
 
-    /// The objects in an HDF5 file that are in the group of the table, but neither columns nor subtables, each with the
-    /// reason; empty for other tables.
-    pub(crate) fn left_out(&self) -> &[(String, String)] {
-        self.as_native().map_or(&[], NativeTable::left_out)
-    }
-
     /// Describes how each dataset of a column, by the column's number from 0, is stored; empty if the table is not in an HDF5
     /// file.
     pub(crate) fn storage(&self, index: usize) -> Result<Vec<DatasetInfo>> {
@@ -346,20 +340,25 @@ impl Content {
         Layout { order: Some(table.byte_order()), desc, managers, bindings: table.manager_numbers() }
     }
 
-    /// Table info (type, subtype, readme), column comments and keywords of the table, with the changes that users made
-    /// to attributes of the HDF5 file since the conversion.
+    /// What users have changed in the HDF5 file of the table since it was made, and what they have added to it that no table
+    /// has, in sentences; nothing for a casacore table. `coordinates` gives those of its axes as it is in the file.
     ///
     /// # Errors
     /// Those of reading the file.
-    pub(crate) fn edited(&self) -> Result<Edited> {
+    pub(crate) fn edits(&self, coordinates: &dyn Fn() -> Vec<(String, Values)>) -> Result<Vec<String>> {
         match self {
-            Content::Casacore(_) => Ok(Edited::nothing(self.info(), self.keywords(), self.columns())),
-            Content::Native(table) => table.edited(),
-            Content::Salvaged(table) => table.whole.edited(),
-            Content::Selected(table) => table.whole.edited(),
-            Content::Averaged(table) => table.whole.edited(),
-            Content::Joined(table) => table.first().edited(),
+            Content::Joined(table) => table.first().edits(&Vec::new),
+            Content::Averaged(table) => table.whole.edits(&Vec::new),
+            content => content.as_native().map_or(Ok(Vec::new()), |table| table.edits(coordinates)),
         }
+    }
+
+    /// Info and comments that the HDF5 file of the table was made with, if attributes have been edited since.
+    ///
+    /// # Errors
+    /// Those of reading the attributes.
+    pub(crate) fn written(&self) -> Result<Option<&Written>> {
+        self.as_native().map_or(Ok(None), NativeTable::written)
     }
 }
 

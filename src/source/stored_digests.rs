@@ -65,10 +65,12 @@ pub(crate) fn changes(
         }
     };
     compare(None, "rows", stored.rows.map(|rows| rows.to_string()), content.rows().to_string());
-    // readable attributes count where they have been edited
-    let edited = content.edited()?;
-    compare(None, "keywords", stored.keywords_hash.clone(), keywords_hash(kind, &edited.keywords, content).to_string());
-    compare(None, "info", Some(format!("{:?}", content.info())), format!("{:?}", edited.info));
+    let keywords = keywords_hash(kind, content.keywords(), content);
+    compare(None, "keywords", stored.keywords_hash.clone(), keywords.to_string());
+    let written = content.written()?;
+    if let Some(written) = written {
+        compare(None, "info", Some(format!("{:?}", written.info)), format!("{:?}", content.info()));
+    }
     let now: Vec<ColumnDigest> = (0..content.columns().len())
         .into_par_iter()
         .map(|index| {
@@ -83,12 +85,10 @@ pub(crate) fn changes(
             compare(Some(&column.name), "columns", Some("no such column".to_owned()), "a column".to_owned());
             continue;
         };
-        let edited_hash = |(_, keywords): &(_, _)| keywords_hash(kind, keywords, content);
-        let keywords = edited.columns.get(index).map_or(column.keywords_hash, edited_hash);
-        compare(Some(&column.name), "keywords", stored.keywords_hash.clone(), keywords.to_string());
-        if let Some((comment, _)) = edited.columns.get(index) {
-            let stored = &content.columns()[index].desc.comment;
-            compare(Some(&column.name), "comment", Some(stored.to_string()), comment.to_string());
+        compare(Some(&column.name), "keywords", stored.keywords_hash.clone(), column.keywords_hash.to_string());
+        if let Some(comment) = written.and_then(|written| written.comments.get(index)) {
+            let found = content.columns()[index].desc.comment.to_string();
+            compare(Some(&column.name), "comment", Some(comment.to_string()), found);
         }
         let found = match &column.hash {
             Ok(hash) => hash.to_string(),

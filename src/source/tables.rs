@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bstr::ByteSlice;
 
-use super::Content;
+use super::{Content, coordinates};
 use crate::container::FileLayout;
 use crate::damage::Damage;
 use crate::error::{Context, Error, Result, ResultExt};
@@ -374,6 +374,22 @@ impl Source {
     /// read, or those of tables that hold their cells. They are not among the [tables](Self::tables).
     pub fn refused(&self) -> &[RefusedTable] {
         &self.refused
+    }
+
+    /// What users have changed in the native HDF5 file since it was made, and what they have added to it that no table has, in
+    /// sentences, for the tables with the numbers `is_chosen`.
+    ///
+    /// # Errors
+    /// Those of reading the file.
+    pub(crate) fn edits(&self, is_chosen: &dyn Fn(usize) -> bool) -> Result<Vec<String>> {
+        let mut notes = Vec::new();
+        for (_, table) in self.tables.iter().enumerate().filter(|(number, _)| is_chosen(*number)) {
+            let Ok(content) = table.content() else { continue };
+            let is_main = table.name == MAIN_TABLE;
+            let found = content.edits(&|| if is_main { coordinates(self) } else { Vec::new() })?.into_iter();
+            notes.extend(found.map(|note| if is_main { note } else { format!("subtable {}: {note}", table.name) }));
+        }
+        Ok(notes)
     }
 
     /// Name of the table that a native HDF5 file was converted from, as its attribute `source` records it; `None` for

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import xarray
 
+import h5bridge as package
 import support
 from support import h5bridge
 
@@ -372,6 +373,75 @@ def test_a_new_subtable_does_not_replace_a_keyword(edit):
     table, _ = edit(change)
     assert table.getkeyword('LINE').tolist() == [0, 1, 2, 3]
     assert table.getkeyword('LINE__2').endswith('LINE')
+
+
+# ---- what no table has ----------------------------------------------------------------------------------------------
+
+def scale(file, path, **attributes):
+    file[path] = np.arange(4.)
+    file[path].make_scale(path.split('/')[-1])
+    file[path].attrs.update(attributes)
+
+
+UNREAD = {
+    'attribute title of /': lambda file: file.attrs.__setitem__('title', 'my data'),
+    'attribute mine of /_ctds': lambda file: file['_ctds'].attrs.__setitem__('mine', 3),
+    '/_ctds/mine': lambda file: file.__setitem__('_ctds/mine', np.arange(4)),
+    'RAGGED/note': lambda file: file.__setitem__('MAIN/RAGGED/note', np.arange(3)),
+    'RAGGED/cal': lambda file: file.create_group('MAIN/RAGGED/cal'),
+    'attribute units of RAGGED/values': lambda file: file['MAIN/RAGGED/values'].attrs.__setitem__('units', 's'),
+    'attribute who of HOLES__defined': lambda file: file['MAIN/HOLES__defined'].attrs.__setitem__('who', 'me'),
+    'attribute who of row': lambda file: file['MAIN/row'].attrs.__setitem__('who', 'me'),
+    'freq is not a column': lambda file: scale(file, 'MAIN/freq', units='Hz'),
+    'subtable SUB: attribute who of row': lambda file: file['SUB/row'].attrs.__setitem__('who', 'me'),
+}
+
+
+@pytest.mark.parametrize('named', UNREAD)
+def test_what_no_table_has_is_named(named, native, edit, tmp_path):
+    table, said = edit(UNREAD[named])
+    assert named in said, said
+    with ct.table(str(native / 'x.ms'), ack=False) as source:
+        assert table.colnames() == source.colnames() and table.getkeywords().keys() == source.getkeywords().keys()
+    edit(UNREAD[named], options=['--strict'], code=support.WARNINGS)
+    assert named in h5bridge('to-hdf5', tmp_path / 'edited.h5', tmp_path / 'again.h5').stderr
+    assert named not in h5bridge('to-hdf5', tmp_path / 'again.h5', tmp_path / 'third.h5').stderr
+
+
+def test_edited_coordinates_are_named(tmp_path):
+    """Frequencies of a dimension scale are made of CHAN_FREQ."""
+    h5bridge('to-hdf5', support.TESTDATA + '/demo/demo.ms', tmp_path / 'd.h5')
+    assert 'warning' not in h5bridge('to-ms', tmp_path / 'd.h5', tmp_path / 'd.ms').stderr
+    with h5py.File(tmp_path / 'd.h5', 'r+') as file:
+        file['MAIN/chan_0'][3] += 1e6
+    for verb, target in (('to-ms', 'e.ms'), ('to-hdf5', 'e.h5')):
+        assert 'the values of chan_0 are not converted' in h5bridge(verb, tmp_path / 'd.h5', tmp_path / target).stderr
+
+
+def test_edits_travel_into_another_native_file(native, tmp_path):
+    """As to-hdf5, verify, digest, info and Python read them."""
+    path = shutil.copy(native / 'x.h5', tmp_path / 'e.h5')
+    with h5py.File(path, 'r+') as file:
+        file['MAIN/TIME'].attrs['units'] = 'min'
+        file['MAIN/SCAN'].attrs['comment'] = 'hello'
+        file['MAIN/SCAN'].attrs['long_name'] = 'the scan'
+        file['MAIN'].attrs['NEW'] = 3
+        file['MAIN'].attrs['table_type'] = 'Mine'
+    h5bridge('verify', path, native / 'x.h5', code=support.DIFFERENT)
+    said = h5bridge('to-hdf5', path, tmp_path / 'f.h5').stderr
+    for named in ('column TIME: attribute units was edited', 'column SCAN: attribute comment was added', 'attribute NEW was added'):
+        assert named in said, said
+    h5bridge('to-ms', path, tmp_path / 'e.ms')
+    with h5py.File(tmp_path / 'f.h5') as file:
+        assert file['MAIN/TIME'].attrs['units'] == 'min' and file['MAIN/SCAN'].attrs['comment'] == 'hello'
+        assert file['MAIN'].attrs['NEW'] == 3 and file['MAIN'].attrs['table_type'] == 'Mine'
+    for verified in (tmp_path / 'f.h5', tmp_path / 'e.ms'):
+        h5bridge('verify', path, verified)
+    h5bridge('verify', tmp_path / 'f.h5')
+    digests = [h5bridge('digest', each).stdout for each in (path, tmp_path / 'f.h5', tmp_path / 'e.ms')]
+    assert len(set(digests)) == 1
+    with package.open_table(path) as edited:
+        assert edited.keywords['NEW'] == 3 and edited['SCAN'].comment == 'the scan'
 
 
 # ---- other programs -------------------------------------------------------------------------------------------------

@@ -179,7 +179,7 @@ def test_pointers_of_git_lfs_are_recognised(tmp_path):
     for words in (['info'], ['to-hdf5', '--salvage']):
         target = [tmp_path / 'x.h5'] if words[0] != 'info' else []
         said = h5bridge(*words, tmp_path / 'x.ms', *target, code=support.DAMAGED).stderr
-        assert 'git lfs pull' in said and '--salvage leaves out' not in said
+        assert 'git lfs pull' in said and 'salvage' not in said and 'damage' not in said
     (tmp_path / 'y.h5').write_bytes(POINTER)
     assert 'git lfs pull' in h5bridge('info', tmp_path / 'y.h5', code=support.DAMAGED).stderr
 

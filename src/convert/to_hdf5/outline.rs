@@ -157,7 +157,6 @@ impl Outline {
 impl TableOutline {
     fn new(described: Described<'_>, table: &TablePlan, dimensions: &mut Dimensions) -> Result<Self> {
         let content = described.content(table)?;
-        let edited = content.edited()?;
         let coordinates = described.coordinates(table);
         let taken = |name: &str| described.plan.names.has(&table.group, name);
         let mut outline = TableOutline {
@@ -166,14 +165,14 @@ impl TableOutline {
             row: table.row.clone(),
             rows: table.rows.end - table.rows.start,
             row_numbers: content.row_numbers()?,
-            attributes: record(described.table_attributes(table, &edited.info, &edited.keywords)?.0),
+            attributes: record(described.table_attributes(table, content.info(), content.keywords())?.0),
             columns: Vec::new(),
             coordinates: Vec::new(),
         };
         let mut axes = AxisNames::new(dimensions, &coordinates, &taken);
         for column in &table.columns {
-            let (comment, keywords) = &edited.columns[column.index];
-            let attributes = described.column_attributes(table, column, comment.as_bstr(), keywords)?;
+            let desc = &content.columns()[column.index].desc;
+            let attributes = described.column_attributes(table, column, desc.comment.as_bstr(), &desc.keywords)?;
             let form = column.stored_form();
             let datasets = column.with_new(table, &attributes, &mut axes, |new, axes| {
                 form.lay_out(new, axes, false, &|part| Ok(column.extents(part, outline.rows, Growth::None)?.0))

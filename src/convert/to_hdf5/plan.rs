@@ -278,6 +278,7 @@ impl Plan {
             let group = plan.add_table(source, index, &groups, options)?;
             groups.push(group);
         }
+        plan.warnings.append(&mut source.edits(&|number| groups[number].is_some())?);
         for refused in source.refused() {
             let group = plan.new_group(Some(refused.parent), &refused.name, &groups);
             plan.refused_tables.push((group, refused.stored.clone()));
@@ -319,8 +320,6 @@ impl Plan {
         if let Some(error) = content.as_table().and_then(Table::unreadable).filter(|_| !source.is_salvaged()) {
             return Err(error);
         }
-        let left_out = content.left_out().iter();
-        self.warnings.extend(left_out.map(|(path, why)| format!("{path} is not converted: {why}")));
         let (columns, missing) = (Vec::new(), Vec::new());
         let mut plan =
             TablePlan { source: index, name: table.name.clone(), group: group.clone(), row, rows, columns, missing };

@@ -9,7 +9,7 @@ use super::expression::unknown_column;
 use super::manager_choice::Managers;
 use crate::error::{ErrorKind, Result, column_context as place};
 use crate::io::ByteOrder;
-use crate::native::{MAIN_TABLE, MAX_CUBES, last_part, stored_size, unique};
+use crate::native::{MAX_CUBES, last_part, stored_size, unique};
 use crate::schema::{ColumnKind, TableInfo, stored_name};
 use crate::source::{Content, Source};
 use crate::table::{ColumnInfo, NewTable, Part, TableWriter};
@@ -84,6 +84,7 @@ pub(super) fn plan(
     let directories = directories(source, warnings)?;
     warnings.extend(source.damage().iter().map(|damage| format!("damaged, left out: {damage}")));
     let planner = Planner { source, options, target: std::path::absolute(target)?, directories: &directories };
+    warnings.append(&mut source.edits(&|number| directories[number].is_some())?);
     let mut plans = Vec::new();
     for (number, table) in source.tables.iter().enumerate() {
         let (Some(directory), Ok(content)) = (&directories[number], table.content()) else { continue };
@@ -111,24 +112,17 @@ impl Planner<'_> {
         warnings: &mut Vec<String>,
     ) -> Result<TableBlueprint> {
         let name = &self.source.tables[number].name;
-        let edited = content.edited()?;
-        let columns: Vec<_> = edited
-            .columns
-            .into_iter()
-            .map(|(comment, keywords)| (comment, self.with_new_names(number, directory, &keywords)))
-            .collect();
-        let mut keywords = self.with_new_names(number, directory, &edited.keywords);
+        let new_names = |keywords| self.with_new_names(number, directory, keywords);
+        let columns: Vec<(BString, Record)> =
+            content.columns().iter().map(|info| (info.desc.comment.clone(), new_names(&info.desc.keywords))).collect();
+        let mut keywords = new_names(content.keywords());
         self.add_unnamed_tables(number, directory, &mut keywords, &columns);
-        warnings.extend(edited.notes.into_iter().map(|note| match name.as_str() {
-            MAIN_TABLE => note,
-            name => format!("subtable {name}: {note}"),
-        }));
         let mut plan = TableBlueprint {
             source: number,
             name: name.clone(),
             directory: directory.to_owned(),
             rows: content.rows(),
-            info: edited.info,
+            info: content.info().clone(),
             keywords,
             columns: Vec::new(),
             missing: 0,
