@@ -251,3 +251,74 @@ def test_tiles_in_a_file_that_is_cut_off_are_salvaged(tmp_path):
         assert np.array_equal(back.getcol('D', 0, 80), cells[:80])
     with h5py.File(tmp_path / 'a.h5') as file:
         assert file['MAIN/D__defined'][:].tolist() == [True] * 80 + [False] * 220
+
+
+# ---- every verb -----------------------------------------------------------------------------------------------------
+
+# What each verb is given that it cannot take whole, and what its warnings name. {t}: a table whose columns V, B, S and W TaQL
+# computes; {e}: a native file with a dataset that is no column; {r}: rows of a table that lies elsewhere; {m}: that, packed;
+# {s}: a converted table of which a subtable is missing
+WALK = {
+    'to-hdf5': (['{t}', 'x.h5'], 'column V'),
+    'to-ms': (['{e}', 'x.ms'], 'freqs'),
+    'verify': (['{t}', '{v}'], 'column V'),
+    'manifest': (['{t}', 'x.json'], 'MAIN/V'),
+    'refs': (['{e}'], 'freqs'),
+    'follow': (['{t}', 'x.live.h5', '--idle', '1s'], 'column V'),
+    'finalize': (['{live}', 'x.archive.h5', '--source', '{t}'], 'column V'),
+    'shard plan': (['{t}', 'x.shards.h5'], 'column V'),
+    'join': (['--virtual', 'part.h5', 'x.joined.h5'], 'freqs'),
+    'batch run': (['list.ndjson', '--ledger', 'x.ledger'], 'done with warnings'),
+    'pack': (['{r}', 'x.mf', '--single-file'], 'is not packed'),
+    'unpack': (['{m}', 'x.dir'], 'm.ms'),
+    'link': (['{tiled}', 'x.thin'], 'freqs'),
+}
+# These make nothing of what they read (lint and ls list it, repair counts the rows it removes) or copy whole tables.
+OTHERS = {'info', 'digest', 'lint', 'ls', 'plot', 'serve', 'watch', 'repair', 'materialize', 'completions', 'help'}
+
+
+@pytest.fixture(scope='module')
+def incomplete(tmp_path_factory):
+    """The sources of WALK."""
+    folder = tmp_path_factory.mktemp('walk')
+    virtual = os.path.join(support.TESTDATA, 'virtual_taql', 't.tab')
+    tiled = [makescacoldesc('K', 0), makearrcoldesc('D', 1.0, shape=[16, 16], datamanagertype='TiledColumnStMan', datamanagergroup='T')]
+    with table(str(folder / 'tiled.ms'), maketabdesc(tiled), nrow=200, ack=False) as made:
+        made.putcol('D', np.arange(200 * 256.0).reshape(200, 16, 16))
+    for name, source, words in (('v.h5', virtual, []), ('e.h5', os.path.join(support.TESTDATA, 'demo', 'demo.ms'), []),
+                                ('tiled.h5', folder / 'tiled.ms', ['--compress', 'shared'])):
+        h5bridge('to-hdf5', source, folder / name, *words)
+    for name in ('e.h5', 'tiled.h5'):
+        with h5py.File(folder / name, 'r+') as file:
+            file['MAIN/freqs'] = np.arange(8.)
+    make(folder / 'm.ms')
+    with table(str(folder / 'm.ms'), ack=False) as whole:
+        whole.selectrows([1, 2]).copy(str(folder / 'r.ms'), deep=False)
+    h5bridge('pack', folder / 'r.ms', folder / 'r.mf', '--single-file')
+    h5bridge('follow', virtual, folder / 'live.h5', '--idle', '1s')
+    names = {'t': virtual, 'v': 'v.h5', 'e': 'e.h5', 'r': 'r.ms', 'm': 'r.mf', 'live': 'live.h5', 'tiled': 'tiled.h5'}
+    return {name: str(folder / path) for name, path in names.items()}
+
+
+def test_each_verb_is_walked():
+    lines = h5bridge('--help').stdout.split('Commands:')[1].split('Options:')[0].splitlines()
+    verbs = {line.split()[0] for line in lines if line.startswith('  ') and line[2] != ' '}
+    assert verbs == {verb.split()[0] for verb in WALK} | OTHERS
+
+
+@pytest.mark.parametrize('verb', WALK)
+@pytest.mark.parametrize('form', ['text', 'json', 'strict'])
+def test_no_verb_leaves_out_without_a_warning(verb, form, incomplete, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(incomplete['e'], 'part.h5')    # parts of a joined file lie beside it
+    h5bridge('batch', 'plan', incomplete['t'], '--to', 'batch/{stem}.h5', '--out', 'list.ndjson')
+    words, named = WALK[verb]
+    words = [word.format_map(incomplete) for word in words]
+    options = {'text': [], 'json': ['--json'], 'strict': ['--strict']}[form]
+    done = h5bridge(*options, *verb.split(), *words, code=support.WARNINGS if form == 'strict' else support.DONE)
+    if form == 'json':
+        printed = json.loads(done.stdout)
+        warnings = (printed['h5bridge'] if verb == 'refs' else printed)['warnings']    # references have readers of their own
+        assert any(named in warning for warning in warnings), warnings
+    else:
+        assert any('warning' in line and named in line for line in done.stderr.splitlines()), done.stderr

@@ -167,6 +167,8 @@ struct Line {
     seconds: f64,
     #[serde(default)]
     file_bytes: Option<u64>,
+    #[serde(default)]
+    warnings: Vec<serde::de::IgnoredAny>,
 }
 
 /// The last ledger record of an item (the result of the newest attempt to do it), shortened to a few fields, and where
@@ -177,6 +179,8 @@ pub(crate) struct Last {
     pub(crate) code: i32,
     pub(crate) seconds: f32,
     pub(crate) file_bytes: u64,
+    /// Whether the attempt had warnings.
+    pub(crate) warned: bool,
     time: f64,
     file: u32,
     length: u32,
@@ -205,6 +209,7 @@ impl Folded {
             code: 0,
             seconds: 0.,
             file_bytes: 0,
+            warned: false,
             time: f64::NEG_INFINITY,
             file: 0,
             length: 0,
@@ -242,10 +247,12 @@ impl Folded {
             let Some(item) = manifest.find(line.id) else { return Ok(()) };
             let (first, last) = self.span.unwrap_or((line.time, line.time));
             self.span = Some((first.min(line.time - line.seconds), last.max(line.time)));
-            let (Line { state, code, seconds, file_bytes, time, .. }, old) = (line, self.items[item]);
+            let old = self.items[item];
+            let Line { state, code, seconds, file_bytes, time, warnings, .. } = line;
             if (time, state) > (old.time, old.state) {
                 let (seconds, file_bytes) = (seconds as f32, file_bytes.unwrap_or(0));
-                self.items[item] = Last { state, code, seconds, file_bytes, time, file, length, offset: at };
+                let warned = !warnings.is_empty();
+                self.items[item] = Last { state, code, seconds, file_bytes, warned, time, file, length, offset: at };
             }
             Ok(())
         })

@@ -9,12 +9,13 @@ use ctds_hdf5::Result;
 
 use super::check::Trust;
 use super::item::{Effect, Verb};
-use super::ledger::{Folded, Ledger, Record, State};
+use super::ledger::{Folded, Last, Ledger, Record, State};
 use super::limits::Limits;
 use super::manifest::Manifest;
 use super::queue::{Attempt, Queue};
 use super::shard::Shard;
 use super::work::Work;
+use crate::exit::Status;
 use crate::interrupt::Stop;
 use crate::report::{bytes, warning};
 use crate::sync::locked;
@@ -48,6 +49,8 @@ pub(crate) struct Tally {
     counts: [u64; State::ALL.len()],
     /// Number of items (jobs) that are done but had warnings or left out damaged parts.
     pub(crate) warned: u64,
+    /// Number of these that ended with the exit code of warnings: damaged parts were left out, or `--strict` was given.
+    pub(crate) incomplete: u64,
     /// Number of items (jobs) that this run itself has done.
     pub(crate) done_now: u64,
     /// Bytes of the sources of the items (jobs) that this run has done.
@@ -78,6 +81,7 @@ impl Tally {
 struct Standing {
     state: State,
     warned: bool,
+    code: i32,
 }
 
 impl Run<'_> {
@@ -93,7 +97,10 @@ impl Run<'_> {
         };
         let items = self.shard.items(self.manifest);
         let mut standings: Vec<Standing> = (0..self.manifest.len())
-            .map(|item| Standing { state: folded.state(item), warned: folded.last(item).code == 6 })
+            .map(|item| {
+                let Last { state, warned, code, .. } = folded.last(item);
+                Standing { state, warned, code }
+            })
             .collect();
         drop(folded);
         let todo: Vec<u32> =
@@ -119,7 +126,8 @@ impl Run<'_> {
             let mut shown = Ok(());
             for (item, record) in records {
                 let record: Record = record;
-                standings[item as usize] = Standing { state: record.state, warned: record.code == 6 };
+                let (warned, code) = (!record.warnings.is_empty(), record.code);
+                standings[item as usize] = Standing { state: record.state, warned, code };
                 if record.state == State::Done {
                     tally.done_now += 1;
                     tally.bytes += record.bytes;
@@ -138,10 +146,12 @@ impl Run<'_> {
             return Err(error);
         }
         for item in items {
-            let Standing { state, warned } = standings[item as usize];
+            let Standing { state, warned, code } = standings[item as usize];
+            let is_incomplete = code == i32::from(Status::Warnings.code());
             let slot = State::ALL.iter().zip(&mut tally.counts).find(|(other, _)| **other == state);
             slot.into_iter().for_each(|(_, count)| *count += 1);
-            tally.warned += u64::from(warned && state.is_finished());
+            tally.warned += u64::from((warned || is_incomplete) && state.is_finished());
+            tally.incomplete += u64::from(is_incomplete && state.is_finished());
         }
         Ok(tally)
     }

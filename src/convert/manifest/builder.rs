@@ -207,10 +207,7 @@ impl<'a> ToManifest<'a> {
         let record = json!({ "version": env!("CARGO_PKG_VERSION"), "source": source.name });
         let Document { counts, references, out } = write_document(&arrays, record, out, progress)?;
         files.check_unchanged()?;
-        Ok(ManifestSummary {
-            file_bytes: out.bytes,
-            ..summary(&plan, &tiles, counts, references, plan.warnings.clone())
-        })
+        Ok(ManifestSummary { file_bytes: out.bytes, ..summary(&plan, &tiles, counts, references, warnings(&plan)) })
     }
 
     fn write_from(&self, source: &Source, target: &Path, progress: &dyn Progress) -> Result<ManifestSummary> {
@@ -224,7 +221,7 @@ impl<'a> ToManifest<'a> {
             tiles.iter().flatten().flatten().flatten().fold(0, |sum: u64, tiles| sum.saturating_add(tiles.count()));
         let output = Output::create(target, self.call.publishing, needed.saturating_mul(REFERENCE_BYTES))?;
         let is_native = source.tables.first().is_some_and(|main| main.group.is_some());
-        let mut warnings = plan.warnings.clone();
+        let mut warnings = warnings(&plan);
         let (stored_at, companion) = if is_native {
             (self.source.clone(), None)
         } else {
@@ -350,10 +347,20 @@ fn write_document<W: Write>(
         .iter()
         .map(|column| json!({ "table": column.table, "column": column.column, "reason": column.reason }));
     record["left_out"] = missing.collect();
+    record["warnings"] = warnings(arrays.plan).into();
     let mut document = References::begin(out, &record)?;
     let counts = arrays.write(left_out, &mut document, progress)?;
     let (out, references) = document.end()?;
     Ok(Document { counts, references, out })
+}
+
+/// The warnings of a plan, without those about columns, which are among the ones that are left out.
+fn warnings(plan: &Plan) -> Vec<String> {
+    let missing = plan.tables.iter().flat_map(|table| table.missing.iter().map(|column| (&table.name, &column.name)));
+    let known: Vec<String> =
+        missing.map(|(table, column)| format!("{} is not converted: ", column_context(table, column))).collect();
+    let is_new = |text: &&String| !known.iter().any(|start| text.starts_with(start));
+    plan.warnings.iter().filter(is_new).cloned().collect()
 }
 
 /// The summary of a manifest (JSON references to chunks): numbers of tables, columns, rows and references, columns left
@@ -363,11 +370,9 @@ fn summary(
     tiles: &[Vec<Option<Vec<Tiles>>>],
     counts: Counts,
     references: u64,
-    mut warnings: Vec<String>,
+    warnings: Vec<String>,
 ) -> ManifestSummary {
     let all_tiles = || tiles.iter().flatten().flatten();
-    // the columns that are not converted are among those that are left out
-    warnings.retain(|text| !text.contains(" is not converted: "));
     ManifestSummary {
         tables: plan.tables.len(),
         columns: counts.columns,

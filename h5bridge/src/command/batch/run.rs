@@ -140,17 +140,23 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
     let status = match () {
         () if stop.is_set() => Status::Interrupted,
         () if !tally.is_finished() => Status::Failed,
-        () if tally.warned > 0 => Status::Warnings,
+        () if tally.incomplete > 0 => Status::Warnings,
         () => Status::Done,
     };
     if args.records {
         return Ok(status);
     }
+    let (list, ledger) = (manifest.path().display(), args.files.ledger.display());
+    let mut warnings = Vec::new();
+    if tally.warned > 0 {
+        let shown = format!("`h5bridge batch status {list} --ledger {ledger} --records`");
+        warnings.push(format!("{} of the items were done with warnings, which {shown} lists", tally.warned));
+    }
     let mut ending = ending(&tally, &manifest, started.elapsed().as_secs_f64());
+    ending.warnings = &warnings;
     if status != Status::Done {
         ending.failed = Some(status);
-        let (manifest, ledger) = (manifest.path().display(), args.files.ledger.display());
-        ending.summary.push(format!("next: h5bridge batch status {manifest} --ledger {ledger} --failed"));
+        ending.summary.push(format!("next: h5bridge batch status {list} --ledger {ledger} --failed"));
     }
     ending.print(global, out)
 }
@@ -172,9 +178,6 @@ fn ending(tally: &Tally, manifest: &Manifest, seconds: f64) -> Ending<'static> {
         report::bytes(bytes),
         report::bytes(file_bytes)
     ));
-    if warned > 0 {
-        summary.push(format!("{warned} are done with warnings, or without damaged parts"));
-    }
     let mut document = json!({
         "manifest": manifest.path().display().to_string(),
         "items": tally.items(),

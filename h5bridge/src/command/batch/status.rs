@@ -74,8 +74,11 @@ pub(super) fn run(args: &Args, global: &Global, out: &mut impl Write) -> Result<
         fields["failed"] = failed.into();
     }
     let unreadable = folded.unreadable;
-    let warnings: Vec<String> =
-        (unreadable > 0).then(|| format!("{unreadable} lines of the ledger are not records")).into_iter().collect();
+    let lost = (unreadable > 0).then(|| format!("{unreadable} lines of the ledger are not records"));
+    let warned = |&item: &usize| folded.last(item).warned && folded.state(item).is_finished();
+    let warned = (0..manifest.len()).filter(warned).count();
+    let warned = (warned > 0).then(|| format!("{warned} of the items were done with warnings, which --records lists"));
+    let warnings: Vec<String> = lost.into_iter().chain(warned).collect();
     Ending { warnings: &warnings, found: lines, fields, ..Ending::default() }.print(global, out)
 }
 
