@@ -328,7 +328,7 @@ CASES = [(name, seconds, factor)
          for name in ('spectrum', 'weight', 'shuffled')]
 
 
-@pytest.mark.parametrize('name, seconds, factor', support.sample(CASES, 2),
+@pytest.mark.parametrize('name, seconds, factor', support.sample(CASES, 5),
                          ids=lambda part: part if isinstance(part, str) else repr(part))
 def test_made(odd, name, seconds, factor, tmp_path):
     out = tmp_path / 'out.h5'

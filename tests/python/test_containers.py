@@ -245,7 +245,7 @@ def test_nested_as_casacores_library_makes_them(kind, tmp_path):
 
 @pytest.mark.parametrize('case', support.cases())
 def test_testdata(case, tmp_path, counts):
-    for number, root in enumerate(support.roots(support.expected(case)['tables'])):
+    for number, root in enumerate(support.some_roots(support.expected(case)['tables'])):
         folder = tmp_path / str(number)
         folder.mkdir()
         round_trip(os.path.join(support.TESTDATA, case, root), forms_of(case + root), folder, counts)

@@ -11,7 +11,7 @@ import pytest
 
 from support import h5bridge
 
-ROUNDS = 100
+ROUNDS = 100 if support.LONG else 30
 STEP = 10       # rows of a commit
 
 # Appends STEP rows at a time until it is told to stop; each commit also rewrites a column of all rows, so that an

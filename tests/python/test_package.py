@@ -522,7 +522,7 @@ def rss():
 
 
 def test_opens_cost_nothing(tmp_path):
-    """Memory and descriptors are as before after 1,000 opens."""
+    """Memory and descriptors are as before after many opens."""
     h5bridge.to_hdf5(DEMO, tmp_path / 'a.h5')
     # of its own: other tests lock the other one
     subprocess.run(['cp', '-r', DEMO, tmp_path / 'a.ms'], check=True)
@@ -538,7 +538,7 @@ def test_opens_cost_nothing(tmp_path):
         gc.collect()
     use(150)
     before, files = rss(), len(os.listdir('/proc/self/fd'))
-    use(500)
+    use(500 if support.LONG else 150)
     assert len(os.listdir('/proc/self/fd')) <= files
     assert rss() < before + (8 << 20), f'{(rss() - before) >> 20} MiB more'
 

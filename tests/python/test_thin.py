@@ -355,7 +355,7 @@ def test_replace_killed(big_ms, tmp_path):
     assert support.digest(table) == expected
     generator = random.Random(7)
     outcomes = {'original': 0, 'thin': 0}
-    for _ in range(100 if support.LONG else 8):
+    for _ in range(100 if support.LONG else 4):
         shutil.rmtree(table)
         h5.unlink(missing_ok=True)
         shutil.copytree(big_ms, table)
